@@ -1,0 +1,30 @@
+/** Installs what package-lock.json names, unless that is already done; plain JavaScript, because Node 20 runs it too. */
+import { spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+const root = join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "..")
+const stamp = join(root, "node_modules", ".umpire-installed")
+const wanted = createHash("sha256")
+  .update(readFileSync(join(root, "package-lock.json")))
+  .digest("hex")
+
+if (installed() !== wanted) {
+  const npm = process.env.npm_execpath
+  // Quiet about packages that would like a newer Node than the machine's: they run on the one that npm brings.
+  const flags = ["ci", "--no-audit", "--no-fund", "--loglevel=error"]
+  const [command, ...rest] = npm ? [process.execPath, npm, ...flags] : ["npm", ...flags]
+  process.stderr.write("Installing the packages that Umpire needs (once)...\n")
+  const result = spawnSync(command, rest, { cwd: root, stdio: ["ignore", 2, 2] })
+  if (result.status !== 0) process.exit(result.status ?? 1)
+  writeFileSync(stamp, wanted)
+}
+
+function installed() {
+  try {
+    return readFileSync(stamp, "utf8")
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,300 @@
+/** The configuration: one YAML file, overridden by UMPIRE_* variables, one schema, errors that name the key. */
+import { readFileSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import { parse } from "yaml"
+import { z } from "zod"
+import { logLevels } from "./log.ts"
+
+/** Where a secret comes from. It never stands in the file itself. */
+const SecretReference = z.union([
+  z.strictObject({ env: z.string().min(1) }),
+  z.strictObject({ file: z.string().min(1) }),
+])
+
+/** A secret as the file may give it (a reference) or as the environment gives it (the value). */
+const secret = (description: string) =>
+  z
+    .union([z.string().min(1), SecretReference])
+    .optional()
+    .describe(description)
+
+/** Decimal USD, quoted in YAML or not. */
+const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
+
+export const ModelConfig = z.strictObject({
+  sku: z.string().trim().min(1).max(256).describe("The name that requests use."),
+  file: z.string().min(1).describe("A GGUF file, relative to the configuration file."),
+  kind: z.enum(["generation", "embedding"]).default("generation").describe("What the model makes."),
+  description: z.string().max(1000).default("").describe("One sentence for people who choose a model."),
+  developer: z.string().nullable().default(null).describe("Who made it."),
+  release_date: z.iso.date().nullable().default(null).describe("When it was published, YYYY-MM-DD."),
+  public: z.boolean().default(true).describe("Every organization may use it without asking."),
+  enabled: z.boolean().default(true).describe("Whether requests for it are served."),
+  price_m_input_tokens_usd: Price.default("0.02").describe("USD per million input tokens."),
+  price_m_input_cache_read_tokens_usd: Price.default("0.01").describe("USD per million cached input tokens."),
+  price_m_output_tokens_usd: Price.default("0.08").describe("USD per million output tokens."),
+  price_per_sec_usd: Price.default("0").describe("USD per second of model execution."),
+})
+export type ModelConfig = z.infer<typeof ModelConfig>
+
+export const Config = z.strictObject({
+  data_dir: z.string().min(1).default(".umpire").describe("Everything the embedded parts keep."),
+  server: z
+    .strictObject({
+      host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
+      port: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(65535)
+        .default(8484)
+        .describe("Port to listen on; 0 picks a free one."),
+      public_url: z
+        .url()
+        .optional()
+        .describe("The address that users see, when it differs from host and port."),
+      trust_proxy: z
+        .stringbool()
+        .or(z.boolean())
+        .default(false)
+        .describe("Take the client's address from X-Forwarded-For."),
+      shutdown_ms: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(300_000)
+        .default(25_000)
+        .describe("How long a stop waits for requests in flight."),
+      request_timeout_ms: z.coerce
+        .number()
+        .int()
+        .min(1000)
+        .max(3_600_000)
+        .default(300_000)
+        .describe("Deadline of one request."),
+    })
+    .prefault({}),
+  database: z
+    .strictObject({
+      url: secret("PostgreSQL address; without it an embedded database in data_dir is used."),
+      pool_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(500)
+        .default(10)
+        .describe("Most connections to PostgreSQL."),
+    })
+    .prefault({}),
+  log: z
+    .strictObject({ level: z.enum(logLevels).default("info").describe("How much is logged.") })
+    .prefault({}),
+  engine: z
+    .strictObject({
+      threads: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(1024)
+        .optional()
+        .describe("Threads per model; without it, one per core."),
+      kv_memory_mib: z.coerce
+        .number()
+        .int()
+        .min(16)
+        .max(1_048_576)
+        .default(512)
+        .describe("Memory per model for evaluated text."),
+      queue_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(4096)
+        .describe("Most requests waiting for one model."),
+      gpu: z
+        .enum(["off", "auto"])
+        .default("auto")
+        .describe("Use a GPU build of the library where one is installed."),
+    })
+    .prefault({}),
+  limits: z
+    .strictObject({
+      requests_per_minute: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .default(6000)
+        .describe("Sustained requests a minute for each principal."),
+      burst: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(10_000_000)
+        .default(1000)
+        .describe("Requests that may come at once."),
+    })
+    .prefault({}),
+  compat: z
+    .strictObject({
+      systemone_null_descriptions: z
+        .stringbool()
+        .or(z.boolean())
+        .default(false)
+        .describe("Accept null instructions and criteria on /v1/systemone."),
+    })
+    .prefault({}),
+  models: z.array(ModelConfig).max(1000).default([]).describe("Models beside the embedded default."),
+})
+export type Config = z.infer<typeof Config> & { readonly database: { readonly url?: string } }
+
+/** Variables whose name does not follow from their key. */
+const shortNames: Record<string, string> = {
+  UMPIRE_HOST: "server.host",
+  UMPIRE_PORT: "server.port",
+}
+
+/** What only the environment says: the file to read and the first start of an unattended installation. */
+export const environmentOnly: Record<string, string> = {
+  UMPIRE_CONFIG: "The YAML file to read.",
+  UMPIRE_BOOTSTRAP_KEY: "First start: the whole value of the first API key (ump_<id>_<secret>).",
+  UMPIRE_BOOTSTRAP_EMAIL: "First start: the first user's email address.",
+  UMPIRE_BOOTSTRAP_PASSWORD: "First start: the first user's password.",
+}
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError"
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Reads the file that UMPIRE_CONFIG names (if any) and the environment. Relative paths are made absolute. */
+export function loadConfig(environment: Environment, workingDirectory: string): Config {
+  const file = environment["UMPIRE_CONFIG"]
+  const path = file ? resolve(workingDirectory, file) : undefined
+  const tree = path ? readYaml(path) : {}
+  applyEnvironment(tree, environment)
+  const parsed = Config.safeParse(tree)
+  if (!parsed.success) throw new ConfigError(describeIssues(parsed.error))
+  return finish(parsed.data, environment, path ? dirname(path) : workingDirectory, workingDirectory)
+}
+
+export interface ConfigKey {
+  readonly key: string
+  /** The variable that sets it; null for a list, which only the file can hold. */
+  readonly variable: string | null
+  readonly meaning: string
+  readonly fallback: unknown
+}
+
+/** Every key with the variable that sets it, its default and its meaning; the documentation is made from it. */
+export function configKeys(): ConfigKey[] {
+  const defaults = Config.parse({}) as Tree
+  return Object.entries(Config.shape).flatMap(([name, schema]): ConfigKey[] => {
+    const section = schema instanceof z.ZodPrefault ? schema.unwrap() : undefined
+    if (!(section instanceof z.ZodObject)) return [keyOf(name, schema, defaults[name])]
+    const values = defaults[name] as Tree
+    return Object.entries(section.shape).map(([leaf, type]) => keyOf(`${name}.${leaf}`, type, values[leaf]))
+  })
+}
+
+function keyOf(key: string, schema: { description?: string | undefined }, fallback: unknown): ConfigKey {
+  return {
+    key,
+    variable: Array.isArray(fallback) ? null : variableOf(key),
+    meaning: schema.description ?? "",
+    fallback,
+  }
+}
+
+function variableOf(key: string): string {
+  const short = Object.entries(shortNames).find(([, target]) => target === key)
+  return short ? short[0] : `UMPIRE_${key.replaceAll(".", "_").toUpperCase()}`
+}
+
+type Tree = Record<string, unknown>
+
+function readYaml(path: string): Tree {
+  let text: string
+  try {
+    text = readFileSync(path, "utf8")
+  } catch (cause) {
+    throw new ConfigError(
+      "Cannot read the file that UMPIRE_CONFIG names: it does not exist or is not readable",
+      { cause },
+    )
+  }
+  let tree: unknown
+  try {
+    tree = parse(text) ?? {}
+  } catch (cause) {
+    throw new ConfigError(
+      `Cannot read the configuration file: ${cause instanceof Error ? cause.message : "it is not YAML"}`,
+    )
+  }
+  if (typeof tree !== "object" || tree === null || Array.isArray(tree))
+    throw new ConfigError("Cannot read the configuration file: a mapping is needed at the top")
+  const url = (tree as { database?: { url?: unknown } }).database?.url
+  if (typeof url === "string")
+    throw new ConfigError(
+      "Cannot use database.url: a secret may not stand in the file; write { env: NAME } or { file: PATH }",
+    )
+  return tree as Tree
+}
+
+function applyEnvironment(tree: Tree, environment: Environment): void {
+  for (const { key, variable } of configKeys()) {
+    const value = variable ? environment[variable] : undefined
+    if (value === undefined || value === "") continue
+    const path = key.split(".")
+    const last = path.pop() ?? key
+    let node = tree
+    for (const part of path) node = (node[part] ??= {}) as Tree
+    node[last] = value
+  }
+}
+
+function finish(
+  config: z.infer<typeof Config>,
+  environment: Environment,
+  fileDirectory: string,
+  workingDirectory: string,
+): Config {
+  const { url, ...database } = config.database
+  const resolved = url === undefined ? undefined : readSecret(url, environment, fileDirectory)
+  return {
+    ...config,
+    data_dir: resolve(workingDirectory, config.data_dir),
+    database: { ...database, ...(resolved === undefined ? {} : { url: resolved }) },
+    models: config.models.map((model) => ({ ...model, file: resolve(fileDirectory, model.file) })),
+  }
+}
+
+function readSecret(
+  source: string | z.infer<typeof SecretReference>,
+  environment: Environment,
+  directory: string,
+): string {
+  if (typeof source === "string") return source
+  if ("env" in source) {
+    const value = environment[source.env]
+    if (!value) throw new ConfigError(`Cannot read a secret: the variable ${source.env} is not set`)
+    return value
+  }
+  try {
+    return readFileSync(resolve(directory, source.file), "utf8").trim()
+  } catch (cause) {
+    throw new ConfigError("Cannot read a secret: its file does not exist or is not readable", { cause })
+  }
+}
+
+function describeIssues(error: z.ZodError): string {
+  const lines = error.issues.slice(0, 10).map((issue) => {
+    const key = issue.path.join(".") || "the top"
+    if (issue.code === "unrecognized_keys")
+      return `${issue.keys.map((name) => [...issue.path, name].join(".")).join(", ")}: no such key`
+    return `${key}: ${issue.message}`
+  })
+  return `Cannot use the configuration:\n  ${lines.join("\n  ")}`
+}

@@ -1,0 +1,150 @@
+/** The one catalog of errors: every stable code with its status and what it means, and the Fault that carries it. */
+
+/** How an error body is shaped on the OpenAI-compatible endpoints, whose clients read `type`. */
+export type FaultType =
+  | "authentication_error"
+  | "permission_error"
+  | "billing_error"
+  | "rate_limit_error"
+  | "invalid_request_error"
+  | "server_error"
+
+interface FaultEntry {
+  readonly status: number
+  readonly type: FaultType
+  /** For the documentation: when this code is answered. */
+  readonly when: string
+}
+
+const entry = (status: number, type: FaultType, when: string): FaultEntry => ({ status, type, when })
+const invalid = (when: string): FaultEntry => entry(422, "invalid_request_error", when)
+
+export const faultCatalog = {
+  missing_credentials: entry(
+    401,
+    "authentication_error",
+    "The Authorization header is absent or not a bearer value.",
+  ),
+  invalid_credentials: entry(
+    401,
+    "authentication_error",
+    "The bearer value is unknown, expired, revoked or malformed.",
+  ),
+
+  billing_required: entry(
+    402,
+    "billing_error",
+    "The billing account cannot pay for inference in its present state.",
+  ),
+  insufficient_credits: entry(402, "billing_error", "The prepaid balance does not cover this request."),
+  spend_limit_exceeded: entry(
+    402,
+    "billing_error",
+    "The usage spend cutoff of the billing account is reached.",
+  ),
+  payment_method_required: entry(402, "billing_error", "A postpaid account has no default payment method."),
+
+  permission_denied: entry(
+    403,
+    "permission_error",
+    "The principal lacks the permission or role that this operation needs.",
+  ),
+  principal_not_accepted: entry(
+    403,
+    "permission_error",
+    "This kind of principal may not call this operation.",
+  ),
+  region_denied: entry(
+    403,
+    "permission_error",
+    "No region that the organization may use can serve this request.",
+  ),
+  model_access_required: entry(
+    403,
+    "permission_error",
+    "The organization has not been granted access to this model.",
+  ),
+
+  not_found: entry(
+    404,
+    "invalid_request_error",
+    "The resource does not exist or is not visible to the principal.",
+  ),
+  conflict: entry(409, "invalid_request_error", "The state of the resource prevents the operation."),
+  body_over_limit: entry(
+    413,
+    "invalid_request_error",
+    "The request body exceeds the size limit of this operation.",
+  ),
+  not_json: entry(415, "invalid_request_error", "The request does not have a JSON content type."),
+  malformed_json: entry(400, "invalid_request_error", "The request body is not JSON."),
+  invalid_query: entry(400, "invalid_request_error", "A query parameter is missing or invalid."),
+  invalid_body: invalid("The JSON body does not match the schema, or holds a value that is refused."),
+  upgrade_required: entry(426, "invalid_request_error", "This address speaks WebSocket only."),
+
+  invalid_json: invalid("The body is not JSON, or uses JSON that cannot be read without loss."),
+  unsupported_content_type: invalid("The content type is not application/json."),
+  invalid_request: invalid("A field is missing, has the wrong type, or breaks a rule of the contract."),
+  unknown_field: invalid("The request has a field that the contract does not name."),
+  unsupported_input: invalid("The input holds something other than user text."),
+  body_too_large: invalid("The JSON body exceeds 8 MiB."),
+  input_too_large: invalid("The combined input text or rendered state exceeds 4 MiB."),
+  input_blank: invalid("The input text is blank, or the rendered state is empty."),
+  too_many_questions: invalid("There are more than 4096 questions."),
+  too_many_branches: invalid("The questions expand to more than 4096 branches."),
+  question_too_large: invalid("An expanded question exceeds 16 KiB."),
+  duplicate_choice: invalid("Two options of a choice have the same value."),
+  unknown_model: invalid("No model of this name is in the catalog."),
+  model_disabled: invalid("The model is switched off."),
+  unknown_routing_hint: invalid("The routing hint names no known region."),
+  context_length_exceeded: invalid("The request does not fit the context of the model."),
+  unsupported_parameter: invalid("The request uses a parameter that this server does not honour."),
+
+  rate_limited: entry(
+    429,
+    "rate_limit_error",
+    "Too many requests; the retry-after header says when to try again.",
+  ),
+  overloaded: entry(429, "rate_limit_error", "Every worker that could serve this request is full."),
+
+  authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
+  routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
+  inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
+  invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
+  internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
+  analytics_not_configured: entry(503, "server_error", "No analytics engine is configured."),
+} as const satisfies Record<string, FaultEntry>
+
+export type FaultCode = keyof typeof faultCatalog
+
+export interface FaultOptions {
+  /** What went wrong underneath; logged, never sent. */
+  readonly cause?: unknown
+  /** Sent as `details` on the Platform API: the offending paths. */
+  readonly details?: unknown
+  /** Sent as `param` on the OpenAI-compatible endpoints. */
+  readonly param?: string
+  /** For 429: when a retry can succeed. */
+  readonly retryAfterMs?: number
+}
+
+/** An expected failure. Its message is public: no secret, no path, no stack. Only `server` turns it into a reply. */
+export class Fault extends Error {
+  override readonly name = "Fault"
+  readonly code: FaultCode
+  readonly details: unknown
+  readonly param: string | undefined
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: FaultCode, sentence: string, options: FaultOptions = {}) {
+    super(sentence, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.details = options.details
+    this.param = options.param
+    this.retryAfterMs = options.retryAfterMs
+  }
+
+  get status(): number {
+    return faultCatalog[this.code].status
+  }
+}

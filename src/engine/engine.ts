@@ -1,0 +1,41 @@
+/** The engine port: what runs a model, wherever it runs. */
+
+/** What a model file or worker says about itself. */
+export interface ModelFacts {
+  /** Name and version as the model's own metadata gives them. */
+  readonly name: string
+  readonly contextTokensMax: number
+  readonly parameterCount: number
+  /** For example Q8_0 or F16. */
+  readonly quantization: string
+}
+
+/** One piece of evidence and the texts to be judged against it. */
+export interface ScoreWork {
+  /** Fairness and cached prefixes are kept per organization. */
+  readonly organizationId: string
+  /** Plain text: nothing in it is ever read as a template's special token. */
+  readonly evidence: string
+  /** One text per branch, without the template's own tokens; each ends in a question answered yes or no. */
+  readonly branches: readonly string[]
+}
+
+/** Tokenised, measured and found to fit the model's context; nothing has been evaluated yet. */
+export interface PreparedScore {
+  /** The prefix once plus every branch suffix, whatever is later reused. */
+  readonly inputTokens: number
+  /**
+   * Evaluates every branch. Element i is logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens) of
+   * branch i. Aborting ends the work before its next decode and rejects with the signal's reason.
+   */
+  run(signal: AbortSignal): Promise<Float64Array>
+  /** Forgets work that will not be run. */
+  discard(): void
+}
+
+/** Scores branches; throws Fault `context_length_exceeded` from `prepare`, `inference_failed` from either. */
+export interface ScoreEngine {
+  facts(): Promise<ModelFacts>
+  prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore>
+  close(): Promise<void>
+}
