@@ -1,0 +1,312 @@
+/** Reads and prints JSON without loss: every key, the order of keys and the text of numbers survive; what cannot is refused. */
+
+/** A number as it was written, so that 1e400, 1.0 and 12345678901234567890 print as they came. */
+export class JsonNumber {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Up to this many keys a search through the list is quicker than building an index. */
+const keysSearchedMax = 8
+
+/** An object whose keys are only text: `__proto__` is an ordinary key, and `"10"` before `"9"` stays there. */
+export class JsonObject {
+  /** Distinct, in the order given. */
+  readonly keys: readonly string[]
+  /** Element i belongs to key i. */
+  readonly values: readonly JsonValue[]
+  private index: Map<string, number> | undefined
+
+  constructor(keys: readonly string[], values: readonly JsonValue[]) {
+    this.keys = keys
+    this.values = values
+  }
+
+  get size(): number {
+    return this.keys.length
+  }
+
+  has(key: string): boolean {
+    return this.get(key) !== undefined
+  }
+
+  get(key: string): JsonValue | undefined {
+    if (this.keys.length <= keysSearchedMax) return this.values[this.keys.indexOf(key)]
+    this.index ??= new Map(this.keys.map((name, position) => [name, position]))
+    const position = this.index.get(key)
+    return position === undefined ? undefined : this.values[position]
+  }
+}
+
+export type JsonValue = string | boolean | null | JsonNumber | JsonObject | readonly JsonValue[]
+
+/** Why bytes are not JSON that can be read without loss, and where; the message is a clause, fit to be quoted. */
+export class JsonError extends Error {
+  override readonly name = "JsonError"
+}
+
+/** Levels of arrays and objects inside one another, unless the caller asks for another bound. */
+export const jsonDepthMax = 64
+
+/** Reads one JSON text in UTF-8; throws JsonError. Nesting beyond `depthMax` is refused before it is followed. */
+export function readJson(bytes: Uint8Array, depthMax: number = jsonDepthMax): JsonValue {
+  return new Reader(decodeUtf8(bytes), depthMax).document()
+}
+
+/** Prints compactly: keys in their order, numbers as they were written, strings as JSON.stringify writes them. */
+export function printJson(value: JsonValue): string {
+  let printed = ""
+  const print = (each: JsonValue): void => {
+    if (typeof each === "string") printed += JSON.stringify(each)
+    else if (each instanceof JsonNumber) printed += each.text
+    else if (each === null || typeof each === "boolean") printed += String(each)
+    else if (each instanceof JsonObject) printObject(each)
+    else printList(each)
+  }
+  const printObject = ({ keys, values }: JsonObject): void => {
+    printed += "{"
+    for (let at = 0; at < keys.length; at++) {
+      printed += `${at === 0 ? "" : ","}${JSON.stringify(keys[at])}:`
+      // A key has a value at its own position: the two lists are filled together.
+      print(values[at] as JsonValue)
+    }
+    printed += "}"
+  }
+  const printList = (members: readonly JsonValue[]): void => {
+    printed += "["
+    for (let at = 0; at < members.length; at++) {
+      if (at > 0) printed += ","
+      print(members[at] as JsonValue)
+    }
+    printed += "]"
+  }
+  print(value)
+  return printed
+}
+
+/** How many arrays and objects lie inside one another, the value itself included; a scalar has none. */
+export function depthOf(value: JsonValue): number {
+  if (value === null || typeof value !== "object" || value instanceof JsonNumber) return 0
+  const members = value instanceof JsonObject ? value.values : value
+  let deepest = 0
+  for (const member of members) deepest = Math.max(deepest, depthOf(member))
+  return deepest + 1
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  let text: string
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch (cause) {
+    throw new JsonError("it is not valid UTF-8", { cause })
+  }
+  if (text.startsWith("\uFEFF")) throw new JsonError("it starts with a byte order mark")
+  return text
+}
+
+const codeOf = (character: string): number => character.charCodeAt(0)
+const TAB = codeOf("\t")
+const LINE_FEED = codeOf("\n")
+const CARRIAGE_RETURN = codeOf("\r")
+const SPACE = codeOf(" ")
+const QUOTE = codeOf('"')
+const PLUS = codeOf("+")
+const COMMA = codeOf(",")
+const MINUS = codeOf("-")
+const DOT = codeOf(".")
+const ZERO = codeOf("0")
+const NINE = codeOf("9")
+const COLON = codeOf(":")
+const UPPER_E = codeOf("E")
+const OPEN_LIST = codeOf("[")
+const BACKSLASH = codeOf("\\")
+const CLOSE_LIST = codeOf("]")
+const LOWER_E = codeOf("e")
+const OPEN_OBJECT = codeOf("{")
+const CLOSE_OBJECT = codeOf("}")
+
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE
+const isExponent = (code: number): boolean => code === LOWER_E || code === UPPER_E
+
+const noKeys: readonly string[] = []
+const noValues: readonly JsonValue[] = []
+const emptyList: readonly JsonValue[] = []
+const shownCharactersMax = 40
+
+/** One pass over the text; `at` is the next character to look at. */
+class Reader {
+  private readonly text: string
+  private readonly depthMax: number
+  private at = 0
+
+  constructor(text: string, depthMax: number) {
+    this.text = text
+    this.depthMax = depthMax
+  }
+
+  document(): JsonValue {
+    const value = this.value(0)
+    this.skipSpace()
+    if (this.at < this.text.length) this.fail(`${this.found()} follows the end of the value`)
+    return value
+  }
+
+  private value(depth: number): JsonValue {
+    this.skipSpace()
+    const code = this.text.charCodeAt(this.at)
+    if (code === QUOTE) return this.string()
+    if (code === OPEN_OBJECT) return this.object(depth + 1)
+    if (code === OPEN_LIST) return this.list(depth + 1)
+    if (code === MINUS || isDigit(code)) return this.number()
+    if (this.takeWord("true")) return true
+    if (this.takeWord("false")) return false
+    if (this.takeWord("null")) return null
+    return this.fail(`${this.found()} stands where a value should begin`)
+  }
+
+  private object(depth: number): JsonObject {
+    this.enter(depth)
+    if (this.takeAfterSpace(CLOSE_OBJECT)) return new JsonObject(noKeys, noValues)
+    const keys: string[] = []
+    const values: JsonValue[] = []
+    let seen: Set<string> | undefined
+    do {
+      this.skipSpace()
+      const start = this.at
+      if (this.text.charCodeAt(start) !== QUOTE) this.fail(`${this.found()} stands where a key should begin`)
+      const key = this.string()
+      if (seen === undefined && keys.length > keysSearchedMax) seen = new Set(keys)
+      if (seen === undefined ? keys.includes(key) : seen.has(key)) {
+        this.at = start
+        this.fail(`the key ${shown(key)} appears twice in one object`)
+      }
+      seen?.add(key)
+      if (!this.takeAfterSpace(COLON)) this.fail(`${this.found()} stands where a colon should be`)
+      keys.push(key)
+      values.push(this.value(depth))
+    } while (this.takeAfterSpace(COMMA))
+    if (!this.takeAfterSpace(CLOSE_OBJECT)) this.fail(`${this.found()} stands where "," or "}" should be`)
+    return new JsonObject(keys, values)
+  }
+
+  private list(depth: number): readonly JsonValue[] {
+    this.enter(depth)
+    if (this.takeAfterSpace(CLOSE_LIST)) return emptyList
+    const members: JsonValue[] = []
+    do members.push(this.value(depth))
+    while (this.takeAfterSpace(COMMA))
+    if (!this.takeAfterSpace(CLOSE_LIST)) this.fail(`${this.found()} stands where "," or "]" should be`)
+    return members
+  }
+
+  /** Steps past the bracket, unless it opens one level too many: 10,000 levels must not reach the stack. */
+  private enter(depth: number): void {
+    if (depth > this.depthMax) this.fail(`it is nested more than ${this.depthMax} levels deep`)
+    this.at++
+  }
+
+  private string(): string {
+    const { text } = this
+    const start = this.at + 1
+    for (let at = start; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code === QUOTE) {
+        this.at = at + 1
+        return text.slice(start, at)
+      }
+      if (code === BACKSLASH) return this.escapedString(at)
+      if (code < SPACE) {
+        this.at = at
+        this.fail("a control character stands unescaped in a string")
+      }
+    }
+    return this.fail("the string that begins here does not end")
+  }
+
+  /** Finds the end of a string whose first escape is at `escapeAt`, and has the platform read its escapes. */
+  private escapedString(escapeAt: number): string {
+    const { text } = this
+    let end = escapeAt
+    while (end < text.length && text.charCodeAt(end) !== QUOTE)
+      end += text.charCodeAt(end) === BACKSLASH ? 2 : 1
+    if (end >= text.length) this.fail("the string that begins here does not end")
+    const value = this.readEscapes(text.slice(this.at, end + 1))
+    if (!value.isWellFormed()) this.fail("the string that begins here holds half of a surrogate pair")
+    this.at = end + 1
+    return value
+  }
+
+  private readEscapes(quoted: string): string {
+    try {
+      // Its text starts and ends with the quotes of one string, so it can only be one.
+      return JSON.parse(quoted) as string
+    } catch {
+      return this.fail("the string that begins here holds an invalid escape or a control character")
+    }
+  }
+
+  private number(): JsonNumber {
+    const { text } = this
+    const start = this.at
+    if (text.charCodeAt(this.at) === MINUS) this.at++
+    if (text.charCodeAt(this.at) === ZERO) this.at++
+    else this.digits()
+    if (text.charCodeAt(this.at) === DOT) {
+      this.at++
+      this.digits()
+    }
+    if (isExponent(text.charCodeAt(this.at))) {
+      this.at++
+      const sign = text.charCodeAt(this.at)
+      if (sign === PLUS || sign === MINUS) this.at++
+      this.digits()
+    }
+    return new JsonNumber(text.slice(start, this.at))
+  }
+
+  private digits(): void {
+    const { text } = this
+    if (!isDigit(text.charCodeAt(this.at))) this.fail(`${this.found()} stands where a digit should be`)
+    while (isDigit(text.charCodeAt(this.at))) this.at++
+  }
+
+  private takeWord(word: string): boolean {
+    if (!this.text.startsWith(word, this.at)) return false
+    this.at += word.length
+    return true
+  }
+
+  private takeAfterSpace(code: number): boolean {
+    this.skipSpace()
+    if (this.text.charCodeAt(this.at) !== code) return false
+    this.at++
+    return true
+  }
+
+  private skipSpace(): void {
+    const { text } = this
+    for (;;) {
+      const code = text.charCodeAt(this.at)
+      if (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB) return
+      this.at++
+    }
+  }
+
+  private found(): string {
+    const code = this.text.codePointAt(this.at)
+    return code === undefined ? "the end of the text" : shown(String.fromCodePoint(code))
+  }
+
+  private fail(clause: string): never {
+    const before = this.text.slice(0, this.at)
+    const line = before.split("\n").length
+    const column = this.at - before.lastIndexOf("\n")
+    throw new JsonError(`${clause} (line ${line}, column ${column})`)
+  }
+}
+
+const shown = (text: string): string =>
+  JSON.stringify(text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}...` : text)

@@ -1,0 +1,220 @@
+/** The wire of POST /v1/decisions: an ordered list of typed questions about one text, answered in the same order. */
+import { z } from "zod"
+import { fitsUtf8, isBlank, LIMITS } from "./classification-limits.ts"
+
+const name = z.string().nullable().meta({ description: "Echoed in the answer; it does not affect scoring." })
+const instructions = z.string().meta({ description: "What is asked about the input." })
+const description = z
+  .string()
+  .nullable()
+  .optional()
+  .meta({ description: "Shown to the model beside the value." })
+const probability = z.number().min(0).max(1)
+const confidence = z.number().min(0).max(1)
+
+export const DecisionInputText = z.strictObject({ type: z.literal("input_text"), text: z.string() }).meta({
+  id: "DecisionInputText",
+  description: "A piece of text; pieces of one message are concatenated verbatim.",
+})
+export type DecisionInputText = z.infer<typeof DecisionInputText>
+
+export const DecisionInputMessage = z
+  .strictObject({
+    type: z.literal("message").optional(),
+    role: z.literal("user"),
+    content: z.union([z.string(), z.array(DecisionInputText)]),
+  })
+  .meta({ id: "DecisionInputMessage", description: "A user message; messages are joined by two newlines." })
+export type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
+
+/** The one text that a decisions input stands for. */
+export function combinedText(input: string | readonly DecisionInputMessage[]): string {
+  if (typeof input === "string") return input
+  return input
+    .map(({ content }) => (typeof content === "string" ? content : concatenated(content)))
+    .join("\n\n")
+}
+
+const concatenated = (parts: readonly DecisionInputText[]): string => parts.map(({ text }) => text).join("")
+
+export const DecisionInput = z
+  .union([z.string(), z.array(DecisionInputMessage)])
+  .refine((input) => !isBlank(combinedText(input)), { error: "The combined text is blank." })
+  .refine((input) => fitsUtf8(combinedText(input), LIMITS.evidenceBytesMax), { error: "Over 4 MiB of text." })
+  .meta({
+    id: "DecisionInput",
+    description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined.",
+  })
+export type DecisionInput = z.infer<typeof DecisionInput>
+
+export const DecisionChoiceValue = z
+  .union([z.string(), z.boolean()])
+  .meta({ id: "DecisionChoiceValue", description: 'The JSON type is kept: true and "true" are two values.' })
+export type DecisionChoiceValue = z.infer<typeof DecisionChoiceValue>
+
+export const DecisionChoiceOption = z
+  .strictObject({ value: DecisionChoiceValue, description })
+  .meta({ id: "DecisionChoiceOption", description: "One of the values to choose from." })
+export type DecisionChoiceOption = z.infer<typeof DecisionChoiceOption>
+
+export const DecisionScoreLevel = z
+  .strictObject({ label: z.string(), description })
+  .meta({ id: "DecisionScoreLevel", description: "A level; its numeric value is its zero-based position." })
+export type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
+
+const predicateQuestion = z
+  .strictObject({ type: z.literal("predicate"), name: name.optional(), instructions })
+  .meta({
+    id: "DecisionPredicateQuestion",
+    description: "Whether a condition holds for the input; one branch.",
+  })
+
+const choiceQuestion = z
+  .strictObject({
+    type: z.literal("choice"),
+    name: name.optional(),
+    instructions,
+    choices: z
+      .array(DecisionChoiceOption)
+      .min(LIMITS.optionsMin)
+      .max(LIMITS.optionsMax)
+      .refine((options) => new Set(options.map(({ value }) => value)).size === options.length, {
+        error: "Two options have the same value.",
+      }),
+  })
+  .meta({
+    id: "DecisionChoiceQuestion",
+    description: "Which one of distinct values fits; one branch per option.",
+  })
+
+const scoreQuestion = z
+  .strictObject({
+    type: z.literal("score"),
+    name: name.optional(),
+    instructions,
+    levels: z.array(DecisionScoreLevel).min(LIMITS.levelsMin).max(LIMITS.levelsMax),
+  })
+  .meta({
+    id: "DecisionScoreQuestion",
+    description: "Where on ordered levels the input lies; one branch per level.",
+  })
+
+export const DecisionQuestion = z
+  .discriminatedUnion("type", [predicateQuestion, choiceQuestion, scoreQuestion])
+  .meta({ id: "DecisionQuestion", description: "A typed question; expanded, each branch is at most 16 KiB." })
+export type DecisionQuestion = z.infer<typeof DecisionQuestion>
+
+export const DecisionsRequest = z
+  .strictObject({
+    model: z
+      .string()
+      .min(1)
+      .max(LIMITS.modelBytesMax)
+      .refine((model) => !isBlank(model), { error: "The model is blank." })
+      .refine((model) => fitsUtf8(model, LIMITS.modelBytesMax), { error: "Over 256 bytes of UTF-8." })
+      .meta({ description: "Classification model identifier; nonblank, at most 256 UTF-8 bytes." }),
+    input: DecisionInput,
+    questions: z
+      .array(DecisionQuestion)
+      .max(LIMITS.questionsMax)
+      .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, { error: "Over 4096 branches." })
+      .meta({
+        description: "Answered independently, in this order; at most 4096 of them and 4096 branches.",
+      }),
+    safety_identifier: z
+      .string()
+      .nullable()
+      .optional()
+      .meta({ description: "Accepted for compatibility and ignored." }),
+  })
+  .meta({ id: "DecisionsRequest", description: "One text and the questions to answer about it." })
+export type DecisionsRequest = z.infer<typeof DecisionsRequest>
+
+function branchCount(questions: readonly DecisionQuestion[]): number {
+  const sizes = questions.map((question) => {
+    switch (question.type) {
+      case "predicate":
+        return 1
+      case "choice":
+        return question.choices.length
+      case "score":
+        return question.levels.length
+    }
+  })
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+export const DecisionPredicateAnswer = z
+  .strictObject({
+    type: z.literal("predicate"),
+    name,
+    probability: probability.meta({ description: "Conditional probability of yes versus no." }),
+  })
+  .meta({ id: "DecisionPredicateAnswer" })
+export type DecisionPredicateAnswer = z.infer<typeof DecisionPredicateAnswer>
+
+export const DecisionChoiceAnswer = z
+  .strictObject({
+    type: z.literal("choice"),
+    name,
+    choice: DecisionChoiceValue.meta({ description: "The value with the highest probability." }),
+    confidence: confidence.meta({
+      description: "Winning probability above the uniform baseline, rescaled to [0, 1].",
+    }),
+    probabilities: z
+      .array(z.strictObject({ value: DecisionChoiceValue, probability }))
+      .meta({ description: "In the order of the options; they sum to one." }),
+  })
+  .meta({ id: "DecisionChoiceAnswer" })
+export type DecisionChoiceAnswer = z.infer<typeof DecisionChoiceAnswer>
+
+export const DecisionScoreAnswer = z
+  .strictObject({
+    type: z.literal("score"),
+    name,
+    score: z
+      .number()
+      .min(0)
+      .meta({ description: "Probability-weighted mean of the zero-based level indices." }),
+    confidence: confidence.meta({
+      description: "Concentration around the most probable level relative to a uniform spread.",
+    }),
+    probabilities: z
+      .array(z.strictObject({ label: z.string(), value: z.int().min(0), probability }))
+      .meta({ description: "In the order of the levels; they sum to one." }),
+  })
+  .meta({ id: "DecisionScoreAnswer" })
+export type DecisionScoreAnswer = z.infer<typeof DecisionScoreAnswer>
+
+export const DecisionRefusalAnswer = z
+  .strictObject({ type: z.literal("refusal"), name })
+  .meta({ id: "DecisionRefusalAnswer", description: "Part of the wire; this scorer never produces it." })
+export type DecisionRefusalAnswer = z.infer<typeof DecisionRefusalAnswer>
+
+export const DecisionAnswer = z
+  .discriminatedUnion("type", [
+    DecisionPredicateAnswer,
+    DecisionChoiceAnswer,
+    DecisionScoreAnswer,
+    DecisionRefusalAnswer,
+  ])
+  .meta({ id: "DecisionAnswer", description: "Probabilities are not calibrated model confidence." })
+export type DecisionAnswer = z.infer<typeof DecisionAnswer>
+
+const tokens = z.int().min(0)
+
+export const DecisionUsage = z
+  .strictObject({
+    input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
+    input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),
+    output_tokens: z.literal(0),
+    output_tokens_details: z.strictObject({ reasoning_tokens: z.literal(0) }),
+    total_tokens: tokens.meta({ description: "Equal to input_tokens." }),
+  })
+  .meta({ id: "DecisionUsage" })
+export type DecisionUsage = z.infer<typeof DecisionUsage>
+
+export const DecisionsResponse = z
+  .strictObject({ answers: z.array(DecisionAnswer), model: z.string(), usage: DecisionUsage })
+  .meta({ id: "DecisionsResponse", description: "One answer per question, in question order." })
+export type DecisionsResponse = z.infer<typeof DecisionsResponse>

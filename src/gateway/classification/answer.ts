@@ -1,0 +1,154 @@
+/** Turns the margins of a classification's branches into the response body of the wire that asked. */
+import type { DecisionAnswer, DecisionsResponse } from "../../contract/decisions.ts"
+import { Fault } from "../../contract/errors.ts"
+import { readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
+import { UnusableMargin } from "../../scoring/probability.ts"
+import { branchCount } from "./classification.ts"
+import type { Classification, Question } from "./classification.ts"
+
+/**
+ * The JSON text of a 200. Margins are those of `classification.branches`, in their order; a wrong number of them, or
+ * one that is not finite, is Fault `invalid_worker_response`.
+ */
+export function answer(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  const { branches } = classification
+  if (margins.length !== branches.length) {
+    throw unusable(`${margins.length} margins came back for ${branches.length} branches`)
+  }
+  try {
+    return encode(classification, margins, inputTokens)
+  } catch (cause) {
+    if (!(cause instanceof UnusableMargin)) throw cause
+    throw unusable(cause.message, cause)
+  }
+}
+
+const unusable = (found: string, cause?: unknown): Fault =>
+  new Fault("invalid_worker_response", `Cannot read the scores: ${found}; send the request again`, { cause })
+
+function encode(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  switch (classification.wire) {
+    case "decisions":
+      return encodeDecisions(classification, margins, inputTokens)
+    case "systemone":
+      return encodeSystemOne(classification, margins, inputTokens)
+  }
+}
+
+function encodeDecisions(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  const response: DecisionsResponse = {
+    answers: eachQuestion(classification, margins, decisionAnswer),
+    model: classification.model,
+    usage: {
+      input_tokens: inputTokens,
+      input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },
+      output_tokens: 0,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: inputTokens,
+    },
+  }
+  return JSON.stringify(response)
+}
+
+function decisionAnswer(question: Question, margins: Float64Array): DecisionAnswer {
+  const { name } = question
+  switch (question.type) {
+    case "predicate":
+      return { type: "predicate", name, probability: readPredicate(only(margins)) }
+    case "choice": {
+      const { probabilities, winner, confidence } = readChoice(margins)
+      const values = question.options.map(({ value }) => value)
+      return {
+        type: "choice",
+        name,
+        choice: at(values, winner),
+        confidence,
+        probabilities: values.map((value, option) => ({ value, probability: at(probabilities, option) })),
+      }
+    }
+    case "score": {
+      const { probabilities, score, confidence } = readScore(margins)
+      const levels = question.levels.map(({ label }, value) => ({
+        label,
+        value,
+        probability: at(probabilities, value),
+      }))
+      return { type: "score", name, score, confidence, probabilities: levels }
+    }
+  }
+}
+
+/** Written key by key: an object would move integer-like IDs and option names to the front. */
+function encodeSystemOne(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  const answers = eachQuestion(classification, margins, (question, own): [string, string] => [
+    // A System One question always has its ID for a name.
+    question.name ?? "",
+    systemOneAnswer(question, own),
+  ])
+  return writeObject([
+    ["answers", writeObject(answers)],
+    ["model", JSON.stringify(classification.model)],
+    ["usage", JSON.stringify({ input_tokens: inputTokens, output_tokens: 0 })],
+  ])
+}
+
+function systemOneAnswer(question: Question, margins: Float64Array): string {
+  switch (question.type) {
+    case "predicate":
+      return JSON.stringify({ type: "noul", noul: readPredicate(only(margins)) })
+    case "choice": {
+      const { probabilities, winner, confidence } = readChoice(margins)
+      const names = question.options.map(({ value }) => String(value))
+      return writeObject([
+        ["type", '"choice"'],
+        ["choice", JSON.stringify(at(names, winner))],
+        ["confidence", JSON.stringify(confidence)],
+        [
+          "probabilities",
+          writeObject(names.map((name, option) => [name, JSON.stringify(at(probabilities, option))])),
+        ],
+      ])
+    }
+    case "score": {
+      const { probabilities, score, confidence } = readScore(margins)
+      return writeObject([
+        ["type", '"score"'],
+        ["score", JSON.stringify(score)],
+        ["confidence", JSON.stringify(confidence)],
+        [
+          "probabilities",
+          writeObject(probabilities.map((each, level) => [String(level), JSON.stringify(each)])),
+        ],
+        [
+          "legend",
+          writeObject(question.levels.map(({ label }, level) => [String(level), JSON.stringify(label)])),
+        ],
+      ])
+    }
+  }
+}
+
+/** Keys with values that are JSON already. */
+const writeObject = (entries: readonly (readonly [string, string])[]): string =>
+  `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(",")}}`
+
+/** Hands each question the margins of its own branches. */
+function eachQuestion<Result>(
+  { questions }: Classification,
+  margins: Float64Array,
+  read: (question: Question, margins: Float64Array) => Result,
+): Result[] {
+  let start = 0
+  return questions.map((question) => {
+    const own = margins.subarray(start, start + branchCount(question))
+    start += own.length
+    return read(question, own)
+  })
+}
+
+const only = (margins: Float64Array): number => margins[0] ?? Number.NaN
+
+function at<Member>(list: readonly Member[], position: number): Member {
+  // Readings have one element per option or level, so the position is always inside.
+  return list[position] as Member
+}

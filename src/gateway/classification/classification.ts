@@ -1,0 +1,79 @@
+/** What both classification wires come to: one text of evidence, typed questions, and a branch text per binary read. */
+import { fitsUtf8, LIMITS, utf8Bytes } from "../../contract/classification-limits.ts"
+import { Fault } from "../../contract/errors.ts"
+import { expandQuestion } from "./render.ts"
+
+/** Which endpoint asked, and so in which shape the answers go back. */
+export type Wire = "decisions" | "systemone"
+
+interface QuestionStem {
+  /** The name in decisions, where it may be null; the question ID in System One. */
+  readonly name: string | null
+  /** Where the question stands in the request, for sentences about it. */
+  readonly path: string
+  readonly instructions: string
+}
+
+export interface PredicateQuestion extends QuestionStem {
+  readonly type: "predicate"
+  /** What yes and no mean; empty when not said. */
+  readonly yesMeans: string
+  readonly noMeans: string
+}
+
+export interface ChoiceQuestion extends QuestionStem {
+  readonly type: "choice"
+  /** An empty description is none. */
+  readonly options: readonly { readonly value: string | boolean; readonly description: string }[]
+}
+
+export interface ScoreQuestion extends QuestionStem {
+  readonly type: "score"
+  /** From level zero up; an empty description is none. */
+  readonly levels: readonly { readonly label: string; readonly description: string }[]
+}
+
+export type Question = PredicateQuestion | ChoiceQuestion | ScoreQuestion
+
+export interface Classification {
+  readonly wire: Wire
+  /** As sent; whether the catalog knows it is the router's to say. */
+  readonly model: string
+  readonly evidence: string
+  readonly questions: readonly Question[]
+  /** The branches of all questions, one question after another; each question has `branchCount` of them. */
+  readonly branches: readonly string[]
+}
+
+/** How many binary reads a question takes. */
+export function branchCount(question: Question): number {
+  switch (question.type) {
+    case "predicate":
+      return 1
+    case "choice":
+      return question.options.length
+    case "score":
+      return question.levels.length
+  }
+}
+
+/** Expands decoded questions into branches; throws Fault `too_many_branches` or `question_too_large`. */
+export function composeClassification(decoded: Omit<Classification, "branches">): Classification {
+  const count = decoded.questions.reduce((sum, question) => sum + branchCount(question), 0)
+  if (count > LIMITS.branchesMax) {
+    throw new Fault(
+      "too_many_branches",
+      `Cannot classify: the questions expand to ${count} branches; at most ${LIMITS.branchesMax} fit one request`,
+    )
+  }
+  return { ...decoded, branches: decoded.questions.flatMap(expandQuestion) }
+}
+
+/** Throws Fault `input_too_large` for evidence that is too long; `what` is what the wire calls it. */
+export function refuseOversizedEvidence(evidence: string, what: string): void {
+  if (fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return
+  throw new Fault(
+    "input_too_large",
+    `Cannot classify: ${what} has ${utf8Bytes(evidence)} bytes; at most ${LIMITS.evidenceBytesMax} are accepted`,
+  )
+}
