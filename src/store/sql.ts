@@ -4,7 +4,16 @@
  * bigint columns come back as bigint, numeric and date as string, timestamptz as Date, jsonb parsed, bytea as Uint8Array.
  * As a parameter, a list is a PostgreSQL array and any other plain object is JSON; a JSON list must be passed as JSON text.
  */
-export type SqlValue = string | number | bigint | boolean | null | Date | Uint8Array | readonly string[] | object
+export type SqlValue =
+  | string
+  | number
+  | bigint
+  | boolean
+  | null
+  | Date
+  | Uint8Array
+  | readonly string[]
+  | object
 
 export interface Sql {
   /** Runs one statement with $1-style parameters and answers its rows. */
@@ -30,7 +39,10 @@ export interface Database extends Sql {
    * deadlocks are retried a bounded number of times, so `work` must have no effect outside the transaction. Inside
    * `work` only the handle it is given may be used: the database itself refuses, because on PGlite it would wait forever.
    */
-  transaction<Result>(work: (sql: Transaction) => Promise<Result>, options?: TransactionOptions): Promise<Result>
+  transaction<Result>(
+    work: (sql: Transaction) => Promise<Result>,
+    options?: TransactionOptions,
+  ): Promise<Result>
   /** Runs several statements without parameters, all or none; for migrations only. */
   script(text: string): Promise<void>
   /**
@@ -70,5 +82,9 @@ export class SqlError extends Error {
 
 /** Whether a statement failed because a row with the same unique value exists, optionally by one constraint only. */
 export function isUniqueViolation(error: unknown, constraint?: string): error is SqlError {
-  return error instanceof SqlError && error.state === "23505" && (constraint ?? error.constraint) === error.constraint
+  return (
+    error instanceof SqlError &&
+    error.state === "23505" &&
+    (constraint ?? error.constraint) === error.constraint
+  )
 }

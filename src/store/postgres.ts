@@ -1,0 +1,258 @@
+/** The SQL port on PostgreSQL 15 or later through pg: a bounded pool, and one connection of its own for LISTEN. */
+import { setTimeout as wait } from "node:timers/promises"
+import pg from "pg"
+import { checkChannel, ListenerSet } from "./listeners.ts"
+import { SqlError, StoreUnavailable } from "./sql.ts"
+import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
+import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
+import { encodeValue, valueParsers } from "./values.ts"
+
+const connectionsMaxDefault = 10
+const connectTimeoutMs = 5_000
+const statementTimeoutMs = 30_000
+/** The server's own timeout comes first; this one is for a server that no longer answers. */
+const answerTimeoutMs = statementTimeoutMs + 5_000
+const idleInTransactionMs = 30_000
+/** Callers that may wait for a connection; each waits at most connectTimeoutMs. */
+const waitingMax = 1_000
+const reconnectFirstMs = 100
+const reconnectMaxMs = 5_000
+const versionMin = 150_000
+
+export interface PostgresSettings {
+  readonly url: string
+  readonly connectionsMax?: number
+}
+
+export async function openPostgres(settings: PostgresSettings): Promise<Database> {
+  const database = new PostgresDatabase(settings)
+  try {
+    const [row] = await database.query<{ version: number }>(
+      "SELECT current_setting('server_version_num')::int AS version",
+    )
+    if (row === undefined || row.version < versionMin) {
+      throw new Error(
+        `Cannot use this PostgreSQL: its version number is ${row?.version}; version 15 or later would work`,
+      )
+    }
+    return database
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+function clientConfig(url: string): pg.ClientConfig {
+  return {
+    connectionString: url,
+    application_name: "umpire",
+    connectionTimeoutMillis: connectTimeoutMs,
+    statement_timeout: statementTimeoutMs,
+    query_timeout: answerTimeoutMs,
+    idle_in_transaction_session_timeout: idleInTransactionMs,
+    keepAlive: true,
+    options: "-c TimeZone=UTC",
+    types: { getTypeParser },
+  }
+}
+
+/** Set on each client: the driver's own table of parsers is global to the process. */
+const getTypeParser: typeof pg.types.getTypeParser = (oid, format) => {
+  const own = format === "binary" ? undefined : valueParsers[oid]
+  return own ?? pg.types.getTypeParser(oid, format)
+}
+
+class PostgresDatabase implements Database {
+  readonly #pool: pg.Pool
+  readonly #subscriptions: Subscriptions
+  readonly #guard = new TransactionGuard()
+
+  constructor({ url, connectionsMax = connectionsMaxDefault }: PostgresSettings) {
+    this.#pool = new pg.Pool({ ...clientConfig(url), max: connectionsMax })
+    this.#pool.on("error", ignoreBreak)
+    this.#subscriptions = new Subscriptions(url)
+  }
+
+  query<Row extends object>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
+    this.#guard.check()
+    return this.#withClient((client) => query<Row>(client, text, values))
+  }
+
+  async script(text: string): Promise<void> {
+    this.#guard.check()
+    await this.#withClient((client) => script(client, text))
+  }
+
+  transaction<Result>(
+    work: (sql: Transaction) => Promise<Result>,
+    options: TransactionOptions = {},
+  ): Promise<Result> {
+    this.#guard.check()
+    return withRetries(() =>
+      this.#withClient((client) => this.#guard.run(() => runTransaction(client, work, options))),
+    )
+  }
+
+  async listen(channel: string, listener: (payload: string) => void): Promise<() => Promise<void>> {
+    this.#guard.check()
+    checkChannel(channel)
+    return this.#subscriptions.add(channel, listener)
+  }
+
+  async close(): Promise<void> {
+    await this.#subscriptions.close()
+    await this.#pool.end()
+  }
+
+  async #withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+    if (this.#pool.waitingCount >= waitingMax) {
+      throw new StoreUnavailable(
+        `Cannot use the database: ${waitingMax} calls are waiting for a connection already`,
+      )
+    }
+    const client = await this.#pool.connect().catch(rethrow)
+    client.on("error", ignoreBreak)
+    let broken = false
+    try {
+      return await work(client)
+    } catch (error) {
+      broken = error instanceof StoreUnavailable
+      throw error
+    } finally {
+      client.off("error", ignoreBreak)
+      client.release(broken)
+    }
+  }
+}
+
+async function query<Row extends object>(
+  client: pg.ClientBase,
+  text: string,
+  values: readonly SqlValue[],
+): Promise<Row[]> {
+  // Also without values the extended protocol, which takes one statement only: as on PGlite.
+  const statement: pg.QueryConfig & { queryMode: string } = {
+    text,
+    values: values.map(encodeValue),
+    queryMode: "extended",
+  }
+  const result = await client.query<Row>(statement).catch(rethrow)
+  return result.rows
+}
+
+async function script(client: pg.ClientBase, text: string): Promise<pg.QueryResult> {
+  return client.query(text).catch(rethrow)
+}
+
+async function runTransaction<Result>(
+  client: pg.PoolClient,
+  work: (sql: Transaction) => Promise<Result>,
+  { isolation = "read committed" }: TransactionOptions,
+): Promise<Result> {
+  let open = true
+  const checkOpen = (): void => {
+    if (!open) throw new Error("Cannot use this transaction: it has ended")
+  }
+  await script(client, `BEGIN ISOLATION LEVEL ${isolation}`)
+  try {
+    const result = await work({
+      query: async (text, values = []) => (checkOpen(), query(client, text, values)),
+      script: async (text) => (checkOpen(), void (await script(client, text))),
+    })
+    open = false
+    checkCommitted(await script(client, "COMMIT"))
+    return result
+  } catch (error) {
+    open = false
+    await rollBack(client, error)
+    throw error
+  }
+}
+
+async function rollBack(client: pg.PoolClient, reason: unknown): Promise<void> {
+  if (reason instanceof StoreUnavailable) return
+  await script(client, "ROLLBACK")
+}
+
+/** One connection for all channels; replaced when it breaks, with every channel listened to again. */
+class Subscriptions {
+  readonly #url: string
+  readonly #listeners = new ListenerSet()
+  readonly #stop = new AbortController()
+  #client: Promise<pg.Client> | undefined
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  async add(channel: string, listener: (payload: string) => void): Promise<() => Promise<void>> {
+    if (this.#listeners.add(channel, listener)) await this.#tell(`LISTEN ${channel}`)
+    return async () => {
+      if (this.#listeners.remove(channel, listener)) await this.#tell(`UNLISTEN ${channel}`)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort()
+    const client = await this.#client?.catch(() => undefined)
+    await client?.end().catch(() => undefined)
+  }
+
+  async #tell(statement: string): Promise<void> {
+    this.#client ??= this.#connect()
+    await script(await this.#client, statement)
+  }
+
+  /** Listens to every channel there is, so that a replacement knows what the one before it knew. */
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client(clientConfig(this.#url))
+    client.on("error", ignoreBreak)
+    client.on("notification", ({ channel, payload }) => this.#listeners.deliver(channel, payload ?? ""))
+    try {
+      await client.connect().catch(rethrow)
+      for (const channel of this.#listeners.channels) await script(client, `LISTEN ${channel}`)
+    } catch (error) {
+      this.#client = undefined
+      await client.end().catch(() => undefined)
+      throw error
+    }
+    client.on("end", () => void this.#replace())
+    return client
+  }
+
+  async #replace(): Promise<void> {
+    for (
+      let delayMs = reconnectFirstMs;
+      !this.#stop.signal.aborted;
+      delayMs = Math.min(delayMs * 2, reconnectMaxMs)
+    ) {
+      try {
+        this.#client = this.#connect()
+        await this.#client
+        return
+      } catch {
+        await wait(delayMs, undefined, { signal: this.#stop.signal }).catch(() => undefined)
+      }
+    }
+  }
+}
+
+/** A connection that breaks between two statements says so in an event; the next statement fails with the same. */
+function ignoreBreak(): void {}
+
+/** Server states that mean "not now" rather than "wrong": by class, then one by one. */
+const unavailableClasses = new Set(["08", "53", "58"])
+const unavailableStates = new Set(["57014", "57P01", "57P02", "57P03", "57P05", "25P03", "25006"])
+
+function rethrow(cause: unknown): never {
+  if (!(cause instanceof pg.DatabaseError) || cause.code === undefined) {
+    throw new StoreUnavailable("Cannot reach the database: the connection failed or did not answer in time", {
+      cause,
+    })
+  }
+  const { code: state, constraint, detail, message } = cause
+  if (unavailableClasses.has(state.slice(0, 2)) || unavailableStates.has(state)) {
+    throw new StoreUnavailable(`Cannot use the database now: it answered ${state}`, { cause })
+  }
+  throw new SqlError(message, { state, constraint, detail }, cause)
+}
