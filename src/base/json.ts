@@ -58,33 +58,15 @@ export function readJson(bytes: Uint8Array, depthMax: number = jsonDepthMax): Js
 
 /** Prints compactly: keys in their order, numbers as they were written, strings as JSON.stringify writes them. */
 export function printJson(value: JsonValue): string {
-  let printed = ""
-  const print = (each: JsonValue): void => {
-    if (typeof each === "string") printed += JSON.stringify(each)
-    else if (each instanceof JsonNumber) printed += each.text
-    else if (each === null || typeof each === "boolean") printed += String(each)
-    else if (each instanceof JsonObject) printObject(each)
-    else printList(each)
+  if (typeof value === "string") return JSON.stringify(value)
+  if (value === null || typeof value === "boolean") return String(value)
+  if (value instanceof JsonNumber) return value.text
+  if (value instanceof JsonObject) {
+    const { keys, values } = value
+    // A key has a value at its own position: the two lists are filled together.
+    return `{${keys.map((key, at) => `${JSON.stringify(key)}:${printJson(values[at] as JsonValue)}`).join(",")}}`
   }
-  const printObject = ({ keys, values }: JsonObject): void => {
-    printed += "{"
-    for (let at = 0; at < keys.length; at++) {
-      printed += `${at === 0 ? "" : ","}${JSON.stringify(keys[at])}:`
-      // A key has a value at its own position: the two lists are filled together.
-      print(values[at] as JsonValue)
-    }
-    printed += "}"
-  }
-  const printList = (members: readonly JsonValue[]): void => {
-    printed += "["
-    for (let at = 0; at < members.length; at++) {
-      if (at > 0) printed += ","
-      print(members[at] as JsonValue)
-    }
-    printed += "]"
-  }
-  print(value)
-  return printed
+  return `[${value.map(printJson).join(",")}]`
 }
 
 /** How many arrays and objects lie inside one another, the value itself included; a scalar has none. */
