@@ -1,0 +1,334 @@
+/** A loaded model and its context: tokens, batches, sequences and logits, with every native call in one place. */
+import assert from "node:assert/strict"
+import koffi from "koffi"
+import type { AnswerTokens } from "./answer-tokens.ts"
+import type { BatchToken, Decoder } from "./decoder.ts"
+import type { LlamaBackend, LlamaLibrary, NativePointer } from "./library.ts"
+import { openLlamaLibrary } from "./library.ts"
+
+/** llama.cpp's own bound on sequences in one context. */
+export const SEQUENCES_MAX = 256
+/** Tokens of one decode: measured as the best group size, and llama.cpp's physical batch. */
+export const BATCH_TOKENS_MAX = 512
+/** Texts up to this size are tokenised on the calling thread: a hop to another one costs more. */
+const SYNCHRONOUS_BYTES_MAX = 4096
+/** Cells beyond one full context, for the branches that hang from it. */
+const SPARE_CELLS = 1024
+const GGML_TYPE_F16 = 1
+const FLASH_ATTENTION_ON = 1
+const KV_ELEMENT_BYTES = 2
+
+export interface ModelOptions {
+  readonly file: string
+  readonly backend: LlamaBackend
+}
+
+export interface ContextOptions {
+  readonly threads: number
+  /** How much memory the key-value cells may take; one full context always fits, whatever this says. */
+  readonly memoryBytes: number
+  /** Shortens the context below what the model was trained for. */
+  readonly contextTokensMax?: number
+  /** Width of all key and value heads of one layer together, for the size of a cell. */
+  readonly keyValueWidth: number
+}
+
+export class LlamaModel {
+  readonly library: LlamaLibrary
+  readonly handle: NativePointer
+  readonly vocabulary: NativePointer
+  readonly vocabularySize: number
+
+  private constructor(library: LlamaLibrary, handle: NativePointer) {
+    this.library = library
+    this.handle = handle
+    this.vocabulary = library.vocabularyOf(handle)
+    this.vocabularySize = library.vocabularySize(this.vocabulary)
+  }
+
+  static async load(options: ModelOptions): Promise<LlamaModel> {
+    const library = openLlamaLibrary(options.backend)
+    const parameters = library.modelDefaults()
+    parameters.n_gpu_layers = options.backend === "cpu" ? 0 : -1
+    const handle = await called<NativePointer | null>((done) =>
+      library.loadModel.async(options.file, parameters, done),
+    )
+    if (handle === null) throw new Error("Cannot load the model: llama.cpp does not accept the file")
+    const model = new LlamaModel(library, handle)
+    const refusal = model.#refusal()
+    if (refusal === undefined) return model
+    model.close()
+    throw new Error(`Cannot score with this model: ${refusal}; use a decoder-only attention model`)
+  }
+
+  /** Branches share and trim the memory of a prefix, which only attention over a key-value cache can do. */
+  #refusal(): string | undefined {
+    if (this.library.isRecurrent(this.handle)) return "it is recurrent"
+    if (this.library.isHybrid(this.handle)) return "it is partly recurrent"
+    if (this.library.hasEncoder(this.handle)) return "it has an encoder"
+    return undefined
+  }
+
+  get addsBos(): boolean {
+    return this.library.addsBos(this.vocabulary)
+  }
+
+  get bosToken(): number {
+    return this.library.bosToken(this.vocabulary)
+  }
+
+  get trainedContext(): number {
+    return this.library.trainedContext(this.handle)
+  }
+
+  tokenText(token: number): string {
+    return this.library.tokenText(this.vocabulary, token) ?? ""
+  }
+
+  isControlToken(token: number): boolean {
+    return this.library.isControlToken(this.vocabulary, token)
+  }
+
+  /** `parseSpecial` turns the spelling of a special token into that token: never for text that a caller sent. */
+  async tokenize(text: string, parseSpecial: boolean): Promise<Int32Array> {
+    const bytes = Buffer.from(text, "utf8")
+    if (bytes.length <= SYNCHRONOUS_BYTES_MAX) return this.tokenizeNow(bytes, parseSpecial)
+    const tokens = tokenSpace(bytes)
+    const { library, vocabulary } = this
+    const count = await called<number>((done) =>
+      library.tokenize.async(
+        vocabulary,
+        bytes,
+        bytes.length,
+        tokens,
+        tokens.length,
+        false,
+        parseSpecial,
+        done,
+      ),
+    )
+    return filled(tokens, count)
+  }
+
+  tokenizeNow(bytes: Buffer, parseSpecial: boolean): Int32Array {
+    const tokens = tokenSpace(bytes)
+    const { library, vocabulary } = this
+    const count = library.tokenize(
+      vocabulary,
+      bytes,
+      bytes.length,
+      tokens,
+      tokens.length,
+      false,
+      parseSpecial,
+    )
+    return filled(tokens, count)
+  }
+
+  close(): void {
+    this.library.freeModel(this.handle)
+  }
+}
+
+/** No token is shorter than a byte; a tokenizer may add a space in front. */
+const tokenSpace = (bytes: Buffer): Int32Array => new Int32Array(bytes.length + 8)
+
+function filled(tokens: Int32Array, count: number): Int32Array {
+  assert(count >= 0, `llama_tokenize needs room for ${-count} tokens and got ${tokens.length}`)
+  return tokens.slice(0, count)
+}
+
+/** One context with a unified key-value cache; its calls must not overlap. */
+export class LlamaContext implements Decoder {
+  readonly contextTokensMax: number
+  readonly cellsMax: number
+  readonly sequencesMax = SEQUENCES_MAX
+  readonly batchTokensMax = BATCH_TOKENS_MAX
+  readonly #library: LlamaLibrary
+  readonly #handle: NativePointer
+  readonly #memory: NativePointer
+  readonly #answers: AnswerTokens
+  readonly #batch = new BatchBuffers()
+  #decodingSinceMs: number | undefined
+
+  private constructor(model: LlamaModel, handle: NativePointer, shape: ContextShape, answers: AnswerTokens) {
+    this.#library = model.library
+    this.#handle = handle
+    this.#memory = model.library.memoryOf(handle)
+    this.#answers = answers
+    this.contextTokensMax = shape.contextTokensMax
+    this.cellsMax = shape.cellsMax
+  }
+
+  static async create(
+    model: LlamaModel,
+    answers: AnswerTokens,
+    options: ContextOptions,
+  ): Promise<LlamaContext> {
+    const shape = contextShape(model, options)
+    const parameters = model.library.contextDefaults()
+    Object.assign(parameters, {
+      n_ctx: shape.cellsMax,
+      n_batch: BATCH_TOKENS_MAX,
+      n_ubatch: BATCH_TOKENS_MAX,
+      n_seq_max: SEQUENCES_MAX,
+      n_outputs_max: SEQUENCES_MAX,
+      n_threads: options.threads,
+      n_threads_batch: options.threads,
+      flash_attn_type: FLASH_ATTENTION_ON,
+      type_k: GGML_TYPE_F16,
+      type_v: GGML_TYPE_F16,
+      // A window that forgets would leave later branches without the start of the evidence.
+      swa_full: true,
+      kv_unified: true,
+    })
+    const handle = await called<NativePointer | null>((done) =>
+      model.library.createContext.async(model.handle, parameters, done),
+    )
+    if (handle === null) {
+      throw new Error(
+        `Cannot create a context of ${shape.cellsMax} cells: not enough memory; lower the memory setting`,
+      )
+    }
+    return new LlamaContext(model, handle, shape, answers)
+  }
+
+  async decode(batch: readonly BatchToken[]): Promise<void> {
+    this.#decodingSinceMs = performance.now()
+    try {
+      await this.#decodeNow(batch)
+    } finally {
+      this.#decodingSinceMs = undefined
+    }
+  }
+
+  async #decodeNow(batch: readonly BatchToken[]): Promise<void> {
+    const native = this.#batch.fill(batch)
+    const status = await called<number>((done) => this.#library.decode.async(this.#handle, native, done))
+    if (status !== 0) throw new Error(`llama_decode of ${batch.length} tokens answered ${status}`)
+    // On a GPU the work is only queued by now; waiting on another thread keeps this one free.
+    await called<void>((done) => this.#library.synchronize.async(this.#handle, done))
+  }
+
+  decodingMs(): number {
+    return this.#decodingSinceMs === undefined ? 0 : performance.now() - this.#decodingSinceMs
+  }
+
+  difference(batchIndex: number): number {
+    const logits = this.#library.logitsAt(this.#handle, batchIndex)
+    assert(logits !== null, `no logits at ${batchIndex}`)
+    return logSumExp(readLogits(logits, this.#answers.yes)) - logSumExp(readLogits(logits, this.#answers.no))
+  }
+
+  copySequence(from: number, to: number, start: number, end: number): void {
+    this.#library.copySequence(this.#memory, from, to, start, end)
+  }
+
+  removeSequence(sequence: number, start: number): void {
+    const removed = this.#library.removeSequence(this.#memory, sequence, start, -1)
+    assert(removed, `llama.cpp cannot remove part of sequence ${sequence}`)
+  }
+
+  async saveSequence(sequence: number): Promise<Uint8Array> {
+    const state = Buffer.allocUnsafeSlow(this.#library.stateBytes(this.#handle, sequence))
+    const bytes = await called<number>((done) =>
+      this.#library.saveState.async(this.#handle, state, state.length, sequence, done),
+    )
+    assert(bytes === state.length, `state of sequence ${sequence}: ${bytes} of ${state.length} bytes`)
+    return state
+  }
+
+  async restoreSequence(sequence: number, state: Uint8Array): Promise<void> {
+    const bytes = await called<number>((done) =>
+      this.#library.restoreState.async(this.#handle, state, state.length, sequence, done),
+    )
+    assert(bytes === state.length, `state of sequence ${sequence}: ${bytes} of ${state.length} bytes read`)
+  }
+
+  clear(): void {
+    this.#library.clearMemory(this.#memory, false)
+  }
+
+  close(): void {
+    this.#library.freeContext(this.#handle)
+  }
+}
+
+interface ContextShape {
+  readonly contextTokensMax: number
+  readonly cellsMax: number
+}
+
+function contextShape(model: LlamaModel, options: ContextOptions): ContextShape {
+  const contextTokensMax = Math.min(model.trainedContext, options.contextTokensMax ?? model.trainedContext)
+  const cellBytes = model.library.layerCount(model.handle) * 2 * options.keyValueWidth * KV_ELEMENT_BYTES
+  const wanted = Math.max(Math.floor(options.memoryBytes / cellBytes), contextTokensMax + SPARE_CELLS)
+  // llama.cpp rounds the cells up to a multiple of 256; doing it here keeps our count of them exact.
+  return { contextTokensMax, cellsMax: Math.ceil(wanted / 256) * 256 }
+}
+
+/** The arrays of a llama_batch, allocated once and written for every decode. */
+class BatchBuffers {
+  readonly #token = nativeArray("int32", BATCH_TOKENS_MAX)
+  readonly #position = nativeArray("int32", BATCH_TOKENS_MAX)
+  readonly #sequenceCount = nativeArray("int32", BATCH_TOKENS_MAX)
+  readonly #sequences = nativeArray("int32", BATCH_TOKENS_MAX * SEQUENCES_MAX)
+  readonly #sequencePointers = nativeArray("uint64", BATCH_TOKENS_MAX + 1)
+  readonly #output = nativeArray("int8", BATCH_TOKENS_MAX)
+
+  fill(batch: readonly BatchToken[]) {
+    assert(batch.length > 0 && batch.length <= BATCH_TOKENS_MAX, `a batch of ${batch.length} tokens`)
+    const token = new Int32Array(this.#token.memory)
+    const position = new Int32Array(this.#position.memory)
+    const sequenceCount = new Int32Array(this.#sequenceCount.memory)
+    const sequences = new Int32Array(this.#sequences.memory)
+    const sequencePointers = new BigUint64Array(this.#sequencePointers.memory)
+    const output = new Int8Array(this.#output.memory)
+    let used = 0
+    for (const [index, entry] of batch.entries()) {
+      token[index] = entry.token
+      position[index] = entry.position
+      output[index] = entry.output ? 1 : 0
+      sequenceCount[index] = entry.sequences.length
+      sequencePointers[index] = this.#sequences.address + BigInt(used * Int32Array.BYTES_PER_ELEMENT)
+      for (const sequence of entry.sequences) sequences[used++] = sequence
+    }
+    return {
+      n_tokens: batch.length,
+      token: this.#token.pointer,
+      embd: null,
+      pos: this.#position.pointer,
+      n_seq_id: this.#sequenceCount.pointer,
+      seq_id: this.#sequencePointers.pointer,
+      logits: this.#output.pointer,
+    }
+  }
+}
+
+function nativeArray(type: string, length: number) {
+  const pointer: NativePointer = koffi.alloc(type, length)
+  return {
+    pointer,
+    address: koffi.address(pointer),
+    memory: koffi.view(pointer, length * koffi.sizeof(type)),
+  }
+}
+
+function readLogits(logits: NativePointer, tokens: readonly number[]): number[] {
+  return tokens.map((token): number => koffi.decode(logits, token * Float32Array.BYTES_PER_ELEMENT, "float"))
+}
+
+function logSumExp(values: readonly number[]): number {
+  const peak = Math.max(...values)
+  let sum = 0
+  for (const value of values) sum += Math.exp(value - peak)
+  return peak + Math.log(sum)
+}
+
+function called<Result>(
+  start: (done: (error: Error | null, result: Result) => void) => void,
+): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    start((error, result) => (error === null ? resolve(result) : reject(error)))
+  })
+}

@@ -1,0 +1,248 @@
+/** Reads what a GGUF file says about itself, without loading it and without trusting it. */
+import type { FileHandle } from "node:fs/promises"
+import { open } from "node:fs/promises"
+import type { ModelFacts } from "../engine.ts"
+
+const WINDOW_BYTES = 1 << 20
+const STRING_BYTES_MAX = 16 << 20
+const ENTRIES_MAX = 1 << 16
+const ARRAY_LENGTH_MAX = 1 << 24
+const TENSORS_MAX = 1 << 17
+const DIMENSIONS_MAX = 8
+/** Longer arrays (the vocabulary, its merges) are walked over, not kept. */
+const KEPT_ARRAY_LENGTH_MAX = 1024
+
+export interface GgufSummary extends ModelFacts {
+  readonly architecture: string
+  readonly chatTemplate: string | undefined
+  /** Width of all key heads of a layer, plus that of all value heads, halved: the mean of a cell's two rows. */
+  readonly keyValueWidth: number
+}
+
+type Value = string | number | boolean | Value[] | undefined
+
+export async function readGguf(file: string): Promise<GgufSummary> {
+  let handle: FileHandle
+  try {
+    handle = await open(file, "r")
+  } catch (error) {
+    throw new Error("Cannot read the model file: it does not exist or is not readable", { cause: error })
+  }
+  try {
+    return await readSummary(new Reader(handle))
+  } finally {
+    await handle.close()
+  }
+}
+
+async function readSummary(reader: Reader): Promise<GgufSummary> {
+  const magic = await reader.bytes(4).catch(() => Buffer.alloc(4))
+  if (magic.toString("latin1") !== "GGUF")
+    throw new Error("Cannot read the model file: it is not a GGUF file")
+  try {
+    const version = await reader.uint32()
+    if (version < 2 || version > 3) throw new Error(`version ${version} is not supported`)
+    const tensorCount = await reader.count(TENSORS_MAX)
+    const entries = await readEntries(reader, await reader.count(ENTRIES_MAX))
+    return summarize(entries, await readTensors(reader, tensorCount))
+  } catch (error) {
+    throw new Error(
+      `Cannot read the model file: it is damaged (${error instanceof Error ? error.message : "unknown"})`,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+async function readEntries(reader: Reader, count: number): Promise<Map<string, Value>> {
+  const entries = new Map<string, Value>()
+  for (let index = 0; index < count; index++) {
+    const key = await reader.string()
+    entries.set(key, await readValue(reader, await reader.uint32(), 0))
+  }
+  return entries
+}
+
+const NUMBER_READERS: Readonly<
+  Record<number, readonly [bytes: number, read: (bytes: Buffer) => number | boolean]>
+> = {
+  0: [1, (bytes) => bytes.readUInt8()],
+  1: [1, (bytes) => bytes.readInt8()],
+  2: [2, (bytes) => bytes.readUInt16LE()],
+  3: [2, (bytes) => bytes.readInt16LE()],
+  4: [4, (bytes) => bytes.readUInt32LE()],
+  5: [4, (bytes) => bytes.readInt32LE()],
+  6: [4, (bytes) => bytes.readFloatLE()],
+  7: [1, (bytes) => bytes.readUInt8() !== 0],
+  10: [8, (bytes) => Number(bytes.readBigUInt64LE())],
+  11: [8, (bytes) => Number(bytes.readBigInt64LE())],
+  12: [8, (bytes) => bytes.readDoubleLE()],
+}
+const STRING_TYPE = 8
+const ARRAY_TYPE = 9
+const NESTING_MAX = 4
+
+async function readValue(reader: Reader, type: number, depth: number): Promise<Value> {
+  if (type === STRING_TYPE) return reader.string()
+  if (type === ARRAY_TYPE) return readArray(reader, depth + 1)
+  const scalar = NUMBER_READERS[type]
+  if (scalar === undefined) throw new Error(`unknown value type ${type}`)
+  return scalar[1](await reader.bytes(scalar[0]))
+}
+
+async function readArray(reader: Reader, depth: number): Promise<Value> {
+  if (depth > NESTING_MAX) throw new Error("arrays nested too deep")
+  const type = await reader.uint32()
+  const length = await reader.count(ARRAY_LENGTH_MAX)
+  const scalar = NUMBER_READERS[type]
+  if (scalar !== undefined && length > KEPT_ARRAY_LENGTH_MAX) {
+    reader.skip(scalar[0] * length)
+    return undefined
+  }
+  const kept: Value[] = []
+  for (let index = 0; index < length; index++) {
+    const value = await readValue(reader, type, depth)
+    if (index < KEPT_ARRAY_LENGTH_MAX) kept.push(value)
+  }
+  return length > KEPT_ARRAY_LENGTH_MAX ? undefined : kept
+}
+
+async function readTensors(reader: Reader, count: number): Promise<number> {
+  let parameters = 0
+  for (let index = 0; index < count; index++) {
+    await reader.string()
+    const dimensions = await reader.uint32()
+    if (dimensions > DIMENSIONS_MAX) throw new Error(`a tensor of ${dimensions} dimensions`)
+    let elements = 1
+    for (let axis = 0; axis < dimensions; axis++) elements *= await reader.count(Number.MAX_SAFE_INTEGER)
+    parameters += elements
+    // The tensor's type and its place in the file.
+    reader.skip(4 + 8)
+  }
+  return parameters
+}
+
+// general.file_type as llama.cpp numbers it.
+const QUANTIZATIONS: Readonly<Record<number, string>> = {
+  0: "F32",
+  1: "F16",
+  2: "Q4_0",
+  3: "Q4_1",
+  7: "Q8_0",
+  8: "Q5_0",
+  9: "Q5_1",
+  10: "Q2_K",
+  11: "Q3_K_S",
+  12: "Q3_K_M",
+  13: "Q3_K_L",
+  14: "Q4_K_S",
+  15: "Q4_K_M",
+  16: "Q5_K_S",
+  17: "Q5_K_M",
+  18: "Q6_K",
+  19: "IQ2_XXS",
+  20: "IQ2_XS",
+  21: "Q2_K_S",
+  22: "IQ3_XS",
+  23: "IQ3_XXS",
+  24: "IQ1_S",
+  25: "IQ4_NL",
+  26: "IQ3_S",
+  27: "IQ3_M",
+  28: "IQ2_S",
+  29: "IQ2_M",
+  30: "IQ4_XS",
+  31: "IQ1_M",
+  32: "BF16",
+  36: "TQ1_0",
+  37: "TQ2_0",
+  38: "MXFP4",
+}
+
+function summarize(entries: ReadonlyMap<string, Value>, parameterCount: number): GgufSummary {
+  const architecture = text(entries, "general.architecture") ?? "unknown"
+  const of = (key: string): number | undefined => numeric(entries, `${architecture}.${key}`)
+  const contextTokensMax = of("context_length")
+  if (contextTokensMax === undefined) throw new Error("no context length")
+  const heads = of("attention.head_count") ?? 1
+  const keyValueHeads = of("attention.head_count_kv") ?? heads
+  const headWidth = (of("embedding_length") ?? 0) / heads
+  const keyWidth = of("attention.key_length") ?? headWidth
+  const valueWidth = of("attention.value_length") ?? headWidth
+  const version = text(entries, "general.version")
+  const name = text(entries, "general.name") ?? "unnamed"
+  return {
+    architecture,
+    name: version === undefined ? name : `${name} ${version}`,
+    contextTokensMax,
+    parameterCount,
+    quantization: QUANTIZATIONS[numeric(entries, "general.file_type") ?? -1] ?? "unknown",
+    chatTemplate: text(entries, "tokenizer.chat_template"),
+    keyValueWidth: (keyValueHeads * (keyWidth + valueWidth)) / 2,
+  }
+}
+
+function text(entries: ReadonlyMap<string, Value>, key: string): string | undefined {
+  const value = entries.get(key)
+  return typeof value === "string" ? value : undefined
+}
+
+/** Some models give one number per layer: the largest one bounds them all. */
+function numeric(entries: ReadonlyMap<string, Value>, key: string): number | undefined {
+  const value = entries.get(key)
+  if (typeof value === "number") return value
+  if (!Array.isArray(value)) return undefined
+  const numbers = value.filter((element) => typeof element === "number")
+  return numbers.length > 0 ? Math.max(...numbers) : undefined
+}
+
+/** Reads forward through a file with one window of it in memory. */
+class Reader {
+  readonly #file: FileHandle
+  #window = Buffer.alloc(0)
+  #windowStart = 0
+  #position = 0
+
+  constructor(file: FileHandle) {
+    this.#file = file
+  }
+
+  async bytes(count: number): Promise<Buffer> {
+    if (this.#position + count > this.#windowStart + this.#window.length) await this.#fill(count)
+    const start = this.#position - this.#windowStart
+    this.#position += count
+    return this.#window.subarray(start, start + count)
+  }
+
+  async #fill(count: number): Promise<void> {
+    const window = Buffer.allocUnsafe(Math.max(WINDOW_BYTES, count))
+    const { bytesRead } = await this.#file.read(window, 0, window.length, this.#position)
+    if (bytesRead < count) throw new Error("the file ends too early")
+    this.#window = window.subarray(0, bytesRead)
+    this.#windowStart = this.#position
+  }
+
+  skip(count: number): void {
+    this.#position += count
+    // A window that ends before the new position is replaced by the next read.
+    if (this.#position > this.#windowStart + this.#window.length) {
+      this.#window = Buffer.alloc(0)
+      this.#windowStart = this.#position
+    }
+  }
+
+  async uint32(): Promise<number> {
+    return (await this.bytes(4)).readUInt32LE()
+  }
+
+  async count(max: number): Promise<number> {
+    const count = (await this.bytes(8)).readBigUInt64LE()
+    if (count > BigInt(max)) throw new Error(`a count of ${count}, more than ${max}`)
+    return Number(count)
+  }
+
+  async string(): Promise<string> {
+    return (await this.bytes(await this.count(STRING_BYTES_MAX))).toString("utf8")
+  }
+}

@@ -1,0 +1,48 @@
+/** Splits a model's own chat template into what stands before the evidence and what stands after a branch. */
+import { Template } from "@huggingface/jinja"
+
+export interface PromptFrame {
+  /** From the start of the prompt to the evidence. */
+  readonly head: string
+  /** From the end of the branch text to the place where the answer starts. */
+  readonly tail: string
+}
+
+export interface TemplateSource {
+  readonly template: string | undefined
+  readonly bosText: string
+  readonly eosText: string
+}
+
+/** A model without a template continues plain text; this asks it for the answer. */
+const PLAIN_FRAME: PromptFrame = { head: "", tail: "\nAnswer:" }
+
+/** Letters only: no template trims, escapes or splits it. */
+const MARKER = "UmpireEvidenceGoesHere"
+
+export function splitTemplate(source: TemplateSource): PromptFrame {
+  if (source.template === undefined) return PLAIN_FRAME
+  const parts = render(source.template, source).split(MARKER)
+  const [head, tail] = parts
+  if (parts.length !== 2 || head === undefined || tail === undefined) {
+    throw new Error(
+      `Cannot use the model's chat template: it wrote the user's text ${parts.length - 1} times, expected once`,
+    )
+  }
+  return { head, tail }
+}
+
+function render(template: string, source: TemplateSource): string {
+  try {
+    return new Template(template).render({
+      messages: [{ role: "user", content: MARKER }],
+      add_generation_prompt: true,
+      // Thinking would stand between the question and the answer that is read.
+      enable_thinking: false,
+      bos_token: source.bosText,
+      eos_token: source.eosText,
+    })
+  } catch (error) {
+    throw new Error("Cannot render the model's chat template with one user message", { cause: error })
+  }
+}
