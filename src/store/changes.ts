@@ -1,0 +1,33 @@
+/** What the database tells those who cache its rows: triggers announce each change, with the table and whose it is. */
+import type { Database } from "./sql.ts"
+
+const channel = "umpire_changes"
+
+const changedTables = [
+  "organizations",
+  "memberships",
+  "api_keys",
+  "sessions",
+  "model_access",
+  "routing_policies",
+  "billing_accounts",
+] as const
+
+export interface Change {
+  readonly table: (typeof changedTables)[number]
+  /** The row's id; for memberships, model access and routing policies the organization's. */
+  readonly id: string
+}
+
+/** Calls `listener` after each commit that changed what may be cached, until the returned function is called. */
+export function listenToChanges(
+  database: Database,
+  listener: (change: Change) => void,
+): Promise<() => Promise<void>> {
+  return database.listen(channel, (payload) => {
+    const at = payload.indexOf(":")
+    const table = changedTables.find((known) => known === payload.slice(0, at))
+    // A table that this version does not know is announced by a newer schema.
+    if (table !== undefined) listener({ table, id: payload.slice(at + 1) })
+  })
+}

@@ -1,0 +1,112 @@
+/** Invitations to an organization: open until accepted, revoked or expired; one open at a time for each address. */
+import type { Role } from "../contract/access.ts"
+import { insertRecord, queryRecord, queryRecords, type NewRecord } from "./rows.ts"
+import type { Sql } from "./sql.ts"
+
+export interface Invitation {
+  readonly id: string
+  readonly organizationId: string
+  readonly email: string
+  readonly role: Role
+  /** SHA-256 of the token that accepts it. */
+  readonly tokenHash: Uint8Array
+  readonly invitedBy: string
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly acceptedAt: Date | null
+  readonly acceptedBy: string | null
+  readonly revokedAt: Date | null
+}
+
+/** An invitation with who sent it. */
+export interface SentInvitation extends Invitation {
+  readonly inviterEmail: string
+  readonly inviterName: string | null
+}
+
+const withInviter = `
+  SELECT i.*, u.email AS inviter_email, u.name AS inviter_name
+  FROM invitations i JOIN users u ON u.id = i.invited_by`
+const isOpen = "accepted_at IS NULL AND revoked_at IS NULL"
+
+/** Answers null when an invitation for the address is open. An expired one makes room. */
+export async function insertInvitation(
+  sql: Sql,
+  invitation: NewRecord<Invitation>,
+): Promise<Invitation | null> {
+  const { organizationId, email, createdAt } = invitation
+  await sql.query(
+    `UPDATE invitations SET revoked_at = $3
+     WHERE organization_id = $1 AND lower(email) = lower($2) AND ${isOpen} AND expires_at <= $3`,
+    [organizationId, email, createdAt],
+  )
+  const onConflict = `ON CONFLICT (organization_id, lower(email)) WHERE ${isOpen} DO NOTHING`
+  return insertRecord<Invitation>(sql, "invitations", { ...invitation }, onConflict)
+}
+
+/** Also answers one that is no longer open. */
+export function findInvitation(sql: Sql, organizationId: string, id: string): Promise<SentInvitation | null> {
+  return queryRecord(sql, `${withInviter} WHERE i.organization_id = $1 AND i.id = $2`, [organizationId, id])
+}
+
+/** Also answers one that is no longer open. */
+export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Promise<Invitation | null> {
+  return queryRecord<Invitation>(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
+}
+
+/** Newest first. */
+export function listPendingInvitations(
+  sql: Sql,
+  organizationId: string,
+  now: Date,
+): Promise<SentInvitation[]> {
+  return queryRecords(
+    sql,
+    `${withInviter} WHERE i.organization_id = $1 AND ${isOpen} AND i.expires_at > $2 ORDER BY i.id DESC`,
+    [organizationId, now],
+  )
+}
+
+/** Replaces token and expiry of an open invitation, expired or not; null when it is not open. */
+export function renewInvitation(
+  sql: Sql,
+  organizationId: string,
+  id: string,
+  renewal: Pick<Invitation, "tokenHash" | "expiresAt">,
+): Promise<Invitation | null> {
+  return queryRecord<Invitation>(
+    sql,
+    `UPDATE invitations SET token_hash = $3, expires_at = $4 WHERE organization_id = $1 AND id = $2 AND ${isOpen}
+     RETURNING *`,
+    [organizationId, id, renewal.tokenHash, renewal.expiresAt],
+  )
+}
+
+/** Answers null when it is not open or has expired: of two who accept at once, one does. */
+export function acceptInvitation(
+  sql: Sql,
+  id: string,
+  userId: string,
+  now: Date,
+): Promise<Invitation | null> {
+  return queryRecord<Invitation>(
+    sql,
+    `UPDATE invitations SET accepted_at = $3, accepted_by = $2 WHERE id = $1 AND ${isOpen} AND expires_at > $3
+     RETURNING *`,
+    [id, userId, now],
+  )
+}
+
+/** Answers null when it is not open. */
+export function revokeInvitation(
+  sql: Sql,
+  organizationId: string,
+  id: string,
+  revokedAt: Date,
+): Promise<Invitation | null> {
+  return queryRecord<Invitation>(
+    sql,
+    `UPDATE invitations SET revoked_at = $3 WHERE organization_id = $1 AND id = $2 AND ${isOpen} RETURNING *`,
+    [organizationId, id, revokedAt],
+  )
+}

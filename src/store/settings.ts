@@ -1,0 +1,24 @@
+/** What the installation keeps about itself: its id, its secrets. */
+import type { Sql } from "./sql.ts"
+
+export async function findSetting(sql: Sql, key: string): Promise<string | null> {
+  const [row] = await sql.query<{ value: string }>("SELECT value FROM settings WHERE key = $1", [key])
+  return row?.value ?? null
+}
+
+export async function putSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<void> {
+  await sql.query(
+    `INSERT INTO settings (key, value, updated_at) VALUES ($1, $2, $3)
+     ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`,
+    [key, value, updatedAt],
+  )
+}
+
+/** Answers what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */
+export async function ensureSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<string> {
+  await sql.query(
+    "INSERT INTO settings (key, value, updated_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+    [key, value, updatedAt],
+  )
+  return (await findSetting(sql, key)) ?? value
+}
