@@ -87,7 +87,7 @@ class Recipe:
     language: Language = field(default_factory=Language)
     first_decisions: Decisions = field(default_factory=Decisions)
     second_decisions: Decisions = field(
-        default_factory=lambda: Decisions(epochs=1.57, peak=0.4, keep_optimizer=False)
+        default_factory=lambda: Decisions(epochs=1.57, peak=0.4, keep_optimizer=False, seed=4)
     )
     finish: Finish = field(default_factory=Finish)
 
