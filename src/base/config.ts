@@ -104,7 +104,14 @@ export const Config = z.strictObject({
         .min(16)
         .max(1_048_576)
         .default(512)
-        .describe("Memory per model for evaluated text."),
+        .describe("Memory per model for the text of requests that run."),
+      cache_memory_mib: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(1_048_576)
+        .default(512)
+        .describe("Memory per model for evidence kept for the next request about it; 0 keeps none."),
       queue_max: z.coerce
         .number()
         .int()

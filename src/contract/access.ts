@@ -9,6 +9,35 @@ export type Permission = (typeof permissions)[number]
 export const roles = ["primary_owner", "owner", "member"] as const
 export type Role = (typeof roles)[number]
 
+/** Whoever a bearer value stands for. */
+export interface Principal {
+  readonly kind: PrincipalKind
+  /** The key, session or provider behind it; what the audit log names. */
+  readonly id: string
+  /** The user of a session or of a user-scoped key. */
+  readonly userId: string | null
+  /** The one organization of a key or workload token, null when it no longer exists; a session may act in several. */
+  readonly organizationId: string | null
+  /** What a key or workload token is in its organization; a session's role depends on the organization. */
+  readonly role: Role | null
+  /** What a key or workload token carries; a session's follow from its role in the organization it acts in. */
+  readonly permissions: readonly Permission[] | null
+  /** A limit of its own, where the key or its organization has one. */
+  readonly rateLimit: RateLimit | null
+}
+
+export interface RateLimit {
+  readonly requestsPerMinute: number
+  readonly burst: number
+}
+
+/** What a principal is in the organization a call is about. */
+export interface Standing {
+  readonly organizationId: string
+  readonly role: Role
+  readonly permissions: readonly Permission[]
+}
+
 /** Permissions that a console session holds by its role in the organization. */
 export function permissionsOfRole(role: Role): readonly Permission[] {
   return role === "member" ? ["inference", "api-read", "api-write"] : permissions

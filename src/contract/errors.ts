@@ -112,6 +112,7 @@ export const faultCatalog = {
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
+  not_ready: entry(503, "server_error", "The server is starting, stopping, or cannot reach what it needs."),
   analytics_not_configured: entry(503, "server_error", "No analytics engine is configured."),
 } as const satisfies Record<string, FaultEntry>
 

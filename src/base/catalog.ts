@@ -1,0 +1,43 @@
+/** The model catalog: every SKU that requests can name, with its prices and what its file says about it. */
+import type { Ticks } from "./money.ts"
+
+export type ModelKind = "generation" | "embedding"
+
+export interface Prices {
+  readonly inputTokenTicks: Ticks
+  readonly cachedInputTokenTicks: Ticks
+  readonly outputTokenTicks: Ticks
+  readonly millisecondTicks: Ticks
+}
+
+export interface Model {
+  readonly sku: string
+  readonly kind: ModelKind
+  readonly description: string
+  readonly developer: string | null
+  readonly releaseDate: string | null
+  readonly public: boolean
+  readonly enabled: boolean
+  readonly prices: Prices
+  readonly contextTokensMax: number
+  readonly quantization: string
+  /** The GGUF file of a local model. */
+  readonly file: string
+}
+
+export interface Catalog {
+  find(sku: string): Model | null
+  list(): readonly Model[]
+  /** What requests are answered by on a fresh installation. */
+  readonly fallback: Model
+}
+
+export function createCatalog(models: readonly [Model, ...Model[]]): Catalog {
+  const bySku = new Map<string, Model>()
+  for (const model of models) {
+    if (bySku.has(model.sku))
+      throw new RangeError(`Cannot use the catalog: the model ${model.sku} is listed twice`)
+    bySku.set(model.sku, model)
+  }
+  return { find: (sku) => bySku.get(sku) ?? null, list: () => [...bySku.values()], fallback: models[0] }
+}

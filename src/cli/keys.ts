@@ -1,0 +1,87 @@
+/** `umpire keys`: makes, lists and revokes API keys. */
+import { permissions } from "../contract/access.ts"
+import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import type { Operate } from "./operator.ts"
+import { drawTable } from "./table.ts"
+
+interface ListedKey {
+  readonly id: string
+  readonly name: string
+  readonly permissions: readonly string[]
+  readonly last_used_at: string | null
+  readonly expires_at: string | null
+}
+
+export const keys = (operate: (context: CliContext) => Operate): Command => ({
+  summary: "create, list and revoke API keys",
+  usage: [
+    "umpire keys create --name ci [--permission inference ...] [--organization org_...] [--expires 2027-01-01T00:00:00Z]",
+    "umpire keys list",
+    "umpire keys revoke key_...",
+  ],
+  options: {
+    name: { type: "string", short: "n" },
+    permission: { type: "string", multiple: true },
+    organization: { type: "string", short: "o" },
+    expires: { type: "string" },
+    json: { type: "boolean" },
+  },
+  optionHelp: {
+    name: "what the key is for",
+    permission: `one of ${permissions.join(", ")}; may be repeated; inference when left out`,
+    organization: "the organization, where there are several",
+    expires: "when the key stops working",
+    json: "print JSON",
+  },
+  run: async (context) => await run(context, operate(context)),
+})
+
+async function run(context: CliContext, operate: Operate): Promise<number> {
+  const [action, id] = context.positionals
+  const organization = text(context, "organization")
+  const scope = organization === undefined ? {} : { organization }
+  switch (action) {
+    case "create":
+      return show(context, await operate("keys.create", { ...scope, ...newKey(context) }), drawCreated)
+    case "list":
+      return show(context, await operate("keys.list", scope), drawList)
+    case "revoke":
+      if (!id) throw new UsageError("which key? umpire keys revoke key_...")
+      return show(context, await operate("keys.revoke", { ...scope, id }), () => `${id} is revoked.\n`)
+    default:
+      throw new UsageError("say create, list or revoke")
+  }
+}
+
+function newKey(context: CliContext): Record<string, unknown> {
+  const given = texts(context, "permission")
+  const expires = text(context, "expires")
+  return {
+    name: text(context, "name") ?? "key",
+    permissions: given.length > 0 ? given : ["inference"],
+    ...(expires === undefined ? {} : { expires_at: expires }),
+  }
+}
+
+function show(context: CliContext, result: unknown, draw: (result: unknown) => string): number {
+  context.stdout.write(context.values["json"] === true ? `${JSON.stringify(result)}\n` : draw(result))
+  return 0
+}
+
+function drawCreated(result: unknown): string {
+  // What keys.create answers.
+  const { id, secret } = result as { id: string; secret: string }
+  return `${id} is ready. Its value is shown only now:\n\n  ${secret}\n`
+}
+
+function drawList(result: unknown): string {
+  // What keys.list answers.
+  const rows = (result as ListedKey[]).map((key) => [
+    key.id,
+    key.name,
+    key.permissions.join(" "),
+    key.last_used_at ?? "never",
+    key.expires_at ?? "never",
+  ])
+  return drawTable(["key", "name", "permissions", "last used", "expires"], rows)
+}

@@ -1,0 +1,110 @@
+/** Finds the command that the arguments name, reads its options, runs it, and turns mistakes into sentences. */
+import { parseArgs } from "node:util"
+import { ConfigError } from "../base/config.ts"
+import { Fault } from "../contract/errors.ts"
+import { ClientError } from "../contract/client.ts"
+import { type CliContext, type Command, UsageError } from "./command.ts"
+
+export type Commands = Readonly<Record<string, Command>>
+export type Surroundings = Pick<
+  CliContext,
+  "environment" | "workingDirectory" | "stdout" | "stderr" | "stdin"
+>
+
+const exitUsage = 2
+const exitFailure = 1
+
+export async function runCli(
+  commands: Commands,
+  version: string,
+  argv: readonly string[],
+  surroundings: Surroundings,
+): Promise<number> {
+  const [name, ...rest] = argv
+  if (name === "--version" || name === "-v") return print(surroundings, `${version}\n`)
+  if (name === undefined || name === "--help" || name === "-h" || name === "help")
+    return print(surroundings, overview(commands, version))
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!command) {
+    surroundings.stderr.write(`umpire: no command ${name}; umpire --help lists them\n`)
+    return exitUsage
+  }
+  if (rest.includes("--help") || rest.includes("-h")) return print(surroundings, help(name, command))
+  return await attempt(name, command, rest, surroundings)
+}
+
+async function attempt(
+  name: string,
+  command: Command,
+  rest: string[],
+  surroundings: Surroundings,
+): Promise<number> {
+  try {
+    const { values, positionals } = readArguments(command, rest)
+    return await command.run({ ...surroundings, positionals, values })
+  } catch (error) {
+    if (!isExpected(error)) throw error
+    surroundings.stderr.write(`umpire ${name}: ${error.message}\n`)
+    return error instanceof UsageError ? exitUsage : exitFailure
+  }
+}
+
+function readArguments(command: Command, rest: string[]): Pick<CliContext, "values" | "positionals"> {
+  try {
+    return parseArgs({ args: rest, options: command.options, allowPositionals: true, strict: true })
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : "cannot read the arguments")
+  }
+}
+
+function isExpected(error: unknown): error is Error {
+  if (
+    error instanceof UsageError ||
+    error instanceof ConfigError ||
+    error instanceof Fault ||
+    error instanceof ClientError
+  )
+    return true
+  // Failures that name themselves: a locked directory, a model that cannot be loaded, a database that is away.
+  return (
+    error instanceof Error &&
+    error.name !== "Error" &&
+    error.name !== "TypeError" &&
+    error.name !== "AssertionError"
+  )
+}
+
+function overview(commands: Commands, version: string): string {
+  const width = Math.max(...Object.keys(commands).map((name) => name.length))
+  const rows = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}`)
+  return [
+    `Umpire ${version}: typed decisions and inference, self-hosted.`,
+    "",
+    "Commands:",
+    ...rows,
+    "",
+    "umpire <command> --help says more.",
+    "",
+  ].join("\n")
+}
+
+function help(name: string, command: Command): string {
+  const options = Object.entries(command.options).map(([option, { type, short }]) => {
+    const flag = `${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
+    return `  ${flag.padEnd(28)}${command.optionHelp[option] ?? ""}`
+  })
+  return [
+    `umpire ${name}: ${command.summary}`,
+    "",
+    ...command.usage.map((line) => `  ${line}`),
+    "",
+    "Options:",
+    ...options,
+    "",
+  ].join("\n")
+}
+
+function print({ stdout }: Surroundings, text: string): number {
+  stdout.write(text)
+  return 0
+}

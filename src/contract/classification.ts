@@ -1,0 +1,65 @@
+/** The two typed-classification endpoints. */
+import { LIMITS } from "./classification-limits.ts"
+import { DecisionsRequest, DecisionsResponse } from "./decisions.ts"
+import { endpoint } from "./endpoint.ts"
+import type { FaultCode } from "./errors.ts"
+import { SystemOneRequest, SystemOneResponse } from "./systemone.ts"
+
+const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
+
+const errors: readonly FaultCode[] = [
+  "billing_required",
+  "insufficient_credits",
+  "spend_limit_exceeded",
+  "payment_method_required",
+  "region_denied",
+  "model_access_required",
+  "invalid_json",
+  "unsupported_content_type",
+  "invalid_request",
+  "unknown_field",
+  "unsupported_input",
+  "body_too_large",
+  "input_too_large",
+  "input_blank",
+  "too_many_questions",
+  "too_many_branches",
+  "question_too_large",
+  "duplicate_choice",
+  "unknown_model",
+  "model_disabled",
+  "unknown_routing_hint",
+  "context_length_exceeded",
+  "overloaded",
+  "routing_failed",
+  "inference_failed",
+  "invalid_worker_response",
+]
+
+export const createDecision = endpoint({
+  method: "POST",
+  path: "/v1/decisions",
+  area: "Classification",
+  surface: "classification",
+  summary: "Answer a list of typed questions about one text",
+  access,
+  body: DecisionsRequest,
+  reads: "bytes",
+  bodyBytesMax: LIMITS.bodyBytesMax,
+  output: DecisionsResponse,
+  errors,
+})
+
+export const createSystemOne = endpoint({
+  method: "POST",
+  path: "/v1/systemone",
+  area: "Classification",
+  surface: "classification",
+  summary: "Answer a map of named questions about one state",
+  access,
+  body: SystemOneRequest,
+  reads: "bytes",
+  bodyBytesMax: LIMITS.bodyBytesMax,
+  output: SystemOneResponse,
+  errors,
+})

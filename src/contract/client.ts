@@ -1,0 +1,106 @@
+/** A typed client made from the table of endpoints; the console, the CLI and the tests share it. */
+import type { z } from "zod"
+import type { Endpoint } from "./endpoint.ts"
+import { type EndpointName, type Table, table } from "./table.ts"
+
+type Given<Schema extends z.ZodType, Key extends string> =
+  z.input<Schema> extends undefined
+    ? {}
+    : {} extends z.input<Schema>
+      ? { readonly [K in Key]?: z.input<Schema> }
+      : { readonly [K in Key]: z.input<Schema> }
+
+type Request<E extends Endpoint> = Given<E["params"], "params"> &
+  Given<E["query"], "query"> &
+  Given<E["body"], "body"> &
+  CallOptions
+
+export interface CallOptions {
+  readonly signal?: AbortSignal
+  readonly headers?: Record<string, string>
+}
+
+export type Client = {
+  readonly [Name in EndpointName]: (
+    ...given: {} extends Request<Table[Name]>
+      ? [request?: Request<Table[Name]>]
+      : [request: Request<Table[Name]>]
+  ) => Promise<z.output<Table[Name]["output"]>>
+}
+
+/** What the server refused, with its stable code. */
+export class ClientError extends Error {
+  override readonly name = "ClientError"
+  readonly status: number
+  readonly code: string | null
+  readonly body: unknown
+
+  constructor(status: number, code: string | null, message: string, body: unknown) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.body = body
+  }
+}
+
+/** `baseUrl` is the address without `/v1`; `headers` carry the bearer value. */
+export function createClient(
+  baseUrl: string,
+  headers: Record<string, string>,
+  fetcher: typeof fetch = fetch,
+): Client {
+  const entries = Object.entries(table).map(([name, endpoint]) => [
+    name,
+    (request: LooseRequest = {}) => call(endpoint, baseUrl, headers, fetcher, request),
+  ])
+  // Every name of the table is present, and `call` answers what its endpoint says or throws.
+  return Object.fromEntries(entries) as Client
+}
+
+interface LooseRequest extends CallOptions {
+  readonly params?: Record<string, unknown>
+  readonly query?: Record<string, unknown>
+  readonly body?: unknown
+}
+
+async function call(
+  endpoint: Endpoint,
+  baseUrl: string,
+  headers: Record<string, string>,
+  fetcher: typeof fetch,
+  request: LooseRequest,
+): Promise<unknown> {
+  const response = await fetcher(addressOf(endpoint, baseUrl, request), {
+    method: endpoint.method,
+    headers: {
+      ...(request.body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+      ...request.headers,
+    },
+    ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    ...(request.signal ? { signal: request.signal } : {}),
+  })
+  const text = await response.text()
+  const body: unknown = text === "" ? null : JSON.parse(text)
+  if (!response.ok) {
+    const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
+    throw new ClientError(
+      response.status,
+      error?.code ?? null,
+      error?.message ?? `The server answered ${response.status}`,
+      body,
+    )
+  }
+  return endpoint.wrap === "data" && endpoint.status !== 204 ? (body as { data: unknown }).data : body
+}
+
+function addressOf(endpoint: Endpoint, baseUrl: string, request: LooseRequest): URL {
+  const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(String(request.params?.[name])),
+  )
+  const url = new URL(baseUrl.replace(/\/$/, "") + path)
+  for (const [name, value] of Object.entries(request.query ?? {}))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined) url.searchParams.append(name, String(one))
+  return url
+}

@@ -1,0 +1,141 @@
+/** An endpoint is data: the server mounts it, the OpenAPI document prints it, the client calls it, one place checks it. */
+import { z } from "zod"
+import type { Permission, Principal, PrincipalKind, Standing } from "./access.ts"
+import type { FaultCode } from "./errors.ts"
+
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+
+/** Which conventions a path follows: how errors look, and which status a bad body has. */
+export type Surface = "classification" | "openai" | "platform" | "oauth" | "service"
+
+export interface Access {
+  /** The kinds that may call; none means that anyone may, with or without credentials. */
+  readonly principals: readonly PrincipalKind[]
+  readonly permission?: Permission
+  /** An organization owner is needed: of sessions only, or of every principal (so that an organization's key is refused). */
+  readonly owner?: "sessions" | "everyone"
+  /** A session of any member passes whatever its role; keys and workload tokens still need the permission. */
+  readonly anyMember?: true
+}
+
+export interface Endpoint<
+  Params extends z.ZodType = z.ZodType,
+  Query extends z.ZodType = z.ZodType,
+  Body extends z.ZodType = z.ZodType,
+  Output extends z.ZodType = z.ZodType,
+  Reads extends "json" | "bytes" = "json" | "bytes",
+> {
+  readonly method: Method
+  /** Parameters in braces: `/v1/organizations/{org_id}`. */
+  readonly path: `/${string}`
+  readonly area: string
+  readonly summary: string
+  readonly surface: Surface
+  readonly access: Access
+  readonly params: Params
+  readonly query: Query
+  /** `z.undefined()` where a request has no body. */
+  readonly body: Body
+  /** Bytes: the handler reads the body itself, and `body` only documents it. */
+  readonly reads: Reads
+  readonly bodyBytesMax: number
+  readonly output: Output
+  /** Whether a success is wrapped as `{data}` or sent as it is (a page brings its own `data` and `next_cursor`). */
+  readonly wrap: "data" | "none"
+  readonly status: 200 | 201 | 204
+  /** Codes of its own, beside those that follow from its access and surface. */
+  readonly errors: readonly FaultCode[]
+}
+
+const kibibyte = 1024
+export const bodyBytesMaxOf = {
+  platform: 64 * kibibyte,
+  classification: 8 * kibibyte * kibibyte,
+  openai: 32 * kibibyte * kibibyte,
+} as const
+
+/** Fills in what most endpoints have in common. */
+export function endpoint<
+  Output extends z.ZodType,
+  Params extends z.ZodType = z.ZodObject<{}>,
+  Query extends z.ZodType = z.ZodObject<{}>,
+  Body extends z.ZodType = z.ZodUndefined,
+  Reads extends "json" | "bytes" = "json",
+>(
+  given: Pick<Endpoint, "method" | "path" | "area" | "summary" | "surface" | "access"> & {
+    readonly output: Output
+    readonly params?: Params
+    readonly query?: Query
+    readonly body?: Body
+    readonly reads?: Reads
+  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "errors">>,
+): Endpoint<Params, Query, Body, Output, Reads> {
+  const { surface } = given
+  return {
+    bodyBytesMax:
+      surface === "classification" || surface === "openai"
+        ? bodyBytesMaxOf[surface]
+        : bodyBytesMaxOf.platform,
+    wrap: surface === "platform" ? "data" : "none",
+    status: 200,
+    errors: [],
+    ...given,
+    // The defaults of the type parameters are exactly these values, so what is left out has its type.
+    reads: (given.reads ?? "json") as Reads,
+    params: (given.params ?? z.object({})) as Params,
+    query: (given.query ?? z.object({})) as Query,
+    body: (given.body ?? z.undefined()) as Body,
+  }
+}
+
+export type ParamsOf<E extends Endpoint> = z.output<E["params"]>
+export type QueryOf<E extends Endpoint> = z.output<E["query"]>
+export type BodyOf<E extends Endpoint> = E["reads"] extends "bytes" ? Uint8Array : z.output<E["body"]>
+export type OutputOf<E extends Endpoint> = z.output<E["output"]>
+
+/** One call, as a handler sees it: parsed, authenticated and allowed. */
+export interface Call<Params = unknown, Query = unknown, Body = unknown> {
+  readonly params: Params
+  readonly query: Query
+  /** The parsed body, or its bytes where the endpoint reads bytes. */
+  readonly body: Body
+  /** Null only where the endpoint is open to anyone. */
+  readonly principal: Principal | null
+  /** What the principal is in the organization of the path; null where the path names none. */
+  readonly standing: Standing | null
+  readonly request: RequestFacts
+  /** Adds a header to the response. */
+  header(name: string, value: string): void
+}
+
+export interface RequestFacts {
+  readonly id: string
+  readonly ip: string
+  readonly userAgent: string | null
+  /** Unix milliseconds at which the head of the request was read. */
+  readonly startedMs: number
+  header(name: string): string | null
+  /** Aborted when the client goes away or the deadline passes. */
+  readonly signal: AbortSignal
+}
+
+/** A response body that is already JSON text. */
+export class EncodedJson {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type Handler<E extends Endpoint> = (
+  call: Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>,
+) => Promise<Reply<E>>
+
+/** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
+type Reply<E extends Endpoint> = OutputOf<E> | EncodedJson
+
+/** A table of endpoints without a handler for each of them does not compile. */
+export type Handlers<Table extends Record<string, Endpoint>> = {
+  readonly [Name in keyof Table]: Handler<Table[Name]>
+}

@@ -1,0 +1,157 @@
+/** Prints the table of endpoints as an OpenAPI 3.1 document. */
+import { z } from "zod"
+import type { Endpoint } from "./endpoint.ts"
+import { type FaultCode, faultCatalog } from "./errors.ts"
+import { errorsOf } from "./implied-errors.ts"
+
+type Json = Record<string, unknown>
+
+export interface OpenApiFacts {
+  readonly title: string
+  readonly version: string
+  readonly description: string
+}
+
+export function openapi(endpoints: Record<string, Endpoint>, facts: OpenApiFacts): Json {
+  const schemas: Json = {}
+  const paths: Record<string, Json> = {}
+  for (const [operationId, endpoint] of Object.entries(endpoints)) {
+    const path = (paths[endpoint.path] ??= {})
+    path[endpoint.method.toLowerCase()] = operation(operationId, endpoint, schemas)
+  }
+  return {
+    openapi: "3.1.1",
+    info: { title: facts.title, version: facts.version, description: facts.description },
+    servers: [{ url: "/" }],
+    tags: [...new Set(Object.values(endpoints).map(({ area }) => area))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { ...schemas, ...errorSchemas },
+      securitySchemes: {
+        bearer: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key, a console session or a workload access token.",
+        },
+      },
+    },
+  }
+}
+
+function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json {
+  const { access } = endpoint
+  return {
+    operationId,
+    tags: [endpoint.area],
+    summary: endpoint.summary,
+    ...(access.principals.length > 0
+      ? { security: [{ bearer: [] }], description: whoMayCall(endpoint) }
+      : {}),
+    parameters: [
+      ...parameters("path", endpoint.params, schemas),
+      ...parameters("query", endpoint.query, schemas),
+    ],
+    ...(endpoint.body instanceof z.ZodUndefined
+      ? {}
+      : { requestBody: { required: true, content: json(schemaOf(endpoint.body, "input", schemas)) } }),
+    responses: { [endpoint.status]: success(endpoint, schemas), ...failures(endpoint) },
+  }
+}
+
+function whoMayCall({ access }: Endpoint): string {
+  const names = { session: "a console session", key: "an API key", workload: "a workload access token" }
+  const kinds = access.principals.map((kind) => names[kind]).join(", ")
+  const permission = access.permission ? ` with the permission \`${access.permission}\`` : ""
+  const owner = access.owner ? "; an organization owner is needed" : ""
+  return `Accepts ${kinds}${permission}${owner}.`
+}
+
+function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): Json[] {
+  const { properties = {}, required = [] } = schemaOf(schema, "input", schemas) as {
+    properties?: Record<string, Json>
+    required?: string[]
+  }
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: place === "path" || required.includes(name),
+    schema: property,
+    ...(property["type"] === "array" ? { style: "form", explode: true } : {}),
+  }))
+}
+
+function success(endpoint: Endpoint, schemas: Json): Json {
+  if (endpoint.status === 204) return { description: "Done; no body." }
+  const schema = schemaOf(endpoint.output, "output", schemas)
+  const body =
+    endpoint.wrap === "data" ? { type: "object", properties: { data: schema }, required: ["data"] } : schema
+  return { description: "Success.", content: json(body) }
+}
+
+function failures(endpoint: Endpoint): Json {
+  const byStatus = Map.groupBy(errorsOf(endpoint), (code: FaultCode) => faultCatalog[code].status)
+  const entries = [...byStatus]
+    .toSorted(([a], [b]) => a - b)
+    .map(([status, codes]) => {
+      const lines = codes.map((code) => `- \`${code}\`: ${faultCatalog[code].when}`)
+      const name = endpoint.surface === "platform" ? "PlatformError" : "Error"
+      return [
+        String(status),
+        { description: lines.join("\n"), content: json({ $ref: `#/components/schemas/${name}` }) },
+      ]
+    })
+  return Object.fromEntries(entries) as Json
+}
+
+const json = (schema: Json): Json => ({ "application/json": { schema } })
+
+/** Converts a schema; named ones move to the components, so that each is written once. */
+function schemaOf(schema: z.ZodType, io: "input" | "output", schemas: Json): Json {
+  const converted = z.toJSONSchema(schema, { io, unrepresentable: "any", reused: "inline" }) as Json
+  const {
+    $schema: _,
+    $defs = {},
+    ...body
+  } = JSON.parse(JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/')) as Json & {
+    $defs?: Record<string, Json>
+  }
+  for (const [name, definition] of Object.entries($defs)) schemas[name] = withoutId(definition)
+  const id = body["id"]
+  if (typeof id !== "string") return body
+  schemas[id] = withoutId(body)
+  return { $ref: `#/components/schemas/${id}` }
+}
+
+function withoutId({ id: _id, ...rest }: Json): Json {
+  return rest
+}
+
+const errorSchemas: Json = {
+  Error: {
+    type: "object",
+    required: ["error"],
+    properties: {
+      error: {
+        type: "object",
+        required: ["code", "message"],
+        properties: {
+          code: { type: "string" },
+          message: { type: "string" },
+          type: { type: ["string", "null"] },
+          param: { type: ["string", "null"] },
+        },
+      },
+    },
+  },
+  PlatformError: {
+    type: "object",
+    required: ["error"],
+    properties: {
+      error: {
+        type: "object",
+        required: ["message"],
+        properties: { message: { type: "string" }, code: { type: ["string", "null"] }, details: {} },
+      },
+    },
+  },
+}

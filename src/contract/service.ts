@@ -1,0 +1,38 @@
+/** Endpoints about the process itself; open to anyone who can reach it. */
+import { z } from "zod"
+import { endpoint } from "./endpoint.ts"
+
+const access = { principals: [] } as const
+
+const Health = z.object({ status: z.enum(["ok", "starting", "stopping", "failing"]) }).meta({ id: "Health" })
+
+export const getHealth = endpoint({
+  method: "GET",
+  path: "/healthz",
+  area: "Service",
+  surface: "service",
+  summary: "Whether the process runs",
+  access,
+  output: Health,
+})
+
+export const getReadiness = endpoint({
+  method: "GET",
+  path: "/readyz",
+  area: "Service",
+  surface: "service",
+  summary: "Whether requests can be served now",
+  access,
+  output: Health,
+  errors: ["not_ready"],
+})
+
+export const getOpenapi = endpoint({
+  method: "GET",
+  path: "/openapi.json",
+  area: "Service",
+  surface: "service",
+  summary: "This document",
+  access,
+  output: z.record(z.string(), z.unknown()).meta({ description: "An OpenAPI 3.1 document." }),
+})

@@ -1,0 +1,14 @@
+/** The one table of endpoints. What is not here does not exist. */
+import { createDecision, createSystemOne } from "./classification.ts"
+import { getHealth, getOpenapi, getReadiness } from "./service.ts"
+
+export const table = {
+  createDecision,
+  createSystemOne,
+  getHealth,
+  getReadiness,
+  getOpenapi,
+}
+
+export type Table = typeof table
+export type EndpointName = keyof Table

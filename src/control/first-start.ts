@@ -1,0 +1,132 @@
+/** Sets up a fresh installation: the first user, a personal organization, a billing account with credit, one key. */
+import { hash } from "@node-rs/argon2"
+import type { Clock } from "../base/clock.ts"
+import type { Ids } from "../base/ids.ts"
+import { fromCents } from "../base/money.ts"
+import { permissions } from "../contract/access.ts"
+import { insertBillingAccount } from "../store/billing-accounts.ts"
+import { insertKey } from "../store/keys.ts"
+import { appendLedger } from "../store/ledger.ts"
+import { insertMembership, insertOrganization } from "../store/organizations.ts"
+import type { Database, Sql } from "../store/sql.ts"
+import { hasUsers, insertUser } from "../store/users.ts"
+import { hashSecret, newKeyValue, parseBearer } from "./bearer.ts"
+
+const startingCreditCents = 10_000
+const autoRefillThresholdCents = 1_000n
+const autoRefillRechargeToCents = 10_000n
+
+/** What an unattended installation brings along; nothing secret is printed then. */
+export interface Bootstrap {
+  readonly key?: string | undefined
+  readonly email?: string | undefined
+  readonly password?: string | undefined
+}
+
+export interface FirstStart {
+  readonly organizationId: string
+  readonly userId: string
+  readonly email: string
+  /** The key to show once; null when the operator brought it. */
+  readonly keyValue: string | null
+}
+
+/** Answers null when the installation is already set up. Several processes may try at once: one does it. */
+export async function firstStart(
+  database: Database,
+  bootstrap: Bootstrap,
+  clock: Clock,
+  ids: Ids,
+): Promise<FirstStart | null> {
+  if (await hasUsers(database)) return null
+  const brought = bootstrap.key === undefined ? null : readBroughtKey(bootstrap.key)
+  const passwordHash = bootstrap.password === undefined ? null : await hash(bootstrap.password)
+  return await database.transaction(async (sql) => {
+    await sql.query("SELECT pg_advisory_xact_lock(hashtext('umpire first start'))")
+    if (await hasUsers(sql)) return null
+    return await setUp(
+      sql,
+      { brought, passwordHash, email: bootstrap.email ?? "owner@localhost" },
+      new Date(clock.nowMs()),
+      ids,
+    )
+  })
+}
+
+interface BroughtKey {
+  readonly id: string
+  readonly secretHash: Uint8Array
+}
+
+interface Founder {
+  readonly brought: BroughtKey | null
+  readonly passwordHash: string | null
+  readonly email: string
+}
+
+async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<FirstStart> {
+  const times = { createdAt: now, updatedAt: now }
+  const { email } = founder
+  const userId = ids.next("usr")
+  await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
+  const billingAccountId = await openAccount(sql, email, now, ids)
+  const organizationId = ids.next("org")
+  await insertOrganization(sql, {
+    id: organizationId,
+    name: "Personal",
+    billingAccountId,
+    isPersonal: true,
+    ...times,
+  })
+  await insertMembership(sql, { organizationId, userId, role: "primary_owner", ...times })
+  const keyId = founder.brought?.id ?? ids.next("key")
+  const fresh = founder.brought ? null : newKeyValue(keyId)
+  const secretHash = founder.brought?.secretHash ?? fresh?.secretHash ?? new Uint8Array()
+  await insertKey(sql, {
+    id: keyId,
+    organizationId,
+    name: "first key",
+    permissions,
+    scope: "organization",
+    createdBy: userId,
+    secretHash,
+    ...times,
+  })
+  return { organizationId, userId, email, keyValue: fresh?.value ?? null }
+}
+
+/** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */
+async function openAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
+  const id = ids.next("ba")
+  await insertBillingAccount(sql, {
+    id,
+    email,
+    mode: "prepaid",
+    provider: "local",
+    providerCustomerId: `local_${id}`,
+    paymentMethodId: "local_test_card",
+    paymentMethodDescription: "Test card ending in 4242",
+    autoRefillEnabled: true,
+    autoRefillThresholdCents,
+    autoRefillRechargeToCents,
+    createdAt: now,
+    updatedAt: now,
+  })
+  await appendLedger(sql, {
+    billingAccountId: id,
+    at: now,
+    kind: "credit",
+    amountTicks: fromCents(startingCreditCents),
+    reference: "starting credit",
+  })
+  return id
+}
+
+function readBroughtKey(value: string): BroughtKey {
+  const bearer = parseBearer(value)
+  if (bearer?.kind !== "key")
+    throw new RangeError(
+      "Cannot use UMPIRE_BOOTSTRAP_KEY: it must have the form ump_<id>_<secret>, with a secret of 16 to 256 characters",
+    )
+  return { id: bearer.keyId, secretHash: hashSecret(bearer.secret) }
+}

@@ -1,0 +1,62 @@
+/** The entry: hands each command of the CLI what it needs of the other layers. */
+import { join } from "node:path"
+import { systemClock } from "./base/clock.ts"
+import { loadConfig } from "./base/config.ts"
+import { createIds } from "./base/ids.ts"
+import { ask } from "./cli/ask.ts"
+import type { CliContext } from "./cli/command.ts"
+import { doctor } from "./cli/doctor.ts"
+import { keys } from "./cli/keys.ts"
+import { type Operate, operateOverSocket } from "./cli/operator.ts"
+import { type Commands, runCli } from "./cli/run.ts"
+import { serve } from "./cli/serve.ts"
+import { operations } from "./control/operations.ts"
+import { Fault } from "./contract/errors.ts"
+import { examine } from "./main/checks.ts"
+import { startUmpire } from "./main/umpire.ts"
+import { version } from "./main/version.ts"
+import { operatorAddress } from "./server/operator-socket.ts"
+import { migrate } from "./store/migrate.ts"
+import { openDatabase } from "./store/open.ts"
+
+const commands: Commands = {
+  serve: serve(async (config, bootstrap, log) => {
+    const { catalog, ...umpire } = await startUmpire(config, bootstrap, log)
+    return { ...umpire, modelSku: catalog.fallback.sku }
+  }),
+  ask,
+  keys: keys(operator),
+  doctor: doctor(examine),
+}
+
+export async function main(argv: readonly string[]): Promise<number> {
+  const { stdout, stderr, stdin, env } = process
+  return await runCli(commands, version, argv, {
+    stdout,
+    stderr,
+    stdin,
+    environment: env,
+    workingDirectory: process.cwd(),
+  })
+}
+
+/** An operator's command goes to the running server if there is one, for it holds the embedded store. */
+function operator({ environment, workingDirectory }: CliContext): Operate {
+  const config = loadConfig(environment, workingDirectory)
+  return async (operation, input) => {
+    const answered = await operateOverSocket(operatorAddress(config.data_dir), operation, input)
+    if (answered) return answered.result
+    const database = await openDatabase({
+      url: config.database.url,
+      directory: join(config.data_dir, "database"),
+    })
+    try {
+      await migrate(database)
+      const run = operations({ database, clock: systemClock, ids: createIds() })[operation]
+      if (!run) throw new Fault("invalid_request", `Cannot run ${operation}: there is no such operation`)
+      return await run(input)
+    } finally {
+      await database.close()
+    }
+  }
+}

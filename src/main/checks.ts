@@ -1,0 +1,179 @@
+/** What `umpire doctor` looks at. */
+import { accessSync, constants, existsSync } from "node:fs"
+import { createServer } from "node:net"
+import { availableParallelism, freemem, totalmem } from "node:os"
+import { dirname } from "node:path"
+import { type Config, loadConfig } from "../base/config.ts"
+import type { CliContext } from "../cli/command.ts"
+import type { Finding } from "../cli/doctor.ts"
+import { openLlamaLibrary } from "../engine/llama/library.ts"
+import { operatorAddress } from "../server/operator-socket.ts"
+import { migrationStatus } from "../store/migrate.ts"
+import { openDatabase } from "../store/open.ts"
+import { operateOverSocket } from "../cli/operator.ts"
+import { loadCatalog } from "./catalog.ts"
+
+const gibibyte = 1024 ** 3
+const nodeMajorMin = 22
+
+export async function examine({ environment, workingDirectory }: CliContext): Promise<readonly Finding[]> {
+  let config: Config
+  try {
+    config = loadConfig(environment, workingDirectory)
+  } catch (error) {
+    return [bad("configuration", sentence(error), "correct the configuration, then run umpire doctor again")]
+  }
+  return [
+    node(),
+    {
+      name: "configuration",
+      state: "ok",
+      found: environment["UMPIRE_CONFIG"] ?? "defaults (no UMPIRE_CONFIG)",
+    },
+    machine(),
+    await attempt(
+      "engine library",
+      "run npm ci again; the engine library is a package of its own for each platform",
+      library,
+    ),
+    gpu(),
+    await attempt(
+      "models",
+      "correct models in the configuration, or the file it names",
+      async () => await models(config),
+    ),
+    directory(config),
+    await store(config),
+    await port(config),
+  ]
+}
+
+async function attempt(
+  name: string,
+  advice: string,
+  look: () => Finding | Promise<Finding>,
+): Promise<Finding> {
+  try {
+    return await look()
+  } catch (error) {
+    return bad(name, sentence(error), advice)
+  }
+}
+
+function node(): Finding {
+  const major = Number(process.versions.node.split(".")[0])
+  const found = `Node ${process.versions.node}`
+  return major >= nodeMajorMin
+    ? ok("node", found)
+    : bad("node", found, `use npm start, which brings its own Node, or Node ${nodeMajorMin} or newer`)
+}
+
+function machine(): Finding {
+  const found = `${availableParallelism()} cores, ${(freemem() / gibibyte).toFixed(1)} of ${(totalmem() / gibibyte).toFixed(1)} GiB memory free, ${process.platform} ${process.arch}`
+  return freemem() < gibibyte
+    ? {
+        name: "machine",
+        state: "note",
+        found,
+        advice: "the default model needs about 1 GiB; lower engine.kv_memory_mib if memory is short",
+      }
+    : ok("machine", found)
+}
+
+function library(): Finding {
+  const opened = openLlamaLibrary()
+  return ok("engine library", `${opened.packageName}, llama.cpp ${opened.version}`)
+}
+
+/** The CPU build comes with the installation; a GPU build is large, so it is fetched only when asked for. */
+function gpu(): Finding {
+  const nvidia = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidia0")
+  if (process.platform === "darwin") return ok("gpu", "Metal, in the standard build")
+  if (!nvidia) return ok("gpu", "none found; the CPU is used")
+  const { name } = {
+    name: `@node-llama-cpp/${process.platform === "win32" ? "win" : "linux"}-${process.arch}-cuda`,
+  }
+  if (openLlamaLibrary().packageName === name) return ok("gpu", "NVIDIA, used by the CUDA build")
+  return {
+    name: "gpu",
+    state: "note",
+    found: "NVIDIA found, not used",
+    advice: `npm install --no-save ${name} (see docs/gpu.md) and start again`,
+  }
+}
+
+async function models(config: Config): Promise<Finding> {
+  const catalog = await loadCatalog(config.models)
+  return ok(
+    "models",
+    catalog
+      .list()
+      .map(
+        ({ sku, quantization, contextTokensMax }) => `${sku} (${quantization}, context ${contextTokensMax})`,
+      )
+      .join(", "),
+  )
+}
+
+function directory(config: Config): Finding {
+  const existing = existsSync(config.data_dir)
+  const place = existing ? config.data_dir : dirname(config.data_dir)
+  try {
+    accessSync(place, constants.W_OK)
+    return ok("data directory", existing ? config.data_dir : `${config.data_dir} (will be made)`)
+  } catch {
+    return bad(
+      "data directory",
+      `${config.data_dir} cannot be written`,
+      "choose another with UMPIRE_DATA_DIR",
+    )
+  }
+}
+
+async function store(config: Config): Promise<Finding> {
+  const running = await operateOverSocket(operatorAddress(config.data_dir), "ping", null).catch(
+    () => undefined,
+  )
+  if (running) return ok("store", "open in the running server")
+  if (config.database.url === undefined && !existsSync(config.data_dir))
+    return ok("store", "embedded, made at the first start")
+  return await attempt(
+    "store",
+    "check UMPIRE_DATABASE_URL and that the database accepts connections",
+    async () => {
+      const database = await openDatabase({
+        url: config.database.url,
+        directory: `${config.data_dir}/database`,
+      })
+      try {
+        const pending = (await migrationStatus(database)).filter(({ appliedAt }) => appliedAt === null).length
+        return ok(
+          "store",
+          `${config.database.url === undefined ? "embedded" : "PostgreSQL"}, ${pending === 0 ? "up to date" : `${pending} migrations to run at the next start`}`,
+        )
+      } finally {
+        await database.close()
+      }
+    },
+  )
+}
+
+async function port({ server }: Config): Promise<Finding> {
+  const free = await new Promise<boolean>((resolve) => {
+    const probe = createServer().once("error", () => resolve(false))
+    probe.listen(server.port, server.host, () => probe.close(() => resolve(true)))
+  })
+  const found = `${server.host}:${server.port}`
+  return free
+    ? ok("port", `${found} is free`)
+    : {
+        name: "port",
+        state: "note",
+        found: `${found} is in use`,
+        advice: "another server runs there; choose a port with UMPIRE_PORT if it is not Umpire",
+      }
+}
+
+const ok = (name: string, found: string): Finding => ({ name, state: "ok", found })
+const bad = (name: string, found: string, advice: string): Finding => ({ name, state: "bad", found, advice })
+const sentence = (error: unknown): string => (error instanceof Error ? error.message : "it failed")

@@ -1,0 +1,171 @@
+/** The composition root: builds every part from the configuration, joins them, and takes them apart again in order. */
+import { mkdir } from "node:fs/promises"
+import { join } from "node:path"
+import type { Catalog, Model } from "../base/catalog.ts"
+import { systemClock } from "../base/clock.ts"
+import type { Config } from "../base/config.ts"
+import { createIds } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { openapi } from "../contract/openapi.ts"
+import { type Table, table } from "../contract/table.ts"
+import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
+import { operations } from "../control/operations.ts"
+import { openPrincipals } from "../control/principals.ts"
+import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/supervisor.ts"
+import { classificationHandlers } from "../gateway/classify.ts"
+import { createHttp } from "../server/http.ts"
+import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
+import { createRateLimiter } from "../server/rate-limit.ts"
+import { migrate } from "../store/migrate.ts"
+import { openDatabase } from "../store/open.ts"
+import type { Database } from "../store/sql.ts"
+import { loadCatalog } from "./catalog.ts"
+import { type Engines, createEngines } from "./engines.ts"
+import { version } from "./version.ts"
+
+const mebibyte = 1024 * 1024
+
+export interface Umpire {
+  readonly url: string
+  readonly catalog: Catalog
+  /** What to show once; null unless this was the first start. */
+  readonly first: FirstStart | null
+  /** Stops accepting, finishes what runs, and closes every part. */
+  close(): Promise<void>
+}
+
+export async function startUmpire(config: Config, bootstrap: Bootstrap, log: Log): Promise<Umpire> {
+  const closers: (() => Promise<void>)[] = []
+  const closeAll = async (): Promise<void> => {
+    for (const close of closers.splice(0).toReversed()) await close()
+  }
+  try {
+    return await compose(config, bootstrap, log, closers, closeAll)
+  } catch (error) {
+    await closeAll()
+    throw error
+  }
+}
+
+async function compose(
+  config: Config,
+  bootstrap: Bootstrap,
+  log: Log,
+  closers: (() => Promise<void>)[],
+  closeAll: () => Promise<void>,
+): Promise<Umpire> {
+  const clock = systemClock
+  const ids = createIds(clock)
+  const catalog = await loadCatalog(config.models)
+  const database = await openStore(config, closers)
+  const first = await firstStart(database, bootstrap, clock, ids)
+  const principals = await openPrincipals(database, clock)
+  closers.push(() => principals.close())
+  const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
+  closers.push(() => engines.close())
+  // The default model is loaded before the first request, and a broken file is found now.
+  await engines.scorer(catalog.fallback)
+  const operator = await openOperatorSocket(
+    operatorAddress(config.data_dir),
+    operations({ database, clock, ids }),
+    log,
+  )
+  closers.push(() => operator.close())
+  const state = { stopping: false }
+  const http = createHttp({
+    handlers: handlers(config, catalog, engines, database, state),
+    gate: {
+      authenticate: (bearer) => principals.authenticate(bearer),
+      standing: async (principal, subject) =>
+        subject.kind === "billing_account"
+          ? null
+          : await principals.standing(principal, subject.organizationId),
+    },
+    limiter: createRateLimiter({
+      requestsPerMinute: config.limits.requests_per_minute,
+      burst: config.limits.burst,
+    }),
+    clock,
+    ids,
+    log,
+    trustProxy: config.server.trust_proxy,
+    requestTimeoutMs: config.server.request_timeout_ms,
+  })
+  const address = await http.listen(config.server.host, config.server.port)
+  closers.push(() => http.close(config.server.shutdown_ms))
+  return {
+    url: config.server.public_url ?? address,
+    catalog,
+    first,
+    close: async () => {
+      state.stopping = true
+      await closeAll()
+    },
+  }
+}
+
+async function openStore(config: Config, closers: (() => Promise<void>)[]): Promise<Database> {
+  await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
+  const database = await openDatabase({
+    url: config.database.url,
+    directory: join(config.data_dir, "database"),
+  })
+  closers.push(() => database.close())
+  await migrate(database)
+  return database
+}
+
+function engineOptions(config: Config, model: Model, log: Log): LlamaEngineOptions {
+  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu } = config.engine
+  return {
+    modelFile: model.file,
+    memoryBytes: kv_memory_mib * mebibyte,
+    cacheBytes: cache_memory_mib * mebibyte,
+    waitingMax: queue_max,
+    backend: gpu === "off" ? "cpu" : "auto",
+    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
+    ...(threads === undefined ? {} : { threads }),
+  }
+}
+
+function handlers(
+  config: Config,
+  catalog: Catalog,
+  engines: Engines,
+  database: Database,
+  state: { readonly stopping: boolean },
+): Handlers<Table> {
+  const document = openapi(table, {
+    title: "Umpire",
+    version,
+    description: "Typed decisions and inference, self-hosted.",
+  })
+  return {
+    ...classificationHandlers({
+      catalog,
+      scorer: (model) => engines.scorer(model),
+      nullDescriptions: config.compat.systemone_null_descriptions,
+    }),
+    getHealth: async () => ({ status: "ok" }),
+    getReadiness: async () => await readiness(catalog, engines, database, state),
+    getOpenapi: async () => document,
+  }
+}
+
+async function readiness(
+  catalog: Catalog,
+  engines: Engines,
+  database: Database,
+  state: { readonly stopping: boolean },
+): Promise<{ status: "ok" }> {
+  if (state.stopping) throw new Fault("not_ready", "Cannot serve: the server is stopping")
+  try {
+    const engine = await engines.scorer(catalog.fallback)
+    await Promise.all([database.query("SELECT 1"), engine.facts()])
+  } catch (cause) {
+    throw new Fault("not_ready", "Cannot serve: the store or the engine does not answer", { cause })
+  }
+  return { status: "ok" }
+}

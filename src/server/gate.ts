@@ -1,0 +1,16 @@
+/** What the server must be told about principals; the composition root brings the answers. */
+import type { Principal, Standing } from "../contract/access.ts"
+
+/** What a call is about, as far as access is concerned. */
+export type Subject =
+  | { readonly kind: "organization"; readonly organizationId: string }
+  | { readonly kind: "billing_account"; readonly billingAccountId: string }
+  /** Inference: a key's own organization, or the one that a session names (null: its personal one). */
+  | { readonly kind: "inference"; readonly organizationId: string | null }
+
+export interface Gate {
+  /** Who a bearer value stands for, or null when it stands for nobody. */
+  authenticate(bearer: string): Promise<Principal | null>
+  /** What the principal is there, or null when it must not learn that the subject exists. */
+  standing(principal: Principal, subject: Subject): Promise<Standing | null>
+}

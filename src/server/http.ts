@@ -1,0 +1,188 @@
+/** The HTTP transport: mounts the table of endpoints on Fastify. The only room that knows the HTTP library. */
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
+import type { Clock } from "../base/clock.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Endpoint, Handlers, RequestFacts, Surface } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { type Table, table } from "../contract/table.ts"
+import type { Gate } from "./gate.ts"
+import { type LooseHandler, live } from "./life.ts"
+import { type RateLimiter, RateLimited } from "./rate-limit.ts"
+import { asFault, sendFault, sendOutput } from "./reply.ts"
+
+export interface HttpParts {
+  readonly handlers: Handlers<Table>
+  readonly gate: Gate
+  readonly limiter: RateLimiter
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly trustProxy: boolean
+  readonly requestTimeoutMs: number
+}
+
+export interface HttpServer {
+  /** Answers the address that it listens on. */
+  listen(host: string, port: number): Promise<string>
+  /** Stops accepting, waits for requests in flight up to the limit, then ends those that remain. */
+  close(graceMs: number): Promise<void>
+}
+
+const headBytesMax = 16 * 1024
+const paramCharactersMax = 512
+const headTimeoutMs = 30_000
+/** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
+const saneRequestId = /^[\w.:-]{1,128}$/
+
+export function createHttp(parts: HttpParts): HttpServer {
+  const app = createApp(parts)
+  const inFlight = new Set<AbortController>()
+  app.decorateRequest("startedMs", 0)
+  for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
+    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
+    const handler = parts.handlers[name as keyof Table] as LooseHandler
+    app.route({
+      method: endpoint.method,
+      url: endpoint.path.replace(/\{(\w+)\}/g, ":$1"),
+      exposeHeadRoute: false,
+      handler: async (request, reply) => await answer(endpoint, handler, request, reply, parts, inFlight),
+    })
+  }
+  return {
+    listen: async (host, port) => await app.listen({ host, port }),
+    close: async (graceMs) => await closeWithin(app, inFlight, graceMs),
+  }
+}
+
+function createApp({ log, ids, trustProxy }: HttpParts): FastifyInstance {
+  const app = Fastify({
+    logger: false,
+    trustProxy,
+    forceCloseConnections: "idle",
+    return503OnClosing: false,
+    requestTimeout: 0,
+    http: { maxHeaderSize: headBytesMax, headersTimeout: headTimeoutMs },
+    routerOptions: { maxParamLength: paramCharactersMax, ignoreTrailingSlash: false },
+    genReqId: (message: { headers: Record<string, string | string[] | undefined> }) => {
+      const given = message.headers["x-request-id"]
+      return typeof given === "string" && saneRequestId.test(given) ? given : ids.next("req")
+    },
+    frameworkErrors: (_error, request, reply) => {
+      void fail(
+        reply,
+        "platform",
+        new Fault("not_found", "Cannot find the page: its address is malformed"),
+        request,
+        log,
+      )
+    },
+  })
+  // Bodies are read by `life`, which knows the limit and the errors of each endpoint.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null))
+  app.addHook("onRequest", (request, reply, done) => {
+    reply
+      .header("x-request-id", request.id)
+      .header("x-content-type-options", "nosniff")
+      .header("cache-control", "no-store")
+    done()
+  })
+  app.setNotFoundHandler((request, reply) =>
+    fail(
+      reply,
+      "platform",
+      new Fault(
+        "not_found",
+        `Cannot find ${request.method} on this address: see /openapi.json for what exists`,
+      ),
+      request,
+      log,
+    ),
+  )
+  app.setErrorHandler((error, request, reply) => fail(reply, "platform", asFault(error), request, log))
+  return app
+}
+
+async function answer(
+  endpoint: Endpoint,
+  handler: LooseHandler,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  parts: HttpParts,
+  inFlight: Set<AbortController>,
+): Promise<FastifyReply> {
+  const startedMs = parts.clock.nowMs()
+  const gone = new AbortController()
+  inFlight.add(gone)
+  reply.raw.once("close", () => {
+    inFlight.delete(gone)
+    if (!reply.raw.writableFinished)
+      gone.abort(new Fault("inference_failed", "Cannot answer: the client went away"))
+  })
+  const deadline = setTimeout(
+    () =>
+      gone.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed")),
+    parts.requestTimeoutMs,
+  ).unref()
+  try {
+    const arrival = {
+      message: request.raw,
+      params: request.params,
+      search: new URLSearchParams(request.raw.url?.split("?")[1] ?? ""),
+      facts: factsOf(request, startedMs, gone.signal),
+      header: (name: string, value: string) => void reply.header(name, value),
+    }
+    const output = await live(endpoint, handler, arrival, parts.gate, parts.limiter)
+    return sendOutput(reply, endpoint, output)
+  } catch (error) {
+    return fail(reply, endpoint.surface, asFault(error), request, parts.log)
+  } finally {
+    clearTimeout(deadline)
+  }
+}
+
+function factsOf(request: FastifyRequest, startedMs: number, signal: AbortSignal): RequestFacts {
+  const { headers } = request.raw
+  return {
+    id: request.id,
+    ip: request.ip,
+    userAgent: headers["user-agent"] ?? null,
+    startedMs,
+    header: (name) => {
+      const value = headers[name]
+      return typeof value === "string" ? value : null
+    },
+    signal,
+  }
+}
+
+function fail(
+  reply: FastifyReply,
+  surface: Surface,
+  fault: Fault,
+  request: FastifyRequest,
+  log: Log,
+): FastifyReply {
+  if (fault.status >= 500)
+    log.error({ request_id: request.id, code: fault.code, err: fault.cause ?? fault }, fault.message)
+  else log.debug({ request_id: request.id, code: fault.code }, fault.message)
+  if (fault instanceof RateLimited) reply.headers(fault.headers)
+  // A body that was not read to its end cannot be followed by another request.
+  if (!request.raw.complete) reply.header("connection", "close")
+  return sendFault(reply, surface, fault)
+}
+
+async function closeWithin(
+  app: FastifyInstance,
+  inFlight: Set<AbortController>,
+  graceMs: number,
+): Promise<void> {
+  const end = setTimeout(() => {
+    for (const request of inFlight)
+      request.abort(new Fault("inference_failed", "Cannot answer: the server is stopping"))
+    app.server.closeAllConnections()
+  }, graceMs)
+  await app.close()
+  clearTimeout(end)
+}

@@ -1,0 +1,61 @@
+/** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
+import type { FastifyReply } from "fastify"
+import { EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
+import { Fault, faultCatalog } from "../contract/errors.ts"
+
+const jsonContent = "application/json; charset=utf-8"
+
+export function sendOutput(reply: FastifyReply, endpoint: Endpoint, output: unknown): FastifyReply {
+  if (endpoint.status === 204) return reply.code(204).send()
+  const body =
+    output instanceof EncodedJson
+      ? output.text
+      : JSON.stringify(endpoint.wrap === "data" ? { data: output } : output)
+  return reply.code(endpoint.status).header("content-type", jsonContent).send(body)
+}
+
+export function sendFault(reply: FastifyReply, surface: Surface, fault: Fault): FastifyReply {
+  if (fault.retryAfterMs !== undefined) {
+    reply.header("retry-after", String(Math.ceil(fault.retryAfterMs / 1000)))
+    reply.header("retry-after-ms", String(Math.ceil(fault.retryAfterMs)))
+  }
+  if (fault.status === 401) reply.header("www-authenticate", "Bearer")
+  const body = JSON.stringify({ error: errorBody(surface, fault) })
+  return reply.code(fault.status).header("content-type", jsonContent).send(body)
+}
+
+function errorBody(surface: Surface, fault: Fault): Record<string, unknown> {
+  const { code, message } = fault
+  const { type } = faultCatalog[code]
+  switch (surface) {
+    case "classification":
+      return fromGateway(fault) ? { code, message, type } : { code, message }
+    case "openai":
+      return { code, message, type, param: fault.param ?? null }
+    case "platform":
+      return { message, code, details: fault.details ?? null }
+    case "oauth":
+    case "service":
+      return { code, message }
+  }
+}
+
+/** Errors of the gateway carry a `type`; errors from the scorer omit it (contract, ErrorDetails). */
+function fromGateway({ code }: Fault): boolean {
+  const { type } = faultCatalog[code]
+  return (
+    code === "routing_failed" ||
+    code === "authentication_failed" ||
+    (type !== "invalid_request_error" && type !== "server_error")
+  )
+}
+
+/** Anything that is not a Fault is our mistake: the caller learns nothing of it. */
+export function asFault(error: unknown): Fault {
+  if (error instanceof Fault) return error
+  return new Fault(
+    "internal",
+    "Cannot answer the request: an unexpected failure; quote the request id to the operator",
+    { cause: error },
+  )
+}
