@@ -5,7 +5,22 @@ import { fitsUtf8, isBlank, LIMITS } from "./classification-limits.ts"
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-const jsonValue = z.json().meta({ id: "JsonValue", description: "Any JSON." })
+type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+
+/** Spelled out, since z.json() refers to itself by a generated name in the printed schema. */
+const jsonValue: z.ZodType<Json> = z
+  .lazy(() =>
+    z.union([
+      z.string(),
+      z.number(),
+      z.boolean(),
+      z.null(),
+      z.array(jsonValue),
+      z.record(z.string(), jsonValue),
+    ]),
+  )
+  .meta({ id: "JsonValue", description: "Any JSON." })
+
 const jsonContainer = [z.record(z.string(), jsonValue), z.array(jsonValue)] as const
 
 export const SystemOneState = z
