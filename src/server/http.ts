@@ -3,11 +3,12 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { Principal } from "../contract/access.ts"
 import type { Endpoint, Handlers, RequestFacts, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import type { Gate } from "./gate.ts"
-import { type LooseHandler, live } from "./life.ts"
+import { type LooseHandler, type Progress, live } from "./life.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
 import { asFault, sendFault, sendOutput } from "./reply.ts"
 
@@ -18,8 +19,17 @@ export interface HttpParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** Told of an inference request that was refused before its handler saw it, although its principal is known. */
+  refused?(refusal: Refusal): void
   readonly trustProxy: boolean
   readonly requestTimeoutMs: number
+}
+
+export interface Refusal {
+  readonly endpoint: Endpoint
+  readonly principal: Principal
+  readonly request: RequestFacts
+  readonly fault: Fault
 }
 
 export interface HttpServer {
@@ -125,18 +135,25 @@ async function answer(
       gone.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed")),
     parts.requestTimeoutMs,
   ).unref()
+  const facts = factsOf(request, startedMs, gone.signal)
+  const progress: Progress = { principal: null, handled: false }
   try {
     const arrival = {
       message: request.raw,
       params: request.params,
       search: new URLSearchParams(request.raw.url?.split("?")[1] ?? ""),
-      facts: factsOf(request, startedMs, gone.signal),
+      facts,
+      progress,
       header: (name: string, value: string) => void reply.header(name, value),
     }
     const output = await live(endpoint, handler, arrival, parts.gate, parts.limiter)
     return sendOutput(reply, endpoint, output)
   } catch (error) {
-    return fail(reply, endpoint.surface, asFault(error), request, parts.log)
+    const fault = asFault(error)
+    const { principal, handled } = progress
+    if (principal && !handled && endpoint.access.permission === "inference")
+      parts.refused?.({ endpoint, principal, request: facts, fault })
+    return fail(reply, endpoint.surface, fault, request, parts.log)
   } finally {
     clearTimeout(deadline)
   }

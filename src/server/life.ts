@@ -14,7 +14,14 @@ export interface Arrival {
   readonly params: unknown
   readonly search: URLSearchParams
   readonly facts: RequestFacts
+  readonly progress: Progress
   header(name: string, value: string): void
+}
+
+/** How far a request got, for those who must know after it failed. */
+export interface Progress {
+  principal: Principal | null
+  handled: boolean
 }
 
 export type LooseHandler = (call: Call) => Promise<unknown>
@@ -28,6 +35,7 @@ export async function live(
   limiter: RateLimiter,
 ): Promise<unknown> {
   const principal = await authenticate(endpoint, arrival.facts, gate)
+  arrival.progress.principal = principal
   if (principal) await limit(principal, arrival, limiter)
   if (principal) checkPrincipal(endpoint, principal)
   const query = parseQuery(endpoint, arrival.search)
@@ -35,6 +43,7 @@ export async function live(
   const params = parseParams(endpoint, arrival.params)
   const standing = principal ? await stand(endpoint, principal, params, arrival.facts, gate) : null
   if (principal && standing) checkStanding(endpoint, principal, standing)
+  arrival.progress.handled = true
   return await handler({
     params,
     query,
