@@ -11,6 +11,7 @@ import { TRIE_START, cutGroup, groupBatch } from "./plan.ts"
 import type { TrieCursor } from "./plan.ts"
 import { PrefixCache } from "./prefix-cache.ts"
 import type { TokenTrie } from "./trie.ts"
+import { sharedLength } from "./trie.ts"
 
 /** Jobs that hold cells at one time, each with a trunk sequence; the other sequences are for leaves. */
 const RUNNING_MAX = 64
@@ -58,6 +59,8 @@ interface RunningTask extends Task, Share, LeafHolder {
   readonly organization: Organization
   readonly cells: number
   prefixDone: number
+  /** A running job with the very same prefix, whose evaluation of it this one waits for. */
+  twin: RunningTask | undefined
   cursor: TrieCursor
   readonly answers: Float64Array
 }
@@ -81,7 +84,7 @@ export class Scheduler {
   readonly #running = new Set<RunningTask>()
   #waiting = 0
   #cellsReserved = 0
-  #pumping = false
+  #pumping: Promise<void> | undefined
   #failure: unknown
   #counters = { decodes: 0, tokensDecoded: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
 
@@ -109,8 +112,13 @@ export class Scheduler {
     }
     this.#organization(job.organizationId).waiting.push(task)
     this.#waiting++
-    void this.#pump()
+    this.#pumping ??= this.#pump()
     return task.settle.promise
+  }
+
+  /** Settles when no job is left and nothing touches the decoder any more. */
+  async idle(): Promise<void> {
+    await this.#pumping
   }
 
   stats(): SchedulerStats {
@@ -125,8 +133,6 @@ export class Scheduler {
   }
 
   async #pump(): Promise<void> {
-    if (this.#pumping) return
-    this.#pumping = true
     try {
       // Requests that arrive in the same turn of the event loop share the first decode.
       await new Promise((resolve) => setImmediate(resolve))
@@ -138,7 +144,7 @@ export class Scheduler {
     } catch (error) {
       this.#fail(error)
     } finally {
-      this.#pumping = false
+      this.#pumping = undefined
     }
   }
 
@@ -207,6 +213,7 @@ export class Scheduler {
       prefixTokens: job.prefix.length,
       cells: cellsOf(job),
       prefixDone: 0,
+      twin: findTwin(organization, job),
       cursor: TRIE_START,
       answers: new Float64Array(job.branches.branchCount),
       servedTokens: 0,
@@ -216,7 +223,7 @@ export class Scheduler {
     organization.running.add(running)
     this.#running.add(running)
     this.#cellsReserved += running.cells
-    await this.#reusePrefix(running)
+    if (running.twin === undefined) await this.#reusePrefix(running)
   }
 
   *#workingOrganizations(): Iterable<Share> {
@@ -254,8 +261,10 @@ export class Scheduler {
 
   #compose(): Portion[] {
     const claims: Claim<RunningTask>[] = []
-    for (const task of this.#running)
+    for (const task of this.#running) {
+      this.#followTwin(task)
       claims.push({ job: task, organization: task.organization, ...this.#claim(task) })
+    }
     const portions: Portion[] = []
     let firstIndex = 0
     for (const { job: task, tokens } of allotTokens(claims, this.#decoder.batchTokensMax)) {
@@ -270,8 +279,25 @@ export class Scheduler {
     return portions
   }
 
+  /** Takes over a twin's prefix once it is evaluated; when the twin has ended early, looks for another. */
+  #followTwin(task: RunningTask): void {
+    const { twin } = task
+    if (twin === undefined) return
+    if (!this.#running.has(twin)) {
+      task.twin = findTwin(task.organization, task.job)
+      return
+    }
+    if (twin.prefixDone < twin.prefixTokens) return
+    task.twin = undefined
+    this.#decoder.copySequence(twin.trunk, task.trunk, 0, task.prefixTokens)
+    task.prefixDone = task.prefixTokens
+    this.#counters.cacheHits++
+    this.#counters.tokensReused += task.prefixTokens
+  }
+
   /** Chunks end at multiples of the chunk size, whatever was reused, and never share a decode with their branches. */
   #claim(task: RunningTask): { tokens: number; whole: boolean } {
+    if (task.twin !== undefined) return { tokens: 0, whole: true }
     const chunk = this.#decoder.batchTokensMax
     const left = task.prefixTokens - task.prefixDone
     if (left > 0) return { tokens: Math.min(left, chunk - (task.prefixDone % chunk)), whole: true }
@@ -348,6 +374,15 @@ export class Scheduler {
       this.#organizations.delete(organization.id)
     }
   }
+}
+
+/** Of the same organization only, like the cache: waiting for another's evidence would tell that it was sent. */
+function findTwin(organization: Organization, { prefix }: ScoreJob): RunningTask | undefined {
+  for (const task of organization.running) {
+    const same = task.twin === undefined && task.prefixTokens === prefix.length
+    if (same && sharedLength(task.job.prefix, prefix) === prefix.length) return task
+  }
+  return undefined
 }
 
 /** The trunk never holds more than the prefix and the longest branch. */

@@ -129,8 +129,9 @@ export class Scorer {
     return this.context.decodingMs()
   }
 
-  /** Only when nothing runs: native memory is freed at once. */
-  close(): void {
+  /** Waits for what runs, then frees native memory. */
+  async close(): Promise<void> {
+    await this.#scheduler.idle()
     this.context.close()
     this.model.close()
   }
