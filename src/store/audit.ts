@@ -111,7 +111,11 @@ export async function verifyAudit(sql: Sql, organizationId: string): Promise<Aud
       const reason = findFlaw(last, entry)
       if (reason !== null) return { intact: false, position: last.position + 1n, reason }
       if (head?.position === entry.position && !equal(head.hash, entry.hash)) {
-        return { intact: false, position: entry.position, reason: "the entry is not the one that the chain ended with" }
+        return {
+          intact: false,
+          position: entry.position,
+          reason: "the entry is not the one that the chain ended with",
+        }
       }
       last = entry
     }

@@ -47,7 +47,9 @@ export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Pr
     // Released between the two statements: free again.
     if (held === null) continue
     const { requestHash, status, body } = held
-    return status === null ? { kind: "running", requestHash } : { kind: "completed", requestHash, status, body }
+    return status === null
+      ? { kind: "running", requestHash }
+      : { kind: "completed", requestHash, status, body }
   }
   // Others keep taking and releasing it; the caller waits, as for one that runs.
   return { kind: "running", requestHash: claim.requestHash }
@@ -62,7 +64,15 @@ async function take(sql: Sql, claim: IdempotencyClaim): Promise<boolean> {
        status = NULL, body = NULL
      WHERE k.expires_at <= $5 OR (k.status IS NULL AND k.running_until <= $5 AND k.request_hash = $3)
      RETURNING key`,
-    [claim.scope, claim.key, claim.requestHash, claim.attemptId, claim.now, claim.runningUntil, claim.expiresAt],
+    [
+      claim.scope,
+      claim.key,
+      claim.requestHash,
+      claim.attemptId,
+      claim.now,
+      claim.runningUntil,
+      claim.expiresAt,
+    ],
   )
   return taken.length > 0
 }

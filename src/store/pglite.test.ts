@@ -1,0 +1,180 @@
+/** What only PGlite has: one process for each directory, files that outlive a killed process, a thread that can end. */
+import { spawn, type ChildProcess } from "node:child_process"
+import { once } from "node:events"
+import { cp, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest"
+import { seedFile } from "../../test/database.ts"
+import { DirectoryLocked, lockDirectory } from "./directory-lock.ts"
+import { connectWorker, openPglite, startWorker } from "./pglite.ts"
+import { StoreUnavailable } from "./sql.ts"
+
+const holder = fileURLToPath(new URL("../../test/programs/hold-database.ts", import.meta.url))
+
+/** Another process with the database open; `next` answers the line that it says next. */
+function startHolder(directory: string): { child: ChildProcess; next: () => Promise<string> } {
+  const child = spawn(process.execPath, [holder, directory], { stdio: ["pipe", "pipe", "inherit"] })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  if (child.stdout === null) throw new Error("the child has no output")
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return { child, next: async () => String((await lines.next()).value) }
+}
+
+describe("PGlite in a directory", () => {
+  let prepared: string
+  let directory: string
+  beforeAll(async () => {
+    prepared = await mkdtemp(join(tmpdir(), "umpire-pglite-prepared-"))
+    await (await openPglite({ directory: prepared, seedFile: await seedFile() })).close()
+  })
+  afterAll(() => rm(prepared, { recursive: true }))
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "umpire-pglite-"))
+    await cp(prepared, directory, { recursive: true })
+    const made = directory
+    onTestFinished(() => rm(made, { recursive: true, force: true }))
+  })
+
+  test("rows are there after a close and another open", async () => {
+    const first = await openPglite({ directory })
+    await first.script("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
+    await first.close()
+    const second = await openPglite({ directory })
+    expect(await second.query("SELECT n FROM kept")).toEqual([{ n: 7 }])
+    await second.close()
+  })
+
+  test("a second process is refused while the first has it, with the first's process number", async () => {
+    const database = await openPglite({ directory })
+    const { next } = startHolder(directory)
+    expect(await next()).toMatch(
+      new RegExp(`^DirectoryLocked: .*process ${process.pid} uses it; stop that process`),
+    )
+    expect(await database.query("SELECT 1 AS still")).toEqual([{ still: 1 }])
+    await database.close()
+    expect(await readdir(directory)).not.toContain("umpire.lock")
+  })
+
+  test("a second open in the same process is refused as well", async () => {
+    const database = await openPglite({ directory })
+    await expect(openPglite({ directory })).rejects.toBeInstanceOf(DirectoryLocked)
+    await database.close()
+  })
+
+  test("after kill -9 of its owner the directory opens, with every row that was acknowledged", async () => {
+    const { child, next } = startHolder(directory)
+    expect(await next()).toBe("open")
+    for (let n = 1; n <= 20; n++) {
+      child.stdin?.write(`${n}\n`)
+      expect(await next()).toBe(`wrote ${n}`)
+    }
+    child.kill("SIGKILL")
+    await once(child, "exit")
+    expect(await readdir(directory)).toContain("umpire.lock")
+    const database = await openPglite({ directory })
+    const rows = await database.query<{ n: number }>("SELECT n FROM written ORDER BY n")
+    expect(rows.map(({ n }) => n)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
+    await database.close()
+  })
+
+  test("files that are not a database are refused with a sentence, and the lock is given back", async () => {
+    await rm(join(directory, "postgres", "global"), { recursive: true })
+    await expect(openPglite({ directory })).rejects.toBeInstanceOf(StoreUnavailable)
+    expect(await readdir(directory)).not.toContain("umpire.lock")
+  })
+})
+
+describe("the thread of PGlite", () => {
+  test("when it ends, calls in flight and later ones fail as an outage instead of waiting", async () => {
+    const worker = startWorker({ seedFile: await seedFile() })
+    const database = await connectWorker(worker)
+    const inFlight = database.query("SELECT pg_sleep(600)")
+    const inTransaction = database.transaction((sql) => sql.query("SELECT 1"))
+    await worker.terminate()
+    await expect(inFlight).rejects.toBeInstanceOf(StoreUnavailable)
+    await expect(inTransaction).rejects.toBeInstanceOf(StoreUnavailable)
+    await expect(database.query("SELECT 1")).rejects.toBeInstanceOf(StoreUnavailable)
+    await database.close()
+  })
+
+  test("a long statement does not keep this thread from its work", async () => {
+    const database = await openPglite({ seedFile: await seedFile() })
+    let done = false
+    const long = database
+      .query("SELECT count(*) FROM generate_series(1, 100000)")
+      .finally(() => (done = true))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(done).toBe(false)
+    await long
+    await database.close()
+  })
+
+  test("a closed database says that it is closed", async () => {
+    const database = await openPglite({ seedFile: await seedFile() })
+    await database.close()
+    await expect(database.query("SELECT 1")).rejects.toThrow("it is closed")
+  })
+})
+
+describe("the lock of a directory", () => {
+  let directory: string
+  let path: string
+  beforeEach(async () => {
+    directory = await mkdtemp(join(tmpdir(), "umpire-lock-"))
+    path = join(directory, "umpire.lock")
+    const made = directory
+    onTestFinished(() => rm(made, { recursive: true, force: true }))
+  })
+  /** A lock as this process would write it, changed as given. */
+  const givenLock = async (changes: object, ageSeconds = 0): Promise<void> => {
+    await rm(path, { force: true })
+    const lock = await lockDirectory(directory)
+    const owner: unknown = JSON.parse(await readFile(path, "utf8"))
+    await lock.release()
+    await writeFile(path, JSON.stringify({ ...(owner as object), token: "theirs", ...changes }))
+    const then = Date.now() / 1000 - ageSeconds
+    await utimes(path, then, then)
+  }
+
+  test("a process that runs keeps its lock, however old", async () => {
+    await givenLock({}, 1_000_000)
+    await expect(lockDirectory(directory)).rejects.toBeInstanceOf(DirectoryLocked)
+  })
+
+  test("another process that was given the number of a dead owner does not keep its lock", async () => {
+    await givenLock({ started: "1" })
+    await (await lockDirectory(directory)).release()
+  })
+
+  test("a lock from another machine holds while it is refreshed, and no longer", async () => {
+    await givenLock({ realm: "elsewhere" }, 30)
+    await expect(lockDirectory(directory)).rejects.toBeInstanceOf(DirectoryLocked)
+    await givenLock({ realm: "elsewhere" }, 61)
+    await (await lockDirectory(directory)).release()
+  })
+
+  test("of many that find a dead owner at once, one takes over", async () => {
+    await givenLock({ started: "1" })
+    const attempts = await Promise.allSettled(Array.from({ length: 20 }, () => lockDirectory(directory)))
+    expect(attempts.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
+    for (const attempt of attempts) {
+      if (attempt.status === "rejected") expect(attempt.reason).toBeInstanceOf(DirectoryLocked)
+    }
+    expect(await readdir(directory)).toEqual(["umpire.lock"])
+  })
+
+  test("a release leaves the lock of whoever took over", async () => {
+    const lock = await lockDirectory(directory)
+    await writeFile(path, JSON.stringify({ pid: 1, started: null, realm: "elsewhere", token: "theirs" }))
+    await lock.release()
+    expect(await readdir(directory)).toEqual(["umpire.lock"])
+  })
+
+  test("a lock that cannot be read is refused with what to do", async () => {
+    await writeFile(path, "not json")
+    await expect(lockDirectory(directory)).rejects.toThrow(/remove it if no other process/)
+  })
+})

@@ -1,0 +1,59 @@
+/** The SQL port and the repositories, on each database they can run on. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { seedFile } from "../../test/database.ts"
+import { freshDatabase } from "../../test/postgres.ts"
+import { afterAll, beforeAll, describe } from "vitest"
+import { testSqlPort, type OpenTarget, type Target } from "./conformance.ts"
+import { openPglite } from "./pglite.ts"
+import { openPostgres } from "./postgres.ts"
+import { testRepositories } from "./repository-conformance.ts"
+
+const targets: readonly Target[] = [
+  {
+    name: "PGlite in memory",
+    async open() {
+      const database = await openPglite({ seedFile: await seedFile() })
+      return { database, peer: database, close: () => database.close() }
+    },
+  },
+  {
+    name: "PGlite on disk",
+    async open() {
+      const directory = await mkdtemp(join(tmpdir(), "umpire-store-"))
+      const database = await openPglite({ directory, seedFile: await seedFile() })
+      const close = async (): Promise<void> => {
+        await database.close()
+        await rm(directory, { recursive: true })
+      }
+      return { database, peer: database, close }
+    },
+  },
+  {
+    name: "PostgreSQL",
+    async open() {
+      const fresh = await freshDatabase()
+      const { url } = fresh
+      const [database, peer] = await Promise.all([openPostgres({ url }), openPostgres({ url })])
+      const close = async (): Promise<void> => {
+        await Promise.all([database.close(), peer.close()])
+        await fresh.drop()
+      }
+      return { database, peer, close }
+    },
+  },
+]
+
+for (const target of targets) {
+  describe(target.name, () => {
+    let opened: OpenTarget
+    beforeAll(async () => {
+      opened = await target.open()
+    })
+    afterAll(() => opened.close())
+
+    testSqlPort(() => opened)
+    testRepositories(() => opened)
+  })
+}
