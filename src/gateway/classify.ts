@@ -8,12 +8,15 @@ import { answer } from "./classification/answer.ts"
 import type { Classification } from "./classification/classification.ts"
 import { decodeDecisions } from "./classification/decode-decisions.ts"
 import { decodeSystemOne } from "./classification/decode-systemone.ts"
+import { readRoutingHint } from "./routing-hint.ts"
 
 export interface ClassifyParts {
   readonly catalog: Catalog
   /** The engine that scores with a model. */
   scorer(model: Model): Promise<ScoreEngine>
   readonly nullDescriptions: boolean
+  /** Every region there is, by its id. */
+  readonly regions: readonly string[]
 }
 
 type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSystemOne">
@@ -33,6 +36,7 @@ async function classify(
   classification: Classification,
 ): Promise<EncodedJson> {
   const model = findModel(parts.catalog, classification.model)
+  readRoutingHint(call.request, parts.regions)
   const { margins, inputTokens } = await score(() => parts.scorer(model), call, classification)
   return new EncodedJson(answer(classification, margins, inputTokens))
 }

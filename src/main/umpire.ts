@@ -25,6 +25,8 @@ import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines } from "./engines.ts"
 import { version } from "./version.ts"
 
+/** The region of an installation that names none. */
+const localRegion = "local"
 const mebibyte = 1024 * 1024
 
 export interface Umpire {
@@ -147,6 +149,7 @@ function handlers(
       catalog,
       scorer: (model) => engines.scorer(model),
       nullDescriptions: config.compat.systemone_null_descriptions,
+      regions: [localRegion],
     }),
     getHealth: async () => ({ status: "ok" }),
     getReadiness: async () => await readiness(catalog, engines, database, state),

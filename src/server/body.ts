@@ -6,10 +6,13 @@ import { Fault } from "../contract/errors.ts"
 /** Application/json with any parameters, or a structured suffix of it. */
 const jsonType = /^application\/(?:[\w.-]+\+)?json(?:\s*;.*)?$/i
 
-/** The bytes of a JSON body. Checks the content type first, then the size, as the contract orders its errors. */
+const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
+
+/** The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the contract orders its errors. */
 export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
   const classification = endpoint.surface === "classification"
-  if (!jsonType.test(message.headers["content-type"] ?? ""))
+  const type = message.headers["content-type"] ?? ""
+  if (!jsonType.test(type) && !(endpoint.surface === "oauth" && formType.test(type)))
     throw new Fault(
       classification ? "unsupported_content_type" : "not_json",
       "Cannot read the request: its content type is not JSON; send application/json",
@@ -26,16 +29,11 @@ async function collect(message: IncomingMessage, bytesMax: number, tooLarge: Fau
   const chunks: Buffer[] = []
   let size = 0
   return await new Promise((resolve, reject) => {
-    const fail = (fault: Fault) => {
-      message.off("data", take)
-      // What still arrives is thrown away, so that the answer can be read by a client that is still sending.
-      message.resume()
-      reject(fault)
-    }
-    const take = (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
       size += chunk.length
-      if (size > bytesMax) fail(tooLarge)
-      else chunks.push(chunk)
+      if (size <= bytesMax) return void chunks.push(chunk)
+      message.off("data", take)
+      reject(tooLarge)
     }
     message.on("data", take)
     message.once("end", () =>
@@ -47,6 +45,31 @@ async function collect(message: IncomingMessage, bytesMax: number, tooLarge: Fau
     message.once("close", () => {
       if (!message.complete) reject(new Fault("invalid_request", "Cannot read the request: it broke off"))
     })
+  })
+}
+
+const drainedBytesMax = 64 * 1024 * 1024
+const drainMsMax = 10_000
+
+/**
+ * Throws away what a refused request still sends, within bounds: many clients read the answer only after they have
+ * sent everything, and see a broken connection instead when it is closed on them.
+ */
+export async function drain(message: IncomingMessage): Promise<void> {
+  if (message.complete || message.destroyed) return
+  await new Promise<void>((resolve) => {
+    let size = 0
+    const timer = setTimeout(resolve, drainMsMax)
+    const done = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    message.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size > drainedBytesMax) done()
+    })
+    message.once("end", done).once("close", done).once("error", done)
+    message.resume()
   })
 }
 

@@ -7,15 +7,18 @@ import type { Principal } from "../contract/access.ts"
 import type { Endpoint, Handlers, RequestFacts, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
+import { drain } from "./body.ts"
 import type { Gate } from "./gate.ts"
 import { type LooseHandler, type Progress, live } from "./life.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
+import type { Repeats } from "./repeats.ts"
 import { asFault, sendFault, sendOutput } from "./reply.ts"
 
 export interface HttpParts {
   readonly handlers: Handlers<Table>
   readonly gate: Gate
   readonly limiter: RateLimiter
+  readonly repeats: Repeats
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -140,19 +143,21 @@ async function answer(
   try {
     const arrival = {
       message: request.raw,
+      path: request.raw.url?.split("?")[0] ?? "",
       params: request.params,
       search: new URLSearchParams(request.raw.url?.split("?")[1] ?? ""),
       facts,
       progress,
       header: (name: string, value: string) => void reply.header(name, value),
     }
-    const output = await live(endpoint, handler, arrival, parts.gate, parts.limiter)
+    const output = await live(endpoint, handler, arrival, parts)
     return sendOutput(reply, endpoint, output)
   } catch (error) {
     const fault = asFault(error)
     const { principal, handled } = progress
     if (principal && !handled && endpoint.access.permission === "inference")
       parts.refused?.({ endpoint, principal, request: facts, fault })
+    await drain(request.raw)
     return fail(reply, endpoint.surface, fault, request, parts.log)
   } finally {
     clearTimeout(deadline)

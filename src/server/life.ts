@@ -5,12 +5,15 @@ import { Fault } from "../contract/errors.ts"
 import type { IncomingMessage } from "node:http"
 import { z } from "zod"
 import { parseJson, readBody } from "./body.ts"
+import { missing, readCredentials } from "./credentials.ts"
 import type { Gate, Subject } from "./gate.ts"
 import { parseBody, parseParams, parseQuery } from "./input.ts"
 import type { RateLimiter } from "./rate-limit.ts"
+import { type Repeats, once } from "./repeats.ts"
 
 export interface Arrival {
   readonly message: IncomingMessage
+  readonly path: string
   readonly params: unknown
   readonly search: URLSearchParams
   readonly facts: RequestFacts
@@ -26,13 +29,18 @@ export interface Progress {
 
 export type LooseHandler = (call: Call) => Promise<unknown>
 
+export interface Stages {
+  readonly gate: Gate
+  readonly limiter: RateLimiter
+  readonly repeats: Repeats
+}
+
 /** Takes a request through all stages and answers what its handler answers. */
 export async function live(
   endpoint: Endpoint,
   handler: LooseHandler,
   arrival: Arrival,
-  gate: Gate,
-  limiter: RateLimiter,
+  { gate, limiter, repeats }: Stages,
 ): Promise<unknown> {
   const principal = await authenticate(endpoint, arrival.facts, gate)
   arrival.progress.principal = principal
@@ -44,29 +52,25 @@ export async function live(
   const standing = principal ? await stand(endpoint, principal, params, arrival.facts, gate) : null
   if (principal && standing) checkStanding(endpoint, principal, standing)
   arrival.progress.handled = true
-  return await handler({
-    params,
-    query,
-    body,
-    principal,
-    standing,
-    request: arrival.facts,
-    header: (name, value) => arrival.header(name, value),
+  const header = (name: string, value: string): void => arrival.header(name, value)
+  const write = { endpoint, principal, path: arrival.path, body, request: arrival.facts, header }
+  return await once(write, repeats, async (attempt) => {
+    const request = arrival.facts
+    return await handler({ params, query, body, principal, standing, request, attempt, header })
   })
 }
 
-/** 401: an endpoint that is open to anyone still wants valid credentials where some are given. */
+/**
+ * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
+ * browser, not by the caller, so an old one does not keep anyone from signing in.
+ */
 async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate): Promise<Principal | null> {
-  const given = facts.header("authorization")
   const open = endpoint.access.principals.length === 0
-  if (given === null && open) return null
-  const bearer = given === null ? null : /^Bearer +(\S+) *$/i.exec(given)?.[1]
-  if (!bearer)
-    throw new Fault(
-      "missing_credentials",
-      "Cannot authenticate: the Authorization header holds no bearer value; send Authorization: Bearer <key>",
-    )
-  const principal = await gate.authenticate(bearer)
+  const credentials = readCredentials(endpoint, facts)
+  if (!credentials && open) return null
+  if (!credentials) throw missing()
+  const principal = await gate.authenticate(credentials.bearer)
+  if (!principal && open && credentials.source === "cookie") return null
   if (!principal)
     throw new Fault(
       "invalid_credentials",

@@ -6,7 +6,7 @@ import { Fault, faultCatalog } from "../contract/errors.ts"
 const jsonContent = "application/json; charset=utf-8"
 
 export function sendOutput(reply: FastifyReply, endpoint: Endpoint, output: unknown): FastifyReply {
-  if (endpoint.status === 204) return reply.code(204).send()
+  if (endpoint.status === 204 || endpoint.status === 303) return reply.code(endpoint.status).send()
   const body =
     output instanceof EncodedJson
       ? output.text
@@ -20,11 +20,19 @@ export function sendFault(reply: FastifyReply, surface: Surface, fault: Fault): 
     reply.header("retry-after-ms", String(Math.ceil(fault.retryAfterMs)))
   }
   if (fault.status === 401) reply.header("www-authenticate", "Bearer")
-  const body = JSON.stringify({ error: errorBody(surface, fault) })
+  const body = JSON.stringify(surface === "oauth" ? oauthError(fault) : { error: errorBody(surface, fault) })
   return reply.code(fault.status).header("content-type", jsonContent).send(body)
 }
 
-function errorBody(surface: Surface, fault: Fault): Record<string, unknown> {
+/** RFC 6749, section 5.2: a code of its own list, and printable ASCII without quotes and backslashes. */
+export function oauthError({ code, message, status }: Fault): { error: string; error_description: string } {
+  const description = message.replaceAll(/[^\x20-\x7e]/g, "?").replaceAll(/["\\]/g, "'")
+  const named = code === "invalid_grant" || code === "invalid_target" || code === "unsupported_grant_type"
+  const unavailable = status >= 500 || status === 429 ? "temporarily_unavailable" : "invalid_request"
+  return { error: named ? code : unavailable, error_description: description }
+}
+
+function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Record<string, unknown> {
   const { code, message } = fault
   const { type } = faultCatalog[code]
   switch (surface) {
@@ -34,7 +42,6 @@ function errorBody(surface: Surface, fault: Fault): Record<string, unknown> {
       return { code, message, type, param: fault.param ?? null }
     case "platform":
       return { message, code, details: fault.details ?? null }
-    case "oauth":
     case "service":
       return { code, message }
   }
