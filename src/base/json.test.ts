@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { depthOf, JsonError, jsonDepthMax, JsonNumber, printJson, readJson } from "./json.ts"
-import type { JsonObject, JsonValue } from "./json.ts"
+import { JsonError, jsonDepthMax, JsonList, JsonNumber, JsonObject, printJson, readJson } from "./json.ts"
+import type { JsonValue } from "./json.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const read = (text: string): JsonValue => readJson(bytes(text))
@@ -182,19 +182,71 @@ describe("depth", () => {
   })
 
   it.each([
-    ['"a"', 0],
-    ["1", 0],
-    ["null", 0],
     ["[]", 1],
+    ['["[[[", {}]', 2],
     ['{"a":[1,{"b":2}],"c":[]}', 3],
   ])("%s is %i deep", (text, depth) => {
-    expect(depthOf(read(text))).toBe(depth)
+    expect(container(text).depth()).toBe(depth)
+  })
+})
+
+describe("members", () => {
+  it("of an object are found by key and keep their order", () => {
+    const object = container(
+      ' { "10" : 1 , "9":"\\"},", "__proto__":{"a":[]}, "\\u0061" :null,"b":true,"c":false }',
+    )
+    expect(object.size).toBe(6)
+    const members = object instanceof JsonObject ? [...object.members()] : []
+    expect(members.map(([key, value]) => [key, printJson(value)])).toEqual([
+      ["10", "1"],
+      ["9", '"\\"},"'],
+      ["__proto__", '{"a":[]}'],
+      ["a", "null"],
+      ["b", "true"],
+      ["c", "false"],
+    ])
+  })
+
+  it("of a list come in order, whatever they hold", () => {
+    const list = container('[ 1.0 , "\\\\" , [ "]" , [ ] ] , {"a" : "}"},-0 ]')
+    expect(list.size).toBe(5)
+    expect(list instanceof JsonList ? Array.from(list, printJson) : []).toEqual([
+      "1.0",
+      '"\\\\"',
+      '["]",[]]',
+      '{"a":"}"}',
+      "-0",
+    ])
+  })
+
+  it("are those that JSON.parse finds", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.constantFrom(undefined, 1, "\t"), (value, space) => {
+        const expected: unknown = JSON.parse(JSON.stringify(value))
+        expect(plain(read(JSON.stringify(value, null, space)))).toEqual(expected)
+      }),
+    )
   })
 })
 
 it("a number keeps its text and has no other value", () => {
   expect(read("1.50")).toEqual(new JsonNumber("1.50"))
 })
+
+function container(text: string): JsonObject | JsonList {
+  const value = read(text)
+  if (value instanceof JsonObject || value instanceof JsonList) return value
+  throw new Error(`${text} is no container`)
+}
+
+/** The plain value, built from members alone. */
+function plain(value: JsonValue): unknown {
+  if (value instanceof JsonNumber) return Number(value.text)
+  if (value instanceof JsonList) return Array.from(value, plain)
+  if (!(value instanceof JsonObject)) return value
+  // Defines keys instead of assigning them, so that __proto__ is one of them.
+  return Object.fromEntries(Array.from(value.members(), ([key, member]) => [key, plain(member)]))
+}
 
 const isRefusedAsLossy = (error: unknown): boolean =>
   error instanceof JsonError && /appears twice|surrogate/.test(error.message)

@@ -3,6 +3,7 @@ import { isBlank, LIMITS } from "../../contract/classification-limits.ts"
 import { combinedText } from "../../contract/decisions.ts"
 import type { DecisionInputMessage, DecisionInputText } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
+import { JsonList } from "../../base/json.ts"
 import type { JsonObject, JsonValue } from "../../base/json.ts"
 import { composeClassification, refuseOversizedEvidence } from "./classification.ts"
 import type { Classification, Question } from "./classification.ts"
@@ -14,7 +15,6 @@ import {
   asString,
   fieldPath,
   invalid,
-  isList,
   readBody,
   refuseCountOutside,
   refuseLongName,
@@ -42,9 +42,9 @@ function decodeModel(value: JsonValue | undefined): string {
 }
 
 function decodeInput(value: JsonValue | undefined): string {
-  if (typeof value !== "string" && !isList(value))
+  if (typeof value !== "string" && !(value instanceof JsonList))
     throw wrong("input", value, "a string or a list of user messages")
-  const text = combinedText(typeof value === "string" ? value : value.map(decodeMessage))
+  const text = combinedText(typeof value === "string" ? value : Array.from(value, decodeMessage))
   if (isBlank(text)) {
     throw new Fault(
       "input_blank",
@@ -74,7 +74,7 @@ function decodeMessage(value: JsonValue, at: number): DecisionInputMessage {
 
 function decodeContent(value: JsonValue | undefined, path: string): string | DecisionInputText[] {
   if (typeof value === "string") return value
-  if (isList(value)) return value.map((part, at) => decodePart(part, `${path}[${at}]`))
+  if (value instanceof JsonList) return Array.from(value, (part, at) => decodePart(part, `${path}[${at}]`))
   throw wrong(path, value, "a string or a list of input_text parts")
 }
 
@@ -91,8 +91,8 @@ const unsupported = (found: string): Fault =>
 
 function decodeQuestions(value: JsonValue | undefined): Question[] {
   const questions = asList(value, "questions")
-  refuseTooManyQuestions(questions.length)
-  return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
+  refuseTooManyQuestions(questions.size)
+  return Array.from(questions, (question, at) => decodeQuestion(question, `questions[${at}]`))
 }
 
 function decodeQuestion(value: JsonValue, path: string): Question {
@@ -134,8 +134,8 @@ interface Option {
 
 function decodeOptions(question: JsonObject, path: string): Option[] {
   const choices = asList(question.get("choices"), path)
-  refuseCountOutside(choices.length, [LIMITS.optionsMin, LIMITS.optionsMax], path)
-  const options = choices.map((choice, at) => decodeOption(choice, `${path}[${at}]`))
+  refuseCountOutside(choices.size, [LIMITS.optionsMin, LIMITS.optionsMax], path)
+  const options = Array.from(choices, (choice, at) => decodeOption(choice, `${path}[${at}]`))
   refuseDuplicates(options, path)
   return options
 }
@@ -167,8 +167,8 @@ function refuseDuplicates(options: readonly Option[], path: string): void {
 
 function decodeLevels(question: JsonObject, path: string): { label: string; description: string }[] {
   const levels = asList(question.get("levels"), path)
-  refuseCountOutside(levels.length, [LIMITS.levelsMin, LIMITS.levelsMax], path)
-  return levels.map((value, at) => {
+  refuseCountOutside(levels.size, [LIMITS.levelsMin, LIMITS.levelsMax], path)
+  return Array.from(levels, (value, at) => {
     const levelPath = `${path}[${at}]`
     const level = asObject(value, levelPath)
     refuseUnknownFields(level, ["label", "description"], levelPath)

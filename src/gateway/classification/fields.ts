@@ -1,7 +1,7 @@
 /** Reads the fields of a request body and says, with the path, what is wrong with one. */
 import { fitsUtf8, LIMITS, utf8Bytes } from "../../contract/classification-limits.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JsonError, JsonNumber, JsonObject, readJson } from "../../base/json.ts"
+import { JsonError, JsonList, JsonNumber, JsonObject, readJson } from "../../base/json.ts"
 import type { JsonValue } from "../../base/json.ts"
 
 /** The body, its questions, one of them and its criteria stand around the deepest description. */
@@ -41,8 +41,8 @@ export function asObject(value: JsonValue | undefined, path: string): JsonObject
   throw wrong(path, value, "an object")
 }
 
-export function asList(value: JsonValue | undefined, path: string): readonly JsonValue[] {
-  if (isList(value)) return value
+export function asList(value: JsonValue | undefined, path: string): JsonList {
+  if (value instanceof JsonList) return value
   throw wrong(path, value, "a list")
 }
 
@@ -72,7 +72,7 @@ export function asOneOf<Name extends string>(
 
 /** Throws Fault `unknown_field` when an object has a key that is not among `known`. */
 export function refuseUnknownFields(object: JsonObject, known: readonly string[], path: string): void {
-  const unknown = object.keys.find((key) => !known.includes(key))
+  const unknown = [...object.members().keys()].find((key) => !known.includes(key))
   if (unknown === undefined) return
   const where = path === "" ? "the body" : path
   throw new Fault(
@@ -109,8 +109,6 @@ export const wrong = (path: string, value: JsonValue | undefined, wanted: string
 
 export const invalid = (found: string, wanted: string): Fault =>
   new Fault("invalid_request", `Cannot read the request: ${found}; ${wanted}`)
-
-export const isList = (value: JsonValue | undefined): value is readonly JsonValue[] => Array.isArray(value)
 
 /** Quotes a piece of the request in a sentence, cut so that the sentence stays short. */
 export const shown = (text: string): string =>

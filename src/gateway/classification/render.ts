@@ -6,13 +6,22 @@ import type { Question } from "./classification.ts"
 /** The branch texts of a question, in the order of its options or levels; throws Fault `question_too_large`. */
 export function expandQuestion(question: Question): string[] {
   const stem = `\n\nQuestion: ${question.instructions}`
-  // Sizes of well-formed parts add up, so that a long stem is counted once and not once per option.
+  const texts = endings(question)
+  if (!texts.every((ending) => isShort(stem, ending))) refuseOversized(question.path, stem, texts)
+  return texts.map((ending) => stem + ending)
+}
+
+/** So short that it fits however many bytes its characters take; most questions are, and need not be counted. */
+const isShort = (stem: string, ending: string): boolean =>
+  (stem.length + ending.length) * 3 <= LIMITS.expandedQuestionBytesMax
+
+/** Sizes of well-formed parts add up, so that a long stem is counted once and not once per option. */
+function refuseOversized(path: string, stem: string, texts: readonly string[]): void {
   const stemBytes = utf8Bytes(stem)
-  return endings(question).map((ending) => {
+  for (const ending of texts) {
     const bytes = stemBytes + utf8Bytes(ending)
-    if (bytes > LIMITS.expandedQuestionBytesMax) throw tooLarge(question.path, bytes)
-    return stem + ending
-  })
+    if (bytes > LIMITS.expandedQuestionBytesMax) throw tooLarge(path, bytes)
+  }
 }
 
 function endings(question: Question): string[] {
