@@ -227,24 +227,25 @@ describe("evaluated prefixes", () => {
   })
 })
 
-describe("fairness", () => {
-  const decodesUntilAnswered = async (busy: readonly Texts[], late: Texts): Promise<number> => {
-    const decoder = new FakeDecoder(shape)
-    const scheduler = new Scheduler(decoder, withoutCache)
-    const running = busy.map((texts) => scheduler.submit(jobOf(texts), never))
-    let answeredAt = Number.POSITIVE_INFINITY
-    let sentAt = 0
-    decoder.beforeDecode = (decode) => {
-      if (decode !== 10) return
-      sentAt = decode
-      void scheduler.submit(jobOf(late), never).then(() => {
-        answeredAt = decoder.batches.length
-      })
-    }
-    await Promise.all(running)
-    return answeredAt - sentAt
+/** How many decodes a request waits that is sent while others are at work. */
+const decodesUntilAnswered = async (busy: readonly Texts[], late: Texts): Promise<number> => {
+  const decoder = new FakeDecoder(shape)
+  const scheduler = new Scheduler(decoder, withoutCache)
+  const running = busy.map((texts) => scheduler.submit(jobOf(texts), never))
+  let answeredAt = Number.POSITIVE_INFINITY
+  let sentAt = 0
+  decoder.beforeDecode = (decode) => {
+    if (decode !== 10) return
+    sentAt = decode
+    void scheduler.submit(jobOf(late), never).then(() => {
+      answeredAt = decoder.batches.length
+    })
   }
+  await Promise.all(running)
+  return answeredAt - sentAt
+}
 
+describe("fairness", () => {
   test("a short request of the same organization is not held up by a large one", async () => {
     expect(await decodesUntilAnswered([large("a", 1)], one("a", 1))).toBeLessThanOrEqual(4)
   })
