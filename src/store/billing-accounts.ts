@@ -43,9 +43,11 @@ export function findBillingAccount(sql: Sql, id: string): Promise<BillingAccount
   return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1", [id])
 }
 
-/** Holds others back until the transaction ends. */
+/** Holds others who lock or change it back until the transaction ends; rows that refer to it can still be inserted. */
 export function lockBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
-  return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1 FOR UPDATE", [id])
+  return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1 FOR NO KEY UPDATE", [
+    id,
+  ])
 }
 
 export function updateBillingAccount(

@@ -60,9 +60,12 @@ export function findOrganization(sql: Sql, id: string): Promise<Organization | n
   return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1", [id])
 }
 
-/** Holds others back until the transaction ends; for rules over the whole organization, such as its last primary owner. */
+/**
+ * Holds others who lock back until the transaction ends; for rules over the whole organization, such as its last primary
+ * owner. Rows that refer to it can be inserted meanwhile: an audit entry of another transaction need not wait.
+ */
 export function lockOrganization(sql: Sql, id: string): Promise<Organization | null> {
-  return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1 FOR UPDATE", [id])
+  return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [id])
 }
 
 /** Newest first, without deleted ones. */

@@ -1,6 +1,6 @@
 /** The thread that runs PGlite: answers one request after the other and forwards notifications. */
 import { readFile, rename, writeFile } from "node:fs/promises"
-import { parentPort, workerData, type MessagePort } from "node:worker_threads"
+import { parentPort, threadId, workerData, type MessagePort } from "node:worker_threads"
 import { PGlite } from "@electric-sql/pglite"
 import { valueParsers, type EncodedValue } from "./values.ts"
 
@@ -78,7 +78,7 @@ async function readSeed(seedFile: string): Promise<Blob | undefined> {
 /** Written aside and renamed, so that another process never reads half of it. */
 async function writeSeed(postgres: PGlite, seedFile: string): Promise<void> {
   const dump = await postgres.dumpDataDir("none")
-  const partial = `${seedFile}.${process.pid}`
+  const partial = `${seedFile}.${process.pid}.${threadId}`
   await writeFile(partial, dump.stream())
   await rename(partial, seedFile)
 }

@@ -90,7 +90,7 @@ describe("PGlite in a directory", () => {
 describe("the thread of PGlite", () => {
   test("when it ends, calls in flight and later ones fail as an outage instead of waiting", async () => {
     const worker = startWorker({ seedFile: await seedFile() })
-    const database = await connectWorker(worker)
+    const database = await connectWorker(worker, { transactionMaxMs: 60_000 })
     const inFlight = database.query("SELECT pg_sleep(600)")
     const inTransaction = database.transaction((sql) => sql.query("SELECT 1"))
     await worker.terminate()
@@ -109,6 +109,19 @@ describe("the thread of PGlite", () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(done).toBe(false)
     await long
+    await database.close()
+  })
+
+  test("a transaction whose work never ends is rolled back, and the next caller gets its turn", async () => {
+    const database = await openPglite({ seedFile: await seedFile(), transactionMaxMs: 50 })
+    await database.script("CREATE TABLE stuck (n int)")
+    const stuck = database.transaction(async (sql) => {
+      await sql.query("INSERT INTO stuck VALUES (1)")
+      await new Promise(() => undefined)
+    })
+    const next = database.query("SELECT n FROM stuck")
+    await expect(stuck).rejects.toBeInstanceOf(StoreUnavailable)
+    expect(await next).toEqual([])
     await database.close()
   })
 

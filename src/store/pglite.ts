@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Worker } from "node:worker_threads"
 import { lockDirectory, type DirectoryLock } from "./directory-lock.ts"
 import { SqlError, StoreUnavailable } from "./sql.ts"
-import type { Database, Sql, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
+import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
 import { checkChannel, ListenerSet } from "./listeners.ts"
 import type { WorkerFailure, WorkerReply, WorkerRequest, WorkerSettings } from "./pglite-worker.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
@@ -12,23 +12,30 @@ import { encodeValue } from "./values.ts"
 
 /** Callers that may wait for the one connection; more means that the process is far beyond what it can do. */
 const waitingMax = 10_000
+/** A transaction has the only connection: one that never ends must not end everything. */
+const transactionMaxMsDefault = 60_000
 
 export interface PgliteSettings {
   /** Where to keep the files; everything is in memory, and gone at the end, when absent. */
   readonly directory?: string
   /** See WorkerSettings. Creating a cluster takes 2 to 5 seconds, loading a dump half of one; tests open many. */
   readonly seedFile?: string
+  /** How long the work of one transaction may take before it is rolled back. */
+  readonly transactionMaxMs?: number
 }
 
 export async function openPglite(settings: PgliteSettings = {}): Promise<Database> {
-  const { directory, seedFile } = settings
+  const { directory, seedFile, transactionMaxMs = transactionMaxMsDefault } = settings
   const seed = seedFile === undefined ? {} : { seedFile }
-  if (directory === undefined) return connectWorker(startWorker(seed))
+  if (directory === undefined) return connectWorker(startWorker(seed), { transactionMaxMs })
 
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(directory)
   try {
-    return await connectWorker(startWorker({ ...seed, directory: join(directory, "postgres") }), lock)
+    return await connectWorker(startWorker({ ...seed, directory: join(directory, "postgres") }), {
+      transactionMaxMs,
+      lock,
+    })
   } catch (error) {
     await lock.release()
     throw error
@@ -40,10 +47,16 @@ export function startWorker(settings: WorkerSettings): Worker {
 }
 
 /** Waits until the worker can serve. Exported for the test that ends the worker under a running database. */
-export async function connectWorker(worker: Worker, lock?: DirectoryLock): Promise<Database> {
+export async function connectWorker(worker: Worker, settings: ConnectionSettings): Promise<Database> {
   const connection = new WorkerConnection(worker)
   await connection.ready
-  return new PgliteDatabase(connection, lock)
+  return new PgliteDatabase(connection, settings)
+}
+
+interface ConnectionSettings {
+  readonly transactionMaxMs: number
+  /** Given back when the database is closed. */
+  readonly lock?: DirectoryLock
 }
 
 interface Waiter {
@@ -120,15 +133,15 @@ class WorkerConnection {
 
 class PgliteDatabase implements Database {
   readonly #connection: WorkerConnection
-  readonly #lock: DirectoryLock | undefined
+  readonly #settings: ConnectionSettings
   readonly #guard = new TransactionGuard()
   /** Settles when the last one in line is done. */
   #tail: Promise<unknown> = Promise.resolve()
   #waitingCount = 0
 
-  constructor(connection: WorkerConnection, lock: DirectoryLock | undefined) {
+  constructor(connection: WorkerConnection, settings: ConnectionSettings) {
     this.#connection = connection
-    this.#lock = lock
+    this.#settings = settings
   }
 
   query<Row extends object>(text: string, values: readonly SqlValue[] = []): Promise<Row[]> {
@@ -144,7 +157,9 @@ class PgliteDatabase implements Database {
     options: TransactionOptions = {},
   ): Promise<Result> {
     const attempt = (): Promise<Result> =>
-      this.#guard.run(() => runTransaction(this.#connection, work, options))
+      this.#guard.run(() =>
+        runTransaction(this.#connection, work, { ...options, maxMs: this.#settings.transactionMaxMs }),
+      )
     return withRetries(() => this.#alone(attempt))
   }
 
@@ -159,7 +174,7 @@ class PgliteDatabase implements Database {
 
   async close(): Promise<void> {
     await this.#alone(() => this.#connection.close())
-    await this.#lock?.release()
+    await this.#settings.lock?.release()
   }
 
   /** Runs `work` when everyone before is done: there is one connection, and transactions must not interleave. */
@@ -191,19 +206,19 @@ async function query<Row extends object>(
 async function runTransaction<Result>(
   connection: WorkerConnection,
   work: (sql: Transaction) => Promise<Result>,
-  { isolation = "read committed" }: TransactionOptions,
+  { isolation = "read committed", maxMs }: TransactionOptions & { readonly maxMs: number },
 ): Promise<Result> {
   let open = true
   const checkOpen = (): void => {
     if (!open) throw new Error("Cannot use this transaction: it has ended")
   }
-  const sql: Sql & Transaction = {
+  const sql: Transaction = {
     query: async (text, values = []) => (checkOpen(), query(connection, text, values)),
     script: async (text) => (checkOpen(), connection.script(text)),
   }
   await connection.script(`BEGIN ISOLATION LEVEL ${isolation}`)
   try {
-    const result = await work(sql)
+    const result = await within(maxMs, work(sql))
     open = false
     await connection.commit()
     return result
@@ -212,6 +227,17 @@ async function runTransaction<Result>(
     // Nothing to undo when the worker is gone, and the first error says more.
     await connection.script("ROLLBACK").catch(() => undefined)
     throw error
+  }
+}
+
+async function within<Result>(maxMs: number, work: Promise<Result>): Promise<Result> {
+  const { promise: tooLong, reject } = Promise.withResolvers<never>()
+  const message = `Cannot go on with a transaction: its work took more than ${maxMs} ms`
+  const timer = setTimeout(() => reject(new StoreUnavailable(message)), maxMs)
+  try {
+    return await Promise.race([work, tooLong])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

@@ -5,8 +5,12 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest"
 import { freshDatabase, startPostgres, stopPostgres, type FreshDatabase } from "../../test/postgres.ts"
+import { insertBillingAccount, lockBillingAccount } from "./billing-accounts.ts"
+import { migrate } from "./migrate.ts"
 import { openDatabase } from "./open.ts"
+import { insertOrganization, lockOrganization } from "./organizations.ts"
 import { openPostgres } from "./postgres.ts"
+import { putRoutingPolicy } from "./routing-policies.ts"
 import { SqlError, StoreUnavailable, type Database } from "./sql.ts"
 
 let fresh: FreshDatabase
@@ -70,6 +74,53 @@ describe("collisions", () => {
     expect(left.filter(Boolean)).toHaveLength(1)
     expect(await database.query("SELECT name FROM on_call WHERE yes")).toHaveLength(1)
   })
+})
+
+describe("locks", () => {
+  test.for([
+    ["an organization", lockOrganization, "org_locked"],
+    ["a billing account", lockBillingAccount, "ba_locked"],
+  ] as const)(
+    "%s that one transaction has locked another cannot lock, but can refer to",
+    async ([, lock, id]) => {
+      await migrate(database)
+      const times = { createdAt: new Date(0), updatedAt: new Date(0) }
+      const account = {
+        id: `ba_${id}`,
+        email: "a@example.com",
+        mode: "prepaid" as const,
+        provider: "local",
+        ...times,
+      }
+      const billingAccountId = id.startsWith("ba") ? id : account.id
+      await insertBillingAccount(database, { ...account, id: billingAccountId })
+      const organization = { name: "Acme", billingAccountId, isPersonal: false, ...times }
+      const organizationId = id.startsWith("org") ? id : `org_${id}`
+      await insertOrganization(database, { ...organization, id: organizationId })
+      const peer = await openPostgres({ url: fresh.url })
+      onTestFinished(() => peer.close())
+      await database.transaction(async (sql) => {
+        expect(await lock(sql, id)).toMatchObject({ id })
+        const other = peer.transaction(async (others) => {
+          await others.query("SET LOCAL lock_timeout = 20")
+          await insertOrganization(others, { ...organization, id: `${organizationId}_more` })
+          await putRoutingPolicy(others, {
+            organizationId,
+            mode: "nearest",
+            fallback: "disabled",
+            regions: [],
+            updatedAt: new Date(0),
+          })
+          await lock(others, id)
+        })
+        // 55P03: the lock was not to be had; the inserts before it did not have to wait.
+        await expect(other).rejects.toMatchObject({
+          state: "55P03",
+          message: expect.stringContaining("lock timeout"),
+        })
+      })
+    },
+  )
 })
 
 describe("outages", () => {

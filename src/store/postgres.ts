@@ -13,6 +13,8 @@ const statementTimeoutMs = 30_000
 /** The server's own timeout comes first; this one is for a server that no longer answers. */
 const answerTimeoutMs = statementTimeoutMs + 5_000
 const idleInTransactionMs = 30_000
+/** How long a connection may be silent before it is asked whether it is there: a listener sends nothing by itself. */
+const keepAliveMs = 10_000
 /** Callers that may wait for a connection; each waits at most connectTimeoutMs. */
 const waitingMax = 1_000
 const reconnectFirstMs = 100
@@ -51,6 +53,7 @@ function clientConfig(url: string): pg.ClientConfig {
     query_timeout: answerTimeoutMs,
     idle_in_transaction_session_timeout: idleInTransactionMs,
     keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveMs,
     options: "-c TimeZone=UTC",
     types: { getTypeParser },
   }
@@ -186,7 +189,12 @@ class Subscriptions {
   }
 
   async add(channel: string, listener: (payload: string) => void): Promise<() => Promise<void>> {
-    if (this.#listeners.add(channel, listener)) await this.#tell(`LISTEN ${channel}`)
+    try {
+      if (this.#listeners.add(channel, listener)) await this.#tell(`LISTEN ${channel}`)
+    } catch (error) {
+      this.#listeners.remove(channel, listener)
+      throw error
+    }
     return async () => {
       if (this.#listeners.remove(channel, listener)) await this.#tell(`UNLISTEN ${channel}`)
     }
