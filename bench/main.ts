@@ -1,0 +1,24 @@
+/** `npm run bench [-- name ...]`: runs the benchmarks, each in a process of its own so that none disturbs another. */
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+
+/** Each measures the product beside what a user would pick instead and beside the physical limit, in one run. */
+const benches = {
+  scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
+} as const
+
+const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith("-"))
+const flags = process.argv.slice(2).filter((argument) => argument.startsWith("-"))
+const names = chosen.length > 0 ? chosen : Object.keys(benches)
+
+for (const name of names) {
+  const file = join(import.meta.dirname, `${name}.ts`)
+  if (!Object.hasOwn(benches, name) || !existsSync(file)) {
+    console.error(`No benchmark ${name}; there are ${Object.keys(benches).join(", ")}`)
+    process.exit(2)
+  }
+  console.log(`\n== ${name}: ${benches[name as keyof typeof benches]}\n`)
+  const { status } = spawnSync(process.execPath, [file, ...flags], { stdio: "inherit" })
+  if (status !== 0) process.exit(status ?? 1)
+}

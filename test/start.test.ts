@@ -1,0 +1,176 @@
+/** From an empty directory to an answer, and through stops and restarts, as on somebody's laptop. */
+import { spawnSync } from "node:child_process"
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, test } from "vitest"
+import { bootstrapKey, startServer } from "./server.ts"
+
+const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
+const freshDirectory = (): string => mkdtempSync(join(tmpdir(), "umpire-start-"))
+
+describe("the first start", () => {
+  test("prints a key once, and the curl it prints answers", async () => {
+    const dataDirectory = freshDirectory()
+    const first = await startServer({ dataDirectory, bootstrap: false })
+    const key = /^ {2}(ump_\S+)$/m.exec(first.stdout())?.[1] ?? ""
+    const curl = first
+      .stdout()
+      .slice(first.stdout().indexOf("curl "), first.stdout().indexOf("Umpire is ready"))
+    const { stdout } = spawnSync("bash", ["-c", curl], { encoding: "utf8" })
+    const { answers } = JSON.parse(stdout) as { answers: { name: string; probability?: number }[] }
+    expect(answers.map(({ name }) => name)).toEqual(["refund", "topic"])
+    expect(answers[0]?.probability).toBeGreaterThan(0.5)
+    expect(await first.stop()).toBe(0)
+
+    const second = await startServer({ dataDirectory, bootstrap: false })
+    expect(second.stdout()).not.toContain("ump_")
+    expect(second.stdout()).toContain("ready on")
+    const again = await fetch(`${second.url}/v1/decisions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "umpire-nano", input: "a", questions: [] }),
+    })
+    expect(again.status).toBe(200)
+    expect(first.stderr() + second.stderr()).not.toContain(key)
+    await second.stop()
+  })
+
+  test("unattended, it takes the operator's key and prints nothing secret", async () => {
+    const server = await startServer({
+      env: { UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com", UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery" },
+    })
+    expect(
+      (await server.post("/v1/decisions", { model: "umpire-nano", input: "a", questions: [] })).status,
+    ).toBe(200)
+    const printed = server.stdout() + server.stderr()
+    expect(printed).not.toContain(bootstrapKey.slice(-20))
+    expect(printed).not.toContain("correct horse")
+    await server.stop()
+  })
+
+  test("a second process on the same directory is refused with a sentence", async () => {
+    const server = await startServer()
+    const second = spawnSync(process.execPath, [umpire, "serve"], {
+      encoding: "utf8",
+      env: { ...process.env, UMPIRE_DATA_DIR: server.dataDirectory, UMPIRE_PORT: "0" },
+    })
+    expect(second.status).toBe(1)
+    expect(second.stderr).toMatch(/Cannot .*(?:another|in use|process)/i)
+    await server.stop()
+  })
+})
+
+describe("the command line", () => {
+  const run = (
+    args: readonly string[],
+    env: Record<string, string>,
+    input?: string,
+  ): ReturnType<typeof spawnSync<string>> =>
+    spawnSync(process.execPath, [umpire, ...args], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] ?? "", ...env },
+      ...(input === undefined ? {} : { input }),
+    })
+
+  test("keys made while the server runs work at once, and revoked ones stop", async () => {
+    const server = await startServer()
+    const env = { UMPIRE_DATA_DIR: server.dataDirectory }
+    const { id, secret } = JSON.parse(run(["keys", "create", "--name", "ci", "--json"], env).stdout) as {
+      id: string
+      secret: string
+    }
+    const call = async (): Promise<number> =>
+      (
+        await fetch(`${server.url}/v1/decisions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: "umpire-nano", input: "a", questions: [] }),
+        })
+      ).status
+    expect(await call()).toBe(200)
+    expect(run(["keys", "list"], env).stdout).toContain(id)
+    expect(run(["keys", "list"], env).stdout).not.toContain(secret)
+    expect(run(["keys", "revoke", id], env).status).toBe(0)
+    expect(await call()).toBe(401)
+
+    const asked = run(
+      [
+        "ask",
+        "--yes-no",
+        "Does the customer ask for a refund?",
+        "--choice",
+        "What is it about? = billing | delivery",
+        "--score",
+        "How angry? = calm | furious",
+      ],
+      { UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key, NO_COLOR: "1" },
+      "I was charged twice. I want my money back.",
+    )
+    expect(asked.stdout).toMatch(/Does the customer ask for a refund\? {2}yes\n {2}yes +\d+\.\d% {2}█/)
+    expect(asked.stdout).toContain("billing (confidence")
+    expect(asked.stdout).toMatch(/\d\.\d\d of 1 \(confidence/)
+    const json = run(["ask", "--text", "Rain.", "-y", "Does it rain?", "--json"], {
+      UMPIRE_URL: server.url,
+      UMPIRE_API_KEY: server.key,
+    })
+    expect(JSON.parse(json.stdout)).toMatchObject({ answers: [{ type: "predicate" }] })
+    expect(run(["doctor"], env).stdout).toContain("open in the running server")
+    await server.stop()
+  })
+
+  test.each([
+    ["an unknown command", ["sing"], 2, "no command sing"],
+    ["an unknown option", ["ask", "--loud"], 2, "--loud"],
+    ["no question", ["ask", "--text", "a"], 2, "no question"],
+    [
+      "no server",
+      ["ask", "--text", "a", "-y", "b", "--url", "http://127.0.0.1:9"],
+      2,
+      "is the server running",
+    ],
+    ["a bad setting", ["serve"], 1, "server.port"],
+  ])("%s is told in one sentence", (_name, args, status, said) => {
+    const { stderr, status: ended } = run(args, {
+      UMPIRE_API_KEY: "ump_x_0123456789abcdef",
+      UMPIRE_PORT: "many",
+    })
+    expect([ended, stderr]).toEqual([status, expect.stringContaining(said)])
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
+
+  test("doctor finds a sound machine sound, and says what is wrong with a broken configuration", () => {
+    const sound = run(["doctor", "--json"], { UMPIRE_DATA_DIR: freshDirectory() })
+    expect(JSON.parse(sound.stdout)).toEqual(
+      expect.arrayContaining([expect.objectContaining({ name: "engine library", state: "ok" })]),
+    )
+    const broken = run(["doctor"], { UMPIRE_PORT: "many" })
+    expect([broken.status, broken.stdout]).toEqual([1, expect.stringContaining("server.port")])
+  })
+
+  test("every command explains itself", () => {
+    const overview = run(["--help"], {}).stdout
+    for (const [, name] of overview.matchAll(/^ {2}(\w+) {2}/gm)) {
+      const { stdout, status } = run([name ?? "", "--help"], {})
+      expect([name, status, stdout]).toEqual([name, 0, expect.stringContaining(`umpire ${name}`)])
+    }
+  })
+})
+
+describe("stopping", () => {
+  test("a request in flight is answered before the server ends", async () => {
+    const server = await startServer()
+    const questions = Array.from({ length: 200 }, (_, index) => ({
+      type: "predicate",
+      instructions: `Is the number ${index} named?`,
+    }))
+    const answer = server.post("/v1/decisions", {
+      model: "umpire-nano",
+      input: "One, two, three.",
+      questions,
+    })
+    await fetch(`${server.url}/healthz`)
+    const [response, status] = await Promise.all([answer, server.stop()])
+    expect([response.status, status]).toEqual([200, 0])
+  })
+})
