@@ -82,17 +82,33 @@ def compare(recipe: Recipe) -> None:
 # In order; `all` runs those up to the reference, since the comparison needs a run of the product in between.
 STAGES: dict[str, Callable[[Recipe], None]] = {
     stage.__name__: stage
-    for stage in (prepare, tokenizer, corpus, rows, language, decisions, finish, export, evaluate, reference, compare)
+    for stage in (
+        prepare,
+        tokenizer,
+        corpus,
+        rows,
+        language,
+        decisions,
+        finish,
+        export,
+        evaluate,
+        reference,
+        compare,
+    )
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="recipe", description=__doc__)
     parser.add_argument("stage", choices=[*STAGES, "all"])
-    parser.add_argument("--work", type=Path, default=Path("work"), help="everything that is made (default: work)")
+    parser.add_argument(
+        "--work", type=Path, default=Path("work"), help="everything that is made (default: work)"
+    )
     parser.add_argument("--sources", type=Path, default=Path("sources"), help="everything that was fetched")
     parser.add_argument("--held-out", type=Path, default=Path("held-out"), help="evaluation sets, JSON Lines")
-    parser.add_argument("--rehearsal", action="store_true", help="a tiny network on little data, to try the stages")
+    parser.add_argument(
+        "--rehearsal", action="store_true", help="a tiny network on little data, to try the stages"
+    )
     given = parser.parse_args()
     build = rehearsal if given.rehearsal else Recipe
     recipe = build(work=given.work, sources=given.sources, held_out=given.held_out)

@@ -11,7 +11,9 @@ def average(recipe: Recipe, first: str, second: str, name: str) -> None:
     network, one = load_checkpoint(recipe.checkpoint(first), "cpu")
     _, other = load_checkpoint(recipe.checkpoint(second), "cpu")
     share, encoder = recipe.finish.first_share, Encoder(recipe.tokenizer)
-    mean = {key: share * weight + (1 - share) * other["weights"][key] for key, weight in one["weights"].items()}
+    mean = {
+        key: share * weight + (1 - share) * other["weights"][key] for key, weight in one["weights"].items()
+    }
     soften(mean["embedding.weight"], encoder.yes, encoder.no, recipe.finish.temperature)
     network.load_state_dict(mean)
     save_checkpoint(recipe.checkpoint(name), network)

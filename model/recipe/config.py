@@ -127,8 +127,12 @@ def rehearsal(work: Path, sources: Path, held_out: Path) -> Recipe:
         held_out=held_out,
         processes=2,
         shape=TINY_SHAPE,
-        selection=Selection(passages_per_shard=60, generated_parts=2, records_per_part=300, messages_per_part=120),
+        selection=Selection(
+            passages_per_shard=60, generated_parts=2, records_per_part=300, messages_per_part=120
+        ),
         language=Language(windows_per_step=8, tokens=400_000, warm_up_steps=5, validation_windows=8),
         first_decisions=Decisions(rows_per_step=2, warm_up_steps=3),
-        second_decisions=Decisions(rows_per_step=2, warm_up_steps=3, epochs=0.5, peak=0.4, keep_optimizer=False),
+        second_decisions=Decisions(
+            rows_per_step=2, warm_up_steps=3, epochs=0.5, peak=0.4, keep_optimizer=False
+        ),
     )

@@ -28,7 +28,9 @@ def read_documents(shards: Path, path: Path) -> Iterator[str]:
         return
     tasks, rng = load_tasks(shards), Random(path.name)
     for record in read_shard(path):
-        if text := _instruction_document(rng, tasks[record["task"]], record["input"].strip(), record["output"].strip()):
+        if text := _instruction_document(
+            rng, tasks[record["task"]], record["input"].strip(), record["output"].strip()
+        ):
             yield text
 
 

@@ -32,12 +32,16 @@ def evaluate(recipe: Recipe, stage: str) -> None:
     for path in sorted(recipe.held_out.glob("*.jsonl")):
         figures = evaluate_set(network.eval(), encoder, read_rows(path))
         report[path.stem] = asdict(figures)
-        print(f"{path.stem:24} {figures.rows:5} rows {figures.options:3} options  {line(figures)}", flush=True)
+        print(
+            f"{path.stem:24} {figures.rows:5} rows {figures.options:3} options  {line(figures)}", flush=True
+        )
     recipe.checkpoint(stage).with_suffix(".evaluation.json").write_text(json.dumps(report, indent=1))
 
 
 def line(figures: Figures) -> str:
-    return f"accuracy {figures.accuracy:.3f} majority {figures.majority:.3f} ECE {figures.calibration_error:.3f}"
+    return (
+        f"accuracy {figures.accuracy:.3f} majority {figures.majority:.3f} ECE {figures.calibration_error:.3f}"
+    )
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

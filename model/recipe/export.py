@@ -95,7 +95,11 @@ def tensors(weights: dict[str, numpy.ndarray], shape: Shape, kind: TensorType) -
     yield Tensor("token_embd.weight", weights["embedding.weight"], kind)
     yield Tensor("output_norm.weight", weights["norm"], TensorType.F32)
     for layer in range(shape.layers):
-        part = {name.removeprefix(f"blocks.{layer}."): w for name, w in weights.items() if name.startswith(f"blocks.{layer}.")}
+        part = {
+            name.removeprefix(f"blocks.{layer}."): w
+            for name, w in weights.items()
+            if name.startswith(f"blocks.{layer}.")
+        }
         q, k, v = numpy.split(part["qkv.weight"], [query, query + key])
         gate, up = numpy.split(part["gate_up.weight"], [shape.feed_forward])
         vectors = {

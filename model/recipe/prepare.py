@@ -42,7 +42,9 @@ def prepare_instructions(recipe: Recipe, overlap: Overlap) -> None:
     rng, tasks, kept, refused = Random(0), {}, [], Counter[str]()
     for path in sorted((recipe.sources / "natural-instructions" / "tasks").glob("task*.json")):
         content = json.loads(path.read_text(encoding="utf8"))
-        reason = refusal(path.stem, content.get("Instance License") or [], recipe.selection.include_unknown_licences)
+        reason = refusal(
+            path.stem, content.get("Instance License") or [], recipe.selection.include_unknown_licences
+        )
         if reason or not _english(content):
             refused[reason or "not English"] += 1
             continue
@@ -56,7 +58,9 @@ def prepare_instructions(recipe: Recipe, overlap: Overlap) -> None:
 
 
 def load_tasks(shards: Path) -> dict[str, Task]:
-    return {name: Task(**task) for name, task in json.loads((shards / "tasks.json").read_text("utf8")).items()}
+    return {
+        name: Task(**task) for name, task in json.loads((shards / "tasks.json").read_text("utf8")).items()
+    }
 
 
 def find_labels(outputs: list[str]) -> list[str] | None:

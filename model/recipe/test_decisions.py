@@ -7,7 +7,17 @@ from pathlib import Path
 from random import Random
 
 from .config import Selection
-from .decisions import inference, instructions, labelled, messages, opinions, passages, records, tickets, topics
+from .decisions import (
+    inference,
+    instructions,
+    labelled,
+    messages,
+    opinions,
+    passages,
+    records,
+    tickets,
+    topics,
+)
 from .examples import Example
 from .prepare import Task, find_labels
 
@@ -34,7 +44,9 @@ class WellFormed(unittest.TestCase):
         self.assertTrue(made.evidence.strip())
         for question in made.questions:
             self.assertTrue(question.text.strip())
-            self.assertNotRegex(f"{made.evidence} {question.text}", r"\{(?:[a-zA-Z]|prize|call|link|thing|city|deed|Deed)\}")
+            self.assertNotRegex(
+                f"{made.evidence} {question.text}", r"\{(?:[a-zA-Z]|prize|call|link|thing|city|deed|Deed)\}"
+            )
             values = [option.value for option in question.options]
             self.assertEqual(len(set(values)), len(values), "an option stands twice")
             self.assertNotEqual(len(values), 1, "a choice of one teaches nothing")
@@ -56,7 +68,9 @@ class WellFormed(unittest.TestCase):
     def test_the_same_seed_gives_the_same_examples(self) -> None:
         def run() -> list[Example | None]:
             rng = Random(3)
-            return [records.from_nothing(rng) for _ in range(50)] + [tickets.from_nothing(rng) for _ in range(50)]
+            return [records.from_nothing(rng) for _ in range(50)] + [
+                tickets.from_nothing(rng) for _ in range(50)
+            ]
 
         self.assertEqual(run(), run())
 
@@ -80,7 +94,9 @@ class RightAnswers(unittest.TestCase):
     def test_an_altered_sentence_is_not_in_the_passage(self) -> None:
         rng = Random(6)
         for _ in range(ROUNDS):
-            altered = passages.alter(rng, "In 1755 an earthquake destroyed most of the buildings.", PASSAGE, OTHER)
+            altered = passages.alter(
+                rng, "In 1755 an earthquake destroyed most of the buildings.", PASSAGE, OTHER
+            )
             self.assertNotIn(altered or "\0", PASSAGE)
 
     def test_a_statement_is_judged_by_its_relation(self) -> None:
@@ -89,7 +105,8 @@ class RightAnswers(unittest.TestCase):
             question = inference.judge(rng, "A dog runs.", "contradicted")
             if question.kind == "predicate":
                 asks_for_conflict = any(
-                    question.text == inference.fill(template, "A dog runs.") for template in inference.CONTRADICTED
+                    question.text == inference.fill(template, "A dog runs.")
+                    for template in inference.CONTRADICTED
                 )
                 self.assertEqual(question.gold, int(asks_for_conflict))
 
@@ -125,17 +142,23 @@ class Instructions(unittest.TestCase):
 
     def test_passage_and_question_are_told_apart(self) -> None:
         self.assertEqual(
-            instructions.split_question("Passage: The train leaves at nine o'clock.\nQuestion: When does it leave?"),
+            instructions.split_question(
+                "Passage: The train leaves at nine o'clock.\nQuestion: When does it leave?"
+            ),
             ("The train leaves at nine o'clock.", "When does it leave?"),
         )
 
     def test_a_definition_is_cut_at_a_sentence(self) -> None:
-        self.assertEqual(instructions.shorten("In this task, you need to name it. Then more words follow.", 3), "Name it.")
+        self.assertEqual(
+            instructions.shorten("In this task, you need to name it. Then more words follow.", 3), "Name it."
+        )
 
     def test_a_label_task_gives_the_right_label(self) -> None:
         rng, task = Random(9), labels_task("Name the animal.", ["cat", "dog", "cow"])
         for _ in range(ROUNDS):
-            made = instructions.from_instance(rng, "task1_animals", task, "It barks at night.", "dog", ["cat"])
+            made = instructions.from_instance(
+                rng, "task1_animals", task, "It barks at night.", "dog", ["cat"]
+            )
             assert made
             question = made.questions[0]
             if question.kind == "choice":
@@ -154,20 +177,33 @@ class Labelled(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             pair = {"gold_label": "entailment", "sentence1": "A man runs.", "sentence2": "Someone moves."}
-            write(folder / "snli" / "snli_1.0_dev.jsonl", json.dumps(pair) + "\n" + json.dumps({**pair, "gold_label": "-"}))
+            write(
+                folder / "snli" / "snli_1.0_dev.jsonl",
+                json.dumps(pair) + "\n" + json.dumps({**pair, "gold_label": "-"}),
+            )
             recast = [{"context": "c", "hypothesis": "h", "label": "not-entailed"}]
             write(folder / "dnc" / "dev" / "recast_puns_data.json", json.dumps(recast))
             write(folder / "dnc" / "train" / "recast_puns_data.json", json.dumps(recast))
             intents = [[f"text {n}", f"intent_{n}"] for n in range(12)]
             write(folder / "clinc150" / "data_full.json", json.dumps({"train": intents}))
-            write(folder / "goemotions" / "emotions.txt", "\n".join(("joy", "fear", "anger", "love", "grief", "pride", "relief")))
+            write(
+                folder / "goemotions" / "emotions.txt",
+                "\n".join(("joy", "fear", "anger", "love", "grief", "pride", "relief")),
+            )
             write(folder / "goemotions" / "train.tsv", "so happy\t0\tid1\nboth\t0,1\tid2\n")
             sentence = "a b c d e f g"
-            write(folder / "sst2" / "train.tsv", f"sentence\tlabel\n" + f"{sentence}\t1\n" * 20 + "short one\t0\n" * 20)
+            write(
+                folder / "sst2" / "train.tsv",
+                f"sentence\tlabel\n" + f"{sentence}\t1\n" * 20 + "short one\t0\n" * 20,
+            )
             made = list(labelled.read_all(folder, Selection()))
             without = list(labelled.read_all(folder, Selection(include_unchecked_sets=False)))
-        count = {source: sum(item.source == source for item in made) for source in {item.source for item in made}}
-        self.assertEqual((count["snli_dev"], count["dnc"], count["clinc150"], count["goemotions"]), (1, 1, 12, 1))
+        count = {
+            source: sum(item.source == source for item in made) for source in {item.source for item in made}
+        }
+        self.assertEqual(
+            (count["snli_dev"], count["dnc"], count["clinc150"], count["goemotions"]), (1, 1, 12, 1)
+        )
         self.assertTrue(0 < count["sst2"] <= 20)
         self.assertEqual({item.source for item in without}, {"snli_dev", "clinc150", "goemotions"})
 

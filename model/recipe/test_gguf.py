@@ -69,7 +69,10 @@ class RoundTrip(unittest.TestCase):
         entries.append(Entry("tokenizer.chat_template", ValueType.STRING, CHAT_TEMPLATE))
         made = GgufFile({entry.key: entry.value for entry in entries}, [], 0)
         self.assertEqual(made.missing(), [])
-        self.assertEqual(made.metadata["tokenizer.ggml.tokens"], ["<|endoftext|>", "[unused1]", "<|im_end|>", "a", "[unused4]"])
+        self.assertEqual(
+            made.metadata["tokenizer.ggml.tokens"],
+            ["<|endoftext|>", "[unused1]", "<|im_end|>", "a", "[unused4]"],
+        )
         self.assertEqual(made.metadata["tokenizer.ggml.token_type"], [3, 5, 3, 1, 5])
         self.assertEqual(made.metadata["tokenizer.ggml.merges"], ["a b", "c d"])
 

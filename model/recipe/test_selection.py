@@ -6,7 +6,13 @@ from .selection import is_dull, refusal
 
 class Licences(unittest.TestCase):
     def test_tasks_with_non_commercial_terms_stay_out(self) -> None:
-        for licence in ("CC BY-NC 4.0", "CC-BY-NC-SA", "CC NC", "Non-commercial research only", "LDC User Agreement"):
+        for licence in (
+            "CC BY-NC 4.0",
+            "CC-BY-NC-SA",
+            "CC NC",
+            "Non-commercial research only",
+            "LDC User Agreement",
+        ):
             with self.subTest(licence):
                 self.assertEqual(refusal("task1_anything", [licence]), "licence")
 

@@ -12,9 +12,7 @@ END_OF_TEXT, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>
 SPECIAL_TOKENS = [END_OF_TEXT, TURN_START, TURN_END]
 
 # llama.cpp's pattern of that name: words with one leading mark, single digits, runs of punctuation.
-QWEN2_PATTERN = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
+QWEN2_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 SHARES = {"wikipedia": 0.2, "gutenberg": 0.12, "arxiv": 0.1, "instructions": 0.09, "documentation": 0.1}
 DOCUMENT_CHARACTERS_MAX = 20_000
 
@@ -38,7 +36,11 @@ PROMPT_REPEATS = 3_000
 def train_tokenizer(recipe: Recipe) -> None:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    jobs = [(recipe.shards, path, SHARES[name]) for name in SOURCE_NAMES for path in list_shards(recipe.shards, name)]
+    jobs = [
+        (recipe.shards, path, SHARES[name])
+        for name in SOURCE_NAMES
+        for path in list_shards(recipe.shards, name)
+    ]
     with ProcessPoolExecutor(recipe.processes) as pool:
         sample = [text for part in pool.map(_sample, jobs) for text in part]
     sample += PROMPT_PHRASES * PROMPT_REPEATS
@@ -59,7 +61,9 @@ def train_tokenizer(recipe: Recipe) -> None:
     tokenizer.train_from_iterator(sample, trainer)
     yes, no = (tokenizer.encode(word, add_special_tokens=False).ids for word in ("yes", "no"))
     if len(yes) != 1 or len(no) != 1:
-        raise SystemExit("Cannot use this tokenizer: yes and no must be one token each; train it on more text")
+        raise SystemExit(
+            "Cannot use this tokenizer: yes and no must be one token each; train it on more text"
+        )
     tokenizer.save(str(recipe.tokenizer))
     print(f"tokenizer: {tokenizer.get_vocab_size()} tokens, yes {yes[0]}, no {no[0]}", flush=True)
 

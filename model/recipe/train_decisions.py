@@ -70,7 +70,9 @@ class Rows:
             torch.from_numpy(self._columns[name][rows].astype(numpy.int64)).to(device, non_blocking=True)
             for name in COLUMNS
         ]
-        flat = [torch.from_numpy(numpy.concatenate(x).astype(numpy.int64)).to(device) for x in (at, yes, groups)]
+        flat = [
+            torch.from_numpy(numpy.concatenate(x).astype(numpy.int64)).to(device) for x in (at, yes, groups)
+        ]
         return Batch(*moved[:4], moved[4].bool(), flat[0], flat[1].bool(), flat[2])
 
 
@@ -83,7 +85,9 @@ def _count_from(groups: numpy.ndarray, offset: int) -> tuple[numpy.ndarray, int]
     return numbers, offset + len(distinct)
 
 
-def decision_losses(margins: Tensor, answer_losses: Tensor, yes: Tensor, groups: Tensor) -> tuple[Tensor, Tensor]:
+def decision_losses(
+    margins: Tensor, answer_losses: Tensor, yes: Tensor, groups: Tensor
+) -> tuple[Tensor, Tensor]:
     """(mean loss of the single answers, mean loss of the right option among the options of its question).
 
     `margins` are logit(yes) - logit(no), `answer_losses` the cross-entropy of the right word per branch. The branches

@@ -22,7 +22,9 @@ class Windows:
         self._files = [numpy.fromfile(path, dtype=numpy.uint16) for path in sorted(corpus.glob("*.bin"))]
         index = [(f, w) for f, ids in enumerate(self._files) for w in range((len(ids) - 1) // length)]
         if len(index) <= held_back:
-            raise SystemExit(f"Cannot train: {len(index)} windows of {length} tokens; more than {held_back} are needed")
+            raise SystemExit(
+                f"Cannot train: {len(index)} windows of {length} tokens; more than {held_back} are needed"
+            )
         self._rng = numpy.random.default_rng(seed)
         order = self._rng.permutation(numpy.array(index))
         self.validation, self._training = order[:held_back], order[held_back:]
@@ -50,7 +52,9 @@ def train_language(recipe: Recipe) -> None:
     windows = Windows(recipe.corpus, plan.window, plan.validation_windows, plan.seed)
     network = Network(recipe.shape).to(device)
     optimizers = make_optimizers(network, plan.muon_rate, plan.adam_rate)
-    loss_of = torch.compile(network.language_loss, dynamic=False) if device == "cuda" else network.language_loss
+    loss_of = (
+        torch.compile(network.language_loss, dynamic=False) if device == "cuda" else network.language_loss
+    )
     steps = steps_for(plan.tokens, plan.window * plan.windows_per_step)
     started, losses = time.time(), []
     for step in range(steps):
@@ -64,7 +68,9 @@ def train_language(recipe: Recipe) -> None:
         losses.append(loss.detach())
         if (step + 1) % LOG_EVERY == 0 or step + 1 == steps:
             mean = torch.stack(losses).mean().item()
-            print(f"language: step {step + 1}/{steps} loss {mean:.4f} {time.time() - started:.0f} s", flush=True)
+            print(
+                f"language: step {step + 1}/{steps} loss {mean:.4f} {time.time() - started:.0f} s", flush=True
+            )
             losses = []
     validation = _validate(network, windows, plan, device)
     print(f"language: validation loss {validation:.4f}", flush=True)

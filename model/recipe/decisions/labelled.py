@@ -101,7 +101,9 @@ def goemotions(sources: Path, rng: Random) -> Iterator[Example]:
 def _ask_emotion(rng: Random, emotion: str, names: list[str]) -> Question:
     others = [name for name in names if name != emotion]
     if rng.random() < 0.6:
-        return shuffled_choice(rng, rng.choice(WHICH_EMOTION), emotion, rng.sample(others, rng.choice((1, 2, 3, 6))))
+        return shuffled_choice(
+            rng, rng.choice(WHICH_EMOTION), emotion, rng.sample(others, rng.choice((1, 2, 3, 6)))
+        )
     named = emotion if rng.random() < 0.5 else rng.choice(others)
     if named == "neutral":
         return predicate("Is the text free of any clear emotion?", named == emotion)
