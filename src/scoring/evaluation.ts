@@ -1,0 +1,127 @@
+/** Measures of how good labelled answers are: accuracy, macro-F1, Brier score, calibration error, confusion. Pure. */
+
+/** One answered question with what it should have been. */
+export interface Judged {
+  /** The classes, in the order of their probabilities. */
+  readonly classes: readonly string[]
+  readonly probabilities: readonly number[]
+  /** An element of `classes`. */
+  readonly gold: string
+}
+
+export interface ReliabilityBin {
+  /** Bounds of the stated confidence. */
+  readonly from: number
+  readonly to: number
+  readonly count: number
+  readonly meanConfidence: number
+  readonly accuracy: number
+}
+
+export interface Evaluation {
+  readonly count: number
+  readonly accuracy: number
+  /** Accuracy of always answering the most frequent class. */
+  readonly majority: number
+  /** Mean over the classes that occur, as gold or as answer. */
+  readonly macroF1: number
+  /** Mean squared distance between the probabilities and the truth; 0 is perfect. */
+  readonly brier: number
+  /** Expected calibration error over ten bins of the winner's probability. */
+  readonly calibrationError: number
+  readonly logLoss: number
+  readonly reliability: readonly ReliabilityBin[]
+  /** gold -> answered -> how often. */
+  readonly confusion: ReadonlyMap<string, ReadonlyMap<string, number>>
+}
+
+const binCount = 10
+/** Keeps the log loss of a confident mistake finite. */
+const probabilityMin = 1e-12
+
+export function evaluate(judged: readonly Judged[]): Evaluation {
+  const count = judged.length
+  const mean = (measure: (one: Judged) => number): number =>
+    count === 0 ? 0 : judged.reduce((sum, one) => sum + measure(one), 0) / count
+  const confusion = confusionOf(judged)
+  const reliability = reliabilityOf(judged)
+  return {
+    count,
+    accuracy: mean((one) => (answerOf(one) === one.gold ? 1 : 0)),
+    majority: majorityOf(judged),
+    macroF1: macroF1Of(confusion),
+    brier: mean(brierOf),
+    calibrationError: reliability.reduce(
+      (sum, bin) => sum + (bin.count / Math.max(1, count)) * Math.abs(bin.accuracy - bin.meanConfidence),
+      0,
+    ),
+    logLoss: mean(
+      (one) => -Math.log(Math.max(probabilityMin, one.probabilities[one.classes.indexOf(one.gold)] ?? 0)),
+    ),
+    reliability,
+    confusion,
+  }
+}
+
+/** The class with the highest probability; ties go to the earlier one. */
+export function answerOf({ classes, probabilities }: Judged): string {
+  let best = 0
+  for (let i = 1; i < probabilities.length; i++)
+    if ((probabilities[i] ?? 0) > (probabilities[best] ?? 0)) best = i
+  return classes[best] ?? ""
+}
+
+export const confidenceOf = ({ probabilities }: Judged): number => Math.max(...probabilities)
+
+function brierOf({ classes, probabilities, gold }: Judged): number {
+  return probabilities.reduce(
+    (sum, probability, i) => sum + (probability - (classes[i] === gold ? 1 : 0)) ** 2,
+    0,
+  )
+}
+
+function majorityOf(judged: readonly Judged[]): number {
+  const counts = Map.groupBy(judged, ({ gold }) => gold)
+  return judged.length === 0
+    ? 0
+    : Math.max(...[...counts.values()].map((group) => group.length)) / judged.length
+}
+
+function confusionOf(judged: readonly Judged[]): Map<string, Map<string, number>> {
+  const confusion = new Map<string, Map<string, number>>()
+  for (const one of judged) {
+    const row = confusion.get(one.gold) ?? new Map<string, number>()
+    row.set(answerOf(one), (row.get(answerOf(one)) ?? 0) + 1)
+    confusion.set(one.gold, row)
+  }
+  return confusion
+}
+
+function macroF1Of(confusion: ReadonlyMap<string, ReadonlyMap<string, number>>): number {
+  const classes = new Set([...confusion.keys(), ...[...confusion.values()].flatMap((row) => [...row.keys()])])
+  if (classes.size === 0) return 0
+  const total = [...classes].reduce((sum, name) => {
+    const hits = confusion.get(name)?.get(name) ?? 0
+    const gold = [...(confusion.get(name)?.values() ?? [])].reduce((a, b) => a + b, 0)
+    const answered = [...confusion.values()].reduce((a, row) => a + (row.get(name) ?? 0), 0)
+    return sum + (gold + answered === 0 ? 0 : (2 * hits) / (gold + answered))
+  }, 0)
+  return total / classes.size
+}
+
+function reliabilityOf(judged: readonly Judged[]): ReliabilityBin[] {
+  const groups = Map.groupBy(judged, (one) =>
+    Math.min(binCount - 1, Math.floor(confidenceOf(one) * binCount)),
+  )
+  return Array.from({ length: binCount }, (_, bin) => {
+    const group = groups.get(bin) ?? []
+    const size = Math.max(1, group.length)
+    return {
+      from: bin / binCount,
+      to: (bin + 1) / binCount,
+      count: group.length,
+      meanConfidence: group.reduce((sum, one) => sum + confidenceOf(one), 0) / size,
+      accuracy: group.filter((one) => answerOf(one) === one.gold).length / size,
+    }
+  })
+}
