@@ -1,0 +1,189 @@
+import { mkdtemp, open, readFile, rm, truncate, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { ManualClock } from "../../base/clock.ts"
+import { type SequenceRecord, encodeLine, lineBytesMax } from "./record.ts"
+import { type JournalPosition, journalStart, listSegments, readJournal, segmentPath } from "./segments.ts"
+import { type Journal, type JournalSettings, openJournal } from "./writer.ts"
+
+let directory: string
+let journal: Journal | undefined
+
+beforeEach(async () => void (directory = await mkdtemp(join(tmpdir(), "umpire-journal-"))))
+afterEach(async () => {
+  await journal?.close()
+  journal = undefined
+  await rm(directory, { recursive: true })
+})
+
+async function start(settings: Partial<JournalSettings> = {}): Promise<Journal> {
+  await journal?.close()
+  journal = await openJournal({ directory, consumers: ["ledger"], newGatewayId: () => "gw_1", ...settings })
+  return journal
+}
+
+const record = (seq_id: string): SequenceRecord => ({
+  seq_id,
+  timestamp: 1_700_000_000_000,
+  organization_id: "org_1",
+  billing_account_id: "ba_1",
+  model: "m",
+  call_source: "decisions",
+  inference_type: "generation",
+  result: "success",
+  input_tokens: 7,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  execution_ms: 3,
+  gateway_latency_ms: 5,
+  seq_duration_ms: 6,
+  tool_calls: [],
+  api_key_id: "key_1",
+  client_ip: "127.0.0.1",
+  client_ua: null,
+  error_code: null,
+  error_message: null,
+  request_id: "req_1",
+  stop_reason: null,
+  region: null,
+  cost_ticks: "9007199254740993",
+})
+
+async function readAll(
+  from: JournalPosition = journalStart,
+): Promise<{ ids: string[]; end: JournalPosition }> {
+  const ids: string[] = []
+  let position = from
+  for (;;) {
+    const { records, next } = await readJournal(directory, position)
+    if (next.segment === position.segment && next.offset === position.offset) return { ids, end: position }
+    ids.push(...records.map(({ seq_id }) => seq_id))
+    position = next
+  }
+}
+
+const names = (from: number, to: number): string[] =>
+  Array.from({ length: to - from }, (_, index) => `seq_${from + index}`)
+
+test("a record reads back as it was written, with ticks beyond a double", async () => {
+  const written = record("seq_0")
+  await (await start()).append(written)
+  expect((await readJournal(directory, journalStart)).records).toEqual([written])
+})
+
+test("records appended together are read in order, across segments and starts", async () => {
+  const small = { segmentBytesMax: 2_000 }
+  const first = await start(small)
+  await Promise.all(names(0, 50).map((name) => first.append(record(name))))
+  for (const name of names(50, 60)) await first.append(record(name))
+  const second = await start(small)
+  await second.append(record("seq_60"))
+  expect((await readAll()).ids).toEqual(names(0, 61))
+  expect((await listSegments(directory)).length).toBeGreaterThan(3)
+  expect(second.gatewayId).toBe("gw_1")
+})
+
+test("a reader goes on where it was, and sees what was written meanwhile", async () => {
+  const writer = await start()
+  await writer.append(record("seq_0"))
+  const { end } = await readAll()
+  await writer.append(record("seq_1"))
+  expect((await readAll(end)).ids).toEqual(["seq_1"])
+})
+
+test("a line cut off by a crash is not read, whatever it is cut to, and later segments are", async () => {
+  const line = encodeLine(record("seq_1"))
+  for (const kept of [1, 9, line.length >> 1, line.length - 1]) {
+    const writer = await start()
+    await writer.append(record("seq_0"))
+    const path = segmentPath(directory, writer.end.segment)
+    await writer.close()
+    journal = undefined
+    const file = await open(path, "a")
+    await file.write(line.subarray(0, kept))
+    await file.close()
+    await (await start()).append(record("seq_2"))
+    expect((await readAll()).ids).toEqual(["seq_0", "seq_2"])
+    await journal?.close()
+    journal = undefined
+    await rm(directory, { recursive: true })
+    directory = await mkdtemp(join(tmpdir(), "umpire-journal-"))
+  }
+})
+
+test("a line that was changed on disk is counted as damage and its neighbours are read", async () => {
+  const writer = await start()
+  for (const name of names(0, 3)) await writer.append(record(name))
+  const path = segmentPath(directory, writer.end.segment)
+  const text = await readFile(path, "utf8")
+  await writeFile(path, text.replace("seq_1", "seq_9"))
+  const { records, damaged } = await readJournal(directory, journalStart)
+  expect(records.map(({ seq_id }) => seq_id)).toEqual(["seq_0", "seq_2"])
+  expect(damaged).toBe(1)
+})
+
+test("a segment goes when every consumer is past it, and not before", async () => {
+  const clock = new ManualClock(Date.now() + 10_000)
+  const writer = await start({ consumers: ["ledger", "analytics"], segmentBytesMax: 1, keepMs: 0, clock })
+  for (const name of names(0, 3)) await writer.append(record(name))
+  const { end } = await readAll()
+  await writer.passed("ledger", end)
+  expect((await readAll()).ids).toEqual(names(0, 3))
+  await writer.passed("analytics", end)
+  expect((await readAll()).ids).toEqual(["seq_2"])
+})
+
+test("a passed segment stays for the keeping time", async () => {
+  const clock = new ManualClock(Date.now())
+  const writer = await start({ segmentBytesMax: 1, keepMs: 60_000, clock })
+  for (const name of names(0, 2)) await writer.append(record(name))
+  const { end } = await readAll()
+  await writer.passed("ledger", end)
+  expect((await readAll()).ids).toEqual(names(0, 2))
+  clock.advance(120_000)
+  await writer.passed("ledger", end)
+  expect((await readAll()).ids).toEqual(["seq_1"])
+})
+
+test("at its size limit the journal admits nothing, until what was applied is gone", async () => {
+  const clock = new ManualClock(Date.now() + 10_000)
+  const writer = await start({ segmentBytesMax: 1, bytesMax: 4_000, keepMs: 0, clock })
+  await writer.checkRoom()
+  for (const name of names(0, 8)) await writer.append(record(name))
+  await expect(writer.checkRoom()).rejects.toThrow(/size limit/)
+  await writer.passed("ledger", (await readAll()).end)
+  await expect(writer.checkRoom()).resolves.toBeUndefined()
+})
+
+test("two processes cannot write one journal", async () => {
+  await start()
+  await expect(openJournal({ directory, consumers: [], newGatewayId: () => "gw_2" })).rejects.toThrow(
+    /Cannot/,
+  )
+})
+
+test("with power durability a record is acknowledged too", async () => {
+  const writer = await start({ durability: "power" })
+  await Promise.all(names(0, 10).map((name) => writer.append(record(name))))
+  expect((await readAll()).ids).toEqual(names(0, 10))
+})
+
+test("a record that no reader could take is refused, and one just under it is read", async () => {
+  const writer = await start()
+  const room = lineBytesMax - encodeLine({ ...record("seq_0"), error_message: "" }).length
+  await writer.append({ ...record("seq_0"), error_message: "x".repeat(room) })
+  expect(() => writer.append({ ...record("seq_1"), error_message: "x".repeat(room + 1) })).toThrow(/bytes/)
+  expect((await readAll()).ids).toEqual(["seq_0"])
+})
+
+test("a reader stops where a running writer has not finished", async () => {
+  const writer = await start()
+  await writer.append(record("seq_0"))
+  const path = segmentPath(directory, writer.end.segment)
+  await truncate(path, writer.end.offset)
+  const file = await open(path, "a")
+  await file.write(encodeLine(record("seq_1")))
+  await file.close()
+  expect((await writer.read(journalStart)).records.map(({ seq_id }) => seq_id)).toEqual(["seq_0"])
+})

@@ -1,0 +1,81 @@
+/** One line of the journal: the contract's Sequence with whose it is and what it cost, behind a checksum. */
+import { crc32 } from "node:zlib"
+
+/** Wire names, so that analytics stores and serves the fields as they are. */
+export interface SequenceRecord {
+  readonly seq_id: string
+  /** Unix milliseconds at which the request began; its UTC day and month are the ones it is charged to. */
+  readonly timestamp: number
+  readonly organization_id: string
+  /** Who pays; null when the request was refused before anything was reserved. */
+  readonly billing_account_id: string | null
+  readonly model: string
+  readonly call_source: string
+  readonly inference_type: "generation" | "embedding"
+  readonly result: "success" | "error" | "cancelled"
+  /** Without cached ones. */
+  readonly input_tokens: number
+  readonly cached_input_tokens: number
+  readonly output_tokens: number
+  readonly execution_ms: number
+  readonly gateway_latency_ms: number
+  readonly seq_duration_ms: number
+  readonly tool_calls: readonly string[]
+  readonly api_key_id: string | null
+  readonly client_ip: string | null
+  readonly client_ua: string | null
+  readonly error_code: string | null
+  readonly error_message: string | null
+  readonly request_id: string | null
+  readonly stop_reason: string | null
+  readonly region: string | null
+  /** In 1e-10 USD, as decimal text: JSON has no 64-bit integers. */
+  readonly cost_ticks: string
+}
+
+/** A line is `<crc32 of the JSON, 8 hex digits> <JSON>\n`. */
+const checksumLength = 8
+/** More than any record needs: the gateway cuts texts and lists that come from outside. */
+export const lineBytesMax = 64 * 1024
+const newline = 0x0a
+
+export function encodeLine(record: SequenceRecord): Buffer {
+  const json = JSON.stringify(record)
+  const line = Buffer.from(`${checksum(json)} ${json}\n`)
+  if (line.length > lineBytesMax)
+    throw new RangeError(`Cannot record the sequence ${record.seq_id}: its line has ${line.length} bytes`)
+  return line
+}
+
+export interface DecodedLines {
+  readonly records: readonly SequenceRecord[]
+  /** Whole lines whose checksum does not match: damage, never a torn write, which has no end. */
+  readonly damaged: number
+  /** Up to the end of the last whole line. */
+  readonly bytes: number
+}
+
+/** Reads whole lines; what follows the last line end is left for later. Empty lines are probes of the writer. */
+export function decodeLines(bytes: Buffer): DecodedLines {
+  const records: SequenceRecord[] = []
+  let damaged = 0
+  let start = 0
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
+    if (end > start) {
+      const record = decodeLine(bytes.toString("utf8", start, end))
+      if (record) records.push(record)
+      else damaged++
+    }
+    start = end + 1
+  }
+  return { records, damaged, bytes: start }
+}
+
+function decodeLine(line: string): SequenceRecord | null {
+  const json = line.slice(checksumLength + 1)
+  if (line.slice(0, checksumLength) !== checksum(json)) return null
+  // The checksum says that encodeLine wrote it.
+  return JSON.parse(json) as SequenceRecord
+}
+
+const checksum = (json: string): string => crc32(json).toString(16).padStart(checksumLength, "0")
