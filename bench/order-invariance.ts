@@ -2,10 +2,11 @@
  * Counts how often a choice answers differently because its options stand in another order.
  *
  *   node bench/order-invariance.ts --sets-folder FOLDER [--model FILE] [--sets trec_test,snips_validate]
- *     [--rows 50] [--shuffles 8] [--concurrency 1]
+ *     [--rows 50] [--shuffles 8] [--concurrency 1] [--control]
  *
  * Every row is asked in its own order and then in shuffled ones, through the engine that the product serves with. With a
- * concurrency above one the batch mates of a request differ from run to run as well. Prints one JSON object.
+ * concurrency above one the batch mates of a request differ from run to run as well; `--control` asks in the same order
+ * again and so shows what they alone do. Prints one JSON object.
  */
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
@@ -40,6 +41,7 @@ const { values } = parseArgs({
     rows: { type: "string", default: "50" },
     shuffles: { type: "string", default: "8" },
     concurrency: { type: "string", default: "1" },
+    control: { type: "boolean", default: false },
     threads: { type: "string" },
   },
 })
@@ -95,7 +97,7 @@ async function compareOrders(
   const [first = 0, second = 0] = [...original.probabilities.values()].toSorted((a, b) => b - a)
   const comparisons: Comparison[] = []
   for (let turn = 0; turn < shuffles; turn++) {
-    const other = await ask(on, row, shuffled(row.options, random))
+    const other = await ask(on, row, values.control ? row.options : shuffled(row.options, random))
     const apart = row.options.map((option) =>
       Math.abs((original.probabilities.get(option) ?? NaN) - (other.probabilities.get(option) ?? NaN)),
     )
