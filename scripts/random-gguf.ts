@@ -188,7 +188,7 @@ function listTensors(shape: Shape, vocabularySize: number): Tensor[] {
     { ...embedding, spread: tiedOutput ? 0.06 : 1 },
     ...Array.from({ length: shape.layers }, (_, index) => layer(index)).flat(),
     vector("output_norm.weight", width),
-    ...(tiedOutput ? [] : [matrix("output.weight", width, vocabularySize, 2)]),
+    ...(tiedOutput ? [] : [matrix("output.weight", width, vocabularySize)]),
   ]
 }
 

@@ -9,7 +9,7 @@ const root = path.resolve(import.meta.dirname, "..")
 export const defaultModelFile = path.join(root, "model", "umpire-nano-q8_0.gguf")
 
 /** Raised when the generator writes different files, so that none is served from an old cache. */
-const GENERATION = 1
+const GENERATION = 2
 
 /** Path of a random model; made once and kept with the other caches of the installed packages. */
 export function randomModel(kind: RandomModelKind): string {

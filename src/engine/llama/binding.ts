@@ -10,6 +10,13 @@ import { openLlamaLibrary } from "./library.ts"
 export const SEQUENCES_MAX = 256
 /** Tokens of one decode: measured as the best group size, and llama.cpp's physical batch. */
 export const BATCH_TOKENS_MAX = 512
+/**
+ * Below this many tokens llama.cpp's attention sums in half precision. Smaller decodes are filled up to it, so that an
+ * answer does not depend on whether others were decoded beside it: measured on the default model, the furthest
+ * difference in probability between a request alone and amid others fell from 0.016 to 0.002.
+ */
+const FILLED_TOKENS_MIN = 64
+const PADDING_SEQUENCE = SEQUENCES_MAX - 1
 /** Texts up to this size are tokenised on the calling thread: a hop to another one costs more. */
 const SYNCHRONOUS_BYTES_MAX = 4096
 /** Cells beyond one full context, for the branches that hang from it. */
@@ -142,7 +149,7 @@ function filled(tokens: Int32Array, count: number): Int32Array {
 export class LlamaContext implements Decoder {
   readonly contextTokensMax: number
   readonly cellsMax: number
-  readonly sequencesMax = SEQUENCES_MAX
+  readonly sequencesMax = PADDING_SEQUENCE
   readonly batchTokensMax = BATCH_TOKENS_MAX
   readonly #library: LlamaLibrary
   readonly #handle: NativePointer
@@ -203,11 +210,12 @@ export class LlamaContext implements Decoder {
   }
 
   async #decodeNow(batch: readonly BatchToken[]): Promise<void> {
-    const native = this.#batch.fill(batch)
+    const native = this.#batch.write([...batch, ...padding(batch.length)])
     const status = await called<number>((done) => this.#library.decode.async(this.#handle, native, done))
     if (status !== 0) throw new Error(`llama_decode of ${batch.length} tokens answered ${status}`)
     // On a GPU the work is only queued by now; waiting on another thread keeps this one free.
     await called<void>((done) => this.#library.synchronize.async(this.#handle, done))
+    this.removeSequence(PADDING_SEQUENCE, 0)
   }
 
   decodingMs(): number {
@@ -254,6 +262,16 @@ export class LlamaContext implements Decoder {
   }
 }
 
+/** Tokens of no meaning after the last one, in a sequence that no other token sees. */
+function padding(tokenCount: number): BatchToken[] {
+  return Array.from({ length: Math.max(0, FILLED_TOKENS_MIN - tokenCount) }, (_, position) => ({
+    token: 0,
+    position,
+    sequences: [PADDING_SEQUENCE],
+    output: false,
+  }))
+}
+
 interface ContextShape {
   readonly contextTokensMax: number
   readonly cellsMax: number
@@ -276,7 +294,7 @@ class BatchBuffers {
   readonly #sequencePointers = nativeArray("uint64", BATCH_TOKENS_MAX + 1)
   readonly #output = nativeArray("int8", BATCH_TOKENS_MAX)
 
-  fill(batch: readonly BatchToken[]) {
+  write(batch: readonly BatchToken[]) {
     assert(batch.length > 0 && batch.length <= BATCH_TOKENS_MAX, `a batch of ${batch.length} tokens`)
     const token = new Int32Array(this.#token.memory)
     const position = new Int32Array(this.#position.memory)

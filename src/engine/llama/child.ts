@@ -56,8 +56,8 @@ async function openModel(options: ScorerOptions): Promise<void> {
 }
 
 function sendPulse(): void {
-  if (scorer !== undefined) send({ kind: "pulse", stats: scorer.stats(), decodingMs: scorer.decodingMs() })
-  else send({ kind: "pulse", stats: NO_STATS, decodingMs: 0 })
+  const stats = scorer?.stats() ?? NO_STATS
+  send({ kind: "pulse", stats: { ...stats, held: held.size }, decodingMs: scorer?.decodingMs() ?? 0 })
 }
 
 const NO_STATS = {

@@ -3,8 +3,7 @@ import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
 import { Fault } from "../../contract/errors.ts"
 import type { ModelFacts, ScoreWork } from "../engine.ts"
-import type { FromEngine, ToEngine } from "./protocol.ts"
-import type { SchedulerStats } from "./scheduler.ts"
+import type { FromEngine, ProcessStats, ToEngine } from "./protocol.ts"
 import type { ScorerOptions } from "./scorer.ts"
 
 export interface WatchTimes {
@@ -45,7 +44,7 @@ export class EngineProcess {
   readonly #pending = new Map<number, Pending>()
   readonly #watch: NodeJS.Timeout
   #heardAtMs = performance.now()
-  #stats: SchedulerStats | undefined
+  #stats: ProcessStats | undefined
   #gone = false
   #why = "it ended"
 
@@ -74,7 +73,7 @@ export class EngineProcess {
     return this.#child.pid
   }
 
-  get stats(): SchedulerStats | undefined {
+  get stats(): ProcessStats | undefined {
     return this.#stats
   }
 

@@ -22,7 +22,12 @@ export type FromEngine =
   | { readonly kind: "scored"; readonly id: number; readonly differences: Float64Array }
   | { readonly kind: "failed"; readonly id: number; readonly fault: WireFault }
   /** `decodingMs` is how long the present decode has run; 0 between decodes. */
-  | { readonly kind: "pulse"; readonly stats: SchedulerStats; readonly decodingMs: number }
+  | { readonly kind: "pulse"; readonly stats: ProcessStats; readonly decodingMs: number }
+
+export interface ProcessStats extends SchedulerStats {
+  /** Jobs that the process holds, from being prepared until they are answered, dropped or discarded. */
+  readonly held: number
+}
 
 export interface WireFault {
   readonly code: FaultCode

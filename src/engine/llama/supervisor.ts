@@ -4,7 +4,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "../engine.ts"
 import type { WatchTimes } from "./engine-process.ts"
 import { EngineGone, EngineProcess, ModelRefused } from "./engine-process.ts"
-import type { SchedulerStats } from "./scheduler.ts"
+import type { ProcessStats } from "./protocol.ts"
 import type { ScorerOptions } from "./scorer.ts"
 
 /** Deaths of the process that one request may live through. */
@@ -34,7 +34,7 @@ export interface LlamaEngineOptions extends ScorerOptions {
   readonly onDeath?: (reason: string) => void
 }
 
-export interface LlamaEngineStats extends SchedulerStats {
+export interface LlamaEngineStats extends ProcessStats {
   readonly restarts: number
 }
 
@@ -85,7 +85,7 @@ class Supervisor implements LlamaEngine {
   }
 
   stats(): LlamaEngineStats | undefined {
-    const stats = this.#process?.stats
+    const stats = this.#process?.alive === true ? this.#process.stats : undefined
     return stats === undefined ? undefined : { ...stats, restarts: this.#restarts }
   }
 
@@ -116,8 +116,6 @@ class Supervisor implements LlamaEngine {
 
   async close(): Promise<void> {
     this.#closing.abort()
-    this.#ready.promise.catch(() => undefined)
-    this.#ready.reject(notRunning())
     await this.#process?.close()
     await this.#loop
   }
@@ -146,13 +144,19 @@ class Supervisor implements LlamaEngine {
   }
 
   async #readyProcess(signal: AbortSignal): Promise<EngineProcess> {
-    const timeout = AbortSignal.timeout(this.#times.readyMsMax)
-    const stop = AbortSignal.any([signal, timeout])
+    const stop = AbortSignal.any([signal, this.#closing.signal, AbortSignal.timeout(this.#times.readyMsMax)])
     const stopped = Promise.withResolvers<never>()
+    stopped.promise.catch(() => undefined)
     const onStop = (): void => stopped.reject(signal.aborted ? signal.reason : notRunning())
+    if (stop.aborted) onStop()
     stop.addEventListener("abort", onStop, { once: true })
     try {
-      return await Promise.race([this.#ready.promise, stopped.promise])
+      for (;;) {
+        const engine = await Promise.race([stopped.promise, this.#ready.promise])
+        if (engine.alive) return engine
+        // The supervising loop hears of the end first and by then waits for the next process.
+        await engine.ended
+      }
     } finally {
       stop.removeEventListener("abort", onStop)
     }

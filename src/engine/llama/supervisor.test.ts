@@ -1,0 +1,238 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import path from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
+import { defaultModelFile, randomModel } from "../../../test/models.ts"
+import type { LlamaEngine, LlamaEngineOptions } from "./supervisor.ts"
+import { startLlamaEngine } from "./supervisor.ts"
+
+const never = new AbortController().signal
+const POLL = { timeout: 30_000, interval: 50 }
+
+const ask = (question: string): string => `\n\nQuestion: ${question}\nAnswer yes or no.`
+const short = {
+  organizationId: "a",
+  evidence: "The customer is angry.",
+  branches: [ask("Is she angry?"), ask("Is it late?")],
+}
+/** Keeps the engine at work for several seconds. */
+const long = {
+  organizationId: "a",
+  evidence: "The customer is angry. ".repeat(200),
+  branches: Array.from({ length: 1000 }, (_, index) => ask(`${index}: is this the number of the ticket?`)),
+}
+
+let deaths: string[]
+let engines: LlamaEngine[] = []
+
+async function start(options: Partial<LlamaEngineOptions> = {}): Promise<LlamaEngine> {
+  deaths = []
+  const engine = await startLlamaEngine({
+    modelFile: randomModel("tiny-f16"),
+    threads: 1,
+    onDeath: (reason) => deaths.push(reason),
+    ...options,
+  })
+  engines.push(engine)
+  return engine
+}
+
+afterEach(async () => {
+  await Promise.all(engines.map((engine) => engine.close()))
+  engines = []
+})
+
+async function score(engine: LlamaEngine, work = short): Promise<Float64Array> {
+  const prepared = await engine.prepare(work, never)
+  return prepared.run(never)
+}
+
+function pidOf(engine: LlamaEngine): number {
+  if (engine.pid === undefined) throw new Error("no engine process")
+  return engine.pid
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const untilWorking = (engine: LlamaEngine): Promise<void> =>
+  expect.poll(() => engine.stats()?.running, POLL).toBe(1)
+
+test("an engine says what its model is and answers every branch", async () => {
+  const engine = await start()
+  expect(await engine.facts()).toEqual({
+    name: "random-tiny-f16",
+    contextTokensMax: 32_768,
+    parameterCount: expect.any(Number),
+    quantization: "F16",
+  })
+  const answers = await score(engine)
+  expect(answers).toHaveLength(2)
+  expect([...answers].every(Number.isFinite)).toBe(true)
+})
+
+describe("the death of the engine process", () => {
+  test("in the middle of a request is not noticed by its caller", async () => {
+    const engine = await start()
+    const before = await score(engine)
+    const prepared = await engine.prepare(short, never)
+    const killed = pidOf(engine)
+    const run = prepared.run(never)
+    process.kill(killed, "SIGKILL")
+    expect(await run).toEqual(before)
+    expect(pidOf(engine)).not.toBe(killed)
+    expect(deaths).toHaveLength(1)
+  })
+
+  test("between preparing and running is not noticed either", async () => {
+    const engine = await start()
+    const before = await score(engine)
+    const prepared = await engine.prepare(short, never)
+    const killed = pidOf(engine)
+    process.kill(killed, "SIGKILL")
+    await expect.poll(() => engine.pid, POLL).not.toBe(killed)
+    expect(await prepared.run(never)).toEqual(before)
+  })
+
+  test("under many requests loses none of them", async () => {
+    const engine = await start()
+    const expected = await score(engine)
+    const runs = Array.from({ length: 20 }, () => score(engine))
+    await engine.prepare(short, never)
+    process.kill(pidOf(engine), "SIGKILL")
+    const [first = 0, second = 0] = expected
+    for (const answers of await Promise.all(runs)) {
+      // Decoded together, they may round differently.
+      expect([...answers]).toEqual([expect.closeTo(first, 1), expect.closeTo(second, 1)])
+    }
+  })
+
+  test("twice in one request fails that request, and the engine serves the next", async () => {
+    const engine = await start()
+    const prepared = await engine.prepare(long, never)
+    const run = prepared.run(never)
+    const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
+    for (let death = 0; death < 2; death++) {
+      await untilWorking(engine)
+      process.kill(pidOf(engine), "SIGKILL")
+      await expect.poll(() => deaths.length, POLL).toBe(death + 1)
+    }
+    await outcome
+    expect(await score(engine)).toHaveLength(2)
+  })
+
+  test("is brought about when it falls silent", async () => {
+    const engine = await start({ times: { silenceMsMax: 2500 } })
+    const before = await score(engine)
+    const stopped = pidOf(engine)
+    process.kill(stopped, "SIGSTOP")
+    expect(await score(engine)).toEqual(before)
+    expect(pidOf(engine)).not.toBe(stopped)
+    expect(isAlive(stopped)).toBe(false)
+  })
+})
+
+describe("an aborted request", () => {
+  test("ends with the reason, and the engine stops working on it", async () => {
+    const engine = await start()
+    const abort = new AbortController()
+    const prepared = await engine.prepare(long, never)
+    const run = prepared.run(abort.signal)
+    const outcome = expect(run).rejects.toThrow("enough")
+    await untilWorking(engine)
+    abort.abort(new Error("enough"))
+    await outcome
+    await expect.poll(() => engine.stats()?.running, POLL).toBe(0)
+    expect(await score(engine)).toHaveLength(2)
+  })
+
+  test("is not even started when it was aborted before", async () => {
+    const engine = await start()
+    await expect(engine.prepare(short, AbortSignal.abort("enough"))).rejects.toBe("enough")
+    const prepared = await engine.prepare(short, never)
+    await expect(prepared.run(AbortSignal.abort("enough"))).rejects.toBe("enough")
+  })
+})
+
+test("a request too long for the context is refused with both lengths", async () => {
+  const engine = await start({ contextTokensMax: 64 })
+  await expect(engine.prepare(long, never)).rejects.toMatchObject({
+    code: "context_length_exceeded",
+    message: expect.stringMatching(/has \d{3,} tokens .* holds 64/),
+  })
+})
+
+test("discarded work is forgotten by the process", async () => {
+  const engine = await start()
+  const prepared = await Promise.all([1, 2, 3].map(() => engine.prepare(short, never)))
+  await expect.poll(() => engine.stats()?.held, POLL).toBe(3)
+  for (const each of prepared) each.discard()
+  await expect.poll(() => engine.stats()?.held, POLL).toBe(0)
+})
+
+test("closing ends the process and refuses what comes later", async () => {
+  const engine = await start()
+  const pid = pidOf(engine)
+  const prepared = await engine.prepare(long, never)
+  const run = prepared.run(never)
+  const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
+  await engine.close()
+  await outcome
+  expect(isAlive(pid)).toBe(false)
+  await expect(engine.prepare(short, never)).rejects.toMatchObject({ code: "inference_failed" })
+})
+
+test("the process ends when its parent is killed", async () => {
+  const script = `
+    import { startLlamaEngine } from ${JSON.stringify(new URL("./supervisor.ts", import.meta.url).href)}
+    const engine = await startLlamaEngine({ modelFile: ${JSON.stringify(randomModel("tiny-f16"))} })
+    process.stdout.write(String(engine.pid))
+  `
+  const parent = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const [printed] = await once(parent.stdout, "data")
+  const pid = Number(printed)
+  expect(isAlive(pid)).toBe(true)
+  parent.kill("SIGKILL")
+  await expect.poll(() => isAlive(pid), POLL).toBe(false)
+})
+
+describe("a model file that cannot be served is refused with a clear sentence, without trying again", () => {
+  let folder: string
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), "umpire-models-"))
+  })
+  afterAll(() => rm(folder, { recursive: true }))
+
+  const files: [string, () => Promise<Buffer | undefined>, string][] = [
+    ["that is missing", () => Promise.resolve(undefined), "it does not exist or is not readable"],
+    [
+      "of another kind",
+      () => Promise.resolve(Buffer.from("PK\u0003\u0004 not a model")),
+      "it is not a GGUF file",
+    ],
+    ["cut in its header", async () => (await readFile(defaultModelFile)).subarray(0, 5000), "it is damaged"],
+    [
+      "cut in its weights",
+      async () => (await readFile(defaultModelFile)).subarray(0, 9_000_000),
+      "does not accept the file",
+    ],
+  ]
+  test.each(files)("a file %s", async (_, make, sentence) => {
+    const modelFile = path.join(folder, "model.gguf")
+    await rm(modelFile, { force: true })
+    const bytes = await make()
+    if (bytes !== undefined) await writeFile(modelFile, bytes)
+    const failure = expect(start({ modelFile })).rejects
+    await failure.toThrow(sentence)
+    expect(deaths).toHaveLength(1)
+  })
+})
