@@ -6,6 +6,7 @@ import { createIds } from "./base/ids.ts"
 import { ask } from "./cli/ask.ts"
 import type { CliContext } from "./cli/command.ts"
 import { doctor } from "./cli/doctor.ts"
+import { evaluation } from "./cli/eval.ts"
 import { keys } from "./cli/keys.ts"
 import { type Operate, operateOverSocket } from "./cli/operator.ts"
 import { type Commands, runCli } from "./cli/run.ts"
@@ -25,6 +26,7 @@ const commands: Commands = {
     return { ...umpire, modelSku: catalog.fallback.sku }
   }),
   ask,
+  eval: evaluation(operator),
   keys: keys(operator),
   doctor: doctor(examine),
 }

@@ -13,7 +13,7 @@ const layers: Record<string, readonly string[]> = {
   gateway: ["contract", "scoring", "base", "engine", "store"],
   control: ["contract", "base", "store"],
   server: ["contract", "base"],
-  cli: ["contract", "base"],
+  cli: ["contract", "scoring", "base"],
   main: ["contract", "scoring", "base", "engine", "store", "gateway", "control", "server", "cli"],
 }
 

@@ -4,6 +4,7 @@ import { EncodedJson, type Call, type Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
+import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification } from "./classification/classification.ts"
 import { decodeDecisions } from "./classification/decode-decisions.ts"
@@ -17,6 +18,7 @@ export interface ClassifyParts {
   readonly nullDescriptions: boolean
   /** Every region there is, by its id. */
   readonly regions: readonly string[]
+  readonly calibrations: Calibrations
 }
 
 type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSystemOne">
@@ -37,8 +39,9 @@ async function classify(
 ): Promise<EncodedJson> {
   const model = findModel(parts.catalog, classification.model)
   readRoutingHint(call.request, parts.regions)
+  const calibration = readCalibration(call.request, parts.calibrations)
   const { margins, inputTokens } = await score(() => parts.scorer(model), call, classification)
-  return new EncodedJson(answer(classification, margins, inputTokens))
+  return new EncodedJson(answer(classification, calibrated(margins, calibration), inputTokens))
 }
 
 async function score(

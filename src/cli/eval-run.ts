@@ -1,0 +1,115 @@
+/** Sends labelled rows through a running server, several at a time, and judges the answers. */
+import { type Client, createClient } from "../contract/client.ts"
+import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
+import type { SystemOneAnswer, SystemOneQuestion } from "../contract/systemone.ts"
+import type { Judged } from "../scoring/evaluation.ts"
+import type { EvalRow } from "./eval-rows.ts"
+
+export type EvalEndpoint = "decisions" | "systemone"
+
+export interface EvalTarget {
+  readonly url: string
+  readonly key: string
+  readonly model: string
+  readonly endpoint: EvalEndpoint
+  readonly concurrency: number
+}
+
+export interface EvalRun {
+  readonly judged: readonly Judged[]
+  readonly inputTokens: number
+  readonly elapsedMs: number
+}
+
+export async function runRows(
+  target: EvalTarget,
+  rows: readonly EvalRow[],
+  onProgress: (done: number) => void,
+): Promise<EvalRun> {
+  const client = createClient(target.url, { authorization: `Bearer ${target.key}` })
+  const judged: Judged[] = []
+  const startedMs = performance.now()
+  let inputTokens = 0
+  let next = 0
+  let done = 0
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < rows.length; index = next++) {
+      const row = rows[index]
+      if (!row) return
+      const { probabilities, tokens } =
+        target.endpoint === "decisions"
+          ? await askDecisions(client, target.model, row)
+          : await askSystemOne(client, target.model, row)
+      judged[index] = { classes: row.classes, probabilities, gold: row.gold }
+      inputTokens += tokens
+      onProgress(++done)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.max(1, target.concurrency) }, work))
+  return { judged, inputTokens, elapsedMs: performance.now() - startedMs }
+}
+
+interface Answered {
+  readonly probabilities: number[]
+  readonly tokens: number
+}
+
+async function askDecisions(client: Client, model: string, { text, question }: EvalRow): Promise<Answered> {
+  const { answers, usage } = await client.createDecision({
+    body: { model, input: text, questions: [question] },
+  })
+  return { probabilities: answers[0] ? fromDecision(answers[0]) : [], tokens: usage.input_tokens }
+}
+
+function fromDecision(answer: DecisionAnswer): number[] {
+  switch (answer.type) {
+    case "predicate":
+      return [answer.probability, 1 - answer.probability]
+    case "choice":
+    case "score":
+      return answer.probabilities.map(({ probability }) => probability)
+    case "refusal":
+      return []
+  }
+}
+
+async function askSystemOne(
+  client: Client,
+  model: string,
+  { text, question, classes }: EvalRow,
+): Promise<Answered> {
+  const { answers, usage } = await client.createSystemOne({
+    body: { model, state: text, questions: { q: toSystemOne(question) } },
+  })
+  const answer = answers["q"]
+  return { probabilities: answer ? fromSystemOne(answer, classes) : [], tokens: usage.input_tokens }
+}
+
+function toSystemOne(question: DecisionQuestion): SystemOneQuestion {
+  const { instructions } = question
+  switch (question.type) {
+    case "predicate":
+      return { type: "noul", instructions }
+    case "choice":
+      return {
+        type: "choice",
+        instructions,
+        criteria: Object.fromEntries(
+          question.choices.map(({ value, description }) => [String(value), description ?? ""]),
+        ),
+      }
+    case "score":
+      return { type: "score", instructions, criteria: question.levels.map(({ label }) => label) }
+  }
+}
+
+function fromSystemOne(answer: SystemOneAnswer, classes: readonly string[]): number[] {
+  switch (answer.type) {
+    case "noul":
+      return [answer.noul, 1 - answer.noul]
+    case "choice":
+      return classes.map((name) => answer.probabilities[name] ?? 0)
+    case "score":
+      return classes.map((_, index) => answer.probabilities[String(index)] ?? 0)
+  }
+}
