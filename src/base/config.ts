@@ -37,6 +37,20 @@ export const ModelConfig = z.strictObject({
 })
 export type ModelConfig = z.infer<typeof ModelConfig>
 
+export const RegionConfig = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[\w.-]{1,64}$/)
+    .describe("The name that routing policies use."),
+  country: z
+    .string()
+    .regex(/^[A-Z]{2}$/)
+    .describe("ISO 3166-1, two letters."),
+  latitude: z.number().min(-90).max(90).describe("Degrees, north positive."),
+  longitude: z.number().min(-180).max(180).describe("Degrees, east positive."),
+})
+export type RegionConfig = z.infer<typeof RegionConfig>
+
 export const Config = z.strictObject({
   data_dir: z.string().min(1).default(".umpire").describe("Everything the embedded parts keep."),
   server: z
@@ -152,9 +166,39 @@ export const Config = z.strictObject({
         .describe("Accept null instructions and criteria on /v1/systemone."),
     })
     .prefault({}),
+  calibrations: z
+    .record(
+      z.string().min(1).max(64),
+      z.strictObject({ temperature: z.number().positive().max(100), bias: z.number().min(-100).max(100) }),
+    )
+    .default({})
+    .describe("Named temperature and bias; a request names one with the header x-umpire-calibration."),
+  sso: z
+    .strictObject({
+      issuer: z
+        .url()
+        .optional()
+        .describe("OpenID Connect provider for single sign-on; without it there is none."),
+      client_id: z.string().min(1).optional().describe("What the provider calls this installation."),
+      client_secret: secret("The client secret at the provider."),
+      verified_email_only: z
+        .stringbool()
+        .or(z.boolean())
+        .default(true)
+        .describe("Match users by email only when the provider says that the address was verified."),
+    })
+    .prefault({}),
+  regions: z
+    .array(RegionConfig)
+    .max(1000)
+    .default([])
+    .describe("Where inference can run; without any, one region named local."),
   models: z.array(ModelConfig).max(1000).default([]).describe("Models beside the embedded default."),
 })
-export type Config = z.infer<typeof Config> & { readonly database: { readonly url?: string } }
+export type Config = z.infer<typeof Config> & {
+  readonly database: { readonly url?: string }
+  readonly sso: { readonly client_secret?: string }
+}
 
 /** Variables whose name does not follow from their key. */
 const shortNames: Record<string, string> = {
@@ -189,7 +233,7 @@ export function loadConfig(environment: Environment, workingDirectory: string): 
 
 export interface ConfigKey {
   readonly key: string
-  /** The variable that sets it; null for a list, which only the file can hold. */
+  /** The variable that sets it; null for a list or map, which only the file can hold. */
   readonly variable: string | null
   readonly meaning: string
   readonly fallback: unknown
@@ -209,7 +253,7 @@ export function configKeys(): ConfigKey[] {
 function keyOf(key: string, schema: { description?: string | undefined }, fallback: unknown): ConfigKey {
   return {
     key,
-    variable: Array.isArray(fallback) ? null : variableOf(key),
+    variable: typeof fallback === "object" ? null : variableOf(key),
     meaning: schema.description ?? "",
     fallback,
   }
@@ -221,6 +265,12 @@ function variableOf(key: string): string {
 }
 
 type Tree = Record<string, unknown>
+
+/** The file may only say where these are to be found. */
+const secretKeys = [
+  ["database", "url"],
+  ["sso", "client_secret"],
+] as const
 
 function readYaml(path: string): Tree {
   let text: string
@@ -242,11 +292,11 @@ function readYaml(path: string): Tree {
   }
   if (typeof tree !== "object" || tree === null || Array.isArray(tree))
     throw new ConfigError("Cannot read the configuration file: a mapping is needed at the top")
-  const url = (tree as { database?: { url?: unknown } }).database?.url
-  if (typeof url === "string")
-    throw new ConfigError(
-      "Cannot use database.url: a secret may not stand in the file; write { env: NAME } or { file: PATH }",
-    )
+  for (const [section, leaf] of secretKeys)
+    if (typeof (tree as Record<string, Tree | undefined>)[section]?.[leaf] === "string")
+      throw new ConfigError(
+        `Cannot use ${section}.${leaf}: a secret may not stand in the file; write { env: NAME } or { file: PATH }`,
+      )
   return tree as Tree
 }
 
@@ -269,11 +319,18 @@ function finish(
   workingDirectory: string,
 ): Config {
   const { url, ...database } = config.database
+  const { client_secret, ...sso } = config.sso
   const resolved = url === undefined ? undefined : readSecret(url, environment, fileDirectory)
   return {
     ...config,
     data_dir: resolve(workingDirectory, config.data_dir),
     database: { ...database, ...(resolved === undefined ? {} : { url: resolved }) },
+    sso: {
+      ...sso,
+      ...(client_secret === undefined
+        ? {}
+        : { client_secret: readSecret(client_secret, environment, fileDirectory) }),
+    },
     models: config.models.map((model) => ({ ...model, file: resolve(fileDirectory, model.file) })),
   }
 }

@@ -16,6 +16,8 @@ export const idPrefixes = [
   "ses",
   "req",
   "iv",
+  "gw",
+  "ma",
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]
 

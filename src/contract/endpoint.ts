@@ -42,7 +42,10 @@ export interface Endpoint<
   readonly output: Output
   /** Whether a success is wrapped as `{data}` or sent as it is (a page brings its own `data` and `next_cursor`). */
   readonly wrap: "data" | "none"
-  readonly status: 200 | 201 | 204
+  /** 303 sends a browser elsewhere: the handler sets the header `location`. */
+  readonly status: 200 | 201 | 204 | 303
+  /** Fields of the output that are shown once: null in the answer to a request repeated with its Idempotency-Key. */
+  readonly secrets: readonly string[]
   /** Codes of its own, beside those that follow from its access and surface. */
   readonly errors: readonly FaultCode[]
 }
@@ -68,7 +71,7 @@ export function endpoint<
     readonly query?: Query
     readonly body?: Body
     readonly reads?: Reads
-  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "errors">>,
+  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors">>,
 ): Endpoint<Params, Query, Body, Output, Reads> {
   const { surface } = given
   return {
@@ -78,6 +81,7 @@ export function endpoint<
         : bodyBytesMaxOf.platform,
     wrap: surface === "platform" ? "data" : "none",
     status: 200,
+    secrets: [],
     errors: [],
     ...given,
     // The defaults of the type parameters are exactly these values, so what is left out has its type.
@@ -104,6 +108,8 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   /** What the principal is in the organization of the path; null where the path names none. */
   readonly standing: Standing | null
   readonly request: RequestFacts
+  /** Set when the request carries an Idempotency-Key; the transaction of the change completes it. */
+  readonly attempt: Attempt | null
   /** Adds a header to the response. */
   header(name: string, value: string): void
 }
@@ -117,6 +123,16 @@ export interface RequestFacts {
   header(name: string): string | null
   /** Aborted when the client goes away or the deadline passes. */
   readonly signal: AbortSignal
+}
+
+/** One run of a request that may be repeated under the same Idempotency-Key. */
+export interface Attempt {
+  /** Who, what method, what path. */
+  readonly scope: string
+  readonly key: string
+  readonly attemptId: string
+  /** What a repeated request is answered: the output with its secrets null. */
+  encode(output: unknown): { readonly status: number; readonly body: string | null }
 }
 
 /** A response body that is already JSON text. */

@@ -70,6 +70,11 @@ export const faultCatalog = {
     "invalid_request_error",
     "The resource does not exist or is not visible to the principal.",
   ),
+  csrf_refused: entry(
+    403,
+    "permission_error",
+    "A write with the session cookie comes from another site, or lacks the header x-umpire-csrf.",
+  ),
   conflict: entry(409, "invalid_request_error", "The state of the resource prevents the operation."),
   body_over_limit: entry(
     413,
@@ -77,10 +82,38 @@ export const faultCatalog = {
     "The request body exceeds the size limit of this operation.",
   ),
   not_json: entry(415, "invalid_request_error", "The request does not have a JSON content type."),
+  precondition_failed: entry(
+    412,
+    "invalid_request_error",
+    "The resource has changed since it was read: If-Match names another version.",
+  ),
+  invalid_header: entry(400, "invalid_request_error", "A header that the operation reads is malformed."),
+  idempotency_key_reused: invalid("The Idempotency-Key was used before with another body."),
   malformed_json: entry(400, "invalid_request_error", "The request body is not JSON."),
   invalid_query: entry(400, "invalid_request_error", "A query parameter is missing or invalid."),
   invalid_body: invalid("The JSON body does not match the schema, or holds a value that is refused."),
   upgrade_required: entry(426, "invalid_request_error", "This address speaks WebSocket only."),
+
+  invalid_exchange: entry(
+    400,
+    "invalid_request_error",
+    "A token request is malformed; OAuth calls it invalid_request.",
+  ),
+  unsupported_grant_type: entry(
+    400,
+    "invalid_request_error",
+    "A token request asks for something other than a token exchange.",
+  ),
+  invalid_grant: entry(
+    400,
+    "invalid_request_error",
+    "The token or certificate is not trusted, or the provider's rules do not let it in.",
+  ),
+  invalid_target: entry(
+    400,
+    "invalid_request_error",
+    "The token request names no active provider of this kind.",
+  ),
 
   invalid_json: invalid("The body is not JSON, or uses JSON that cannot be read without loss."),
   unsupported_content_type: invalid("The content type is not application/json."),
@@ -110,6 +143,11 @@ export const faultCatalog = {
   authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
+  metering_unavailable: entry(
+    500,
+    "server_error",
+    "Usage cannot be reserved or recorded now: the store is away beyond the grace time, or the journal has no room.",
+  ),
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
   not_ready: entry(503, "server_error", "The server is starting, stopping, or cannot reach what it needs."),

@@ -22,12 +22,20 @@ function accessErrors(endpoint: Endpoint): FaultCode[] {
 
 function platformErrors(endpoint: Endpoint): FaultCode[] {
   const codes: FaultCode[] = []
+  if (isWrite(endpoint) && endpoint.access.principals.length > 0)
+    codes.push("conflict", "idempotency_key_reused", "invalid_header")
+  if (isWrite(endpoint) && endpoint.access.principals.includes("session")) codes.push("csrf_refused")
   if (endpoint.path.includes("{")) codes.push("not_found")
   if (endpoint.query instanceof z.ZodObject && Object.keys(endpoint.query.shape).length > 0)
     codes.push("invalid_query")
   if (!(endpoint.body instanceof z.ZodUndefined))
     codes.push("not_json", "body_over_limit", "malformed_json", "invalid_body")
   return codes
+}
+
+/** Writes take an Idempotency-Key where their caller is known, and cookies only from our own pages. */
+export function isWrite({ method }: Endpoint): boolean {
+  return method !== "GET"
 }
 
 function addAll(codes: Set<FaultCode>, more: readonly FaultCode[]): void {

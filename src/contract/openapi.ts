@@ -2,7 +2,7 @@
 import { z } from "zod"
 import type { Endpoint } from "./endpoint.ts"
 import { type FaultCode, faultCatalog } from "./errors.ts"
-import { errorsOf } from "./implied-errors.ts"
+import { errorsOf, isWrite } from "./implied-errors.ts"
 
 type Json = Record<string, unknown>
 
@@ -50,6 +50,7 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
     parameters: [
       ...parameters("path", endpoint.params, schemas),
       ...parameters("query", endpoint.query, schemas),
+      ...headers(endpoint),
     ],
     ...(endpoint.body instanceof z.ZodUndefined
       ? {}
@@ -80,8 +81,34 @@ function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): 
   }))
 }
 
+/** The headers that change what a write does. */
+function headers(endpoint: Endpoint): Json[] {
+  const repeatable =
+    endpoint.surface === "platform" && isWrite(endpoint) && endpoint.access.principals.length > 0
+  return [
+    ...(repeatable
+      ? [
+          header(
+            "Idempotency-Key",
+            "A repeated request is answered again instead of done again, for 24 hours.",
+          ),
+        ]
+      : []),
+    ...(endpoint.errors.includes("precondition_failed")
+      ? [header("If-Match", "The version to change, as ETag gave it; another is refused.")]
+      : []),
+  ]
+}
+
+function header(name: string, description: string): Json {
+  const schema = { type: "string", minLength: 1, maxLength: 255 }
+  return { name, in: "header", required: false, description, schema }
+}
+
 function success(endpoint: Endpoint, schemas: Json): Json {
   if (endpoint.status === 204) return { description: "Done; no body." }
+  if (endpoint.status === 303)
+    return { description: "Go to `location`.", headers: { location: { schema: { type: "string" } } } }
   const schema = schemaOf(endpoint.output, "output", schemas)
   const body =
     endpoint.wrap === "data" ? { type: "object", properties: { data: schema }, required: ["data"] } : schema

@@ -1,10 +1,14 @@
 /** The one table of endpoints. What is not here does not exist. */
 import { createDecision, createSystemOne } from "./classification.ts"
+import { identityEndpoints } from "./identity.ts"
+import { platformTable } from "./platform/table.ts"
 import { getHealth, getOpenapi, getReadiness } from "./service.ts"
 
 export const table = {
   createDecision,
   createSystemOne,
+  ...platformTable,
+  ...identityEndpoints,
   getHealth,
   getReadiness,
   getOpenapi,

@@ -1,4 +1,4 @@
-/** Says who a bearer value stands for, from a short-lived cache so that a request does not wait for the database. */
+/** Says who a bearer value stands for and what that one is where; from short-lived caches, so that no request waits. */
 import type { Clock } from "../base/clock.ts"
 import {
   type Permission,
@@ -6,12 +6,18 @@ import {
   type Role,
   type Standing,
   permissionsOfRole,
+  roles,
 } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Change, listenToChanges } from "../store/changes.ts"
 import { type Key, type KeyPrincipal, findKeyPrincipal } from "../store/keys.ts"
+import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
+import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { parseBearer, sameSecret } from "./bearer.ts"
+import { hashSecret, parseBearer, sameSecret } from "./bearer.ts"
+import { FreshCache } from "./fresh-cache.ts"
+import type { LastUsed } from "./last-used.ts"
+import { sessionIdleMs } from "./session-lifetime.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
 const freshMs = 15_000
@@ -19,60 +25,101 @@ const freshMs = 15_000
 const staleMs = 300_000
 const cachedMax = 10_000
 
-interface Cached {
-  readonly known: KeyPrincipal
-  readonly readMs: number
-}
+/** What a call is about: an organization (null: the personal one, or a key's own) or a billing account. */
+export type StandingSubject =
+  | { readonly organizationId: string | null }
+  | { readonly billingAccountId: string }
 
 export interface Principals {
   authenticate(bearer: string): Promise<Principal | null>
-  standing(principal: Principal, organizationId: string | null): Promise<Standing | null>
+  /** What the principal is there, or null when it must not learn that the subject exists. */
+  standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
+  /** For changes made by this process: the next request sees them. */
+  forget(change: Change): void
   close(): Promise<void>
 }
 
-export async function openPrincipals(database: Database, clock: Clock): Promise<Principals> {
-  const cache = new Map<string, Cached>()
-  const stopListening = await listenToChanges(database, (change) => forget(cache, change))
+export interface PrincipalsParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly lastUsed: Pick<LastUsed, "key" | "session">
+  /** Who a workload access token stands for. */
+  readonly workload?: (token: string) => Promise<Principal | null>
+}
 
-  const find = async (keyId: string): Promise<KeyPrincipal | null> => {
-    const cached = cache.get(keyId)
-    const ageMs = cached ? clock.monotonicMs() - cached.readMs : Infinity
-    if (cached && ageMs < freshMs) return cached.known
-    try {
-      const known = await findKeyPrincipal(database, keyId)
-      if (!known) cache.delete(keyId)
-      else remember(cache, keyId, { known, readMs: clock.monotonicMs() })
-      return known
-    } catch (cause) {
-      if (cached && ageMs < staleMs && cause instanceof StoreUnavailable) return cached.known
-      throw new Fault(
-        "authentication_failed",
-        "Cannot check the credentials: the store does not answer; try again later",
-        { cause },
-      )
-    }
-  }
+type OwnOrganization = Organization & { readonly role: Role }
 
+interface Caches {
+  readonly keys: FreshCache<KeyPrincipal>
+  /** By the hash of the token, in hex. */
+  readonly sessions: FreshCache<SessionPrincipal>
+  /** The organizations of a user, newest first. */
+  readonly memberships: FreshCache<readonly OwnOrganization[]>
+  readonly organizations: FreshCache<Organization>
+}
+
+export async function openPrincipals(parts: PrincipalsParts): Promise<Principals> {
+  const { database } = parts
+  const caches = openCaches(parts)
+  const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    async authenticate(value) {
-      const bearer = parseBearer(value)
-      if (bearer?.kind !== "key") return null
-      const known = await find(bearer.keyId)
-      return known && secretMatches(bearer.secret, known.key, clock.nowMs())
-        ? principalOf(known, clock.nowMs())
-        : null
-    },
-    async standing(principal, organizationId) {
-      if (principal.kind === "session" || principal.organizationId === null) return null
-      if (organizationId !== null && organizationId !== principal.organizationId) return null
-      return {
-        organizationId: principal.organizationId,
-        role: principal.role ?? "member",
-        permissions: principal.permissions ?? [],
-      }
-    },
+    authenticate: async (value) => await orUnavailable(authenticate(value, caches, parts)),
+    standing: async (principal, subject) => await orUnavailable(stand(principal, subject, caches)),
+    forget: (change) => forget(caches, change),
     close: stopListening,
   }
+}
+
+function openCaches({ database, clock }: PrincipalsParts): Caches {
+  const options = { clock, freshMs, staleMs, entriesMax: cachedMax }
+  return {
+    keys: new FreshCache(options, async (id) => await findKeyPrincipal(database, id)),
+    sessions: new FreshCache(
+      options,
+      async (hash) => await findSessionPrincipal(database, Uint8Array.from(Buffer.from(hash, "hex"))),
+    ),
+    memberships: new FreshCache(options, async (userId) => await listOrganizationsOfUser(database, userId)),
+    organizations: new FreshCache(options, async (id) => await findOrganization(database, id)),
+  }
+}
+
+async function authenticate(
+  value: string,
+  { keys, sessions }: Caches,
+  { clock, lastUsed, workload }: PrincipalsParts,
+): Promise<Principal | null> {
+  const bearer = parseBearer(value)
+  const nowMs = clock.nowMs()
+  switch (bearer?.kind) {
+    case undefined:
+      return null
+    case "workload":
+      return (await workload?.(bearer.token)) ?? null
+    case "session": {
+      const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
+      const principal = known && principalOfSession(known, nowMs)
+      if (principal) lastUsed.session(principal.id)
+      return principal
+    }
+    case "key": {
+      const known = await keys.get(bearer.keyId)
+      if (!known || !secretMatches(bearer.secret, known.key, nowMs)) return null
+      const principal = principalOfKey(known, nowMs)
+      if (principal) lastUsed.key(principal.id)
+      return principal
+    }
+  }
+}
+
+async function orUnavailable<Result>(checking: Promise<Result>): Promise<Result> {
+  return await checking.catch((cause: unknown) => {
+    if (!(cause instanceof StoreUnavailable)) throw cause
+    throw new Fault(
+      "authentication_failed",
+      "Cannot check the credentials: the store does not answer; try again later",
+      { cause },
+    )
+  })
 }
 
 /** Both secrets are compared whatever the outcome of the first, so that timing tells nothing. */
@@ -83,7 +130,7 @@ function secretMatches(secret: string, key: Key, nowMs: number): boolean {
 }
 
 /** Null when the key is revoked or expired, or its user is no longer a member. */
-function principalOf({ key, organization, userRole }: KeyPrincipal, nowMs: number): Principal | null {
+function principalOfKey({ key, organization, userRole }: KeyPrincipal, nowMs: number): Principal | null {
   if (key.revokedAt !== null || (key.expiresAt !== null && nowMs >= key.expiresAt.getTime())) return null
   if (key.scope === "user" && userRole === null) return null
   const role: Role = key.scope === "user" && userRole !== null ? userRole : "member"
@@ -95,6 +142,21 @@ function principalOf({ key, organization, userRole }: KeyPrincipal, nowMs: numbe
     role,
     permissions: key.scope === "user" ? heldBy(role, key.permissions) : key.permissions,
     rateLimit: limitOf(key) ?? limitOf(organization),
+  }
+}
+
+/** Null when the session is ended, expired, or was idle for too long. */
+function principalOfSession({ session }: SessionPrincipal, nowMs: number): Principal | null {
+  if (session.revokedAt !== null || nowMs >= session.expiresAt.getTime()) return null
+  if (nowMs >= session.lastSeenAt.getTime() + sessionIdleMs) return null
+  return {
+    kind: "session",
+    id: session.id,
+    userId: session.userId,
+    organizationId: null,
+    role: null,
+    permissions: null,
+    rateLimit: null,
   }
 }
 
@@ -114,17 +176,60 @@ function limitOf(source: {
   }
 }
 
-function remember(cache: Map<string, Cached>, keyId: string, cached: Cached): void {
-  cache.delete(keyId)
-  if (cache.size >= cachedMax) {
-    const oldest = cache.keys().next().value
-    if (oldest !== undefined) cache.delete(oldest)
+async function stand(
+  principal: Principal,
+  subject: StandingSubject,
+  caches: Caches,
+): Promise<Standing | null> {
+  if (principal.kind === "session") {
+    const own = (principal.userId !== null && (await caches.memberships.get(principal.userId))) || []
+    const organization = pick(own, subject)
+    if (!organization) return null
+    const { id, role } = organization
+    return { organizationId: id, role, permissions: permissionsOfRole(role) }
   }
-  cache.set(keyId, cached)
+  const { organizationId } = principal
+  if (organizationId === null || !(await isOwnSubject(organizationId, subject, caches))) return null
+  return { organizationId, role: principal.role ?? "member", permissions: principal.permissions ?? [] }
 }
 
-function forget(cache: Map<string, Cached>, change: Change): void {
-  if (change.table === "api_keys") cache.delete(change.id)
-  // Organizations and memberships touch many keys; reading those again is cheap and rare.
-  else if (change.table === "organizations" || change.table === "memberships") cache.clear()
+/** Among organizations that share a billing account, the one where the user may do most. */
+function pick(own: readonly OwnOrganization[], subject: StandingSubject): OwnOrganization | undefined {
+  if ("organizationId" in subject) {
+    const { organizationId } = subject
+    return own.find(({ id, isPersonal }) => (organizationId === null ? isPersonal : id === organizationId))
+  }
+  return own
+    .filter(({ billingAccountId }) => billingAccountId === subject.billingAccountId)
+    .toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role))[0]
+}
+
+async function isOwnSubject(
+  organizationId: string,
+  subject: StandingSubject,
+  { organizations }: Caches,
+): Promise<boolean> {
+  if ("organizationId" in subject)
+    return subject.organizationId === null || subject.organizationId === organizationId
+  const organization = await organizations.get(organizationId)
+  return organization?.deletedAt === null && organization.billingAccountId === subject.billingAccountId
+}
+
+function forget({ keys, sessions, memberships, organizations }: Caches, { table, id }: Change): void {
+  switch (table) {
+    case "api_keys":
+      return keys.forget(id)
+    case "sessions":
+      return sessions.forgetWhere(({ session }) => session.id === id)
+    case "organizations":
+      organizations.forget(id)
+      memberships.forgetWhere((own) => own.some((organization) => organization.id === id))
+      return keys.forgetWhere(({ organization }) => organization.id === id)
+    case "memberships":
+      // Someone may have joined, whose list does not name the organization yet.
+      memberships.forgetAll()
+      return keys.forgetWhere(({ organization }) => organization.id === id)
+    default:
+      return
+  }
 }

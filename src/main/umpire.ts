@@ -10,11 +10,16 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { openapi } from "../contract/openapi.ts"
 import { type Table, table } from "../contract/table.ts"
+import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
+import { createRepeats } from "../control/idempotency.ts"
+import { openLastUsed } from "../control/last-used.ts"
 import { operations } from "../control/operations.ts"
+import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openPrincipals } from "../control/principals.ts"
 import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/supervisor.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
+import { margins } from "../gateway/margins.ts"
 import { createHttp } from "../server/http.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRateLimiter } from "../server/rate-limit.ts"
@@ -23,10 +28,9 @@ import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines } from "./engines.ts"
+import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { version } from "./version.ts"
 
-/** The region of an installation that names none. */
-const localRegion = "local"
 const mebibyte = 1024 * 1024
 
 export interface Umpire {
@@ -63,28 +67,37 @@ async function compose(
   const catalog = await loadCatalog(config.models)
   const database = await openStore(config, closers)
   const first = await firstStart(database, bootstrap, clock, ids)
-  const principals = await openPrincipals(database, clock)
+  const lastUsed = openLastUsed(database, clock, log)
+  closers.push(() => lastUsed.close())
+  const principals = await openPrincipals({ database, clock, lastUsed })
   closers.push(() => principals.close())
+  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
   // The default model is loaded before the first request, and a broken file is found now.
   await engines.scorer(catalog.fallback)
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
-    operations({ database, clock, ids }),
+    {
+      ...operations({ database, clock, ids }),
+      "classification.margins": (input) =>
+        margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
+    },
     log,
   )
   closers.push(() => operator.close())
-  const state = { stopping: false }
+  const state = { stopping: false, url: config.server.public_url ?? "" }
+  const platform = platformParts(config, {
+    control,
+    catalog,
+    billingStatus: async () => null,
+    log,
+    publicUrl: () => state.url,
+  })
   const http = createHttp({
-    handlers: handlers(config, catalog, engines, database, state),
-    gate: {
-      authenticate: (bearer) => principals.authenticate(bearer),
-      standing: async (principal, subject) =>
-        subject.kind === "billing_account"
-          ? null
-          : await principals.standing(principal, subject.organizationId),
-    },
+    handlers: handlers(config, catalog, engines, database, state, platform),
+    gate: gateOf(principals),
+    repeats: createRepeats(control),
     limiter: createRateLimiter({
       requestsPerMinute: config.limits.requests_per_minute,
       burst: config.limits.burst,
@@ -96,9 +109,10 @@ async function compose(
     requestTimeoutMs: config.server.request_timeout_ms,
   })
   const address = await http.listen(config.server.host, config.server.port)
+  state.url ||= address
   closers.push(() => http.close(config.server.shutdown_ms))
   return {
-    url: config.server.public_url ?? address,
+    url: state.url,
     catalog,
     first,
     close: async () => {
@@ -138,6 +152,7 @@ function handlers(
   engines: Engines,
   database: Database,
   state: { readonly stopping: boolean },
+  platform: PlatformParts,
 ): Handlers<Table> {
   const document = openapi(table, {
     title: "Umpire",
@@ -149,8 +164,10 @@ function handlers(
       catalog,
       scorer: (model) => engines.scorer(model),
       nullDescriptions: config.compat.systemone_null_descriptions,
-      regions: [localRegion],
+      regions: regionsOf(config).map(({ id }) => id),
+      calibrations: config.calibrations,
     }),
+    ...platformHandlers(platform),
     getHealth: async () => ({ status: "ok" }),
     getReadiness: async () => await readiness(catalog, engines, database, state),
     getOpenapi: async () => document,

@@ -1,0 +1,143 @@
+/** API keys of an organization. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import {
+  Datetime,
+  OrganizationPath,
+  PageQuery,
+  PathId,
+  PermissionName,
+  Text,
+  nameCharactersMax,
+  pageOf,
+} from "./values.ts"
+
+const area = "API keys"
+const surface = "platform"
+const principals = ["session", "key"] as const
+const administer = { principals, permission: "api-admin" } as const
+
+/** A week: long enough to roll a secret out everywhere, short enough that an old one is forgotten. */
+export const graceSecondsMax = 7 * 24 * 3600
+
+const requestsPerMinuteMax = 10_000_000
+
+const Permissions = z
+  .array(PermissionName)
+  .min(1)
+  .max(16)
+  .transform((given) => [...new Set(given)])
+
+const KeyRateLimit = z.strictObject({
+  requests_per_minute: z.int().min(1).max(requestsPerMinuteMax),
+  burst: z.int().min(1).max(requestsPerMinuteMax),
+})
+
+export const ApiKey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    permissions: z.array(PermissionName),
+    scope: z.enum(["organization", "user"]),
+    user_id: z.string().nullable().describe("Whose role a user-scoped key carries."),
+    created_by: z.string().nullable().describe("The user who made it, where one did."),
+    created_at: Datetime,
+    updated_at: Datetime,
+    expires_at: Datetime.nullable(),
+    last_used_at: Datetime.nullable().describe("Written with some delay."),
+    previous_secret_expires_at: Datetime.nullable().describe(
+      "Until when the secret before the last rotation goes on working.",
+    ),
+    rate_limit: KeyRateLimit.nullable().describe("Null: the limit of the organization."),
+    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+  })
+  .meta({ id: "ApiKey" })
+export type ApiKey = z.infer<typeof ApiKey>
+
+export const ApiKeyWithSecret = z
+  .object({
+    ...ApiKey.shape,
+    secret: z
+      .string()
+      .nullable()
+      .describe("The whole bearer value. Shown once: null when the request is repeated."),
+  })
+  .meta({ id: "ApiKeyWithSecret" })
+export type ApiKeyWithSecret = z.infer<typeof ApiKeyWithSecret>
+
+const KeyPath = z.object({ org_id: PathId, key_id: PathId })
+
+export const listApiKeys = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/api_keys",
+  area,
+  surface,
+  summary: "API keys, newest first",
+  access: { principals, permission: "api-read" },
+  params: OrganizationPath,
+  query: PageQuery,
+  output: pageOf(ApiKey),
+  wrap: "none",
+})
+
+export const createApiKey = endpoint({
+  method: "POST",
+  path: "/v1/organizations/{org_id}/api_keys",
+  area,
+  surface,
+  summary: "Make an API key; it can hold only permissions that its creator holds",
+  access: administer,
+  params: OrganizationPath,
+  body: z.strictObject({
+    name: Text(nameCharactersMax),
+    permissions: Permissions,
+    scope: z.enum(["organization", "user"]).default("organization"),
+    expires_at: z.iso.datetime({ offset: true }).nullish(),
+    rate_limit: KeyRateLimit.nullish(),
+  }),
+  output: ApiKeyWithSecret,
+  secrets: ["secret"],
+})
+
+export const updateApiKey = endpoint({
+  method: "PATCH",
+  path: "/v1/organizations/{org_id}/api_keys/{key_id}",
+  area,
+  surface,
+  summary: "Change an API key; If-Match guards against a change made meanwhile",
+  access: administer,
+  params: KeyPath,
+  body: z.strictObject({
+    name: Text(nameCharactersMax).optional(),
+    permissions: Permissions.optional(),
+    expires_at: z.iso.datetime({ offset: true }).nullish(),
+    rate_limit: KeyRateLimit.nullish(),
+  }),
+  output: ApiKey,
+  errors: ["precondition_failed"],
+})
+
+export const rotateApiKey = endpoint({
+  method: "POST",
+  path: "/v1/organizations/{org_id}/api_keys/{key_id}/rotate",
+  area,
+  surface,
+  summary: "Replace the secret; the old one goes on working for the grace time",
+  access: administer,
+  params: KeyPath,
+  body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
+  output: ApiKeyWithSecret,
+  secrets: ["secret"],
+})
+
+export const deleteApiKey = endpoint({
+  method: "DELETE",
+  path: "/v1/organizations/{org_id}/api_keys/{key_id}",
+  area,
+  surface,
+  summary: "End an API key",
+  access: administer,
+  params: KeyPath,
+  output: z.void(),
+  status: 204,
+})

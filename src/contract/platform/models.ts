@@ -1,0 +1,95 @@
+/** The model catalog as an organization sees it, and requests for access. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, OrganizationPath, PageQuery, pageOf } from "./values.ts"
+
+const area = "Models"
+const surface = "platform"
+const principals = ["session", "key"] as const
+
+/** First that applies, in this order (`active` when none does). */
+export const modelStatuses = [
+  "disabled",
+  "access_pending",
+  "access_required",
+  "billing_setup_failed",
+  "payment_method_required",
+  "prepaid_credits_required",
+  "spend_limit_exceeded",
+  "active",
+] as const
+export type ModelStatus = (typeof modelStatuses)[number]
+
+export const modelAccessStates = ["pending", "grant", "deny"] as const
+
+export const OrgModel = z
+  .object({
+    model_sku: z.string(),
+    model_kind: z.enum(["generation", "embedding"]),
+    developer: z.string().nullable(),
+    input_modalities: z.array(z.string()),
+    output_modalities: z.array(z.string()),
+    max_context_len: z.int(),
+    quantization: z.string(),
+    tools_supported: z.boolean(),
+    public: z.boolean(),
+    default_settings: z.record(z.string(), z.unknown()),
+    price_m_input_tokens_usd: z.number(),
+    price_m_input_cache_read_tokens_usd: z.number(),
+    price_m_output_tokens_usd: z.number(),
+    price_per_sec_usd: z.number(),
+    status: z.enum(modelStatuses),
+    access: z.enum(modelAccessStates).nullable().describe("Null when no access request exists."),
+  })
+  .meta({ id: "OrgModel" })
+export type OrgModel = z.infer<typeof OrgModel>
+
+export const ModelAccessRequest = z
+  .object({
+    id: z.string(),
+    model_sku: z.string(),
+    state: z.enum(modelAccessStates),
+    requested_by: z.string().nullable().describe("The user who asked, where one did."),
+    created_at: Datetime,
+    updated_at: Datetime,
+    decided_at: Datetime.nullable(),
+  })
+  .meta({ id: "ModelAccessRequest" })
+export type ModelAccessRequest = z.infer<typeof ModelAccessRequest>
+
+export const listOrganizationModels = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/models",
+  area,
+  surface,
+  summary: "The catalog with what the organization may use",
+  access: { principals, permission: "api-read" },
+  params: OrganizationPath,
+  output: z.array(OrgModel),
+})
+
+export const listModelAccessRequests = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/model_access_requests",
+  area,
+  surface,
+  summary: "Requests for access to models that are not public",
+  access: { principals, permission: "api-read" },
+  params: OrganizationPath,
+  query: PageQuery,
+  output: pageOf(ModelAccessRequest),
+  wrap: "none",
+})
+
+export const requestModelAccess = endpoint({
+  method: "POST",
+  path: "/v1/organizations/{org_id}/model_access_requests",
+  area,
+  surface,
+  summary: "Ask for access to a model; the operator of the installation decides",
+  access: { principals, permission: "api-write" },
+  params: OrganizationPath,
+  body: z.strictObject({ model_sku: z.string().min(1).max(256) }),
+  output: ModelAccessRequest,
+  errors: ["unknown_model", "conflict"],
+})

@@ -1,0 +1,62 @@
+/** Where the inference of an organization may run. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { OrganizationPath } from "./values.ts"
+
+const area = "Routing policy"
+const surface = "platform"
+const path = "/v1/organizations/{org_id}/routing_policy"
+const principals = ["session", "key"] as const
+
+const regionsMax = 200
+
+export const routingModes = ["nearest", "ordered", "required"] as const
+export const routingFallbacks = ["disabled", "same_country", "visible_regions"] as const
+
+export const RoutingPolicy = z
+  .object({
+    mode: z.enum(routingModes).describe("How the first execution region is chosen."),
+    fallback: z.enum(routingFallbacks).describe("Which regions may be tried after the first."),
+    regions: z.array(z.string()).describe("In order of priority; empty means every visible region."),
+  })
+  .meta({ id: "RoutingPolicy" })
+export type RoutingPolicy = z.infer<typeof RoutingPolicy>
+
+export const defaultRoutingPolicy: RoutingPolicy = {
+  mode: "nearest",
+  fallback: "visible_regions",
+  regions: [],
+}
+
+export const getRoutingPolicy = endpoint({
+  method: "GET",
+  path,
+  area,
+  surface,
+  summary: "The routing policy",
+  access: { principals, permission: "api-read" },
+  params: OrganizationPath,
+  output: RoutingPolicy,
+})
+
+export const putRoutingPolicy = endpoint({
+  method: "PUT",
+  path,
+  area,
+  surface,
+  summary: "Replace the routing policy; fields left out get their defaults",
+  access: { principals, permission: "api-admin", owner: "everyone" },
+  params: OrganizationPath,
+  body: z.strictObject({
+    mode: z.enum(routingModes).default(defaultRoutingPolicy.mode),
+    fallback: z.enum(routingFallbacks).default(defaultRoutingPolicy.fallback),
+    regions: z
+      .array(z.string().min(1).max(128))
+      .max(regionsMax)
+      .nullish()
+      .transform((regions) => regions ?? []),
+  }),
+  output: z.void(),
+  status: 204,
+  errors: ["precondition_failed"],
+})

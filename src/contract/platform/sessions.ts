@@ -1,0 +1,128 @@
+/** Console sessions: signing in, who one is, signing out. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, EmailAddress, Person } from "./values.ts"
+
+const area = "Sessions"
+const surface = "platform"
+
+export const passwordCharactersMin = 8
+const passwordCharactersMax = 256
+
+export const Password = z.string().min(passwordCharactersMin).max(passwordCharactersMax)
+
+export const StartedSession = z
+  .object({
+    token: z.string().describe("The bearer value; also set as the cookie `umpire_session`."),
+    expires_at: Datetime,
+  })
+  .meta({ id: "StartedSession" })
+export type StartedSession = z.infer<typeof StartedSession>
+
+export const SignedIn = z.object({ ...StartedSession.shape, user: Person }).meta({ id: "SignedIn" })
+export type SignedIn = z.infer<typeof SignedIn>
+
+export const CurrentSession = z
+  .object({
+    id: z.string(),
+    user: Person,
+    has_password: z.boolean(),
+    created_at: Datetime,
+    expires_at: Datetime,
+  })
+  .meta({ id: "CurrentSession" })
+export type CurrentSession = z.infer<typeof CurrentSession>
+
+/** What anyone may call can still be sent with credentials, which must then be good. */
+const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
+
+export const createSession = endpoint({
+  method: "POST",
+  path: "/v1/session",
+  area,
+  surface,
+  summary: "Sign in with a password or a one-time link",
+  access: { principals: [] },
+  body: z.union([
+    // Any text may be tried as a password: rules for new ones say nothing about old ones.
+    z.strictObject({ email: EmailAddress, password: z.string().min(1).max(passwordCharactersMax) }),
+    z.strictObject({ link: z.string().min(1).max(256) }),
+  ]),
+  output: SignedIn,
+  errors: [...openErrors, "rate_limited", "overloaded"],
+})
+
+export const getSession = endpoint({
+  method: "GET",
+  path: "/v1/session",
+  area,
+  surface,
+  summary: "Who is signed in",
+  access: { principals: ["session"] },
+  output: CurrentSession,
+})
+
+export const deleteSession = endpoint({
+  method: "DELETE",
+  path: "/v1/session",
+  area,
+  surface,
+  summary: "Sign out",
+  access: { principals: ["session"] },
+  output: z.void(),
+  status: 204,
+})
+
+export const setPassword = endpoint({
+  method: "PUT",
+  path: "/v1/session/password",
+  area,
+  surface,
+  summary: "Set the password; every other session of the user ends",
+  access: { principals: ["session"] },
+  body: z.strictObject({
+    password: Password,
+    current_password: z
+      .string()
+      .max(passwordCharactersMax)
+      .optional()
+      .describe("Needed when the user has a password."),
+  }),
+  output: z.void(),
+  status: 204,
+  errors: ["overloaded"],
+})
+
+export const startSingleSignOn = endpoint({
+  method: "GET",
+  path: "/v1/session/sso",
+  area,
+  surface,
+  summary: "Go to the single sign-on provider",
+  access: { principals: [] },
+  output: z.void(),
+  status: 303,
+  errors: [...openErrors, "not_found", "rate_limited", "not_ready"],
+})
+
+/** What a provider sends back with the browser. */
+const CallbackValue = z.string().max(4096).optional()
+
+export const finishSingleSignOn = endpoint({
+  method: "GET",
+  path: "/v1/session/sso/callback",
+  area,
+  surface,
+  summary: "Come back from the single sign-on provider, to the console: signed in, or with `sso_error`",
+  access: { principals: [] },
+  query: z.object({
+    code: CallbackValue,
+    state: CallbackValue,
+    iss: CallbackValue,
+    error: CallbackValue,
+    error_description: CallbackValue,
+  }),
+  output: z.void(),
+  status: 303,
+  errors: [...openErrors, "not_found", "rate_limited"],
+})

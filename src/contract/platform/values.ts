@@ -1,0 +1,55 @@
+/** Values that the Platform endpoints have in common: identifiers, texts, times, pages. */
+import { z } from "zod"
+import { permissions, roles } from "../access.ts"
+
+/** An id in a path. What cannot be an id is not visible either, so it answers 404. */
+export const PathId = z.string().regex(/^[\w.:-]{1,128}$/)
+
+export const OrganizationPath = z.object({ org_id: PathId })
+
+/** Text that people write. The store cannot hold U+0000, and no name needs control characters. */
+export const Text = (charactersMax: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(charactersMax)
+    // oxlint-disable-next-line no-control-regex -- these are the characters to refuse
+    .regex(/^[^\u0000-\u001f\u007f]*$/, "control characters are not allowed")
+
+export const EmailAddress = z.email().max(254)
+
+export const Datetime = z.iso.datetime()
+
+export const RoleName = z.enum(roles)
+export const PermissionName = z.enum(permissions)
+
+export const nameCharactersMax = 200
+
+const pageItemsDefault = 50
+const pageItemsMax = 200
+const cursorForm = /^[\w.:-]{1,256}$/
+
+/** The query of a list that comes in pages. */
+export const PageQuery = z.object({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(pageItemsMax)
+    .default(pageItemsDefault)
+    .describe("Most entries on the page."),
+  cursor: z.string().regex(cursorForm).optional().describe("The `next_cursor` of the page before."),
+})
+
+/** A page brings its own wrapping: `data` and where the next page begins. */
+export const pageOf = <Item extends z.ZodType>(item: Item) =>
+  z.object({
+    data: z.array(item),
+    next_cursor: z.string().nullable().describe("Null on the last page."),
+  })
+
+/** A person, as others see them. */
+export const Person = z
+  .object({ id: z.string(), email: z.string(), name: z.string().nullable() })
+  .meta({ id: "Person" })

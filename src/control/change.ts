@@ -1,0 +1,151 @@
+/** One change to an organization: the work, its audit entries and its Idempotency-Key in one transaction. */
+import type { Clock } from "../base/clock.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Principal, Standing } from "../contract/access.ts"
+import type { Attempt, RequestFacts } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
+import type { Change } from "../store/changes.ts"
+import { completeIdempotencyKey } from "../store/idempotency.ts"
+import type { Database, Sql } from "../store/sql.ts"
+
+export interface ControlParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  /** Makes this gateway see a change at once; others are told by the database. */
+  forget(change: Change): void
+}
+
+/** As much of a call as a change needs to know. */
+export interface Caller {
+  readonly principal: Principal | null
+  readonly request: Pick<RequestFacts, "ip" | "userAgent">
+  readonly attempt: Attempt | null
+}
+
+/** What happened to what, for the audit log. `before` is null for what is new, `after` for what is gone. */
+export interface Deed {
+  readonly organizationId: string
+  readonly action: string
+  readonly resource: { readonly type: string; readonly id: string | null }
+  readonly before: unknown
+  readonly after: unknown
+}
+
+export interface ChangeScope {
+  readonly sql: Sql
+  readonly now: Date
+  readonly audit: (deed: Deed) => Promise<void>
+  /** Names what caches must forget once the change is committed. */
+  readonly touched: (change: Change) => void
+}
+
+export async function change<Output>(
+  parts: ControlParts,
+  caller: Caller,
+  work: (scope: ChangeScope) => Promise<Output>,
+): Promise<Output> {
+  const now = new Date(parts.clock.nowMs())
+  const touched: Change[] = []
+  const output = await parts.database.transaction(async (sql) => {
+    // The transaction may be run again after a deadlock: what the first run touched does not count.
+    touched.length = 0
+    const result = await work({
+      sql,
+      now,
+      audit: async (deed) => void (await appendAudit(sql, auditEntry(parts.ids, caller, deed, now))),
+      touched: (one) => void touched.push(one),
+    })
+    if (caller.attempt) await complete(sql, caller.attempt, result)
+    return result
+  })
+  for (const one of touched) parts.forget(one)
+  return output
+}
+
+/** Who acts when no principal does: the installation itself, or its operator at the command line. */
+export const systemCaller: Caller = { principal: null, request: { ip: "", userAgent: null }, attempt: null }
+
+async function complete(sql: Sql, attempt: Attempt, output: unknown): Promise<void> {
+  if (await completeIdempotencyKey(sql, attempt, attempt.encode(output))) return
+  throw new Fault(
+    "conflict",
+    "Cannot finish the request: it took too long and a repetition of it has taken over",
+  )
+}
+
+function auditEntry(ids: Ids, caller: Caller, deed: Deed, at: Date): NewAuditEntry {
+  const { principal, request } = caller
+  return {
+    id: ids.next("aud"),
+    organizationId: deed.organizationId,
+    actorKind: principal?.kind ?? "system",
+    // A session comes and goes; the user behind it is who acted.
+    actorId: principal?.kind === "session" ? principal.userId : (principal?.id ?? null),
+    ip: request.ip || null,
+    userAgent: request.userAgent?.slice(0, userAgentCharactersMax).replaceAll("\u0000", "") ?? null,
+    action: deed.action,
+    resourceType: deed.resource.type,
+    resourceId: deed.resource.id,
+    before: redact(deed.before),
+    after: redact(deed.after),
+    at,
+  }
+}
+
+const userAgentCharactersMax = 512
+const secretField = /secret$|token$|password|_hash$|credential/i
+
+/** Views hold no secrets; should one ever slip in, the log still does not. */
+export function redact(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(redact)
+  if (typeof value !== "object" || value === null || value instanceof Date) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([field, member]) => [
+      field,
+      secretField.test(field) && member !== null ? "[redacted]" : redact(member),
+    ]),
+  )
+}
+
+/** The fields of two views that differ, for an audit entry that is quick to read. */
+export function difference(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+): { readonly before: Record<string, unknown>; readonly after: Record<string, unknown> } {
+  const fields = Object.keys(after).filter(
+    (field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]),
+  )
+  const only = (view: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(fields.map((field) => [field, view[field] ?? null]))
+  return { before: only(before), after: only(after) }
+}
+
+/** The endpoint table says that a principal with a standing is there; a handler that finds none is our mistake. */
+export function acting(call: { readonly principal: Principal | null; readonly standing: Standing | null }): {
+  readonly principal: Principal
+  readonly standing: Standing
+} {
+  const { principal, standing } = call
+  if (!principal || !standing) throw new Error("Cannot act: the endpoint lets in callers without a standing")
+  return { principal, standing }
+}
+
+export function notFound(what: string): Fault {
+  return new Fault("not_found", `Cannot find the ${what}: no such id is visible to this principal`)
+}
+
+/** 412 when If-Match names another version; a request without the header takes what is there. */
+export function checkVersion(request: RequestFacts, version: bigint): void {
+  const given = request.header("if-match")
+  if (given === null || given.trim() === "*") return
+  const named = given.split(",").map((tag) => tag.trim().replace(/^W\//, "").replaceAll('"', ""))
+  if (named.includes(String(version))) return
+  throw new Fault(
+    "precondition_failed",
+    "Cannot change the resource: it was changed since it was read; read it again and repeat",
+  )
+}
+
+export const etag = (version: bigint): string => `"${version}"`

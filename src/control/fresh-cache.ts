@@ -1,0 +1,85 @@
+/** A bounded cache whose entries are trusted for a short time, and longer only while the store is away. */
+import type { Clock } from "../base/clock.ts"
+import { StoreUnavailable } from "../store/sql.ts"
+
+export interface FreshCacheOptions {
+  readonly clock: Clock
+  /** A change that nobody announced is seen within this time. */
+  readonly freshMs: number
+  /** How long an entry goes on being used while the store does not answer. */
+  readonly staleMs: number
+  readonly entriesMax: number
+}
+
+interface Entry<Value> {
+  readonly value: Value
+  readonly readMs: number
+}
+
+export class FreshCache<Value> {
+  readonly #options: FreshCacheOptions
+  readonly #load: (key: string) => Promise<Value | null>
+  readonly #entries = new Map<string, Entry<Value>>()
+  readonly #loading = new Map<string, Promise<Value | null>>()
+
+  constructor(options: FreshCacheOptions, load: (key: string) => Promise<Value | null>) {
+    this.#options = options
+    this.#load = load
+  }
+
+  /** Null when the store has no such value; absence is not remembered. */
+  async get(key: string): Promise<Value | null> {
+    const { clock, freshMs, staleMs } = this.#options
+    const entry = this.#entries.get(key)
+    const ageMs = entry ? clock.monotonicMs() - entry.readMs : Infinity
+    if (entry && ageMs < freshMs) return entry.value
+    try {
+      return await this.#read(key)
+    } catch (error) {
+      if (entry && ageMs < staleMs && error instanceof StoreUnavailable) return entry.value
+      throw error
+    }
+  }
+
+  /** What is being read now may be the old value: whoever asks from now on reads again. */
+  forget(key: string): void {
+    this.#entries.delete(key)
+    this.#loading.delete(key)
+  }
+
+  forgetWhere(isAffected: (value: Value) => boolean): void {
+    for (const [key, { value }] of this.#entries) if (isAffected(value)) this.#entries.delete(key)
+    this.#loading.clear()
+  }
+
+  forgetAll(): void {
+    this.#entries.clear()
+    this.#loading.clear()
+  }
+
+  /** Those who ask at the same time share one read. */
+  async #read(key: string): Promise<Value | null> {
+    const running = this.#loading.get(key)
+    if (running) return await running
+    const started = this.#load(key)
+    this.#loading.set(key, started)
+    try {
+      const value = await started
+      // Forgotten meanwhile: the value may be from before the change, so it is not kept.
+      if (this.#loading.get(key) === started) this.#remember(key, value)
+      return value
+    } finally {
+      if (this.#loading.get(key) === started) this.#loading.delete(key)
+    }
+  }
+
+  #remember(key: string, value: Value | null): void {
+    this.#entries.delete(key)
+    if (value === null) return
+    if (this.#entries.size >= this.#options.entriesMax) {
+      const oldest = this.#entries.keys().next().value
+      if (oldest !== undefined) this.#entries.delete(oldest)
+    }
+    this.#entries.set(key, { value, readMs: this.#options.clock.monotonicMs() })
+  }
+}

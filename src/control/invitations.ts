@@ -1,0 +1,271 @@
+/** Invitations: sent, sent again, taken back, and accepted by a user or by someone who becomes one. */
+import { newSecret } from "../base/ids.ts"
+import type { Principal, Role } from "../contract/access.ts"
+import type { BodyOf, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type {
+  Invitation as WireInvitation,
+  acceptInvitation as AcceptInvitationEndpoint,
+} from "../contract/platform/members.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import {
+  type Invitation,
+  type SentInvitation,
+  acceptInvitation,
+  findInvitation,
+  findInvitationByTokenHash,
+  insertInvitation,
+  listPendingInvitations,
+  renewInvitation,
+  revokeInvitation,
+} from "../store/invitations.ts"
+import { insertMembership, lockOrganization } from "../store/organizations.ts"
+import type { Sql } from "../store/sql.ts"
+import { type User, findUser, findUserByEmail, insertUser } from "../store/users.ts"
+import { hashSecret } from "./bearer.ts"
+import { acting, change, notFound } from "./change.ts"
+import { creatorOf } from "./keys.ts"
+import { checkRank, roleNow } from "./members.ts"
+import { hashPassword } from "./passwords.ts"
+import { type SessionParts, giveCookie, startSession, toPerson } from "./sessions.ts"
+
+export interface InvitationParts extends SessionParts {
+  /** With single sign-on a new user needs no password. */
+  readonly singleSignOn: boolean
+}
+
+type Names =
+  | "listInvitations"
+  | "createInvitation"
+  | "revokeInvitation"
+  | "resendInvitation"
+  | "acceptInvitation"
+
+const lifetimeMs = 7 * 24 * 3_600_000
+
+export function invitationHandlers(parts: InvitationParts): Pick<Handlers<PlatformTable>, Names> {
+  return {
+    async listInvitations(call) {
+      const { organizationId } = acting(call).standing
+      const now = new Date(parts.clock.nowMs())
+      return (await listPendingInvitations(parts.database, organizationId, now)).map(toInvitation)
+    },
+    async createInvitation(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const { email, role } = call.body
+      const id = parts.ids.next("inv")
+      const token = newSecret()
+      return await change(parts, call, async ({ sql, now, audit }) => {
+        await lockOrganization(sql, organizationId)
+        checkRank(await roleNow(sql, principal, standing), role)
+        await checkNotMember(sql, organizationId, email)
+        const made = await insertInvitation(sql, {
+          id,
+          organizationId,
+          email,
+          role,
+          tokenHash: hashSecret(token),
+          invitedBy: await inviterOf(sql, principal, organizationId),
+          createdAt: now,
+          expiresAt: new Date(now.getTime() + lifetimeMs),
+        })
+        if (!made)
+          throw new Fault("conflict", `Cannot invite ${email}: an invitation is open; send that one again`)
+        const invitation = toInvitation(await readInvitation(sql, organizationId, id))
+        await audit({
+          organizationId,
+          action: "invitation.create",
+          resource: { type: "invitation", id },
+          before: null,
+          after: invitation,
+        })
+        return { ...invitation, accept_token: token }
+      })
+    },
+    async revokeInvitation(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      await change(parts, call, async ({ sql, now, audit }) => {
+        const before = await readInvitation(sql, organizationId, call.params.invitation_id)
+        checkRank(await roleNow(sql, principal, standing), before.role)
+        if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
+        await audit({
+          organizationId,
+          action: "invitation.revoke",
+          resource: { type: "invitation", id: before.id },
+          before: toInvitation(before),
+          after: null,
+        })
+      })
+    },
+    async resendInvitation(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const token = newSecret()
+      return await change(parts, call, async ({ sql, now, audit }) => {
+        const before = await readInvitation(sql, organizationId, call.params.invitation_id)
+        checkRank(await roleNow(sql, principal, standing), before.role)
+        const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
+        const renewed = await renewInvitation(sql, organizationId, before.id, renewal)
+        if (!renewed) throw notFound("invitation")
+        await audit({
+          organizationId,
+          action: "invitation.resend",
+          resource: { type: "invitation", id: before.id },
+          before: { expires_at: before.expiresAt.toISOString() },
+          after: { expires_at: renewed.expiresAt.toISOString() },
+        })
+        return { ...toInvitation({ ...before, ...renewed }), accept_token: token }
+      })
+    },
+    async acceptInvitation(call) {
+      const { principal, body } = call
+      if (principal && principal.kind !== "session")
+        throw new Fault(
+          "principal_not_accepted",
+          "Cannot accept the invitation: use a session, or no credentials to become a new user",
+        )
+      await parts.limits.knock(call.request.ip)
+      const found = await findOpen(parts, body.token)
+      // Hashing takes time, which nobody else should wait for inside a transaction.
+      const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
+      const accepted = await change(parts, call, async ({ sql, now, audit, touched }) => {
+        const user = principal
+          ? await sessionUser(sql, principal, found)
+          : await newUser(sql, parts, { email: found.email, name: body.name ?? null, passwordHash }, now)
+        const { organizationId, role } = await accept(sql, found, user.id, now)
+        // The new member acts here, whatever they came with.
+        await audit({
+          organizationId,
+          action: "invitation.accept",
+          resource: { type: "invitation", id: found.id },
+          before: null,
+          after: { user_id: user.id, email: user.email, role },
+        })
+        touched({ table: "memberships", id: organizationId })
+        const session = principal ? null : await startSession(parts, sql, user.id, call.request)
+        return { organization_id: organizationId, role, user: toPerson(user), session }
+      })
+      if (accepted.session) giveCookie(parts, call, accepted.session)
+      return accepted
+    },
+  }
+}
+
+type AcceptBody = BodyOf<typeof AcceptInvitationEndpoint>
+
+async function findOpen({ database, clock }: InvitationParts, token: string): Promise<Invitation> {
+  const found = await findInvitationByTokenHash(database, hashSecret(token))
+  if (!found) throw new Fault("not_found", "Cannot find the invitation: the token is unknown or was replaced")
+  if (found.acceptedAt !== null || found.revokedAt !== null || found.expiresAt.getTime() <= clock.nowMs())
+    throw closed()
+  return found
+}
+
+const closed = (): Fault =>
+  new Fault("conflict", "Cannot accept the invitation: it was accepted, taken back or has expired")
+
+async function newPasswordHash(
+  { database, singleSignOn }: InvitationParts,
+  { password }: AcceptBody,
+  { email }: Invitation,
+): Promise<string | null> {
+  if (await findUserByEmail(database, email)) throw hasUser()
+  if (password !== undefined) return await hashPassword(password)
+  if (singleSignOn) return null
+  throw new Fault("invalid_body", "Cannot accept the invitation: a new user needs a password", {
+    details: [{ path: "password", message: "needed for a new user" }],
+  })
+}
+
+const hasUser = (): Fault =>
+  new Fault(
+    "conflict",
+    "Cannot make a new user: the address has one; sign in, then accept the invitation with that session",
+  )
+
+async function newUser(
+  sql: Sql,
+  { ids }: InvitationParts,
+  person: Pick<User, "email" | "name" | "passwordHash">,
+  now: Date,
+): Promise<User> {
+  const user = await insertUser(sql, { id: ids.next("usr"), ...person, createdAt: now, updatedAt: now })
+  if (!user) throw hasUser()
+  return user
+}
+
+async function sessionUser(sql: Sql, { userId }: Principal, { email }: Invitation): Promise<User> {
+  const user = userId === null ? null : await findUser(sql, userId)
+  if (!user || user.email.toLowerCase() !== email.toLowerCase())
+    throw new Fault("permission_denied", "Cannot accept the invitation: it is for another email address")
+  return user
+}
+
+/** Of two who accept at once, one does. */
+async function accept(
+  sql: Sql,
+  { id, organizationId }: Invitation,
+  userId: string,
+  now: Date,
+): Promise<{ readonly organizationId: string; readonly role: Role }> {
+  const organization = await lockOrganization(sql, organizationId)
+  if (!organization || organization.deletedAt !== null) throw closed()
+  const accepted = await acceptInvitation(sql, id, userId, now)
+  if (!accepted) throw closed()
+  const { role } = accepted
+  const joined = await insertMembership(sql, {
+    organizationId,
+    userId,
+    role,
+    createdAt: now,
+    updatedAt: now,
+  })
+  if (!joined) throw new Fault("conflict", "Cannot accept the invitation: the user is a member already")
+  return { organizationId, role }
+}
+
+async function checkNotMember(sql: Sql, organizationId: string, email: string): Promise<void> {
+  const [member] = await sql.query(
+    `SELECT FROM memberships m JOIN users u ON u.id = m.user_id
+     WHERE m.organization_id = $1 AND lower(u.email) = lower($2)`,
+    [organizationId, email],
+  )
+  if (member) throw new Fault("conflict", `Cannot invite ${email}: they are a member already`)
+}
+
+/** A person stands behind every invitation: of a key that the installation made, the first primary owner. */
+async function inviterOf(sql: Sql, principal: Principal, organizationId: string): Promise<string> {
+  const creator = await creatorOf(sql, principal)
+  if (creator !== null) return creator
+  const [owner] = await sql.query<{ user_id: string }>(
+    `SELECT user_id FROM memberships WHERE organization_id = $1 AND role = 'primary_owner'
+     ORDER BY created_at, user_id LIMIT 1`,
+    [organizationId],
+  )
+  if (owner) return owner.user_id
+  throw new Fault("conflict", "Cannot invite anyone: the organization has no primary owner to invite them")
+}
+
+async function readInvitation(sql: Sql, organizationId: string, id: string): Promise<SentInvitation> {
+  const invitation = await findInvitation(sql, organizationId, id)
+  if (!invitation || invitation.acceptedAt !== null || invitation.revokedAt !== null)
+    throw notFound("invitation")
+  return invitation
+}
+
+function toInvitation(invitation: SentInvitation): WireInvitation {
+  return {
+    id: invitation.id,
+    email: invitation.email,
+    role: invitation.role,
+    created_at: invitation.createdAt.toISOString(),
+    expires_at: invitation.expiresAt.toISOString(),
+    invited_by: {
+      id: invitation.invitedBy,
+      email: invitation.inviterEmail,
+      name: invitation.inviterName,
+    },
+  }
+}

@@ -1,0 +1,246 @@
+/** API keys: made, changed, rotated and ended by those who may. */
+import type { Permission, Principal, RateLimit, Standing } from "../contract/access.ts"
+import type { Call, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { ApiKey } from "../contract/platform/keys.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
+import type { Sql } from "../store/sql.ts"
+import { newKeyValue } from "./bearer.ts"
+import {
+  type ChangeScope,
+  type ControlParts,
+  acting,
+  change,
+  checkVersion,
+  difference,
+  etag,
+  notFound,
+} from "./change.ts"
+import { rateLimitOf, readOrganization } from "./organizations.ts"
+
+export interface KeyParts extends ControlParts {
+  /** What organizations without a limit of their own have. */
+  readonly rateLimit: RateLimit
+}
+
+type Names = "listApiKeys" | "createApiKey" | "updateApiKey" | "rotateApiKey" | "deleteApiKey"
+
+interface GivenLimit {
+  readonly requests_per_minute: number
+  readonly burst: number
+}
+
+export function keyHandlers(parts: KeyParts): Pick<Handlers<PlatformTable>, Names> {
+  return {
+    async listApiKeys(call) {
+      const { organizationId } = acting(call).standing
+      const { items, nextCursor } = await pageKeys(parts.database, organizationId, call.query)
+      return { data: items.map(toApiKey), next_cursor: nextCursor }
+    },
+    async createApiKey(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const { name, permissions, scope, expires_at, rate_limit } = call.body
+      checkHeld(standing, permissions)
+      const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
+      const userId = scope === "user" ? userOf(principal) : null
+      const id = parts.ids.next("key")
+      const { value, secretHash } = newKeyValue(id)
+      return await change(parts, call, async (scoped) => {
+        const { sql, now } = scoped
+        await checkLimit(sql, organizationId, rate_limit, parts.rateLimit)
+        const createdBy = await creatorOf(sql, principal)
+        const key = await insertKey(sql, {
+          id,
+          organizationId,
+          name,
+          permissions,
+          scope,
+          userId,
+          secretHash,
+          createdBy,
+          expiresAt,
+          ...limitColumns(rate_limit ?? null),
+          createdAt: now,
+          updatedAt: now,
+        })
+        await auditKey(scoped, "api_key.create", key, { before: null, after: toApiKey(key) })
+        call.header("etag", etag(key.version))
+        return { ...toApiKey(key), secret: value }
+      })
+    },
+    async updateApiKey(call) {
+      const { standing } = acting(call)
+      const { name, permissions, expires_at, rate_limit } = call.body
+      const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
+      return await change(parts, call, async (scoped) => {
+        const { sql, now } = scoped
+        const before = await lockKey(sql, standing, call.params.key_id)
+        checkVersion(call.request, before.version)
+        // What the key has already is not given to it now.
+        checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
+        await checkLimit(sql, standing.organizationId, rate_limit, parts.rateLimit)
+        const after = await updateKey(sql, standing.organizationId, before.id, {
+          ...(name === undefined ? {} : { name }),
+          ...(permissions === undefined ? {} : { permissions }),
+          ...(expiresAt === undefined ? {} : { expiresAt }),
+          ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
+          updatedAt: now,
+        })
+        if (!after) throw notFound("API key")
+        await auditKey(scoped, "api_key.update", after, difference(toApiKey(before), toApiKey(after)))
+        call.header("etag", etag(after.version))
+        return toApiKey(after)
+      })
+    },
+    rotateApiKey: async (call) => await rotate(parts, call),
+    async deleteApiKey(call) {
+      const { standing } = acting(call)
+      await change(parts, call, async (scoped) => {
+        const { sql, now } = scoped
+        const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
+        if (!ended) throw notFound("API key")
+        await auditKey(scoped, "api_key.delete", ended, { before: toApiKey(ended), after: null })
+      })
+    },
+  }
+}
+
+type RotateCall = Call<{ key_id: string }, unknown, { grace_seconds: number }>
+
+async function rotate(parts: KeyParts, call: RotateCall): Promise<ApiKey & { secret: string }> {
+  const { principal, standing } = acting(call)
+  const { key_id } = call.params
+  const { value, secretHash } = newKeyValue(key_id)
+  return await change(parts, call, async (scoped) => {
+    const { sql, now } = scoped
+    const before = await lockKey(sql, standing, key_id)
+    checkMayHold(principal, standing, before)
+    const graceMs = call.body.grace_seconds * 1000
+    const after = await rotateKey(sql, standing.organizationId, key_id, {
+      secretHash,
+      previousExpiresAt: graceMs > 0 ? new Date(now.getTime() + graceMs) : null,
+      updatedAt: now,
+    })
+    if (!after) throw notFound("API key")
+    await auditKey(scoped, "api_key.rotate", after, difference(toApiKey(before), toApiKey(after)))
+    call.header("etag", etag(after.version))
+    return { ...toApiKey(after), secret: value }
+  })
+}
+
+async function auditKey(
+  { audit, touched }: ChangeScope,
+  action: string,
+  key: Key,
+  views: { readonly before: unknown; readonly after: unknown },
+): Promise<void> {
+  const { id, organizationId } = key
+  await audit({ organizationId, action, resource: { type: "api_key", id }, ...views })
+  touched({ table: "api_keys", id })
+}
+
+/** Held until the transaction ends, so that two changes follow one another. */
+async function lockKey(sql: Sql, { organizationId }: Standing, id: string): Promise<Key> {
+  await sql.query("SELECT FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE", [
+    organizationId,
+    id,
+  ])
+  const key = await findKey(sql, organizationId, id)
+  if (!key || key.revokedAt !== null) throw notFound("API key")
+  return key
+}
+
+/** A key cannot be given a permission that whoever gives it does not hold. */
+function checkHeld(standing: Standing, permissions: readonly Permission[]): void {
+  const missing = permissions.filter((permission) => !standing.permissions.includes(permission))
+  if (missing.length > 0)
+    throw new Fault("permission_denied", `Cannot grant ${missing.join(", ")}: the caller does not hold it`, {
+      details: [{ path: "permissions", message: "the caller does not hold them all" }],
+    })
+}
+
+/** Whoever rotates a key gets its secret, so they must be allowed all that it is. */
+function checkMayHold(principal: Principal, standing: Standing, key: Key): void {
+  checkHeld(standing, key.permissions)
+  if (key.scope === "user" && key.userId !== principal.userId)
+    throw new Fault(
+      "permission_denied",
+      "Cannot rotate the key: it carries another user's role; only that user may have its secret",
+    )
+}
+
+function userOf(principal: Principal): string {
+  if (principal.userId !== null) return principal.userId
+  throw new Fault(
+    "invalid_body",
+    "Cannot make a user-scoped key: the caller is no user; use a session, or the scope organization",
+    { details: [{ path: "scope", message: "the caller is no user" }] },
+  )
+}
+
+/** The user behind the caller: of an organization's key, the one who made it. */
+export async function creatorOf(sql: Sql, principal: Principal): Promise<string | null> {
+  if (principal.userId !== null || principal.kind !== "key" || principal.organizationId === null)
+    return principal.userId
+  return (await findKey(sql, principal.organizationId, principal.id))?.createdBy ?? null
+}
+
+/** Undefined stays undefined: the expiry is not to be changed. */
+function readExpiry(given: string | null | undefined, nowMs: number): Date | null | undefined {
+  if (given === undefined || given === null) return given
+  const at = new Date(given)
+  if (at.getTime() > nowMs) return at
+  throw new Fault("invalid_body", "Cannot use expires_at: it is not in the future", {
+    details: [{ path: "expires_at", message: "not in the future" }],
+  })
+}
+
+/** A key may have less than its organization, never more. */
+async function checkLimit(
+  sql: Sql,
+  organizationId: string,
+  given: GivenLimit | null | undefined,
+  standard: RateLimit,
+): Promise<void> {
+  if (!given) return
+  const { requestsPerMinute, burst } = rateLimitOf(await readOrganization(sql, organizationId)) ?? standard
+  if (given.requests_per_minute <= requestsPerMinute && given.burst <= burst) return
+  throw new Fault(
+    "invalid_body",
+    `Cannot use rate_limit: the organization has ${requestsPerMinute} requests a minute and a burst of ${burst}`,
+    { details: [{ path: "rate_limit", message: "above the limit of the organization" }] },
+  )
+}
+
+function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
+  return {
+    rateLimitPerMinute: given?.requests_per_minute ?? null,
+    rateLimitBurst: given?.burst ?? null,
+  }
+}
+
+export function toApiKey(key: Key): ApiKey {
+  return {
+    id: key.id,
+    name: key.name,
+    permissions: [...key.permissions],
+    scope: key.scope,
+    user_id: key.userId,
+    created_by: key.createdBy,
+    created_at: key.createdAt.toISOString(),
+    updated_at: key.updatedAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+    previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
+    rate_limit:
+      key.rateLimitPerMinute === null
+        ? null
+        : {
+            requests_per_minute: key.rateLimitPerMinute,
+            burst: key.rateLimitBurst ?? key.rateLimitPerMinute,
+          },
+    version: Number(key.version),
+  }
+}

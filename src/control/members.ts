@@ -1,0 +1,127 @@
+/** Members of an organization: their roles, and their leaving. */
+import { type Principal, type Role, type Standing, roles } from "../contract/access.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Member as WireMember } from "../contract/platform/members.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { revokeKeysOfMember } from "../store/keys.ts"
+import {
+  type Member,
+  countMembers,
+  deleteMembership,
+  findMembership,
+  lockOrganization,
+  pageMembers,
+  updateMembership,
+} from "../store/organizations.ts"
+import type { Sql } from "../store/sql.ts"
+import { findUser } from "../store/users.ts"
+import { type ControlParts, acting, change, notFound } from "./change.ts"
+
+type Names = "listMembers" | "updateMember" | "removeMember"
+
+export function memberHandlers(parts: ControlParts): Pick<Handlers<PlatformTable>, Names> {
+  return {
+    async listMembers(call) {
+      const { organizationId } = acting(call).standing
+      const { items, nextCursor } = await pageMembers(parts.database, organizationId, call.query)
+      return { data: items.map(toMember), next_cursor: nextCursor }
+    },
+    async updateMember(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const { role } = call.body
+      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+        await lockOrganization(sql, organizationId)
+        const actorRole = await roleNow(sql, principal, standing)
+        const before = await readMember(sql, organizationId, call.params.user_id)
+        checkRank(actorRole, before.role, role)
+        if (before.role === "primary_owner" && role !== "primary_owner")
+          await checkNotLast(sql, organizationId)
+        const after = await updateMembership(sql, organizationId, before.userId, { role, updatedAt: now })
+        if (!after) throw notFound("member")
+        await audit({
+          organizationId,
+          action: "member.update",
+          resource: { type: "member", id: before.userId },
+          before: { role: before.role },
+          after: { role },
+        })
+        touched({ table: "memberships", id: organizationId })
+        return toMember({ ...before, ...after })
+      })
+    },
+    async removeMember(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      await change(parts, call, async ({ sql, now, audit, touched }) => {
+        await lockOrganization(sql, organizationId)
+        const actorRole = await roleNow(sql, principal, standing)
+        const before = await readMember(sql, organizationId, call.params.user_id)
+        checkRank(actorRole, before.role)
+        if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
+        await deleteMembership(sql, organizationId, before.userId)
+        const ended = await revokeKeysOfMember(sql, organizationId, before.userId, now)
+        await audit({
+          organizationId,
+          action: "member.remove",
+          resource: { type: "member", id: before.userId },
+          before: { ...toMember(before), api_keys: ended.map(({ id }) => id) },
+          after: null,
+        })
+        touched({ table: "memberships", id: organizationId })
+        for (const { id } of ended) touched({ table: "api_keys", id })
+      })
+    },
+  }
+}
+
+/**
+ * The caller's role as it is under the lock: another owner may have changed it since the request was let in. An
+ * organization's key stays what it is.
+ */
+export async function roleNow(sql: Sql, principal: Principal, standing: Standing): Promise<Role> {
+  if (principal.userId === null) return standing.role
+  const membership = await findMembership(sql, standing.organizationId, principal.userId)
+  if (!membership) throw notFound("organization")
+  if (membership.role === "member" && standing.role !== "member")
+    throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
+  return membership.role
+}
+
+/** Nobody grants, changes or removes a role above their own. */
+export function checkRank(actor: Role, ...concerned: readonly Role[]): void {
+  const above = concerned.find((role) => roles.indexOf(role) < roles.indexOf(actor))
+  if (above)
+    throw new Fault(
+      "permission_denied",
+      `Cannot perform the operation: it concerns the role ${above}, which is above the caller's own`,
+    )
+}
+
+async function checkNotLast(sql: Sql, organizationId: string): Promise<void> {
+  const { primaryOwners } = await countMembers(sql, organizationId)
+  if (primaryOwners > 1) return
+  throw new Fault(
+    "conflict",
+    "Cannot take the role away: this is the last primary owner; make another member primary owner first",
+  )
+}
+
+async function readMember(sql: Sql, organizationId: string, userId: string): Promise<Member> {
+  const membership = await findMembership(sql, organizationId, userId)
+  const user = membership && (await findUser(sql, userId))
+  if (!membership || !user) throw notFound("member")
+  return { ...membership, email: user.email, name: user.name }
+}
+
+function toMember(member: Member): WireMember {
+  return {
+    user_id: member.userId,
+    email: member.email,
+    name: member.name,
+    role: member.role,
+    created_at: member.createdAt.toISOString(),
+    updated_at: member.updatedAt.toISOString(),
+  }
+}

@@ -1,0 +1,132 @@
+/** Organizations as their members see them. */
+import { type Region, visibleRegions } from "../base/regions.ts"
+import type { RateLimit, Role } from "../contract/access.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type {
+  OrganizationItem,
+  Organization as WireOrganization,
+} from "../contract/platform/organizations.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { listPendingInvitations } from "../store/invitations.ts"
+import { countKeys } from "../store/keys.ts"
+import {
+  type Organization,
+  countMembers,
+  findOrganization,
+  listOrganizationsOfUser,
+  lockOrganization,
+  updateOrganization,
+} from "../store/organizations.ts"
+import type { Sql } from "../store/sql.ts"
+import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
+
+export interface OrganizationParts extends ControlParts {
+  readonly regions: readonly Region[]
+  readonly rateLimit: RateLimit
+  /** How many models of the catalog the organization may use. */
+  countModels(organizationId: string): Promise<number>
+}
+
+type Names = "listOrganizations" | "getOrganization" | "updateOrganization" | "getOrganizationResources"
+
+export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    async listOrganizations({ principal }) {
+      if (principal?.kind === "session" && principal.userId !== null) {
+        const own = await listOrganizationsOfUser(database, principal.userId)
+        return own.map((organization) => toItem(organization, organization.role))
+      }
+      if (!principal || principal.organizationId === null) throw notFound("organization")
+      const organization = await readOrganization(database, principal.organizationId)
+      return [toItem(organization, principal.role ?? "member")]
+    },
+    async getOrganization(call) {
+      const { standing } = acting(call)
+      const organization = await readOrganization(database, standing.organizationId)
+      call.header("etag", etag(organization.version))
+      return await toDetail(database, organization, standing.role)
+    },
+    async updateOrganization(call) {
+      const { standing } = acting(call)
+      const { name, data_persistence } = call.body
+      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+        const before = await lockOrganization(sql, standing.organizationId)
+        if (!before || before.deletedAt !== null) throw notFound("organization")
+        checkVersion(call.request, before.version)
+        const changes = {
+          ...(name === undefined ? {} : { name }),
+          ...(data_persistence === undefined
+            ? {}
+            : { storedResponsesDays: data_persistence.stored_responses_days }),
+        }
+        const after = await updateOrganization(sql, before.id, changes, now)
+        if (!after) throw notFound("organization")
+        await audit({
+          organizationId: before.id,
+          action: "organization.update",
+          resource: { type: "organization", id: before.id },
+          ...difference(settingsOf(before), settingsOf(after)),
+        })
+        touched({ table: "organizations", id: before.id })
+        call.header("etag", etag(after.version))
+        return await toDetail(sql, after, standing.role)
+      })
+    },
+    async getOrganizationResources(call) {
+      const { organizationId } = acting(call).standing
+      const organization = await readOrganization(database, organizationId)
+      const [{ members }, keys, pending, models] = await Promise.all([
+        countMembers(database, organizationId),
+        countKeys(database, organizationId),
+        listPendingInvitations(database, organizationId, new Date(parts.clock.nowMs())),
+        parts.countModels(organizationId),
+      ])
+      const limit = rateLimitOf(organization) ?? parts.rateLimit
+      return {
+        regions: visibleRegions(parts.regions, organization.visibleRegions).map(({ id, country }) => ({
+          id,
+          country,
+        })),
+        rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
+        counts: { members, api_keys: keys, pending_invitations: pending.length, models },
+      }
+    },
+  }
+}
+
+/** Limits of its own, where the operator has set some. */
+export function rateLimitOf(organization: Organization): RateLimit | null {
+  const { rateLimitPerMinute, rateLimitBurst } = organization
+  if (rateLimitPerMinute === null) return null
+  return { requestsPerMinute: rateLimitPerMinute, burst: rateLimitBurst ?? rateLimitPerMinute }
+}
+
+/** A deleted organization is not visible to anyone. */
+export async function readOrganization(sql: Sql, id: string): Promise<Organization> {
+  const organization = await findOrganization(sql, id)
+  if (!organization || organization.deletedAt !== null) throw notFound("organization")
+  return organization
+}
+
+function toItem(organization: Organization, role: Role): OrganizationItem {
+  return {
+    id: organization.id,
+    name: organization.name,
+    billing_account_id: organization.billingAccountId,
+    created_at: organization.createdAt.toISOString(),
+    updated_at: organization.updatedAt.toISOString(),
+    is_personal: organization.isPersonal,
+    data_persistence: { stored_responses_days: organization.storedResponsesDays },
+    role,
+  }
+}
+
+async function toDetail(sql: Sql, organization: Organization, role: Role): Promise<WireOrganization> {
+  const { members, primaryOwners } = await countMembers(sql, organization.id)
+  return { ...toItem(organization, role), counts: { members, primary_owners: primaryOwners } }
+}
+
+function settingsOf({ name, storedResponsesDays }: Organization): Record<string, unknown> {
+  return { name, data_persistence: { stored_responses_days: storedResponsesDays } }
+}

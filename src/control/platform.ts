@@ -1,0 +1,51 @@
+/** The handlers of the Platform API other than money, analytics and identity providers. */
+import type { Catalog } from "../base/catalog.ts"
+import type { Region } from "../base/regions.ts"
+import type { RateLimit } from "../contract/access.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { auditLogHandlers } from "./audit-log.ts"
+import type { ControlParts } from "./change.ts"
+import { invitationHandlers } from "./invitations.ts"
+import { keyHandlers } from "./keys.ts"
+import { memberHandlers } from "./members.ts"
+import type { BillingStatus } from "./model-status.ts"
+import { listOrganizationModels, modelHandlers } from "./models.ts"
+import { organizationHandlers } from "./organizations.ts"
+import { routingPolicyHandlers } from "./routing-policy.ts"
+import { sessionHandlers } from "./sessions.ts"
+import { createSignInLimits } from "./sign-in-limits.ts"
+import { type SingleSignOn, singleSignOnHandlers } from "./single-sign-on.ts"
+
+export interface PlatformParts extends ControlParts {
+  readonly catalog: Catalog
+  readonly regions: readonly Region[]
+  /** What principals without a limit of their own have. */
+  readonly rateLimit: RateLimit
+  readonly secureCookies: boolean
+  /** Null when none is configured. */
+  readonly singleSignOn: SingleSignOn | null
+  /** What keeps an organization's billing account from paying for inference; null when nothing does. */
+  billingStatus(organizationId: string): Promise<BillingStatus>
+}
+
+export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> {
+  const parts = { ...given, limits: createSignInLimits() }
+  return {
+    ...organizationHandlers({
+      ...parts,
+      countModels: async (organizationId) => {
+        const models = await listOrganizationModels(parts, organizationId)
+        return models.filter(({ status }) => status === "active").length
+      },
+    }),
+    ...memberHandlers(parts),
+    ...invitationHandlers({ ...parts, singleSignOn: given.singleSignOn !== null }),
+    ...modelHandlers(parts),
+    ...routingPolicyHandlers(parts),
+    ...keyHandlers(parts),
+    ...auditLogHandlers(parts),
+    ...sessionHandlers(parts),
+    ...singleSignOnHandlers(parts, given.singleSignOn),
+  }
+}

@@ -1,0 +1,176 @@
+/** Console sessions: signing in by password or one-time link, signing out, and the password itself. */
+import { newSecret } from "../base/ids.ts"
+import type { Principal } from "../contract/access.ts"
+import type { Call, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { insertOneTimeLink, insertSession, revokeSession, useOneTimeLink } from "../store/sessions.ts"
+import type { Sql } from "../store/sql.ts"
+import { type User, findUser, findUserByEmail, updateUser } from "../store/users.ts"
+import { hashSecret } from "./bearer.ts"
+import type { ControlParts } from "./change.ts"
+import { hashPassword, passwordMatches } from "./passwords.ts"
+import { sessionMaxMs } from "./session-lifetime.ts"
+import type { SignInLimits } from "./sign-in-limits.ts"
+
+export interface SessionParts extends ControlParts {
+  readonly limits: SignInLimits
+  /** Whether browsers reach this installation over TLS only, so that the cookie can say so. */
+  readonly secureCookies: boolean
+}
+
+type Names = "createSession" | "getSession" | "deleteSession" | "setPassword"
+
+const cookieName = "umpire_session"
+const linkLifetimeMs = 24 * 3_600_000
+const userAgentCharactersMax = 512
+
+export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database, clock } = parts
+  return {
+    async createSession(call) {
+      const { body, request } = call
+      const user =
+        "link" in body
+          ? await userOfLink(parts, body.link, request.ip)
+          : await userOfPassword(parts, body, request.ip)
+      return await signIn(parts, database, user, call)
+    },
+    async getSession({ principal }) {
+      const { session, user } = await current(parts, principal)
+      return {
+        id: session.id,
+        user: toPerson(user),
+        has_password: user.passwordHash !== null,
+        created_at: session.createdAt.toISOString(),
+        expires_at: session.expiresAt.toISOString(),
+      }
+    },
+    async deleteSession(call) {
+      const { session } = await current(parts, call.principal)
+      await revokeSession(database, session.id, new Date(clock.nowMs()))
+      parts.forget({ table: "sessions", id: session.id })
+      call.header("set-cookie", cookie(parts, "", 0))
+    },
+    async setPassword({ principal, body }) {
+      const { session, user } = await current(parts, principal)
+      if (
+        user.passwordHash !== null &&
+        !(await passwordMatches(user.passwordHash, body.current_password ?? ""))
+      )
+        throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
+      const passwordHash = await hashPassword(body.password)
+      const now = new Date(clock.nowMs())
+      const ended = await database.transaction(async (sql) => {
+        await updateUser(sql, user.id, { passwordHash }, now)
+        return await endOtherSessions(sql, user.id, session.id, now)
+      })
+      for (const id of ended) parts.forget({ table: "sessions", id })
+    },
+  }
+}
+
+/** Unknown users cost the same work and get the same answer as wrong passwords. */
+async function userOfPassword(
+  { database, limits }: SessionParts,
+  { email, password }: { readonly email: string; readonly password: string },
+  ip: string,
+): Promise<User> {
+  await limits.attempt(email, ip)
+  const user = await findUserByEmail(database, email)
+  if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user)
+    throw new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
+  await limits.succeeded(email, ip)
+  return user
+}
+
+async function userOfLink(
+  { database, clock, limits }: SessionParts,
+  link: string,
+  ip: string,
+): Promise<User> {
+  await limits.knock(ip)
+  const userId = await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
+  const user = userId === null ? null : await findUser(database, userId)
+  if (!user) throw new Fault("invalid_credentials", "Cannot sign in: the link is unknown, used or expired")
+  return user
+}
+
+type SigningIn = Pick<Call, "request" | "header">
+
+/** Starts a session and gives its token to the caller, as a value and as a cookie. */
+export async function signIn(parts: SessionParts, sql: Sql, user: User, call: SigningIn): Promise<SignedIn> {
+  const started = await startSession(parts, sql, user.id, call.request)
+  giveCookie(parts, call, started)
+  return { ...started, user: toPerson(user) }
+}
+
+export function giveCookie(parts: SessionParts, call: SigningIn, { token }: StartedSession): void {
+  call.header("set-cookie", cookie(parts, token, sessionMaxMs / 1000))
+}
+
+export async function startSession(
+  parts: SessionParts,
+  sql: Sql,
+  userId: string,
+  request: SigningIn["request"],
+): Promise<StartedSession> {
+  const nowMs = parts.clock.nowMs()
+  const secret = newSecret()
+  const expiresAt = new Date(nowMs + sessionMaxMs)
+  await insertSession(sql, {
+    id: parts.ids.next("ses"),
+    tokenHash: hashSecret(secret),
+    userId,
+    ip: request.ip,
+    userAgent: request.userAgent?.slice(0, userAgentCharactersMax) ?? null,
+    createdAt: new Date(nowMs),
+    lastSeenAt: new Date(nowMs),
+    expiresAt,
+  })
+  return { token: `ums_${secret}`, expires_at: expiresAt.toISOString() }
+}
+
+/** A link that signs its user in once, for the first start and for users who lost their password. */
+export async function createOneTimeLink(
+  sql: Sql,
+  userId: string,
+  now: Date,
+): Promise<{ readonly link: string; readonly expiresAt: Date }> {
+  const link = newSecret()
+  const expiresAt = new Date(now.getTime() + linkLifetimeMs)
+  await insertOneTimeLink(sql, { tokenHash: hashSecret(link), userId, createdAt: now, expiresAt })
+  return { link, expiresAt }
+}
+
+export function toPerson({ id, email, name }: User): { id: string; email: string; name: string | null } {
+  return { id, email, name }
+}
+
+async function current({ database }: SessionParts, principal: Principal | null) {
+  const [session] = await database.query<{ id: string; created_at: Date; expires_at: Date }>(
+    "SELECT id, created_at, expires_at FROM sessions WHERE id = $1",
+    [principal?.id ?? null],
+  )
+  const user = principal?.userId ? await findUser(database, principal.userId) : null
+  if (!session || !user) throw new Fault("invalid_credentials", "Cannot find the session: it has ended")
+  return {
+    session: { id: session.id, createdAt: session.created_at, expiresAt: session.expires_at },
+    user,
+  }
+}
+
+async function endOtherSessions(sql: Sql, userId: string, keptId: string, now: Date): Promise<string[]> {
+  const ended = await sql.query<{ id: string }>(
+    `UPDATE sessions SET revoked_at = $3 WHERE user_id = $1 AND id <> $2 AND revoked_at IS NULL RETURNING id`,
+    [userId, keptId, now],
+  )
+  return ended.map(({ id }) => id)
+}
+
+/** Lax: a link from elsewhere opens the console signed in, but no other site's form can write with it. */
+function cookie({ secureCookies }: SessionParts, token: string, maxAgeSeconds: number): string {
+  const secure = secureCookies ? "; Secure" : ""
+  return `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
+}

@@ -1,0 +1,133 @@
+/** Signing in through the single sign-on provider: out to it, back from it, and which user that is. */
+import { randomBytes } from "node:crypto"
+import { z } from "zod"
+import type { Log } from "../base/log.ts"
+import type { Call, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { findUserByIdentity, insertSsoIdentity } from "../store/sso-identities.ts"
+import { ensureSetting } from "../store/settings.ts"
+import { type User, findUserByEmail } from "../store/users.ts"
+import type { SsoIdentity, SsoProvider } from "./oidc.ts"
+import { seal, sealKeyBytes, unseal } from "./sealed.ts"
+import { type SessionParts, signIn } from "./sessions.ts"
+
+export interface SingleSignOn {
+  readonly provider: SsoProvider
+  /** Whether an email address counts only when the provider says that it was verified. */
+  readonly verifiedEmailOnly: boolean
+  /** The address of this installation as browsers see it. */
+  publicUrl(): string
+  readonly log: Log
+}
+
+const cookieName = "umpire_sso"
+const cookiePath = "/v1/session/sso"
+const memorySeconds = 600
+const sealSetting = "sso_seal_key"
+
+const Memory = z.object({
+  state: z.string(),
+  nonce: z.string(),
+  codeVerifier: z.string(),
+  expiresMs: z.number(),
+})
+
+type Names = "startSingleSignOn" | "finishSingleSignOn"
+
+export function singleSignOnHandlers(
+  parts: SessionParts,
+  sso: SingleSignOn | null,
+): Pick<Handlers<PlatformTable>, Names> {
+  const needed = (): SingleSignOn => {
+    if (sso) return sso
+    throw new Fault("not_found", "Cannot sign in this way: no single sign-on provider is configured")
+  }
+  return {
+    startSingleSignOn: async (call) => await start(parts, needed(), call),
+    finishSingleSignOn: async (call) => await finish(parts, needed(), call),
+  }
+}
+
+async function start(parts: SessionParts, sso: SingleSignOn, call: Call): Promise<void> {
+  await parts.limits.knock(call.request.ip)
+  const { url, memory } = await sso.provider.begin(callbackOf(sso)).catch((cause: unknown) => {
+    throw new Fault("not_ready", "Cannot sign in now: the single sign-on provider does not answer", { cause })
+  })
+  const expiresMs = parts.clock.nowMs() + memorySeconds * 1000
+  call.header(
+    "set-cookie",
+    cookie(parts, seal(await sealKey(parts), { ...memory, expiresMs }), memorySeconds),
+  )
+  call.header("location", url)
+}
+
+/** A browser is on its way: whatever goes wrong, it ends at the console, which says what. */
+async function finish(
+  parts: SessionParts,
+  sso: SingleSignOn,
+  call: Call<unknown, Record<string, string | undefined>>,
+): Promise<void> {
+  await parts.limits.knock(call.request.ip)
+  const memory = Memory.safeParse(unseal(await sealKey(parts), cookieOf(call) ?? "")).data
+  call.header("set-cookie", cookie(parts, "", 0))
+  if (!memory || memory.expiresMs <= parts.clock.nowMs()) return refuse(call, "expired")
+  const callback = new URL(callbackOf(sso))
+  for (const [name, value] of Object.entries(call.query))
+    if (value !== undefined) callback.searchParams.set(name, value)
+  let identity: SsoIdentity
+  try {
+    identity = await sso.provider.finish(callback, memory)
+  } catch (error) {
+    sso.log.info({ err: error }, "single sign-on was refused")
+    return refuse(call, "refused")
+  }
+  const user = await userOf(parts, sso, identity)
+  if (!user) return refuse(call, "unknown_user")
+  await signIn(parts, parts.database, user, call)
+  call.header("location", "/")
+}
+
+/** Known by subject; the first time by email address, which then binds the subject. Nobody is made a user by this. */
+async function userOf(
+  { database, clock }: SessionParts,
+  sso: SingleSignOn,
+  { issuer, subject, email, emailVerified }: SsoIdentity,
+): Promise<User | null> {
+  const known = await findUserByIdentity(database, issuer, subject)
+  if (known) return known
+  if (email === null || (sso.verifiedEmailOnly && !emailVerified)) return null
+  const user = await findUserByEmail(database, email)
+  if (user)
+    await insertSsoIdentity(database, {
+      issuer,
+      subject,
+      userId: user.id,
+      createdAt: new Date(clock.nowMs()),
+    })
+  return user
+}
+
+function refuse(call: Pick<Call, "header">, why: "expired" | "refused" | "unknown_user"): void {
+  call.header("location", `/?sso_error=${why}`)
+}
+
+const callbackOf = (sso: SingleSignOn): string =>
+  `${sso.publicUrl().replace(/\/$/, "")}${cookiePath}/callback`
+
+/** The same for every gateway, so that any of them can finish what another began. */
+async function sealKey({ database, clock }: SessionParts): Promise<Uint8Array> {
+  const fresh = randomBytes(sealKeyBytes).toString("base64url")
+  const kept = await ensureSetting(database, sealSetting, fresh, new Date(clock.nowMs()))
+  return Buffer.from(kept, "base64url")
+}
+
+function cookieOf({ request }: Pick<Call, "request">): string | null {
+  const pairs = (request.header("cookie") ?? "").split(";").map((pair) => pair.trim().split("=", 2))
+  return pairs.find(([name]) => name === cookieName)?.[1] ?? null
+}
+
+function cookie({ secureCookies }: SessionParts, value: string, maxAgeSeconds: number): string {
+  const secure = secureCookies ? "; Secure" : ""
+  return `${cookieName}=${value}; Path=${cookiePath}; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
+}

@@ -1,0 +1,75 @@
+/** Builds what the Platform API needs from the configuration. */
+import type { Catalog } from "../base/catalog.ts"
+import type { Config } from "../base/config.ts"
+import type { Log } from "../base/log.ts"
+import { type Region, localRegion } from "../base/regions.ts"
+import { ConfigError } from "../base/config.ts"
+import type { Principal, Standing } from "../contract/access.ts"
+import type { ControlParts } from "../control/change.ts"
+import { createOidcProvider } from "../control/oidc.ts"
+import type { PlatformParts } from "../control/platform.ts"
+import type { Principals } from "../control/principals.ts"
+import type { SingleSignOn } from "../control/single-sign-on.ts"
+import type { Gate, Subject } from "../server/gate.ts"
+
+export interface PlatformNeeds {
+  readonly control: ControlParts
+  readonly catalog: Catalog
+  readonly billingStatus: PlatformParts["billingStatus"]
+  readonly log: Log
+  /** The address of this installation as browsers see it; known once it listens. */
+  readonly publicUrl: () => string
+}
+
+export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
+  const { control, catalog, billingStatus } = needs
+  return {
+    ...control,
+    catalog,
+    billingStatus,
+    regions: regionsOf(config),
+    rateLimit: {
+      requestsPerMinute: config.limits.requests_per_minute,
+      burst: config.limits.burst,
+    },
+    secureCookies: config.server.public_url?.startsWith("https:") ?? false,
+    singleSignOn: singleSignOnOf(config, needs),
+  }
+}
+
+export function regionsOf({ regions }: Config): readonly Region[] {
+  const ids = regions.map(({ id }) => id)
+  const twice = ids.find((id, index) => ids.indexOf(id) !== index)
+  if (twice !== undefined)
+    throw new ConfigError(`Cannot use the configuration: regions: ${twice} is listed twice`)
+  return regions.length > 0 ? regions : [localRegion]
+}
+
+/** Joins what the server asks about principals with those who know. */
+export function gateOf(principals: Principals): Gate {
+  return {
+    authenticate: async (bearer) => await principals.authenticate(bearer),
+    standing: async (principal: Principal, subject: Subject): Promise<Standing | null> =>
+      await principals.standing(
+        principal,
+        subject.kind === "billing_account"
+          ? { billingAccountId: subject.billingAccountId }
+          : { organizationId: subject.organizationId },
+      ),
+  }
+}
+
+function singleSignOnOf({ sso }: Config, { log, publicUrl }: PlatformNeeds): SingleSignOn | null {
+  const { issuer, client_id, client_secret, verified_email_only } = sso
+  if (issuer === undefined) return null
+  if (client_id === undefined || client_secret === undefined)
+    throw new ConfigError(
+      "Cannot use the configuration: sso.issuer needs sso.client_id and sso.client_secret",
+    )
+  return {
+    provider: createOidcProvider({ issuer, clientId: client_id, clientSecret: client_secret }),
+    verifiedEmailOnly: verified_email_only,
+    publicUrl,
+    log,
+  }
+}

@@ -1,0 +1,58 @@
+/** Finds the bearer value of a request: in the Authorization header, or in the session cookie of the console. */
+import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { isWrite } from "../contract/implied-errors.ts"
+
+export const sessionCookie = "umpire_session"
+
+/** A page of another site cannot send it without asking first, and it is never told that it may. */
+const csrfHeader = "x-umpire-csrf"
+
+export interface Credentials {
+  readonly bearer: string
+  readonly source: "header" | "cookie"
+}
+
+/** Null when none are given. A malformed Authorization header is refused rather than ignored. */
+export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Credentials | null {
+  const given = facts.header("authorization")
+  if (given !== null) {
+    const bearer = /^Bearer +(\S+) *$/i.exec(given)?.[1]
+    if (!bearer) throw missing()
+    return { bearer, source: "header" }
+  }
+  const bearer = readCookie(facts, sessionCookie)
+  if (bearer === null) return null
+  if (isWrite(endpoint)) checkOrigin(facts)
+  return { bearer, source: "cookie" }
+}
+
+export function missing(): Fault {
+  return new Fault(
+    "missing_credentials",
+    "Cannot authenticate: the Authorization header holds no bearer value; send Authorization: Bearer <key>",
+  )
+}
+
+export function readCookie(facts: RequestFacts, name: string): string | null {
+  for (const pair of (facts.header("cookie") ?? "").split(";")) {
+    const [key, value] = pair.trim().split("=", 2)
+    if (key === name && value) return value
+  }
+  return null
+}
+
+/** Browsers send cookies whoever wrote the page, so a write must show that the page is ours. */
+function checkOrigin(facts: RequestFacts): void {
+  if (facts.header(csrfHeader) !== null) return
+  const origin = facts.header("origin")
+  if (origin !== null && hostOf(origin) === facts.header("host")) return
+  throw new Fault(
+    "csrf_refused",
+    `Cannot use the session cookie: the request does not come from this site; send the header ${csrfHeader}`,
+  )
+}
+
+function hostOf(origin: string): string | null {
+  return URL.canParse(origin) ? new URL(origin).host : null
+}

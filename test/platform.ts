@@ -1,0 +1,245 @@
+/** The Platform API in this process, over HTTP, on a database of the caller's choice; inference is left out. */
+import { createHash } from "node:crypto"
+import { createCatalog, type Model } from "../src/base/catalog.ts"
+import { systemClock } from "../src/base/clock.ts"
+import { createIds, newSecret } from "../src/base/ids.ts"
+import { type Log, silentLog } from "../src/base/log.ts"
+import type { Region } from "../src/base/regions.ts"
+import type { Permission, Principal, Role } from "../src/contract/access.ts"
+import type { Handlers } from "../src/contract/endpoint.ts"
+import { openapi } from "../src/contract/openapi.ts"
+import { type Table, table } from "../src/contract/table.ts"
+import { newKeyValue } from "../src/control/bearer.ts"
+import type { ControlParts } from "../src/control/change.ts"
+import { createRepeats } from "../src/control/idempotency.ts"
+import { openLastUsed } from "../src/control/last-used.ts"
+import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
+import { openPrincipals } from "../src/control/principals.ts"
+import { gateOf } from "../src/main/platform.ts"
+import { createHttp } from "../src/server/http.ts"
+import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { insertBillingAccount } from "../src/store/billing-accounts.ts"
+import { insertKey } from "../src/store/keys.ts"
+import { insertMembership, insertOrganization } from "../src/store/organizations.ts"
+import { insertSession } from "../src/store/sessions.ts"
+import type { Database } from "../src/store/sql.ts"
+import { insertUser } from "../src/store/users.ts"
+
+const dayMs = 24 * 3_600_000
+const requestsPerMinute = 1_000_000
+
+const regions: readonly Region[] = [
+  { id: "paris", country: "FR", latitude: 48.9, longitude: 2.4 },
+  { id: "lyon", country: "FR", latitude: 45.8, longitude: 4.8 },
+  { id: "oslo", country: "NO", latitude: 59.9, longitude: 10.8 },
+]
+
+export interface PlatformOptions {
+  readonly log?: Log
+  readonly parts?: Partial<PlatformParts>
+}
+
+export interface Answer {
+  readonly status: number
+  // Tests look into bodies of every shape; what is not there fails their expectations.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly body: any
+  readonly headers: Headers
+}
+
+export interface Sent {
+  readonly bearer?: string | null
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+export interface Platform {
+  readonly url: string
+  readonly database: Database
+  readonly ids: ReturnType<typeof createIds>
+  flushLastUsed(): Promise<void>
+  send(method: string, path: string, sent?: Sent): Promise<Answer>
+  close(): Promise<void>
+}
+
+export async function startPlatform(database: Database, options: PlatformOptions = {}): Promise<Platform> {
+  const clock = systemClock
+  const ids = createIds(clock)
+  const log = options.log ?? silentLog
+  const lastUsed = openLastUsed(database, clock, log)
+  const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
+  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
+  const state = { url: "" }
+  const http = createHttp({
+    handlers: {
+      ...standIns(),
+      ...platformHandlers({
+        ...control,
+        catalog: createCatalog([
+          model("open"),
+          model("closed", { public: false }),
+          model("off", { enabled: false }),
+        ]),
+        regions,
+        rateLimit: { requestsPerMinute, burst: requestsPerMinute },
+        secureCookies: false,
+        singleSignOn: null,
+        billingStatus: async () => null,
+        ...options.parts,
+      }),
+      getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
+    },
+    gate: gateOf(principals),
+    repeats: createRepeats(control),
+    limiter: createRateLimiter({ requestsPerMinute, burst: requestsPerMinute }),
+    clock,
+    ids,
+    log,
+    trustProxy: false,
+    requestTimeoutMs: 60_000,
+  })
+  state.url = await http.listen("127.0.0.1", 0)
+  return {
+    url: state.url,
+    database,
+    ids,
+    flushLastUsed: () => lastUsed.flush(),
+    send: async (method, path, sent = {}) => await send(state.url, method, path, sent),
+    close: async () => {
+      await http.close(1000)
+      await principals.close()
+      await lastUsed.close()
+    },
+  }
+}
+
+/** For endpoints that other tests are about: a call that is let in gets a 200. */
+function standIns(): Handlers<Table> {
+  const entries = Object.keys(table).map((name) => [name, async () => ({})])
+  // Each stand-in takes any call; what it answers is not looked at.
+  return Object.fromEntries(entries) as Handlers<Table>
+}
+
+async function send(url: string, method: string, path: string, sent: Sent): Promise<Answer> {
+  const hasBody = sent.body !== undefined
+  const response = await fetch(url + path, {
+    method,
+    redirect: "manual",
+    headers: {
+      ...(hasBody ? { "content-type": "application/json" } : {}),
+      ...(sent.bearer ? { authorization: `Bearer ${sent.bearer}` } : {}),
+      ...sent.headers,
+    },
+    ...(hasBody ? { body: typeof sent.body === "string" ? sent.body : JSON.stringify(sent.body) } : {}),
+  })
+  const text = await response.text()
+  return { status: response.status, body: text === "" ? null : JSON.parse(text), headers: response.headers }
+}
+
+function model(sku: string, changes: Partial<Model> = {}): Model {
+  return {
+    sku,
+    kind: "generation",
+    description: "",
+    developer: null,
+    releaseDate: null,
+    public: true,
+    enabled: true,
+    prices: {
+      inputTokenTicks: 200n,
+      cachedInputTokenTicks: 100n,
+      outputTokenTicks: 800n,
+      millisecondTicks: 0n,
+    },
+    contextTokensMax: 4096,
+    quantization: "Q8_0",
+    file: "none.gguf",
+    ...changes,
+  }
+}
+
+/** Stands in for the issuer of workload tokens: the token says whose it is and what it carries. */
+export function workloadToken(organizationId: string, permissions: readonly Permission[]): string {
+  return `${encodePart("workload")}.${encodePart(JSON.stringify({ organizationId, permissions }))}.${encodePart("signature")}`
+}
+
+const encodePart = (value: string): string => Buffer.from(value).toString("base64url")
+
+async function readWorkloadToken(token: string): Promise<Principal | null> {
+  const [head = "", body = ""] = token.split(".").map((part) => Buffer.from(part, "base64url").toString())
+  if (head !== "workload") return null
+  // Made by workloadToken above.
+  const { organizationId, permissions } = JSON.parse(body) as {
+    organizationId: string
+    permissions: Permission[]
+  }
+  const id = "wi_test"
+  return { kind: "workload", id, userId: null, organizationId, role: "member", permissions, rateLimit: null }
+}
+
+/** Adds people, organizations, keys and sessions to a database. */
+export function seeder({ database, ids }: Pick<Platform, "database" | "ids">) {
+  const now = new Date()
+  const times = { createdAt: now, updatedAt: now }
+  return {
+    async user(email: string, passwordHash: string | null = null): Promise<string> {
+      const id = ids.next("usr")
+      await insertUser(database, { id, email, name: null, passwordHash, ...times })
+      return id
+    },
+    async billingAccount(): Promise<string> {
+      const id = ids.next("ba")
+      await insertBillingAccount(database, {
+        id,
+        email: "billing@example.com",
+        mode: "prepaid",
+        provider: "local",
+        ...times,
+      })
+      return id
+    },
+    async organization(name: string, billingAccountId: string, isPersonal = false): Promise<string> {
+      const id = ids.next("org")
+      await insertOrganization(database, { id, name, billingAccountId, isPersonal, ...times })
+      return id
+    },
+    async member(organizationId: string, userId: string, role: Role): Promise<void> {
+      await insertMembership(database, { organizationId, userId, role, ...times })
+    },
+    async session(userId: string, lifetimeMs = dayMs, idleMs = 0): Promise<string> {
+      const secret = newSecret()
+      await insertSession(database, {
+        id: ids.next("ses"),
+        tokenHash: new Uint8Array(createHash("sha256").update(secret).digest()),
+        userId,
+        createdAt: now,
+        lastSeenAt: new Date(now.getTime() - idleMs),
+        expiresAt: new Date(now.getTime() + lifetimeMs),
+      })
+      return `ums_${secret}`
+    },
+    /** A user-scoped key when a user is named. */
+    async key(
+      organizationId: string,
+      permissions: readonly Permission[],
+      userId: string | null = null,
+      changes: { readonly expiresAt?: Date } = {},
+    ): Promise<{ id: string; value: string }> {
+      const id = ids.next("key")
+      const { value, secretHash } = newKeyValue(id)
+      await insertKey(database, {
+        id,
+        organizationId,
+        name: "seeded",
+        permissions,
+        scope: userId === null ? "organization" : "user",
+        userId,
+        createdBy: userId,
+        secretHash,
+        ...changes,
+        ...times,
+      })
+      return { id, value }
+    },
+  }
+}
