@@ -1,0 +1,324 @@
+/** One generation on a local model: prompt to tokens, then token by token through the reader, the stops and the grammar. */
+import {
+  type LlamaGrammarEvaluationState,
+  type SequenceEvaluateOptions,
+  type Token,
+  TokenBias,
+} from "node-llama-cpp"
+import { Fault } from "../../contract/errors.ts"
+import { writePrompt } from "./chat-prompt.ts"
+import { Constraint, callsGrammar } from "./constraint.ts"
+import { TokenText } from "./token-text.ts"
+import type { GenerateWork, GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "./generate.ts"
+import type { LocalModel, Slot } from "./local-model.ts"
+import { createReader } from "./reading.ts"
+import type { ReadEvent, Reader } from "./reader.ts"
+import { StopTexts } from "./stop-texts.ts"
+
+/** What a request that names no temperature gets: small models wander at 1. */
+const TEMPERATURE_DEFAULT = 0.7
+const MIN_P_DEFAULT = 0.05
+const PUNISHED_TOKENS_MAX = 512
+const SEED_RANGE = 2 ** 31
+/** Prompts are cut by whole messages; more attempts than this are not made. */
+const TRUNCATIONS_MAX = 10_000
+
+export interface LocalPrepared {
+  readonly work: GenerateWork
+  readonly tokens: readonly Token[]
+  readonly startsReasoning: boolean
+  /** What the output is held to from its first token, and the text that stands before it. */
+  readonly constraint: Constraint | null
+  readonly outputTokensMost: number
+}
+
+export function prepareGeneration(model: LocalModel, work: GenerateWork): LocalPrepared {
+  const constraint = Constraint.of(work, model.family)
+  const room = model.contextTokensMax
+  let messages = work.messages
+  for (let attempt = 0; attempt < TRUNCATIONS_MAX; attempt++) {
+    const { tokens, startsReasoning } = tokenise(model, { ...work, messages }, constraint)
+    const left = room - tokens.length - 1
+    const fits =
+      left >= Math.max(1, constraint === null ? 1 : model.model.tokenize(constraint.shortest).length)
+    if (fits) {
+      const outputTokensMost = Math.min(left, work.outputTokensMax ?? left)
+      checkFits(model, constraint, outputTokensMost)
+      return { work, tokens, startsReasoning, constraint, outputTokensMost }
+    }
+    const shorter = work.truncate ? withoutOldest(messages) : null
+    if (!shorter)
+      throw new Fault(
+        "context_length_exceeded",
+        `Cannot run the request: its prompt has ${tokens.length} tokens; the model's context is ${room} tokens`,
+        { param: "messages" },
+      )
+    messages = shorter
+  }
+  throw new Fault(
+    "context_length_exceeded",
+    "Cannot run the request: it has too many messages to be cut to fit",
+  )
+}
+
+function checkFits(model: LocalModel, constraint: Constraint | null, outputTokensMost: number): void {
+  if (!constraint) return
+  const least = model.model.tokenize(constraint.shortest).length
+  if (least > outputTokensMost)
+    throw new Fault(
+      "invalid_request",
+      `Cannot enforce the schema: its shortest answer has ${least} tokens; the limit is ${outputTokensMost}`,
+      { param: constraint.param },
+    )
+}
+
+/** The oldest message that is not the system's goes first; a tool's result goes with the call it answers. */
+function withoutOldest(messages: GenerateWork["messages"]): GenerateWork["messages"] | null {
+  const index = messages.findIndex(({ role }) => role !== "system")
+  if (index < 0 || index >= messages.length - 1) return null
+  const rest = messages.slice(index + 1)
+  while (rest.length > 1 && rest[0]?.role === "tool") rest.shift()
+  return [...messages.slice(0, index), ...rest]
+}
+
+function tokenise(
+  { model, template }: LocalModel,
+  work: GenerateWork,
+  constraint: Constraint | null,
+): { tokens: Token[]; startsReasoning: boolean } {
+  const think = constraint === null && work.effort !== "none" && work.effort !== "minimal"
+  const tools = work.toolChoice === "none" ? [] : work.tools
+  const { parts, startsReasoning } = writePrompt(template, { ...work, tools }, think)
+  const tokens = parts.flatMap(({ text, plain }) => model.tokenize(text, !plain))
+  const { bos, shouldPrependBosToken } = model.tokens
+  if (shouldPrependBosToken && bos !== null && tokens[0] !== bos) tokens.unshift(bos)
+  // A forced call starts after the marks that open it, so the model goes on from there.
+  if (constraint && constraint.opening !== "") tokens.push(...model.tokenize(constraint.opening, true))
+  return { tokens, startsReasoning: startsReasoning && constraint === null }
+}
+
+/** Runs one prepared generation and hands its events over as they come. */
+export class Generation {
+  readonly #model: LocalModel
+  readonly #prepared: LocalPrepared
+  readonly #signal: AbortSignal
+  readonly #reader: Reader
+  readonly #stops: StopTexts
+  readonly #text: TokenText
+  readonly #outputTokensMax: number
+  readonly #written: Token[] = []
+  #constraint: Constraint | null
+  #grammar: LlamaGrammarEvaluationState | undefined
+  #calls = 0
+  #cachedTokens = 0
+  #evaluated = false
+  #reasoningTokens = 0
+  #startedMs: number | null = null
+  #endedMs: number | null = null
+
+  constructor(model: LocalModel, prepared: LocalPrepared, outputTokensMax: number, signal: AbortSignal) {
+    const { work } = prepared
+    this.#model = model
+    this.#prepared = prepared
+    this.#signal = signal
+    this.#outputTokensMax = Math.min(outputTokensMax, prepared.outputTokensMost)
+    this.#constraint = prepared.constraint
+    const tools = work.toolChoice !== "none" && work.tools.length > 0
+    this.#reader =
+      prepared.constraint?.reader() ??
+      createReader(model.family, { startsReasoning: prepared.startsReasoning, tools })
+    this.#stops = new StopTexts(work.stop)
+    this.#text = new TokenText(model.model, model.marks)
+  }
+
+  usage(): GenerationUsage {
+    const endedMs = this.#endedMs ?? performance.now()
+    return {
+      inputTokens: this.#evaluated ? this.#prepared.tokens.length : 0,
+      cachedInputTokens: this.#cachedTokens,
+      outputTokens: this.#written.length,
+      reasoningTokens: this.#reasoningTokens,
+      executionMs: this.#startedMs === null ? 0 : Math.round(endedMs - this.#startedMs),
+    }
+  }
+
+  async *run(): AsyncGenerator<GenerationEvent> {
+    const { tokens, work } = this.#prepared
+    const slot = await this.#model.acquire(work.organizationId, tokens, this.#signal)
+    try {
+      this.#startedMs = performance.now()
+      const rest = await this.#reuse(slot)
+      yield* this.#write(slot, rest)
+    } finally {
+      this.#endedMs = performance.now()
+      this.#model.release(slot)
+    }
+  }
+
+  /** Keeps what the slot already holds of the prompt; the last token is always evaluated, for its successor. */
+  async #reuse(slot: Slot): Promise<Token[]> {
+    const { tokens } = this.#prepared
+    if (slot.stale) await slot.sequence.clearHistory()
+    slot.stale = false
+    await slot.sequence.adaptStateToTokens(tokens.slice(0, -1), false)
+    this.#cachedTokens = slot.sequence.nextTokenIndex
+    this.#evaluated = true
+    return tokens.slice(this.#cachedTokens)
+  }
+
+  async *#write(slot: Slot, rest: Token[]): AsyncGenerator<GenerationEvent> {
+    if (this.#constraint)
+      this.#grammar = this.#model.grammarState(this.#constraint.grammar, this.#constraint.param)
+    const { topLogprobs } = this.#prepared.work
+    const options = this.#options()
+    const source =
+      topLogprobs === null
+        ? withoutProbabilities(slot.sequence.evaluate(rest, options))
+        : slot.sequence.evaluateWithMetadata(rest, { probabilities: true }, options)
+    let reason: StopReason | null = null
+    let logprobs: TokenLogprob[] = []
+    for await (const { token, probabilities } of source) {
+      if (this.#signal.aborted) break
+      const piece = this.#take(token)
+      if (piece === null) {
+        reason = "length"
+        break
+      }
+      if (probabilities) logprobs.push(this.#logprob(token, probabilities, topLogprobs ?? 0))
+      const events = this.#read(piece, logprobs)
+      if (events.some(({ kind }) => kind === "text")) logprobs = []
+      yield* events
+      reason = this.#reasonToStop()
+      if (reason !== null) break
+    }
+    this.#signal.throwIfAborted()
+    yield* this.#finish(reason ?? "stop", logprobs)
+  }
+
+  /** The token's text; null when what it begins could not be ended within the budget, so that it is not taken. */
+  #take(token: Token): string | null {
+    const piece = this.#text.next(token)
+    const left = this.#outputTokensMax - this.#written.length - 1
+    if (this.#constraint && !this.#constraint.tryAdvance(piece, (end) => this.#fits(end, left))) return null
+    this.#written.push(token)
+    if (this.#reader.inReasoning) this.#reasoningTokens++
+    return piece
+  }
+
+  /** A token has at least one byte, so most ends fit without being counted. */
+  #fits(end: string, tokensLeft: number): boolean {
+    return Buffer.byteLength(end) <= tokensLeft || this.#model.model.tokenize(end).length <= tokensLeft
+  }
+
+  #reasonToStop(): StopReason | null {
+    if (this.#stops.stopped) return "stop"
+    if (this.#constraint?.ended) {
+      if (this.#prepared.constraint) return "stop"
+      this.#leaveCall()
+    }
+    if (this.#written.length >= this.#outputTokensMax) return "length"
+    this.#enterCall()
+    return null
+  }
+
+  /** A call that the model began by itself is held to the functions' schemas from its opening mark on. */
+  #enterCall(): void {
+    const { opened } = this.#reader
+    const { tools, parallelToolCalls } = this.#prepared.work
+    if (this.#constraint || !opened || opened.body.trim() !== "") return
+    const constraint = callsGrammar(tools, opened.format, parallelToolCalls)
+    const left = this.#outputTokensMax - this.#written.length
+    if (!constraint || !this.#fits(constraint.shortest, left)) return
+    this.#constraint = constraint
+    this.#grammar = this.#model.grammarState(constraint.grammar, constraint.param)
+  }
+
+  #leaveCall(): void {
+    this.#constraint = null
+    this.#grammar = undefined
+  }
+
+  #read(piece: string, logprobs: readonly TokenLogprob[]): GenerationEvent[] {
+    return this.#reader.read(piece).flatMap((event) => this.#toEvents(event, logprobs))
+  }
+
+  #toEvents(event: ReadEvent, logprobs: readonly TokenLogprob[]): GenerationEvent[] {
+    if (event.kind === "call") this.#calls++
+    if (event.kind !== "text") return [event]
+    const text = this.#stops.pass(event.text)
+    if (text === "") return []
+    return [{ kind: "text", text, logprobs: this.#prepared.work.topLogprobs === null ? null : logprobs }]
+  }
+
+  /** When the budget ends inside something constrained, the shortest end is written; the model is not asked for it. */
+  *#finish(reason: StopReason, logprobs: readonly TokenLogprob[]): Generator<GenerationEvent> {
+    const constraint = this.#constraint
+    let last = constraint ? "" : this.#text.end()
+    if (constraint && !constraint.complete && reason === "length") {
+      last = constraint.shortest
+      this.#written.push(...this.#model.model.tokenize(last))
+    }
+    yield* this.#read(last, logprobs)
+    yield* this.#reader.end().flatMap((event) => this.#toEvents(event, logprobs))
+    const rest = this.#stops.end()
+    if (rest !== "")
+      yield { kind: "text", text: rest, logprobs: this.#prepared.work.topLogprobs === null ? null : [] }
+    // A forced end still makes a whole answer, but says that it was cut.
+    const ended =
+      this.#calls > 0 && (reason === "stop" || constraint?.forced === true) ? "tool_calls" : reason
+    yield { kind: "end", reason: ended }
+  }
+
+  #options(): SequenceEvaluateOptions {
+    const { sampling } = this.#prepared.work
+    const { frequencyPenalty, presencePenalty } = sampling
+    const bias = Object.entries(sampling.logitBias)
+    return {
+      temperature: sampling.temperature ?? TEMPERATURE_DEFAULT,
+      minP: sampling.temperature === null && sampling.topP === null ? MIN_P_DEFAULT : 0,
+      topK: 0,
+      topP: sampling.topP ?? 1,
+      seed: sampling.seed ?? Math.floor(Math.random() * SEED_RANGE),
+      grammarEvaluationState: () => this.#grammar,
+      ...(frequencyPenalty === 0 && presencePenalty === 0
+        ? {}
+        : {
+            repeatPenalty: {
+              punishTokens: () => this.#written.slice(-PUNISHED_TOKENS_MAX),
+              maxPunishTokens: PUNISHED_TOKENS_MAX,
+              penalty: 1,
+              frequencyPenalty,
+              presencePenalty,
+            },
+          }),
+      ...(bias.length === 0 ? {} : { tokenBias: this.#bias(bias) }),
+    }
+  }
+
+  #bias(entries: readonly (readonly [string, number])[]): TokenBias {
+    const bias = new TokenBias(this.#model.model.tokenizer)
+    for (const [token, value] of entries) bias.set(Number(token) as Token, { logit: value })
+    return bias
+  }
+
+  #logprob(token: Token, probabilities: ReadonlyMap<Token, number>, count: number): TokenLogprob {
+    const textOf = (one: Token): string => this.#model.model.detokenize([one], true)
+    const top = [...probabilities].slice(0, count)
+    return {
+      token: textOf(token),
+      logprob: logOf(probabilities.get(token) ?? 0),
+      top: top.map(([one, probability]) => ({ token: textOf(one), logprob: logOf(probability) })),
+    }
+  }
+}
+
+/** OpenAI's stand-in for a probability too small to name. */
+const LOGPROB_LEAST = -9999
+
+const logOf = (probability: number): number => (probability > 0 ? Math.log(probability) : LOGPROB_LEAST)
+
+async function* withoutProbabilities(
+  tokens: AsyncIterable<Token>,
+): AsyncGenerator<{ token: Token; probabilities?: ReadonlyMap<Token, number> }> {
+  for await (const token of tokens) yield { token }
+}

@@ -1,0 +1,220 @@
+/** Reads what a model writes, piece by piece, into reasoning, text and function calls. */
+import type { CallFormat, Family } from "./families.ts"
+import { HarmonyReader } from "./harmony.ts"
+import { holdBack } from "./hold-back.ts"
+import { JsonObjectScan } from "./json-scan.ts"
+import type { ReadEvent, Reader } from "./reader.ts"
+
+export interface ReaderOptions {
+  /** The prompt already opened the reasoning. */
+  readonly startsReasoning: boolean
+  /** Without tools, text that looks like a call is text. */
+  readonly tools: boolean
+}
+
+/** A body that is still not a call after so many characters is text. */
+const HEAD_CHARACTERS_MAX = 512
+const BODY_CHARACTERS_MAX = 1_000_000
+
+export function createReader(family: Family, options: ReaderOptions): Reader {
+  return family.name === "gpt-oss" ? new HarmonyReader() : new MarkReader(family, options)
+}
+
+type State =
+  | { readonly kind: "text" }
+  | { readonly kind: "reasoning" }
+  /** After the opening mark, before the name is known. */
+  | { readonly kind: "head"; readonly format: CallFormat }
+  | { readonly kind: "arguments"; readonly format: CallFormat; readonly scan: JsonObjectScan }
+  /** After the arguments, up to the closing mark. */
+  | { readonly kind: "tail"; readonly format: CallFormat }
+
+class MarkReader implements Reader {
+  readonly #family: Family
+  readonly #calls: readonly CallFormat[]
+  #state: State
+  #held = ""
+  #written = false
+
+  constructor(family: Family, { startsReasoning, tools }: ReaderOptions) {
+    this.#family = family
+    this.#calls = tools ? family.calls : []
+    this.#state = { kind: startsReasoning ? "reasoning" : "text" }
+  }
+
+  get opened(): { readonly format: CallFormat; readonly body: string } | null {
+    return this.#state.kind === "head" ? { format: this.#state.format, body: this.#held } : null
+  }
+
+  get inReasoning(): boolean {
+    return this.#state.kind === "reasoning"
+  }
+
+  read(piece: string): ReadEvent[] {
+    this.#held += piece
+    const events: ReadEvent[] = []
+    for (let moved = true; moved;) moved = this.#move(events)
+    return events
+  }
+
+  end(): ReadEvent[] {
+    const rest = this.#held
+    this.#held = ""
+    const state = this.#state
+    this.#state = { kind: "text" }
+    switch (state.kind) {
+      case "reasoning":
+        return rest === "" ? [] : [{ kind: "reasoning", text: rest }]
+      case "head":
+        return this.#readBody(state.format, rest) ?? textEvents(state.format.open + rest)
+      case "arguments":
+        return rest === "" ? [] : [{ kind: "arguments", text: rest }]
+      case "tail":
+        return []
+      case "text":
+        return textEvents(rest)
+    }
+  }
+
+  /** One step; answers whether there may be another. */
+  #move(events: ReadEvent[]): boolean {
+    switch (this.#state.kind) {
+      case "text":
+        return this.#moveText(events)
+      case "reasoning":
+        return this.#moveReasoning(events)
+      case "head":
+        return this.#moveHead(this.#state.format, events)
+      case "arguments":
+        return this.#moveArguments(this.#state, events)
+      case "tail":
+        return this.#moveTail(this.#state.format)
+    }
+  }
+
+  #moveText(events: ReadEvent[]): boolean {
+    if (!this.#written) this.#held = this.#held.trimStart()
+    const { reasoning } = this.#family
+    const formats = this.#calls.filter(
+      ({ onlyAtStart, open }) => !onlyAtStart || (!this.#written && this.#held.startsWith(open)),
+    )
+    const marks = [
+      ...formats.map(({ open }) => open),
+      ...(reasoning ? [reasoning.open, reasoning.close] : []),
+    ]
+    const found = firstMark(this.#held, marks)
+    if (!found) {
+      const kept = holdBack(this.#held, marks)
+      this.#emitText(events, this.#held.slice(0, this.#held.length - kept))
+      this.#held = this.#held.slice(this.#held.length - kept)
+      return false
+    }
+    this.#emitText(events, this.#held.slice(0, found.index).replace(/\s+$/, ""))
+    this.#held = this.#held.slice(found.index + found.mark.length)
+    const format = formats.find(({ open }) => open === found.mark)
+    if (format) this.#state = { kind: "head", format }
+    else if (found.mark === reasoning?.open) this.#state = { kind: "reasoning" }
+    return true
+  }
+
+  #emitText(events: ReadEvent[], text: string): void {
+    if (text === "") return
+    this.#written = true
+    events.push({ kind: "text", text })
+  }
+
+  #moveReasoning(events: ReadEvent[]): boolean {
+    const close = this.#family.reasoning?.close ?? ""
+    const index = close === "" ? -1 : this.#held.indexOf(close)
+    const until = index >= 0 ? index : this.#held.length - holdBack(this.#held, [close])
+    const text = this.#held.slice(0, until)
+    if (text !== "") events.push({ kind: "reasoning", text })
+    this.#held = this.#held.slice(index >= 0 ? index + close.length : until)
+    if (index < 0) return false
+    this.#state = { kind: "text" }
+    return true
+  }
+
+  #moveHead(format: CallFormat, events: ReadEvent[]): boolean {
+    const head = format.head.exec(this.#held)
+    if (head) {
+      events.push({ kind: "call", name: head[1] ?? head[2] ?? "" })
+      this.#written = true
+      this.#held = this.#held.slice(head[0].length)
+      this.#state = { kind: "arguments", format, scan: new JsonObjectScan() }
+      return true
+    }
+    const close = format.read && format.close !== "" ? this.#held.indexOf(format.close) : -1
+    if (close >= 0) return this.#endBody(format, close, events)
+    const limit = format.read ? BODY_CHARACTERS_MAX : HEAD_CHARACTERS_MAX
+    if (this.#held.length < limit) return false
+    this.#state = { kind: "text" }
+    this.#emitText(events, format.open + this.#held)
+    this.#held = ""
+    return false
+  }
+
+  #endBody(format: CallFormat, close: number, events: ReadEvent[]): boolean {
+    const body = this.#held.slice(0, close)
+    const read = this.#readBody(format, body)
+    if (read) this.#written = true
+    events.push(...(read ?? textEvents(format.open + body + format.close)))
+    this.#held = this.#held.slice(close + format.close.length)
+    this.#state = { kind: "text" }
+    return true
+  }
+
+  #readBody(format: CallFormat, body: string): ReadEvent[] | null {
+    const call = format.read?.(body)
+    return call
+      ? [
+          { kind: "call", name: call.name },
+          { kind: "arguments", text: call.arguments },
+        ]
+      : null
+  }
+
+  #moveArguments({ scan, format }: Extract<State, { kind: "arguments" }>, events: ReadEvent[]): boolean {
+    const end = scan.scan(this.#held)
+    const text = end === null ? this.#held : this.#held.slice(0, end)
+    if (text !== "") events.push({ kind: "arguments", text })
+    this.#held = this.#held.slice(text.length)
+    if (end === null) return false
+    this.#state = { kind: "tail", format }
+    return true
+  }
+
+  /** Between two calls of a list stands a comma; after the last one the list and its marks end. */
+  #moveTail(format: CallFormat): boolean {
+    const another = /^\s*\}?\s*,\s*\{\s*(?="name")/.exec(this.#held)
+    if (another && format.close === "") {
+      this.#held = `[{${this.#held.slice(another[0].length)}`
+      this.#state = { kind: "head", format }
+      return true
+    }
+    const index = format.close === "" ? -1 : this.#held.indexOf(format.close)
+    if (index < 0) {
+      // Nothing but the rest of the format can stand here: it is not text.
+      if (format.close === "" && /^[\s}\],]*\S/.test(this.#held) && !/^[\s}\],]*$/.test(this.#held)) {
+        this.#held = this.#held.replace(/^[\s}\],]+/, "")
+        this.#state = { kind: "text" }
+        return true
+      }
+      return false
+    }
+    this.#held = this.#held.slice(index + format.close.length).replace(/^\s*(?:<｜tool▁calls▁end｜>)?\s*/, "")
+    this.#state = { kind: "text" }
+    return this.#held !== ""
+  }
+}
+
+function firstMark(text: string, marks: readonly string[]): { mark: string; index: number } | null {
+  let best: { mark: string; index: number } | null = null
+  for (const mark of marks) {
+    const index = text.indexOf(mark)
+    if (index >= 0 && (best === null || index < best.index)) best = { mark, index }
+  }
+  return best
+}
+
+const textEvents = (text: string): ReadEvent[] => (text === "" ? [] : [{ kind: "text", text }])
