@@ -23,6 +23,11 @@ async function start(settings: Partial<JournalSettings> = {}): Promise<Journal> 
   return journal
 }
 
+async function stop(): Promise<void> {
+  await journal?.close()
+  journal = undefined
+}
+
 const record = (seq_id: string): SequenceRecord => ({
   seq_id,
   timestamp: 1_700_000_000_000,
@@ -98,15 +103,13 @@ test("a line cut off by a crash is not read, whatever it is cut to, and later se
     const writer = await start()
     await writer.append(record("seq_0"))
     const path = segmentPath(directory, writer.end.segment)
-    await writer.close()
-    journal = undefined
+    await stop()
     const file = await open(path, "a")
     await file.write(line.subarray(0, kept))
     await file.close()
     await (await start()).append(record("seq_2"))
     expect((await readAll()).ids).toEqual(["seq_0", "seq_2"])
-    await journal?.close()
-    journal = undefined
+    await stop()
     await rm(directory, { recursive: true })
     directory = await mkdtemp(join(tmpdir(), "umpire-journal-"))
   }

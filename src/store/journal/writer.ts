@@ -19,7 +19,7 @@ export interface JournalSettings {
   /** Every consumer that must have passed a segment before it goes. */
   readonly consumers: readonly string[]
   /** Names the gateway; used when the directory is new. */
-  newGatewayId(): string
+  readonly newGatewayId: () => string
   /** `power`: append resolves after the disk has it, not only the operating system. */
   readonly durability?: "process" | "power"
   readonly segmentBytesMax?: number

@@ -1,0 +1,169 @@
+/** The meter: reserves credit before a request runs, charges what it used, and writes its record to the journal. */
+import type { Model } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Ticks } from "../base/money.ts"
+import { Fault } from "../contract/errors.ts"
+import type { SequenceRecord } from "../store/journal/record.ts"
+import type { Journal } from "../store/journal/writer.ts"
+import { type Meter, type Outcome, type Sequence, type SequenceStart, type Usage, noUsage } from "./meter.ts"
+import type { Payers } from "./money/payers.ts"
+import { costOf } from "./money/price.ts"
+import type { LeaseBook, Reservation } from "./money/lease-book.ts"
+
+export interface MeterParts {
+  readonly journal: Pick<Journal, "append" | "checkRoom">
+  readonly leases: Pick<LeaseBook, "reserve">
+  readonly payers: Pick<Payers, "of">
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Texts from outside are cut, so that a record has a size. */
+const modelBytesMax = 256
+const textCharactersMax = 512
+const messageCharactersMax = 1_000
+const toolCallsMax = 128
+const toolNameCharactersMax = 64
+
+export function createMeter(parts: MeterParts): Meter {
+  return { begin: (start) => new MeteredSequence(parts, start) }
+}
+
+class MeteredSequence implements Sequence {
+  readonly id: string
+  readonly #parts: MeterParts
+  readonly #start: SequenceStart
+  #model = ""
+  #payerId: string | null = null
+  #prices: Model["prices"] | null = null
+  #reservation: Reservation | null = null
+  #firstByteMs: number | null = null
+  #finished: Promise<void> | null = null
+
+  constructor(parts: MeterParts, start: SequenceStart) {
+    this.#parts = parts
+    this.#start = start
+    this.id = parts.ids.next("seq")
+  }
+
+  name(model: string): void {
+    this.#model = cutBytes(model, modelBytesMax)
+  }
+
+  async reserve(model: Model, most: Usage): Promise<void> {
+    const { journal, leases, payers } = this.#parts
+    const { organizationId, request } = this.#start
+    if (organizationId === null)
+      throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
+    this.name(model.sku)
+    await journal.checkRoom().catch((cause: unknown) => {
+      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
+        cause,
+      })
+    })
+    const payerId = await payers.of(organizationId)
+    this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
+    this.#payerId = payerId
+    this.#prices = model.prices
+  }
+
+  firstByte(): void {
+    this.#firstByteMs ??= this.#parts.clock.nowMs()
+  }
+
+  finish(usage: Usage, outcome: Outcome): Promise<void> {
+    this.#finished ??= this.#finish(usage, outcome)
+    return this.#finished
+  }
+
+  async #finish(usage: Usage, outcome: Outcome): Promise<void> {
+    const { journal, log } = this.#parts
+    if (this.#start.organizationId === null) return
+    const costTicks = this.#cost(usage)
+    try {
+      await journal.append(this.#record(this.#start.organizationId, usage, outcome, costTicks))
+    } catch (cause) {
+      // Not recorded is not charged, and must not be answered as if it were.
+      this.#reservation?.settle(0n)
+      throw new Fault("metering_unavailable", "Cannot finish the request: its usage could not be recorded", {
+        cause,
+      })
+    }
+    this.#reservation?.settle(costTicks)
+    log.debug({ seq_id: this.id, cost_ticks: String(costTicks), result: outcome.result }, "a sequence ended")
+  }
+
+  /** Never more than was reserved: nobody pays for a mistake of ours in measuring the most. */
+  #cost(usage: Usage): Ticks {
+    if (!this.#reservation || !this.#prices) return 0n
+    const ticks = costOf(this.#prices, usage)
+    if (ticks <= this.#reservation.ticks) return ticks
+    this.#parts.log.warn(
+      { seq_id: this.id, reserved_ticks: String(this.#reservation.ticks), cost_ticks: String(ticks) },
+      "a sequence used more than was reserved for it",
+    )
+    return this.#reservation.ticks
+  }
+
+  #record(organizationId: string, usage: Usage, outcome: Outcome, costTicks: Ticks): SequenceRecord {
+    const { principal, request, callSource, inferenceType } = this.#start
+    const nowMs = this.#parts.clock.nowMs()
+    // Nothing was sent before it ended: the first byte is about to leave now.
+    const firstByteMs = this.#firstByteMs ?? nowMs
+    return {
+      seq_id: this.id,
+      timestamp: request.startedMs,
+      organization_id: organizationId,
+      billing_account_id: this.#payerId,
+      model: this.#model,
+      call_source: callSource,
+      inference_type: inferenceType,
+      result: outcome.result,
+      input_tokens: usage.inputTokens,
+      cached_input_tokens: usage.cachedInputTokens,
+      output_tokens: usage.outputTokens,
+      execution_ms: Math.ceil(usage.executionMs),
+      gateway_latency_ms: Math.max(0, Math.round(firstByteMs - request.startedMs)),
+      seq_duration_ms: Math.max(0, Math.round(nowMs - request.startedMs)),
+      tool_calls: outcome.toolCalls
+        .slice(0, toolCallsMax)
+        .map((name) => name.slice(0, toolNameCharactersMax)),
+      api_key_id: principal.kind === "key" ? principal.id : null,
+      client_ip: request.ip,
+      client_ua: request.userAgent?.slice(0, textCharactersMax) ?? null,
+      error_code: outcome.errorCode,
+      error_message: outcome.errorMessage?.slice(0, messageCharactersMax) ?? null,
+      request_id: request.id,
+      stop_reason: outcome.stopReason,
+      region: outcome.region,
+      cost_ticks: String(costTicks),
+    }
+  }
+}
+
+/** Records a request that was refused before its handler saw it. */
+export async function recordRefusal(meter: Meter, start: SequenceStart, fault: Fault): Promise<void> {
+  await meter.begin(start).finish(noUsage, refusedFor(fault))
+}
+
+/** How a request ended that failed before it ran. */
+export function refusedFor(fault: Fault): Outcome {
+  return {
+    result: "error",
+    errorCode: fault.code,
+    errorMessage: fault.message,
+    stopReason: null,
+    toolCalls: [],
+    region: null,
+  }
+}
+
+/** Cut between characters, not inside one. */
+function cutBytes(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= bytesMax) return text
+  return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/\uFFFD+$/, "")
+}

@@ -1,0 +1,118 @@
+/** Moves the journal into the ledger, batch by batch, for as long as the gateway lives; every batch exactly once. */
+import { setTimeout as wait } from "node:timers/promises"
+import type { Clock } from "../../base/clock.ts"
+import type { Ids } from "../../base/ids.ts"
+import type { Log } from "../../base/log.ts"
+import type { JournalBatch, JournalPosition } from "../../store/journal/segments.ts"
+import { isBefore } from "../../store/journal/segments.ts"
+import type { Journal } from "../../store/journal/writer.ts"
+import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import { applyUsage, findJournalPosition, sumByAccount } from "../../store/usage.ts"
+import type { AccountSum } from "../../store/usage.ts"
+
+export const ledgerConsumer = "ledger"
+
+export interface ApplierParts {
+  readonly database: Database
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+const idleMs = 100
+const retryMs = 1_000
+
+export class Applier {
+  readonly #parts: ApplierParts
+  readonly #stop = new AbortController()
+  #position: JournalPosition
+  /** Tried, and perhaps applied although its answer was lost: it is tried again as it was. */
+  #tried: JournalBatch | null = null
+  #working: Promise<boolean> | null = null
+  #loop: Promise<void> = Promise.resolve()
+  /** Told what the ledger took, after each batch. */
+  onApplied: (sums: readonly AccountSum[]) => void = () => undefined
+
+  private constructor(parts: ApplierParts, position: JournalPosition) {
+    this.#parts = parts
+    this.#position = position
+  }
+
+  static async open(parts: ApplierParts): Promise<Applier> {
+    return new Applier(parts, await findJournalPosition(parts.database, parts.journal.gatewayId))
+  }
+
+  start(): void {
+    this.#loop = this.#run()
+  }
+
+  /** Resolves when everything that is in the journal now is in the ledger; throws when the store is away. */
+  async drain(): Promise<void> {
+    const end = this.#parts.journal.end
+    while (isBefore(this.#position, end) && (await this.#step()));
+  }
+
+  /** Ends the loop; what is not applied waits for the next start. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.#loop
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop
+    const { log } = this.#parts
+    while (!signal.aborted) {
+      let pauseMs = idleMs
+      try {
+        while ((await this.#step()) && !signal.aborted);
+      } catch (error) {
+        if (error instanceof StoreUnavailable)
+          log.debug({ err: error }, "the ledger is away; usage waits in the journal")
+        else log.error({ err: error }, "usage could not be applied; it waits in the journal")
+        pauseMs = retryMs
+      }
+      await wait(pauseMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** One batch at a time, whoever asks. Answers false when there was nothing to do. */
+  async #step(): Promise<boolean> {
+    while (this.#working) await this.#working.catch(() => undefined)
+    this.#working = this.#applyNext()
+    try {
+      return await this.#working
+    } finally {
+      this.#working = null
+    }
+  }
+
+  async #applyNext(): Promise<boolean> {
+    const { database, journal, clock, ids, log } = this.#parts
+    const batch = this.#tried ?? (await journal.read(this.#position))
+    if (!isBefore(this.#position, batch.next)) return false
+    if (batch.damaged > 0)
+      log.error({ lines: batch.damaged }, "lines of the journal are damaged and were skipped")
+    this.#tried = batch
+    const outcome = await database.transaction((sql) =>
+      applyUsage(sql, {
+        gatewayId: journal.gatewayId,
+        from: this.#position,
+        next: batch.next,
+        records: batch.records,
+        now: new Date(clock.nowMs()),
+        newAuditId: () => ids.next("aud"),
+      }),
+    )
+    this.#tried = null
+    this.#position = outcome.position
+    // Also when an earlier attempt did it and only its answer was lost.
+    if (isSame(outcome.position, batch.next)) this.onApplied(sumByAccount(batch.records))
+    for (const warning of outcome.warnings) log.warn(warning, "a billing account crossed a warning threshold")
+    await journal.passed(ledgerConsumer, outcome.position)
+    return true
+  }
+}
+
+const isSame = (a: JournalPosition, b: JournalPosition): boolean =>
+  a.segment === b.segment && a.offset === b.offset

@@ -1,0 +1,165 @@
+/** The arithmetic of one lease: what the store says is held = free + reserved + spent but not applied. */
+import type { Clock } from "../../base/clock.ts"
+import type { Ticks } from "../../base/money.ts"
+
+/** Spend is averaged over about this long. */
+const rateWindowMs = 30_000
+/** The first requests count as if they had taken this long. */
+const firstMsMin = 2_000
+/** A lease should outlast the grace time even when spend grows by this much. */
+const growth = 2
+/** A first lease, before any spend is known: a tenth of a cent. */
+const targetTicksMin = 10_000_000n
+
+export interface Wish {
+  readonly usefulTicks: Ticks
+  readonly neededTicks: Ticks
+  readonly spareTicks: Ticks
+}
+
+export class HeldCredit {
+  readonly #clock: Clock
+  readonly #graceMs: number
+  #free = 0n
+  #reserved = 0n
+  #unapplied = 0n
+  /** On its way to or from the store. */
+  #moving = 0
+  #ticksPerMs = 0
+  #ratedMs: number
+  readonly #firstMs: number
+  #epoch = 0
+  #stamp = 0
+
+  constructor(clock: Clock, graceMs: number) {
+    this.#clock = clock
+    this.#graceMs = graceMs
+    this.#firstMs = clock.monotonicMs()
+    this.#ratedMs = this.#firstMs
+  }
+
+  /** Changes when the lease is lost: what was reserved before is no longer part of it. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Changes with everything that changes what the store should hold; see reconcile. */
+  get stamp(): number {
+    return this.#stamp
+  }
+
+  take(ticks: Ticks): boolean {
+    if (ticks > this.#free) return false
+    this.#free -= ticks
+    this.#reserved += ticks
+    return true
+  }
+
+  settle(reservedTicks: Ticks, costTicks: Ticks, epoch: number): void {
+    this.#rate(costTicks)
+    this.#unapplied += costTicks
+    if (epoch !== this.#epoch) return
+    this.#reserved -= reservedTicks
+    this.#free += reservedTicks - costTicks
+  }
+
+  /** The ledger has it and the store's hold shrank by it. */
+  applied(ticks: Ticks): void {
+    this.#stamp++
+    // Below zero for a moment when the ledger was faster than the settlement.
+    this.#unapplied -= ticks
+  }
+
+  /** Takes up to `ticks` of the free part (all of it when not told) out, on its way back to the store. */
+  release(ticks?: Ticks): Ticks {
+    const released = ticks === undefined || ticks > this.#free ? this.#free : ticks
+    if (released === 0n) return 0n
+    this.#free -= released
+    this.#moving++
+    return released
+  }
+
+  returned(): void {
+    this.#moving--
+    this.#stamp++
+  }
+
+  beginGrant(): number {
+    this.#moving++
+    return this.#epoch
+  }
+
+  endGrant(epoch: number, ticks: Ticks): void {
+    this.#moving--
+    this.#stamp++
+    if (epoch === this.#epoch) this.#free += ticks
+  }
+
+  /** What to ask the store for, given what those who wait need. */
+  wish(waiting: readonly Ticks[]): Wish {
+    const least = waiting.reduce<Ticks | null>(
+      (low, ticks) => (low === null || ticks < low ? ticks : low),
+      null,
+    )
+    const all = waiting.reduce((sum, ticks) => sum + ticks, 0n)
+    const spare = this.#target() - this.#free
+    return {
+      usefulTicks: atLeastZero((least ?? 0n) - this.#free),
+      neededTicks: atLeastZero(all - this.#free),
+      spareTicks: atLeastZero(spare),
+    }
+  }
+
+  /** Below half of the target more is fetched before anyone has to wait for it. */
+  wantsMore(): boolean {
+    return this.#moving === 0 && this.#free * 2n < this.#target()
+  }
+
+  /** More than twice the target lies idle. */
+  excess(): Ticks {
+    const target = this.#target()
+    return this.#free > target * 2n ? this.#free - target : 0n
+  }
+
+  isEmpty(): boolean {
+    return this.#free === 0n && this.#reserved === 0n && this.#unapplied === 0n && this.#moving === 0
+  }
+
+  /**
+   * What the store really holds. More than expected is what a grant brought whose answer was lost: it is free. Nothing
+   * is concluded when anything changed since `stamp` or is on its way.
+   */
+  reconcile(heldTicks: Ticks, stamp: number): void {
+    if (stamp !== this.#stamp || this.#moving > 0) return
+    const lost = heldTicks - (this.#free + this.#reserved + this.#unapplied)
+    if (lost > 0n) this.#free += lost
+    else if (lost < 0n) this.#free = atLeastZero(this.#free + lost)
+  }
+
+  /** The store no longer holds anything for this gateway. Answers false when that may have changed since `stamp`. */
+  forfeit(stamp: number): boolean {
+    if (stamp !== this.#stamp || this.#moving > 0) return false
+    this.#free = 0n
+    this.#reserved = 0n
+    this.#epoch++
+    this.#stamp++
+    return true
+  }
+
+  #target(): Ticks {
+    // While the account is new, the mean is over the time that there was.
+    const seen = 1 - Math.exp((this.#firstMs - this.#ratedMs - firstMsMin) / rateWindowMs)
+    const ticks = BigInt(Math.ceil((this.#ticksPerMs / seen) * this.#graceMs * growth))
+    return ticks > targetTicksMin ? ticks : targetTicksMin
+  }
+
+  /** An exponentially weighted mean, which needs no memory of the past. */
+  #rate(costTicks: Ticks): void {
+    const nowMs = this.#clock.monotonicMs()
+    const kept = Math.exp((this.#ratedMs - nowMs) / rateWindowMs)
+    this.#ticksPerMs = this.#ticksPerMs * kept + Number(costTicks) / rateWindowMs
+    this.#ratedMs = nowMs
+  }
+}
+
+const atLeastZero = (ticks: Ticks): Ticks => (ticks > 0n ? ticks : 0n)

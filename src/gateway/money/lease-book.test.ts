@@ -1,0 +1,230 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { openTestDatabase } from "../../../test/database.ts"
+import { ManualClock } from "../../base/clock.ts"
+import { createIds } from "../../base/ids.ts"
+import { silentLog } from "../../base/log.ts"
+import { fromCents } from "../../base/money.ts"
+import {
+  type BillingAccountChanges,
+  insertBillingAccount,
+  updateBillingAccount,
+} from "../../store/billing-accounts.ts"
+import { listLeases, releaseGateway } from "../../store/leases.ts"
+import { appendLedger } from "../../store/ledger.ts"
+import { monthOf } from "../../store/months.ts"
+import { findMonthSpend } from "../../store/spend.ts"
+import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import { type LeaseBook, openLeaseBook } from "./lease-book.ts"
+
+const ids = createIds()
+const startMs = Date.UTC(2026, 4, 10)
+const graceMs = 60_000
+const cent = fromCents(1)
+
+let database: Database
+/** Set to make the store unreachable for the books. */
+let away = false
+const clock = new ManualClock(startMs)
+const books: LeaseBook[] = []
+
+beforeAll(async () => void (database = await openTestDatabase()))
+afterAll(async () => await database.close())
+beforeEach(() => void (away = false))
+afterEach(async () => {
+  away = false
+  for (const book of books.splice(0)) await book.close()
+})
+
+async function open(gatewayId = ids.next("gw")): Promise<LeaseBook> {
+  const reachable: Database = {
+    query: (text, values) => (away ? gone() : database.query(text, values)),
+    transaction: (work, options) => (away ? gone() : database.transaction(work, options)),
+    script: (text) => database.script(text),
+    listen: (channel, listener) => database.listen(channel, listener),
+    close: () => database.close(),
+  }
+  const book = await openLeaseBook({
+    database: reachable,
+    gatewayId,
+    clock,
+    log: silentLog,
+    graceMs,
+    recallWaitMs: 100,
+  })
+  books.push(book)
+  return book
+}
+
+const gone = (): Promise<never> => Promise.reject(new StoreUnavailable("Cannot reach the database"))
+
+async function account(cents: number, given: BillingAccountChanges = {}): Promise<string> {
+  const id = ids.next("ba")
+  const now = new Date(startMs)
+  await insertBillingAccount(database, {
+    id,
+    email: "a@example.com",
+    mode: "prepaid",
+    provider: "local",
+    providerCustomerId: id,
+    createdAt: now,
+    updatedAt: now,
+    ...given,
+  })
+  if (cents > 0)
+    await appendLedger(database, {
+      billingAccountId: id,
+      at: now,
+      kind: "purchase",
+      amountTicks: fromCents(cents),
+      reference: "p",
+    })
+  return id
+}
+
+const outcome = async (work: Promise<unknown>): Promise<string> =>
+  await work.then(
+    () => "admitted",
+    (error: Error & { code?: string }) => error.code ?? error.message,
+  )
+
+async function tryMany(book: LeaseBook, id: string, count: number, ticks = cent): Promise<string[]> {
+  return await Promise.all(
+    Array.from({ length: count }, () => outcome(book.reserve(id, clock.nowMs(), ticks))),
+  )
+}
+
+const admitted = (outcomes: readonly string[]): number => outcomes.filter((one) => one === "admitted").length
+
+describe("credit", () => {
+  test("the last tick can be reserved and the one after it cannot", async () => {
+    const book = await open()
+    const id = await account(3)
+    expect(await outcome(book.reserve(id, startMs, 3n * cent + 1n))).toBe("insufficient_credits")
+    expect(await outcome(book.reserve(id, startMs, 3n * cent))).toBe("admitted")
+    expect(await outcome(book.reserve(id, startMs, 1n))).toBe("insufficient_credits")
+  })
+
+  test("what a request did not use serves the next one", async () => {
+    const book = await open()
+    const id = await account(3)
+    const first = await book.reserve(id, startMs, 3n * cent)
+    first.settle(cent)
+    first.settle(0n)
+    expect(await outcome(book.reserve(id, startMs, 2n * cent + 1n))).toBe("insufficient_credits")
+    expect(await outcome(book.reserve(id, startMs, 2n * cent))).toBe("admitted")
+  })
+
+  test("a burst on one gateway admits exactly what is affordable", async () => {
+    const book = await open()
+    const outcomes = await tryMany(book, await account(100), 500)
+    expect(admitted(outcomes)).toBe(100)
+    expect(new Set(outcomes)).toEqual(new Set(["admitted", "insufficient_credits"]))
+  })
+
+  test("bursts on two gateways admit together exactly what is affordable", async () => {
+    const [a, b] = [await open(), await open()]
+    const id = await account(100)
+    const outcomes = (await Promise.all([tryMany(a, id, 250), tryMany(b, id, 250)])).flat()
+    expect(admitted(outcomes)).toBe(100)
+  })
+
+  test("what lies idle at one gateway is given back for another that is short", async () => {
+    const [a, b] = [await open(), await open()]
+    const id = await account(10)
+    const held = await a.reserve(id, startMs, 10n * cent)
+    held.settle(0n)
+    expect(admitted(await tryMany(b, id, 10))).toBe(10)
+    expect(await outcome(a.reserve(id, startMs, 1n))).toBe("insufficient_credits")
+  })
+
+  test("a small request is served although a larger one before it is refused", async () => {
+    const book = await open()
+    const id = await account(5)
+    const large = outcome(book.reserve(id, startMs, 6n * cent))
+    const small = outcome(book.reserve(id, startMs, 5n * cent))
+    expect([await large, await small]).toEqual(["insufficient_credits", "admitted"])
+  })
+
+  test("new credit is seen by the next request", async () => {
+    const book = await open()
+    const id = await account(0)
+    expect(await outcome(book.reserve(id, startMs, cent))).toBe("insufficient_credits")
+    await appendLedger(database, {
+      billingAccountId: id,
+      at: new Date(startMs),
+      kind: "purchase",
+      amountTicks: cent,
+      reference: "later",
+    })
+    expect(await outcome(book.reserve(id, startMs, cent))).toBe("admitted")
+  })
+})
+
+describe("the spend cutoff", () => {
+  test("admits up to the threshold on two gateways, blocks, and unblocks when raised", async () => {
+    const [a, b] = [await open(), await open()]
+    const id = await account(1_000, { spendCutoffCents: 100n })
+    const month = monthOf(clock.nowMs())
+    const outcomes = (await Promise.all([tryMany(a, id, 150), tryMany(b, id, 150)])).flat()
+    expect(admitted(outcomes)).toBe(100)
+    expect(new Set(outcomes)).toEqual(new Set(["admitted", "spend_limit_exceeded"]))
+    expect((await findMonthSpend(database, id, month)).refused).toBe(true)
+    await updateBillingAccount(database, id, { spendCutoffCents: 101n }, new Date(startMs))
+    expect(admitted(await tryMany(a, id, 2))).toBe(1)
+  })
+
+  test("holds for a postpaid account too, and not in the next month", async () => {
+    const book = await open()
+    const id = await account(0, { mode: "postpaid", paymentMethodId: "pm", spendCutoffCents: 2n })
+    expect(await tryMany(book, id, 3)).toEqual(["admitted", "admitted", "spend_limit_exceeded"])
+    expect(await outcome(book.reserve(id, Date.UTC(2026, 5, 1), cent))).toBe("admitted")
+  })
+})
+
+describe("the account's state", () => {
+  test("postpaid without a payment method is refused, with one it is admitted without credit", async () => {
+    const book = await open()
+    const id = await account(0, { mode: "postpaid" })
+    expect(await outcome(book.reserve(id, startMs, cent))).toBe("payment_method_required")
+    await updateBillingAccount(database, id, { paymentMethodId: "pm_1" }, new Date(startMs))
+    expect(await outcome(book.reserve(id, startMs, cent))).toBe("admitted")
+  })
+
+  test("an account that its provider does not know is refused although it has credit", async () => {
+    const id = await account(5, { providerCustomerId: null })
+    expect(await outcome((await open()).reserve(id, startMs, cent))).toBe("billing_required")
+  })
+})
+
+describe("without the store", () => {
+  test("requests go on within the lease until the grace time is over, then fail clearly", async () => {
+    const book = await open()
+    const id = await account(10_000)
+    for (let i = 0; i < 50; i++) (await book.reserve(id, clock.nowMs(), cent)).settle(cent)
+    away = true
+    clock.advance(graceMs - 1)
+    expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("admitted")
+    clock.advance(1)
+    expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("metering_unavailable")
+    away = false
+    expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("admitted")
+  })
+
+  test("an account that was never seen fails clearly", async () => {
+    const book = await open()
+    const id = await account(10)
+    away = true
+    expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("metering_unavailable")
+  })
+})
+
+test("a lease that an operator released holds nothing, and the gateway starts anew", async () => {
+  const gatewayId = ids.next("gw")
+  const book = await open(gatewayId)
+  const id = await account(10)
+  await book.reserve(id, clock.nowMs(), cent)
+  await releaseGateway(database, gatewayId)
+  expect((await listLeases(database)).filter(({ gatewayId: of }) => of === gatewayId)).toEqual([])
+  await book.renew()
+  expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("admitted")
+})

@@ -1,0 +1,212 @@
+/** Leases: what a gateway may spend without asking. A hold, not a ledger entry: available = balance - holds. */
+import { fromCents, type Ticks } from "../base/money.ts"
+import { type BillingAccount, lockBillingAccount } from "./billing-accounts.ts"
+import { queryRecords } from "./rows.ts"
+import { findMonthSpend, noteCutoff } from "./spend.ts"
+import type { Database, Sql, Transaction } from "./sql.ts"
+
+export interface Lease {
+  readonly gatewayId: string
+  readonly billingAccountId: string
+  /** The first day of the month. */
+  readonly month: string
+  /** What may still be spent, and what was spent but is not in the ledger yet. */
+  readonly heldTicks: Ticks
+  readonly expiresAt: Date
+}
+
+export interface LeaseWish {
+  readonly gatewayId: string
+  readonly billingAccountId: string
+  readonly month: string
+  /** Less than this helps no request that waits: then nothing is taken. */
+  readonly usefulTicks: Ticks
+  /** What all requests that wait need together. */
+  readonly neededTicks: Ticks
+  /** What the gateway would like beyond that, to be taken only while there is plenty. */
+  readonly spareTicks: Ticks
+  readonly expiresAt: Date
+}
+
+export type LeaseAnswer =
+  | {
+      readonly kind: "refused"
+      readonly reason: "unknown_account" | "setup_failed" | "payment_method_required"
+    }
+  | {
+      readonly kind: "granted"
+      readonly grantedTicks: Ticks
+      /** What the gateway now holds in all. */
+      readonly heldTicks: Ticks
+      /** What other gateways, or this one for another month, hold of the same: they may give it back. */
+      readonly heldElsewhereTicks: Ticks
+      /** What stands in the way of more; null when nothing does. */
+      readonly limit: "credit" | "cutoff" | null
+    }
+
+/** Of what is left after everyone who waits is served, a gateway takes at most this part as its spare. */
+const spareShare = 4n
+
+/** Takes what is wished for as far as balance and cutoff allow, both after what every gateway holds. */
+export async function takeLease(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer> {
+  const account = await lockBillingAccount(sql, wish.billingAccountId)
+  const reason = refusalOf(account)
+  if (reason) return { kind: "refused", reason }
+  const holds = await sumHolds(sql, wish)
+  const spend = await findMonthSpend(sql, wish.billingAccountId, wish.month)
+  const { available, limit } = availableOf(account, holds, spend.spentTicks)
+  const grantedTicks = grantOf(wish, available)
+  if (spend.refused && grantedTicks >= wish.usefulTicks)
+    await noteCutoff(sql, wish.billingAccountId, wish.month, false)
+  await extend(sql, wish, grantedTicks)
+  return {
+    kind: "granted",
+    grantedTicks,
+    heldTicks: holds.own + grantedTicks,
+    heldElsewhereTicks: holds.all - holds.own,
+    limit,
+  }
+}
+
+type Refusal = Extract<LeaseAnswer, { kind: "refused" }>["reason"]
+
+function refusalOf(account: BillingAccount | null): Refusal | null {
+  if (!account) return "unknown_account"
+  if (account.providerCustomerId === null) return "setup_failed"
+  if (account.mode === "postpaid" && account.paymentMethodId === null) return "payment_method_required"
+  return null
+}
+
+interface Holds {
+  readonly own: Ticks
+  readonly all: Ticks
+  readonly ofMonth: Ticks
+}
+
+async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseWish): Promise<Holds> {
+  const leases = await queryRecords<Pick<Lease, "gatewayId" | "heldTicks"> & { current: boolean }>(
+    sql,
+    "SELECT gateway_id, month = $2 AS current, held_ticks FROM leases WHERE billing_account_id = $1",
+    [billingAccountId, month],
+  )
+  const sum = (some: typeof leases): Ticks => some.reduce((total, { heldTicks }) => total + heldTicks, 0n)
+  return {
+    own: sum(leases.filter((lease) => lease.current && lease.gatewayId === gatewayId)),
+    all: sum(leases),
+    ofMonth: sum(leases.filter(({ current }) => current)),
+  }
+}
+
+function availableOf(
+  account: BillingAccount | null,
+  holds: Holds,
+  spentTicks: Ticks,
+): { available: Ticks | null; limit: "credit" | "cutoff" | null } {
+  const credit = account?.mode === "prepaid" ? account.balanceTicks - holds.all : null
+  const cutoffCents = account?.spendCutoffCents ?? null
+  const cutoff = cutoffCents === null ? null : fromCents(Number(cutoffCents)) - spentTicks - holds.ofMonth
+  if (credit !== null && (cutoff === null || credit <= cutoff))
+    return { available: atLeastZero(credit), limit: "credit" }
+  if (cutoff !== null) return { available: atLeastZero(cutoff), limit: "cutoff" }
+  return { available: null, limit: null }
+}
+
+const atLeastZero = (ticks: Ticks): Ticks => (ticks > 0n ? ticks : 0n)
+
+function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, available: Ticks | null): Ticks {
+  if (available === null) return neededTicks + spareTicks
+  if (available < usefulTicks) return 0n
+  if (available <= neededTicks) return available
+  const spare = (available - neededTicks) / spareShare
+  return neededTicks + (spare < spareTicks ? spare : spareTicks)
+}
+
+async function extend(sql: Sql, wish: LeaseWish, grantedTicks: Ticks): Promise<void> {
+  await sql.query(
+    `INSERT INTO leases AS l (gateway_id, billing_account_id, month, held_ticks, expires_at)
+     VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (billing_account_id, month, gateway_id)
+     DO UPDATE SET held_ticks = l.held_ticks + excluded.held_ticks, expires_at = excluded.expires_at`,
+    [wish.gatewayId, wish.billingAccountId, wish.month, grantedTicks, wish.expiresAt],
+  )
+}
+
+/** Gives back what is not needed and tells those who wait for it. */
+export async function returnLease(
+  database: Database,
+  lease: Pick<Lease, "gatewayId" | "billingAccountId" | "month">,
+  ticks: Ticks,
+): Promise<void> {
+  await database.query(
+    `WITH returned AS (
+       UPDATE leases SET held_ticks = GREATEST(held_ticks - $4, 0)
+       WHERE billing_account_id = $1 AND month = $2 AND gateway_id = $3)
+     SELECT pg_notify('${leaseChannel}', $5)`,
+    [
+      lease.billingAccountId,
+      lease.month,
+      lease.gatewayId,
+      ticks,
+      `returned:${lease.billingAccountId}:${lease.gatewayId}`,
+    ],
+  )
+}
+
+/** Keeps the leases of a gateway alive; answers those that the database knows. */
+export function renewLeases(sql: Sql, gatewayId: string, expiresAt: Date): Promise<Lease[]> {
+  return queryRecords<Lease>(sql, `UPDATE leases SET expires_at = $2 WHERE gateway_id = $1 RETURNING *`, [
+    gatewayId,
+    expiresAt,
+  ])
+}
+
+/** Drops a lease that holds nothing. */
+export async function dropEmptyLeases(sql: Sql, gatewayId: string, beforeMonth: string): Promise<void> {
+  await sql.query("DELETE FROM leases WHERE gateway_id = $1 AND month < $2 AND held_ticks = 0", [
+    gatewayId,
+    beforeMonth,
+  ])
+}
+
+/** After the gateway's journal is applied nothing of its holds is needed; also for the operator, when it never returns. */
+export async function releaseGateway(sql: Sql, gatewayId: string): Promise<Lease[]> {
+  return await queryRecords<Lease>(sql, "DELETE FROM leases WHERE gateway_id = $1 RETURNING *", [gatewayId])
+}
+
+export function listLeases(sql: Sql): Promise<Lease[]> {
+  return queryRecords<Lease>(sql, "SELECT * FROM leases ORDER BY billing_account_id, month, gateway_id", [])
+}
+
+/** What every gateway holds of the account. */
+export async function sumHeld(sql: Sql, billingAccountId: string): Promise<Ticks> {
+  const [row] = await sql.query<{ held: string | null }>(
+    "SELECT sum(held_ticks) AS held FROM leases WHERE billing_account_id = $1",
+    [billingAccountId],
+  )
+  return BigInt(row?.held ?? 0)
+}
+
+const leaseChannel = "umpire_leases"
+
+export interface LeaseNews {
+  /** `recall`: someone is short; `returned`: someone gave back. */
+  readonly kind: "recall" | "returned"
+  readonly billingAccountId: string
+  /** Who says so. */
+  readonly gatewayId: string
+}
+
+export async function recallLeases(sql: Sql, billingAccountId: string, gatewayId: string): Promise<void> {
+  await sql.query("SELECT pg_notify($1, $2)", [leaseChannel, `recall:${billingAccountId}:${gatewayId}`])
+}
+
+export function listenToLeases(
+  database: Database,
+  listener: (news: LeaseNews) => void,
+): Promise<() => Promise<void>> {
+  return database.listen(leaseChannel, (payload) => {
+    const [kind, billingAccountId, gatewayId] = payload.split(":")
+    if ((kind === "recall" || kind === "returned") && billingAccountId && gatewayId)
+      listener({ kind, billingAccountId, gatewayId })
+  })
+}
