@@ -15,7 +15,7 @@ import { type Organization, findOrganization, listOrganizationsOfUser } from "..
 import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
 import { hashSecret, parseBearer, sameSecret } from "./bearer.ts"
-import { FreshCache } from "./fresh-cache.ts"
+import { FreshCache } from "../store/fresh-cache.ts"
 import type { LastUsed } from "./last-used.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
 

@@ -1,6 +1,6 @@
 /** A bounded cache whose entries are trusted for a short time, and longer only while the store is away. */
 import type { Clock } from "../base/clock.ts"
-import { StoreUnavailable } from "../store/sql.ts"
+import { StoreUnavailable } from "./sql.ts"
 
 export interface FreshCacheOptions {
   readonly clock: Clock

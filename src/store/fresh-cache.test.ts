@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { ManualClock } from "../base/clock.ts"
-import { StoreUnavailable } from "../store/sql.ts"
+import { StoreUnavailable } from "./sql.ts"
 import { FreshCache } from "./fresh-cache.ts"
 
 const freshMs = 1000
