@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
+import { prepareDirectory } from "./database.ts"
+
 export const bootstrapKey = "ump_00000000000000000000test_0123456789abcdefghjkmnpqrstvwxyz"
 
 const startTimeoutMs = 60_000
@@ -34,6 +36,8 @@ export interface TestServerOptions {
 
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), "umpire-test-"))
+  const embedded = options.env?.["UMPIRE_DATABASE_URL"] === undefined
+  if (embedded && options.dataDirectory === undefined) await prepareDirectory(join(dataDirectory, "database"))
   const child = spawn(process.execPath, [command, "serve"], {
     env: {
       ...withoutUmpire(process.env),

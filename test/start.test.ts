@@ -1,5 +1,5 @@
 /** From an empty directory to an answer, and through stops and restarts, as on somebody's laptop. */
-import { spawnSync } from "node:child_process"
+import { type SpawnSyncReturns, spawnSync } from "node:child_process"
 import { mkdtempSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -66,7 +66,7 @@ describe("the command line", () => {
     args: readonly string[],
     env: Record<string, string>,
     input?: string,
-  ): ReturnType<typeof spawnSync<string>> =>
+  ): SpawnSyncReturns<string> =>
     spawnSync(process.execPath, [umpire, ...args], {
       encoding: "utf8",
       env: { PATH: process.env["PATH"] ?? "", ...env },
