@@ -157,6 +157,43 @@ export const Config = z.strictObject({
         .describe("Requests that may come at once."),
     })
     .prefault({}),
+  identity: z
+    .strictObject({
+      token_lifetime_minutes: z.coerce
+        .number()
+        .int()
+        .min(5)
+        .max(60)
+        .default(15)
+        .describe(
+          "How long a workload access token is valid, unless what it was exchanged for ends earlier.",
+        ),
+      allow_private: z
+        .stringbool()
+        .or(z.boolean())
+        .default(false)
+        .describe("Fetch the keys of issuers from loopback and private networks too."),
+      ca_file: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("PEM certificates to trust when issuers are asked, instead of the usual authorities."),
+      mtls_port: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(65535)
+        .optional()
+        .describe("Port where client certificates are exchanged; without it there is none."),
+      mtls_host: z.string().min(1).default("127.0.0.1").describe("Address that the mTLS port listens on."),
+      mtls_cert_file: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("PEM certificate chain of the mTLS port, good for the names of its providers."),
+      mtls_key_file: z.string().min(1).optional().describe("PEM private key of the mTLS port."),
+    })
+    .prefault({}),
   compat: z
     .strictObject({
       systemone_null_descriptions: z
@@ -188,6 +225,45 @@ export const Config = z.strictObject({
         .describe("Match users by email only when the provider says that the address was verified."),
     })
     .prefault({}),
+  journal: z
+    .strictObject({
+      durability: z
+        .enum(["process", "power"])
+        .default("process")
+        .describe("When an answer may leave: its usage survives the process, or a power cut too."),
+      size_max_mib: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(1_048_576)
+        .default(1024)
+        .describe("Usage that may wait for the database; beyond it requests are refused."),
+    })
+    .prefault({}),
+  billing: z
+    .strictObject({
+      outage_grace_s: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(86_400)
+        .default(300)
+        .describe("How long requests go on while the database is away."),
+      provider: z
+        .enum(["local", "stripe"])
+        .default("local")
+        .describe("Who moves money in for new billing accounts; local approves test purchases."),
+      stripe_secret_key: secret("The secret key at Stripe."),
+      stripe_webhook_secret: secret("The signing secret of the webhook endpoint at Stripe."),
+      stripe_api_url: z.url().optional().describe("Where Stripe's API is, when not at Stripe."),
+      seller_name: z.string().min(1).max(200).default("Umpire").describe("Who sends the invoices."),
+      seller_address: z
+        .string()
+        .max(1000)
+        .default("")
+        .describe("The address on invoices; lines are separated by semicolons."),
+    })
+    .prefault({}),
   regions: z
     .array(RegionConfig)
     .max(1000)
@@ -198,6 +274,7 @@ export const Config = z.strictObject({
 export type Config = z.infer<typeof Config> & {
   readonly database: { readonly url?: string }
   readonly sso: { readonly client_secret?: string }
+  readonly billing: { readonly stripe_secret_key?: string; readonly stripe_webhook_secret?: string }
 }
 
 /** Variables whose name does not follow from their key. */
@@ -270,6 +347,8 @@ type Tree = Record<string, unknown>
 const secretKeys = [
   ["database", "url"],
   ["sso", "client_secret"],
+  ["billing", "stripe_secret_key"],
+  ["billing", "stripe_webhook_secret"],
 ] as const
 
 function readYaml(path: string): Tree {
@@ -320,6 +399,9 @@ function finish(
 ): Config {
   const { url, ...database } = config.database
   const { client_secret, ...sso } = config.sso
+  const { stripe_secret_key, stripe_webhook_secret, ...billing } = config.billing
+  const stripeKey = stripe_secret_key && readSecret(stripe_secret_key, environment, fileDirectory)
+  const stripeWebhook = stripe_webhook_secret && readSecret(stripe_webhook_secret, environment, fileDirectory)
   const resolved = url === undefined ? undefined : readSecret(url, environment, fileDirectory)
   return {
     ...config,
@@ -331,7 +413,26 @@ function finish(
         ? {}
         : { client_secret: readSecret(client_secret, environment, fileDirectory) }),
     },
+    identity: withAbsoluteFiles(config.identity, fileDirectory),
+    billing: {
+      ...billing,
+      ...(stripeKey ? { stripe_secret_key: stripeKey } : {}),
+      ...(stripeWebhook ? { stripe_webhook_secret: stripeWebhook } : {}),
+    },
     models: config.models.map((model) => ({ ...model, file: resolve(fileDirectory, model.file) })),
+  }
+}
+
+function withAbsoluteFiles(
+  identity: z.infer<typeof Config>["identity"],
+  directory: string,
+): z.infer<typeof Config>["identity"] {
+  const { ca_file, mtls_cert_file, mtls_key_file, ...rest } = identity
+  return {
+    ...rest,
+    ...(ca_file === undefined ? {} : { ca_file: resolve(directory, ca_file) }),
+    ...(mtls_cert_file === undefined ? {} : { mtls_cert_file: resolve(directory, mtls_cert_file) }),
+    ...(mtls_key_file === undefined ? {} : { mtls_key_file: resolve(directory, mtls_key_file) }),
   }
 }
 

@@ -140,6 +140,11 @@ export const faultCatalog = {
   ),
   overloaded: entry(429, "rate_limit_error", "Every worker that could serve this request is full."),
 
+  client_closed: entry(
+    499,
+    "server_error",
+    "The client went away before it was answered; recorded, never sent.",
+  ),
   authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),

@@ -1,5 +1,6 @@
 /** Answers the classification endpoints: decode, find the model, prepare, run, read the answers. */
 import type { Catalog, Model } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
 import { EncodedJson, type Call, type Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
@@ -9,12 +10,17 @@ import { answer } from "./classification/answer.ts"
 import type { Classification } from "./classification/classification.ts"
 import { decodeDecisions } from "./classification/decode-decisions.ts"
 import { decodeSystemOne } from "./classification/decode-systemone.ts"
+import { type Meter, type Outcome, type Sequence, type Usage, failureOf, noUsage } from "./meter.ts"
 import { readRoutingHint } from "./routing-hint.ts"
 
 export interface ClassifyParts {
   readonly catalog: Catalog
   /** The engine that scores with a model. */
   scorer(model: Model): Promise<ScoreEngine>
+  readonly meter: Meter
+  readonly clock: Clock
+  /** The deadline of a request: the longest that a model can work on one. */
+  readonly timeoutMs: number
   readonly nullDescriptions: boolean
   /** Every region there is, by its id. */
   readonly regions: readonly string[]
@@ -25,37 +31,92 @@ type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSy
 type BytesCall = Call<unknown, unknown, Uint8Array>
 
 export function classificationHandlers(parts: ClassifyParts): ClassificationHandlers {
+  const { nullDescriptions } = parts
   return {
-    createDecision: async (call) => await classify(parts, call, decodeDecisions(call.body)),
+    createDecision: async (call) => await metered(parts, call, "decisions", () => decodeDecisions(call.body)),
     createSystemOne: async (call) =>
-      await classify(parts, call, decodeSystemOne(call.body, { nullDescriptions: parts.nullDescriptions })),
+      await metered(parts, call, "systemone", () => decodeSystemOne(call.body, { nullDescriptions })),
   }
+}
+
+/** However the request ends, its sequence is finished once; an answer leaves only after its record is written. */
+async function metered(
+  parts: ClassifyParts,
+  call: BytesCall,
+  callSource: "decisions" | "systemone",
+  decode: () => Classification,
+): Promise<EncodedJson> {
+  const { principal, standing, request } = call
+  if (!principal) throw new Error("Cannot classify: the endpoint lets in callers without a principal")
+  const organizationId = standing?.organizationId ?? null
+  const sequence = parts.meter.begin({
+    callSource,
+    inferenceType: "generation",
+    principal,
+    organizationId,
+    request,
+  })
+  try {
+    const classification = decode()
+    sequence.name(classification.model)
+    const { text, usage } = await classify(parts, call, classification, sequence)
+    await sequence.finish(usage, success)
+    return new EncodedJson(text)
+  } catch (error) {
+    // Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then.
+    await sequence.finish(noUsage, failureOf(error)).catch(() => undefined)
+    throw error
+  }
+}
+
+const success: Outcome = {
+  result: "success",
+  errorCode: null,
+  errorMessage: null,
+  stopReason: null,
+  toolCalls: [],
+  region: null,
 }
 
 async function classify(
   parts: ClassifyParts,
   call: BytesCall,
   classification: Classification,
-): Promise<EncodedJson> {
+  sequence: Sequence,
+): Promise<{ text: string; usage: Usage }> {
   const model = findModel(parts.catalog, classification.model)
   readRoutingHint(call.request, parts.regions)
   const calibration = readCalibration(call.request, parts.calibrations)
-  const { margins, inputTokens } = await score(() => parts.scorer(model), call, classification)
-  return new EncodedJson(answer(classification, calibrated(margins, calibration), inputTokens))
+  const { margins, usage } = await score(parts, call, classification, { model, sequence })
+  return { text: answer(classification, calibrated(margins, calibration), usage.inputTokens), usage }
 }
 
+/** Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens. */
 async function score(
-  scorer: () => Promise<ScoreEngine>,
+  parts: ClassifyParts,
   call: BytesCall,
   { evidence, branches }: Classification,
-): Promise<{ margins: Float64Array; inputTokens: number }> {
-  // Nothing asked: no answers and zero usage (decisions accepts an empty list).
-  if (branches.length === 0) return { margins: new Float64Array(), inputTokens: 0 }
+  { model, sequence }: { readonly model: Model; readonly sequence: Sequence },
+): Promise<{ margins: Float64Array; usage: Usage }> {
+  if (branches.length === 0) {
+    // Nothing asked: no answers and zero usage (decisions accepts an empty list).
+    await sequence.reserve(model, noUsage)
+    return { margins: new Float64Array(), usage: noUsage }
+  }
   const { signal } = call.request
   const organizationId = call.standing?.organizationId ?? ""
-  const engine = await scorer()
+  const engine = await parts.scorer(model)
   const prepared = await engine.prepare({ organizationId, evidence, branches }, signal)
-  return { margins: await prepared.run(signal), inputTokens: prepared.inputTokens }
+  const { inputTokens } = prepared
+  try {
+    await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+  } catch (error) {
+    prepared.discard()
+    throw error
+  }
+  const startedMs = parts.clock.monotonicMs()
+  const margins = await prepared.run(signal)
+  return { margins, usage: { ...noUsage, inputTokens, executionMs: parts.clock.monotonicMs() - startedMs } }
 }
 
 function findModel(catalog: Catalog, sku: string): Model {

@@ -2,6 +2,7 @@
 import type { Model } from "../base/catalog.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { Principal } from "../contract/access.ts"
+import { Fault } from "../contract/errors.ts"
 
 export const callSources = [
   "decisions",
@@ -48,6 +49,20 @@ export interface SequenceStart {
 export interface Meter {
   /** Opens the record of a request. It must be finished exactly once, however the request ends. */
   begin(start: SequenceStart): Sequence
+}
+
+/** How a request ended that threw: the client went away, or it failed or was refused. */
+export function failureOf(error: unknown): Outcome {
+  const fault = error instanceof Fault ? error : null
+  const gone = fault?.code === "client_closed"
+  return {
+    result: gone ? "cancelled" : "error",
+    errorCode: gone ? null : (fault?.code ?? "internal"),
+    errorMessage: gone ? null : (fault?.message ?? "Cannot answer the request: an unexpected failure"),
+    stopReason: null,
+    toolCalls: [],
+    region: null,
+  }
 }
 
 export interface Sequence {

@@ -7,7 +7,15 @@ import type { Ticks } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
-import { type Meter, type Outcome, type Sequence, type SequenceStart, type Usage, noUsage } from "./meter.ts"
+import {
+  type Meter,
+  type Outcome,
+  type Sequence,
+  type SequenceStart,
+  type Usage,
+  failureOf,
+  noUsage,
+} from "./meter.ts"
 import type { Payers } from "./money/payers.ts"
 import { costOf } from "./money/price.ts"
 import type { LeaseBook, Reservation } from "./money/lease-book.ts"
@@ -146,19 +154,7 @@ class MeteredSequence implements Sequence {
 
 /** Records a request that was refused before its handler saw it. */
 export async function recordRefusal(meter: Meter, start: SequenceStart, fault: Fault): Promise<void> {
-  await meter.begin(start).finish(noUsage, refusedFor(fault))
-}
-
-/** How a request ended that failed before it ran. */
-export function refusedFor(fault: Fault): Outcome {
-  return {
-    result: "error",
-    errorCode: fault.code,
-    errorMessage: fault.message,
-    stopReason: null,
-    toolCalls: [],
-    region: null,
-  }
+  await meter.begin(start).finish(noUsage, failureOf(fault))
 }
 
 /** Cut between characters, not inside one. */

@@ -8,6 +8,7 @@ import { createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import type { identityEndpoints } from "../contract/identity.ts"
 import { openapi } from "../contract/openapi.ts"
 import { type Table, table } from "../contract/table.ts"
 import type { ControlParts } from "../control/change.ts"
@@ -17,6 +18,7 @@ import { openLastUsed } from "../control/last-used.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openPrincipals } from "../control/principals.ts"
+import { startUpkeep } from "../control/upkeep.ts"
 import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/supervisor.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
@@ -28,6 +30,8 @@ import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines } from "./engines.ts"
+import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
+import { type Money, openMoney } from "./money.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { version } from "./version.ts"
 
@@ -69,9 +73,28 @@ async function compose(
   const first = await firstStart(database, bootstrap, clock, ids)
   const lastUsed = openLastUsed(database, clock, log)
   closers.push(() => lastUsed.close())
-  const principals = await openPrincipals({ database, clock, lastUsed })
+  const control: ControlParts = {
+    database,
+    clock,
+    ids,
+    forget: (change) => {
+      principals.forget(change)
+      identity.forget(change)
+    },
+  }
+  const identity = await openConfiguredIdentity(config, { control, log })
+  closers.push(() => identity.close())
+  const principals = await openPrincipals({
+    database,
+    clock,
+    lastUsed,
+    workload: async (token) => await identity.authenticate(token),
+  })
   closers.push(() => principals.close())
-  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
+  const upkeep = startUpkeep(database, clock, log)
+  closers.push(() => upkeep.close())
+  const money = await openMoney({ config, database, clock, ids, log, consumers: [] })
+  closers.push(() => money.close())
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
   // The default model is loaded before the first request, and a broken file is found now.
@@ -79,7 +102,7 @@ async function compose(
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
-      ...operations({ database, clock, ids }),
+      ...operations({ ...control, catalog: async () => catalog }),
       "classification.margins": (input) =>
         margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
     },
@@ -95,7 +118,11 @@ async function compose(
     publicUrl: () => state.url,
   })
   const http = createHttp({
-    handlers: handlers(config, catalog, engines, database, state, platform),
+    handlers: {
+      ...handlers(config, catalog, engines, database, state, platform, money),
+      ...identity.handlers,
+    },
+    refused: (refusal) => money.refused(refusal),
     gate: gateOf(principals),
     repeats: createRepeats(control),
     limiter: createRateLimiter({
@@ -111,6 +138,8 @@ async function compose(
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
   closers.push(() => http.close(config.server.shutdown_ms))
+  const mtls = await openConfiguredMtls(config, identity, { ids, log })
+  if (mtls) closers.push(() => mtls.close())
   return {
     url: state.url,
     catalog,
@@ -153,7 +182,8 @@ function handlers(
   database: Database,
   state: { readonly stopping: boolean },
   platform: PlatformParts,
-): Handlers<Table> {
+  money: Money,
+): Omit<Handlers<Table>, keyof typeof identityEndpoints> {
   const document = openapi(table, {
     title: "Umpire",
     version,
@@ -163,6 +193,9 @@ function handlers(
     ...classificationHandlers({
       catalog,
       scorer: (model) => engines.scorer(model),
+      meter: money.meter,
+      clock: systemClock,
+      timeoutMs: config.server.request_timeout_ms,
       nullDescriptions: config.compat.systemone_null_descriptions,
       regions: regionsOf(config).map(({ id }) => id),
       calibrations: config.calibrations,

@@ -131,7 +131,7 @@ async function answer(
   reply.raw.once("close", () => {
     inFlight.delete(gone)
     if (!reply.raw.writableFinished)
-      gone.abort(new Fault("inference_failed", "Cannot answer: the client went away"))
+      gone.abort(new Fault("client_closed", "Cannot answer: the client went away"))
   })
   const deadline = setTimeout(
     () =>

@@ -1,0 +1,132 @@
+/** Builds the gateway's money parts: the journal, the leases, what moves one into the ledger, and the meter over them. */
+import { join } from "node:path"
+import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Principal } from "../contract/access.ts"
+import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
+import type { Fault } from "../contract/errors.ts"
+import type { CallSource, Meter } from "../gateway/meter.ts"
+import { createMeter, recordRefusal } from "../gateway/metering.ts"
+import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
+import { type LeaseBook, openLeaseBook } from "../gateway/money/lease-book.ts"
+import { openPayers } from "../gateway/money/payers.ts"
+import { type Journal, openJournal } from "../store/journal/writer.ts"
+import { releaseGateway } from "../store/leases.ts"
+import type { Database } from "../store/sql.ts"
+
+export interface MoneyNeeds {
+  readonly config: Config
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** Who else reads the journal; a segment stays until all have passed it. */
+  readonly consumers: readonly string[]
+}
+
+export interface Money {
+  readonly meter: Meter
+  readonly journal: Journal
+  /** Resolves when everything that was used until now is in the ledger. */
+  settle(): Promise<void>
+  /** Told by the server of a request that it refused before any handler saw it. */
+  refused(refusal: Refusal): void
+  close(): Promise<void>
+}
+
+interface Refusal {
+  readonly endpoint: Endpoint
+  readonly principal: Principal
+  readonly request: RequestFacts
+  readonly fault: Fault
+}
+
+const mebibyte = 1024 * 1024
+const millisecondsPerSecond = 1_000
+
+export const journalDirectory = (dataDirectory: string): string => join(dataDirectory, "journal")
+
+/** Whatever an earlier run of this gateway left is applied, and its holds are released, before anything is admitted. */
+export async function openMoney(needs: MoneyNeeds): Promise<Money> {
+  const { config, database, clock, ids, log } = needs
+  const graceMs = config.billing.outage_grace_s * millisecondsPerSecond
+  const journal = await openJournal({
+    directory: journalDirectory(config.data_dir),
+    consumers: [ledgerConsumer, ...needs.consumers],
+    newGatewayId: () => ids.next("gw"),
+    durability: config.journal.durability,
+    bytesMax: config.journal.size_max_mib * mebibyte,
+    clock,
+  })
+  try {
+    const { gatewayId } = journal
+    const applier = await Applier.open({ database, journal, clock, ids, log })
+    await applier.drain()
+    await releaseGateway(database, gatewayId)
+    const leases = await openLeaseBook({ database, gatewayId, clock, log, graceMs })
+    applier.onApplied = (sums) => leases.applied(sums)
+    applier.start()
+    const payers = await openPayers(database, clock, graceMs)
+    const meter = createMeter({ journal, leases, payers, clock, ids, log })
+    return {
+      meter,
+      journal,
+      settle: () => applier.drain(),
+      refused: (refusal) => record(meter, refusal, log),
+      close: async () => {
+        await payers.close()
+        await shutDown({ applier, leases, journal, database, log })
+      },
+    }
+  } catch (error) {
+    await journal.close()
+    throw error
+  }
+}
+
+interface Running {
+  readonly applier: Applier
+  readonly leases: LeaseBook
+  readonly journal: Journal
+  readonly database: Database
+  readonly log: Log
+}
+
+/** Nothing runs any more: what is in the journal goes to the ledger and the holds go back, or both wait for the next start. */
+async function shutDown({ applier, leases, journal, database, log }: Running): Promise<void> {
+  await applier.close()
+  await leases.close()
+  try {
+    await applier.drain()
+    await releaseGateway(database, journal.gatewayId)
+  } catch (error) {
+    log.warn({ err: error }, "usage is left in the journal; the next start applies it")
+  }
+  await journal.close()
+}
+
+const sources: Readonly<Record<string, CallSource>> = {
+  "/v1/decisions": "decisions",
+  "/v1/systemone": "systemone",
+  "/v1/responses": "responses",
+  "/v1/chat/completions": "chat_completions",
+  "/v1/embeddings": "embeddings",
+}
+
+function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, log: Log): void {
+  const callSource = endpoint.method === "POST" ? sources[endpoint.path] : undefined
+  if (!callSource) return
+  const inferenceType = callSource === "embeddings" ? "embedding" : "generation"
+  const start = {
+    callSource,
+    inferenceType,
+    principal,
+    organizationId: principal.organizationId,
+    request,
+  } as const
+  recordRefusal(meter, start, fault).catch((error: unknown) =>
+    log.warn({ err: error }, "a refused request could not be recorded"),
+  )
+}
