@@ -11,6 +11,8 @@ const changedTables = [
   "model_access",
   "routing_policies",
   "billing_accounts",
+  "workload_identity_providers",
+  "workload_signing_keys",
 ] as const
 
 export interface Change {

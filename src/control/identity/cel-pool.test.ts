@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { type CelPool, CelStopped, createCelPool } from "./cel-pool.ts"
+import type { PolicyText } from "./cel.ts"
+
+let pool: CelPool
+beforeAll(async () => {
+  pool = createCelPool()
+  // Both workers are up before anything is measured against a deadline.
+  await Promise.all([run("a", { rules: ["true"] }), run("b", { rules: ["true"] })])
+})
+afterAll(() => pool.close())
+
+const policy = (given: Partial<PolicyText>): PolicyText => ({
+  condition: null,
+  transformations: {},
+  rules: ["true"],
+  ...given,
+})
+const run = async (owner: string, given: Partial<PolicyText>, claims: Record<string, unknown> = {}) =>
+  await pool.run(owner, policy(given), claims)
+const flaws = async (given: Partial<PolicyText>) => await pool.check("a", policy(given))
+
+/** A thousand cubed steps; each list is small, the nesting is within the cap. */
+const thousand = `[${Array.from({ length: 1000 }, () => 1).join(",")}]`
+const bomb = `${thousand}.all(a, ${thousand}.all(b, ${thousand}.all(c, a + b + c > 0)))`
+
+test("condition, transformations and rules run in this order, and the first rule that is true wins", async () => {
+  const given = {
+    condition: "assertion.sub.startsWith('repo:')",
+    transformations: { repo: "assertion.sub.split(':')[1]", branch: "assertion.ref" },
+    rules: ["attribute.repo == 'other'", "attribute.branch == 'main'", "true"],
+  }
+  expect(await run("a", given, { sub: "repo:acme", ref: "main" })).toEqual({
+    matched: 1,
+    attributes: { repo: "acme", branch: "main" },
+  })
+  expect(await run("a", given, { sub: "repo:acme", ref: "dev" })).toMatchObject({ matched: 2 })
+  expect(await run("a", given, { sub: "user:acme", ref: "main" })).toEqual({
+    refusedBy: "attribute_condition",
+    reason: "the condition is false",
+    attributes: null,
+  })
+})
+
+test.each([
+  ["a missing claim", { condition: "assertion.nope == 'x'" }, "attribute_condition", /field not found: nope/],
+  [
+    "a condition that is not a boolean",
+    { condition: "assertion.sub" },
+    "attribute_condition",
+    /neither true/,
+  ],
+  ["a division by zero", { transformations: { x: "1 / 0" } }, "attribute_transformations", /x cannot be/],
+  ["a value JSON lacks", { transformations: { x: "[b'a'][0]" } }, "attribute_transformations", /JSON/],
+  ["a rule that fails", { rules: ["assertion.n[0]", "true"] }, "authorization_rules", /rule 0 cannot/],
+])("an evaluation error refuses the exchange: %s", async (_, given, step, reason) => {
+  const outcome = await run("a", given, { sub: "x", n: 5 })
+  expect(outcome).toMatchObject({ refusedBy: step, reason: expect.stringMatching(reason) })
+})
+
+test("a claim named like a property that every object has is absent unless it was sent", async () => {
+  for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"])
+    expect(await run("a", { rules: [`has(assertion.${name})`, "true"] }, { sub: "x" })).toMatchObject({
+      matched: 1,
+    })
+})
+
+test.each([
+  ["assertion.sub ==", 1, 15, /expecting/],
+  ["assertion.sub == 'x' &&\n  nope", 2, 3, /no variable nope/],
+  ["assertion.sub.starts('x')", 1, 14, /no function starts/],
+  ["1 + 'a' == 2", 1, 3, /cannot be applied to \(int, string\)/],
+  ["attribute.missing == 1", 1, 10, /attribute has no field missing/],
+  ["'text'", 1, 1, /answers a string, not true or false/],
+  ["'a' && true", 1, 1, /neither true nor false/],
+  ["Message{a: 1} == 1", 1, 1, /no message type Message/],
+  ["[[[[1]]]].all(a, a.all(b, b.all(c, c.all(d, d > 0))))", 1, 37, /3 loops inside one another/],
+])("a rule that cannot be right is refused with its place: %s", async (rule, line, column, message) => {
+  expect(await flaws({ transformations: { known: "assertion.sub" }, rules: [rule, "true"] })).toEqual([
+    { path: "authorization_rules.0.condition", message: expect.stringMatching(message), line, column },
+  ])
+})
+
+test("rules that are right pass the check", async () => {
+  const rules = [
+    "assertion.sub in ['a', 'b'] && attribute.x.matches('^[a-z]+$')",
+    "has(assertion.groups) && assertion.groups.exists(g, g == 'ops' || g.startsWith('team-'))",
+    "assertion.kubernetes['namespace'].lowerAscii() == 'prod' ? true : assertion.admin",
+    "size(assertion.list) > 1 && timestamp(assertion.at) > timestamp('2026-01-01T00:00:00Z')",
+    "strings.quote(assertion.sub) == '\"a\"' && type(assertion.sub) == string",
+  ]
+  expect(await flaws({ transformations: { x: "assertion.sub" }, rules: [...rules, "true"] })).toEqual([])
+})
+
+test("attributes are not visible in the condition and the transformations", async () => {
+  const found = await flaws({ condition: "attribute.x == 1", transformations: { x: "1", y: "attribute.x" } })
+  expect(found.map(({ path }) => path)).toEqual(["attribute_condition", "attribute_transformations.y"])
+})
+
+test.each([
+  ["250 levels are checked", "!".repeat(1) + "(".repeat(20) + "true" + ")".repeat(20), 0],
+  [
+    "an expression of 16 KiB that nests too deep is refused",
+    Array.from({ length: 3276 }, () => "a").join(".b||"),
+    1,
+  ],
+  ["16 KiB of parentheses are refused", "(".repeat(8192) + ")".repeat(8192), 1],
+])("%s", async (_, rule, count) => {
+  expect(await flaws({ rules: [rule, "true"] })).toHaveLength(count)
+})
+
+test("a comprehension bomb is stopped while the exchanges of others go on", async () => {
+  const stopped = run("attacker", { rules: [bomb, "true"] })
+  const more = Array.from({ length: 5 }, () => run("attacker", { rules: [bomb, "true"] }))
+  const others = Array.from({ length: 200 }, (_, index) =>
+    run(`other-${index % 7}`, { rules: ["assertion.ok"] }, { ok: true }),
+  )
+  let first: string | undefined
+  const note = (who: string) => () => (first ??= who)
+  const attacks = Promise.allSettled([stopped.finally(note("attacker")), ...more])
+  await Promise.all(others).then(note("others"))
+  expect(first).toBe("others")
+  for (const attack of await attacks)
+    expect(attack).toMatchObject({ status: "rejected", reason: expect.any(CelStopped) })
+  expect(await run("attacker", { rules: ["true"] })).toMatchObject({ matched: 0 })
+})
+
+test("a policy that builds more than the memory of a worker is stopped", async () => {
+  const doubled = Array.from({ length: 3 }, () => "x").join("+")
+  const grow = `${thousand}.map(a, ${thousand}.map(b, assertion.text + assertion.text)).size() > 0`
+  await expect(run("a", { rules: [grow, doubled, "true"] }, { text: "x".repeat(10_000) })).rejects.toThrow(
+    CelStopped,
+  )
+  expect(await run("a", { rules: ["true"] })).toMatchObject({ matched: 0 })
+})

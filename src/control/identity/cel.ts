@@ -1,0 +1,221 @@
+/** Compiles and runs the CEL expressions of one policy. Runs in a worker: nothing here knows when to stop. */
+import {
+  type CelInput,
+  CelScalar,
+  type CelValue,
+  celEnv,
+  isCelError,
+  isCelList,
+  isCelMap,
+  isCelUint,
+  mapType,
+  parse,
+  plan,
+} from "@bufbuild/cel"
+import { strings } from "@bufbuild/cel/ext"
+import { CelMistake, checkTypes } from "./cel-check.ts"
+
+/** Where an expression goes wrong; line and column count from 1. */
+export interface ExpressionFlaw {
+  readonly message: string
+  readonly line: number
+  readonly column: number
+}
+
+export interface PolicyText {
+  readonly condition: string | null
+  readonly transformations: Readonly<Record<string, string>>
+  readonly rules: readonly string[]
+}
+
+export type PolicyFlaw = ExpressionFlaw & { readonly path: string }
+
+export type PolicyStep = "attribute_condition" | "attribute_transformations" | "authorization_rules"
+
+export type PolicyOutcome =
+  | { readonly matched: number; readonly attributes: Readonly<Record<string, unknown>> }
+  | {
+      readonly refusedBy: PolicyStep
+      readonly reason: string
+      readonly attributes: Readonly<Record<string, unknown>> | null
+    }
+
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+export type Claims = Readonly<Record<string, unknown>>
+
+const anything = mapType(CelScalar.STRING, CelScalar.DYN)
+const environment = celEnv({ variables: { assertion: anything, attribute: anything }, funcs: strings })
+type Program = (bindings: { assertion: CelInput; attribute: CelInput }) => CelValue | Error
+
+/** Compiled expressions by their text; the oldest go first. */
+const programs = new Map<string, Program>()
+const programsMax = 2000
+
+const conditionTypes = ["bool", "dyn"]
+const attributeTypes = ["bool", "dyn", "double", "int", "list", "map", "null_type", "string", "uint"]
+
+/** One expression of a policy, and what it may use and answer. */
+export interface ExpressionCheck {
+  readonly path: string
+  readonly text: string
+  readonly purpose: "condition" | "attribute" | "rule"
+  /** The attributes that a rule can read. */
+  readonly attributes: readonly string[]
+}
+
+export function expressionsOf(policy: PolicyText): ExpressionCheck[] {
+  const attributes = Object.keys(policy.transformations)
+  const check = (path: string, text: string, purpose: ExpressionCheck["purpose"]): ExpressionCheck => ({
+    path,
+    text,
+    purpose,
+    attributes,
+  })
+  return [
+    ...(policy.condition === null ? [] : [check("attribute_condition", policy.condition, "condition")]),
+    ...Object.entries(policy.transformations).map(([name, text]) =>
+      check(`attribute_transformations.${name}`, text, "attribute"),
+    ),
+    ...policy.rules.map((text, index) => check(`authorization_rules.${index}.condition`, text, "rule")),
+  ]
+}
+
+/** What is wrong with an expression, or null. */
+export function findFlaw({ text, purpose, attributes }: ExpressionCheck): ExpressionFlaw | null {
+  const types = purpose === "attribute" ? attributeTypes : conditionTypes
+  const variables = { assertion: "map", ...(purpose === "rule" ? { attribute: "map" } : {}) }
+  let positions: Readonly<Record<string, number>> = {}
+  try {
+    const { expr, sourceInfo } = parse(text)
+    positions = sourceInfo?.positions ?? {}
+    const type = checkTypes(expr, {
+      functions: environment.funcs,
+      variables,
+      fields: { attribute: attributes },
+    })
+    if (!types.includes(type)) throw new CelMistake(`it answers a ${type}, not ${wanted(types)}`, expr.id)
+    return null
+  } catch (error) {
+    if (error instanceof CelMistake)
+      return { message: error.message, ...place(text, positions[String(error.exprId)] ?? 0) }
+    return parseFlaw(error)
+  }
+}
+
+const wanted = (types: readonly string[]): string =>
+  types === conditionTypes ? "true or false" : "a value that JSON has"
+
+function parseFlaw(error: unknown): ExpressionFlaw {
+  if (error instanceof RangeError) return { message: "nested too deeply", line: 1, column: 1 }
+  if (!(error instanceof Error)) throw error
+  // The parser's errors carry where they start.
+  const { location } = error as { location?: { start?: { line?: number; column?: number } } }
+  const message = error.message.replace(/^<input>:\d+:\d+: /, "")
+  return { message, line: location?.start?.line ?? 1, column: location?.start?.column ?? 1 }
+}
+
+function place(text: string, offset: number): { line: number; column: number } {
+  // The parser counts the blanks before an operator as part of it.
+  const start = offset + (/^\s*/.exec(text.slice(offset))?.[0].length ?? 0)
+  const before = text.slice(0, start)
+  return { line: before.split("\n").length, column: start - before.lastIndexOf("\n") }
+}
+
+/** Condition, then transformations, then rules: the first that is true wins. Any error refuses. */
+export function runPolicy(policy: PolicyText, claims: Claims): PolicyOutcome {
+  const assertion = toCel(claims as Json)
+  const nothing = new Map<string, CelInput>()
+  let step: PolicyStep = "attribute_condition"
+  let expression = "it"
+  const attributes: Record<string, unknown> = {}
+  let done: typeof attributes | null = null
+  try {
+    if (policy.condition !== null && !isTrue(policy.condition, { assertion, attribute: nothing }))
+      return { refusedBy: step, reason: "the condition is false", attributes: null }
+    step = "attribute_transformations"
+    const mapped = new Map<string, CelInput>()
+    for (const [name, text] of Object.entries(policy.transformations)) {
+      expression = name
+      const value = evaluate(text, { assertion, attribute: nothing })
+      const json = toJson(value)
+      mapped.set(name, toCel(json))
+      Object.defineProperty(attributes, name, { value: json, enumerable: true })
+    }
+    step = "authorization_rules"
+    done = attributes
+    for (const [index, text] of policy.rules.entries()) {
+      expression = `rule ${index}`
+      if (isTrue(text, { assertion, attribute: mapped })) return { matched: index, attributes }
+    }
+    return { refusedBy: step, reason: "no rule matches", attributes }
+  } catch (error) {
+    return {
+      refusedBy: step,
+      reason: `${expression} cannot be evaluated: ${sentence(error)}`,
+      attributes: done,
+    }
+  }
+}
+
+const sentence = (error: unknown): string => {
+  if (error instanceof RangeError) return "it needs too much memory or nests too deeply"
+  return error instanceof Error ? error.message : "an unknown failure"
+}
+
+function isTrue(text: string, bindings: Parameters<Program>[0]): boolean {
+  const value = evaluate(text, bindings)
+  if (typeof value !== "boolean") throw new Error("it answers neither true nor false")
+  return value
+}
+
+function evaluate(text: string, bindings: Parameters<Program>[0]): CelValue {
+  const value = program(text)(bindings)
+  if (isCelError(value)) throw value
+  if (value instanceof Error) throw value
+  return value
+}
+
+function program(text: string): Program {
+  const known = programs.get(text)
+  if (known) return known
+  // Both variables are maps of anything, which is what the bindings hold.
+  const made = plan(environment, parse(text)) as Program
+  if (programs.size >= programsMax) programs.delete(programs.keys().next().value ?? "")
+  programs.set(text, made)
+  return made
+}
+
+/** Maps instead of objects: a claim named like something that every object has must not be found there. */
+function toCel(value: Json): CelInput {
+  if (Array.isArray(value)) return value.map((one: Json) => toCel(one))
+  if (typeof value !== "object" || value === null) return value as CelInput
+  return new Map(Object.entries(value).map(([key, one]) => [key, toCel(one as Json)]))
+}
+
+function toJson(value: CelValue): Json {
+  if (value === null || typeof value === "string" || typeof value === "boolean") return value
+  if (typeof value === "number") {
+    if (!Number.isFinite(value)) throw new Error("it answers a number that JSON cannot hold")
+    return value
+  }
+  if (typeof value === "bigint") return toNumber(value)
+  if (isCelUint(value)) return toNumber(value.value)
+  if (isCelList(value)) return [...value].map((one) => toJson(one))
+  if (isCelMap(value)) {
+    const entries = [...value].map(([key, one]) => [keyText(key), toJson(one)] as const)
+    return Object.fromEntries(entries)
+  }
+  throw new Error("it answers something that JSON cannot hold")
+}
+
+function toNumber(value: bigint): number {
+  const number = Number(value)
+  if (!Number.isSafeInteger(number))
+    throw new Error("it answers a whole number that JSON cannot hold exactly")
+  return number
+}
+
+function keyText(key: unknown): string {
+  if (typeof key !== "string") throw new Error("it answers a map whose keys are not all text")
+  return key
+}

@@ -1,0 +1,238 @@
+/** The token exchange (RFC 8693): what a workload shows for itself becomes an access token, or a refusal that is on record. */
+import { z } from "zod"
+import type { Log } from "../../base/log.ts"
+import type { RequestFacts } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import { type IssuedToken, identityLimits, tokenExchangeGrant, tokenTypes } from "../../contract/identity.ts"
+import { type ControlParts, change } from "../change.ts"
+import { type AccessTokens, principalOf } from "./access-tokens.ts"
+import { type Decision, type DecisionParts, type Evidence, decide } from "./decision.ts"
+import { type KnownProvider, type KnownProviders, isUsable } from "./known-providers.ts"
+import { Refusal } from "./refusal.ts"
+import { createRefusalLimit } from "./refusal-limit.ts"
+import type { Handshake } from "./x509.ts"
+
+/** The caller is not known yet, so there is no rate limit of its own: this bounds what all of them can cost. */
+const runningMax = 256
+
+export interface ExchangeParts extends ControlParts, DecisionParts {
+  readonly providers: KnownProviders
+  readonly tokens: AccessTokens
+  readonly log: Log
+  readonly lifetimeSecondsMax: number
+}
+
+export type ExchangeRequest = Pick<RequestFacts, "id" | "ip" | "userAgent">
+
+/** A certificate that came with the connection, and the provider whose port name was asked for. */
+export interface Presented {
+  /** Null when no provider of certificates was named. */
+  readonly providerId: string | null
+  readonly handshake: Handshake
+}
+
+export interface Exchange {
+  (
+    parameters: Readonly<Record<string, string>>,
+    request: ExchangeRequest,
+    presented: Presented | null,
+  ): Promise<IssuedToken>
+}
+
+export function createExchange(parts: ExchangeParts): Exchange {
+  let running = 0
+  const limit = createRefusalLimit(parts.clock)
+  return async (parameters, request, presented) => {
+    if (running >= runningMax)
+      throw new Fault("overloaded", "Cannot exchange the token: too many exchanges run; try again later", {
+        retryAfterMs: 1000,
+      })
+    running += 1
+    try {
+      const { providerId, evidence } = readParameters(parameters, presented)
+      const known = providerId === null ? null : await parts.providers.find(providerId)
+      return await exchange(parts, known, evidence).catch(async (error: unknown) => {
+        if (known && error instanceof Refused) await recordRefusal(parts, known, error, request, limit)
+        throw error
+      })
+    } finally {
+      running -= 1
+    }
+  }
+}
+
+const Parameters = z.object({
+  grant_type: z.string({ error: "is missing" }),
+  subject_token: z.string().min(1).max(identityLimits.subjectTokenCharacters).optional(),
+  subject_token_type: z.string().optional(),
+  requested_token_type: z.string().optional(),
+  identity_provider_id: z.string().min(1).optional(),
+  audience: z.string().min(1).optional(),
+})
+
+interface Asked {
+  readonly providerId: string | null
+  readonly evidence: Evidence
+}
+
+/** What RFC 8693 knows beyond these parameters (scope, resource, actor) is ignored, as RFC 6749 asks: the rules decide. */
+function readParameters(given: Readonly<Record<string, string>>, presented: Presented | null): Asked {
+  const parsed = Parameters.safeParse(given)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw invalid(`${issue?.path.join(".") ?? "a parameter"} ${issue?.message ?? "is invalid"}`)
+  }
+  const { grant_type, requested_token_type, identity_provider_id, audience } = parsed.data
+  if (grant_type !== tokenExchangeGrant)
+    throw new Fault(
+      "unsupported_grant_type",
+      `Cannot issue a token: the only grant_type is ${tokenExchangeGrant}`,
+    )
+  if (requested_token_type !== undefined && requested_token_type !== tokenTypes.accessToken)
+    throw invalid(`requested_token_type can only be ${tokenTypes.accessToken}`)
+  if (identity_provider_id !== undefined && audience !== undefined && identity_provider_id !== audience)
+    throw invalid("identity_provider_id and audience name different providers")
+  const named = identity_provider_id ?? audience ?? null
+  return presented ? readPresented(parsed.data, named, presented) : readToken(parsed.data, named)
+}
+
+function readToken(
+  { subject_token, subject_token_type }: z.infer<typeof Parameters>,
+  providerId: string | null,
+): Asked {
+  if (subject_token === undefined)
+    throw invalid("subject_token is missing; certificates are exchanged on the mTLS port")
+  if (subject_token_type !== tokenTypes.jwt && subject_token_type !== tokenTypes.idToken)
+    throw invalid(`subject_token_type must be ${tokenTypes.jwt} or ${tokenTypes.idToken}`)
+  if (providerId === null) throw invalid("identity_provider_id is missing")
+  return { providerId, evidence: { kind: "token", token: subject_token } }
+}
+
+function readPresented(
+  { subject_token }: z.infer<typeof Parameters>,
+  named: string | null,
+  { providerId, handshake }: Presented,
+): Asked {
+  if (subject_token !== undefined)
+    throw invalid("a subject_token is not taken on the mTLS port: the certificate is the assertion")
+  if (named !== null && named !== providerId)
+    throw new Fault(
+      "invalid_target",
+      "Cannot exchange the certificate: the connection was made to another provider's name, or to none; use <provider id with - for _>.<host>",
+    )
+  return { providerId, evidence: { kind: "handshake", handshake } }
+}
+
+/** A refusal that goes on record. */
+class Refused extends Fault {
+  readonly record: Readonly<Record<string, unknown>>
+
+  constructor(code: "invalid_grant" | "invalid_target", reason: string, record: Record<string, unknown>) {
+    super(code, `Cannot exchange the assertion: ${reason}`)
+    this.record = { error: code, reason, ...record }
+  }
+}
+
+async function exchange(
+  parts: ExchangeParts,
+  known: KnownProvider | null,
+  evidence: Evidence,
+): Promise<IssuedToken> {
+  const type = evidence.kind === "token" ? "oidc" : "x509"
+  // One sentence for every way in which a provider cannot be used, so that ids cannot be probed.
+  if (!isUsable(known) || known.provider.config.type !== type)
+    throw new Refused(
+      "invalid_target",
+      `there is no active ${type === "oidc" ? "OIDC" : "X.509"} provider of this id`,
+      { step: "provider" },
+    )
+  const decision = await decide(parts, known.provider, evidence)
+  const subject = decision.assertion?.subject ?? null
+  if (!decision.accepted)
+    throw new Refused("invalid_grant", decision.reason, { step: decision.step, subject })
+  try {
+    return await issue(parts, known, decision)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    throw new Refused("invalid_grant", error.message, { step: "token", subject })
+  }
+}
+
+async function issue(
+  { tokens, clock, lifetimeSecondsMax }: ExchangeParts,
+  known: KnownProvider,
+  { assertion, attributes, permissions }: Extract<Decision, { accepted: true }>,
+): Promise<IssuedToken> {
+  const left = Math.floor((assertion.expiresMs - clock.nowMs()) / 1000)
+  const lifetimeSeconds = Math.min(lifetimeSecondsMax, left)
+  if (lifetimeSeconds < 1) throw new Refusal("the assertion is about to expire")
+  const token = await tokens.issue({
+    known,
+    subject: assertion.subject,
+    attributes,
+    permissions,
+    lifetimeSeconds,
+  })
+  return {
+    access_token: token,
+    issued_token_type: tokenTypes.accessToken,
+    token_type: "Bearer",
+    expires_in: lifetimeSeconds,
+  }
+}
+
+/** A refusal is answered even when it cannot be recorded: the store being away must not open or close any door. */
+async function recordRefusal(
+  parts: ExchangeParts,
+  known: KnownProvider,
+  { record }: Refused,
+  request: ExchangeRequest,
+  limit: ReturnType<typeof createRefusalLimit>,
+): Promise<void> {
+  const { id, organizationId } = known.provider
+  parts.log.info({ request_id: request.id, provider: id, ...record }, "a token exchange was refused")
+  const turn = limit.take(id)
+  if (!turn) return
+  const after = { ...record, ...(turn.suppressed > 0 ? { unrecorded_before: turn.suppressed } : {}) }
+  const caller = { principal: principalOf(known, []), request, attempt: null }
+  await change(parts, caller, async ({ audit }) => {
+    await audit({
+      organizationId,
+      action: "workload_identity_provider.exchange_refused",
+      resource: { type: "workload_identity_provider", id },
+      before: null,
+      after,
+    })
+  }).catch((error: unknown) => parts.log.error({ err: error }, "a refused exchange could not be recorded"))
+}
+
+const invalid = (found: string): Fault => new Fault("invalid_exchange", `Cannot exchange the token: ${found}`)
+
+/** The parameters of a form or of a JSON object; RFC 6749 forbids giving one twice. */
+export function parseParameters(bytes: Uint8Array, contentType: string | null): Record<string, string> {
+  const text = new TextDecoder().decode(bytes)
+  const entries = /json/i.test(contentType ?? "") ? jsonEntries(text) : [...new URLSearchParams(text)]
+  const parameters: Record<string, string> = Object.create(null) as Record<string, string>
+  for (const [name, value] of entries) {
+    if (name in parameters) throw invalid(`${name.slice(0, 64)} is given more than once`)
+    parameters[name] = value
+  }
+  return parameters
+}
+
+function jsonEntries(text: string): [string, string][] {
+  let body: unknown
+  try {
+    body = JSON.parse(text)
+  } catch {
+    // The parser's own words quote the body, which holds a token.
+    throw invalid("the body is not JSON")
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw invalid("the body is not a JSON object")
+  return Object.entries(body).flatMap(([name, value]: [string, unknown]) => {
+    if (value === null) return []
+    if (typeof value !== "string") throw invalid(`${name.slice(0, 64)} is not text`)
+    return [[name, value]]
+  })
+}

@@ -1,0 +1,124 @@
+/** Workload identity as a whole: its handlers, the check of its tokens, and what the mTLS port needs of it. */
+import type { Log } from "../../base/log.ts"
+import type { Principal } from "../../contract/access.ts"
+import type { Handlers } from "../../contract/endpoint.ts"
+import type { IssuedToken, identityEndpoints } from "../../contract/identity.ts"
+import { type Change, listenToChanges } from "../../store/changes.ts"
+import { listActiveX509Ids } from "../../store/identity-providers.ts"
+import type { ControlParts } from "../change.ts"
+import { createAccessTokens } from "./access-tokens.ts"
+import { createCelPool } from "./cel-pool.ts"
+import {
+  type Exchange,
+  type ExchangeRequest,
+  type Presented,
+  createExchange,
+  parseParameters,
+} from "./exchange.ts"
+import { createJsonFetcher } from "./fetch-json.ts"
+import { createKeySets } from "./key-sets.ts"
+import { createKnownProviders, isUsable } from "./known-providers.ts"
+import { providerHandlers } from "./providers.ts"
+import { rehearsalHandlers } from "./rehearsal.ts"
+import { createSigningKeys } from "./signing-keys.ts"
+
+export interface IdentityParts extends ControlParts {
+  readonly log: Log
+  /** The address of this installation, as tokens name it. */
+  readonly issuer: string
+  readonly lifetimeMinutes: number
+  readonly allowPrivate: boolean
+  readonly ca?: string | undefined
+  readonly fetchTimeoutMs?: number
+}
+
+/** Whose certificates a connection may show. */
+export interface CertificateTrust {
+  readonly providerId: string
+  readonly revision: string
+  readonly anchors: readonly string[]
+  readonly intermediates: readonly string[]
+}
+
+export interface Identity {
+  readonly handlers: Handlers<typeof identityEndpoints>
+  /** Whom a workload access token stands for, or null. */
+  authenticate(token: string): Promise<Principal | null>
+  /** The provider of this id, if exchanges may use it; null asks for the only one there is. */
+  trust(providerId: string | null): Promise<CertificateTrust | null>
+  /** An exchange on the mTLS port. */
+  exchangeCertificate(
+    body: { readonly bytes: Uint8Array; readonly contentType: string | null },
+    request: ExchangeRequest,
+    presented: Presented,
+  ): Promise<IssuedToken>
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+const jwksMaxAgeSeconds = 300
+
+export async function openIdentity(parts: IdentityParts): Promise<Identity> {
+  const { database, clock, log } = parts
+  const cel = createCelPool()
+  const fetcher = createJsonFetcher({
+    allowPrivate: parts.allowPrivate,
+    ca: parts.ca,
+    ...(parts.fetchTimeoutMs === undefined ? {} : { timeoutMs: parts.fetchTimeoutMs }),
+  })
+  const keySets = createKeySets(fetcher, clock)
+  const providers = createKnownProviders(database, clock)
+  const keys = createSigningKeys(database, clock)
+  const tokens = createAccessTokens({ clock, keys, providers, issuer: parts.issuer })
+  const lifetimeSecondsMax = parts.lifetimeMinutes * 60
+  const exchange = createExchange({ ...parts, cel, keySets, providers, tokens, log, lifetimeSecondsMax })
+  const forget = (change: Change): void => {
+    providers.forget(change)
+    keys.forget(change)
+  }
+  const stopListening = await listenToChanges(database, forget)
+  return {
+    handlers: {
+      ...providerHandlers({ ...parts, cel }),
+      ...rehearsalHandlers({ ...parts, cel, keySets }),
+      ...openHandlers(exchange),
+      async getJwks(call) {
+        call.header("cache-control", `public, max-age=${jwksMaxAgeSeconds}`)
+        return { keys: await keys.published() }
+      },
+    },
+    authenticate: async (token) => await tokens.authenticate(token),
+    async trust(providerId) {
+      const id = providerId ?? (await onlyX509Id(parts))
+      const known = id === null ? null : await providers.find(id)
+      if (!isUsable(known) || known.provider.config.type !== "x509") return null
+      const { config, policyRevision } = known.provider
+      return {
+        providerId: known.provider.id,
+        revision: String(policyRevision),
+        anchors: config.trust_anchors,
+        intermediates: config.intermediate_cas,
+      }
+    },
+    exchangeCertificate: async ({ bytes, contentType }, request, presented) =>
+      await exchange(parseParameters(bytes, contentType), request, presented),
+    forget,
+    async close() {
+      await stopListening()
+      await Promise.all([cel.close(), fetcher.close()])
+    },
+  }
+}
+
+function openHandlers(exchange: Exchange): Pick<Handlers<typeof identityEndpoints>, "exchangeToken"> {
+  return {
+    exchangeToken: async (call) =>
+      await exchange(parseParameters(call.body, call.request.header("content-type")), call.request, null),
+  }
+}
+
+/** Two are as good as none: without a name the connection could mean either. */
+async function onlyX509Id({ database }: ControlParts): Promise<string | null> {
+  const [only, another] = await listActiveX509Ids(database, 2)
+  return another === undefined ? (only ?? null) : null
+}

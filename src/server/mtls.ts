@@ -1,0 +1,199 @@
+/** The mTLS port: token exchange by client certificate, each provider under a name and with trust of its own. */
+import { X509Certificate, constants } from "node:crypto"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { type Server, createServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import { type SecureContext, type TLSSocket, createSecureContext } from "node:tls"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import { Fault } from "../contract/errors.ts"
+import { exchangeToken } from "../contract/identity.ts"
+import { readBody } from "./body.ts"
+import { asFault, oauthError } from "./reply.ts"
+
+/** Whose certificates a connection may show. */
+export interface Trust {
+  readonly providerId: string
+  readonly revision: string
+  readonly anchors: readonly string[]
+  readonly intermediates: readonly string[]
+}
+
+/** What the handshake found out about the client's certificate. */
+export interface Presented {
+  readonly providerId: string | null
+  readonly handshake: {
+    readonly authorized: boolean
+    readonly failure: string | null
+    readonly chain: readonly X509Certificate[]
+  }
+}
+
+export interface MtlsParts {
+  /** The server's own certificate, with its chain, and private key, as PEM. */
+  readonly certificate: string
+  readonly privateKey: string
+  /** The provider of this id, or the only one for null. */
+  trust(providerId: string | null): Promise<Trust | null>
+  exchange(
+    body: { readonly bytes: Uint8Array; readonly contentType: string | null },
+    request: { readonly id: string; readonly ip: string; readonly userAgent: string | null },
+    presented: Presented,
+  ): Promise<unknown>
+  readonly ids: Ids
+  readonly log: Log
+}
+
+export interface MtlsPort {
+  /** Answers the port that it listens on. */
+  listen(host: string, port: number): Promise<number>
+  close(): Promise<void>
+}
+
+const contextsMax = 1000
+const connectionsMax = 1000
+const chainMax = 8
+const handshakeTimeoutMs = 10_000
+const requestTimeoutMs = 30_000
+/** Connections without a name learn of a change of the only provider within this time. */
+const refreshMs = 5000
+const nameForm = /^(wi-[0-9a-z]{26})(?:\.|$)/i
+
+export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
+  const contexts = new Map<string, SecureContext>()
+  const contextFor = (trust: Trust | null): SecureContext => {
+    const key = trust ? `${trust.providerId}:${trust.revision}` : ""
+    const known = contexts.get(key)
+    if (known) return known
+    if (contexts.size >= contextsMax) contexts.delete(contexts.keys().next().value ?? "")
+    const made = createSecureContext(contextOptions(parts, trust))
+    contexts.set(key, made)
+    return made
+  }
+  const server = createServer(
+    {
+      ...contextOptions(parts, null),
+      requestCert: true,
+      // A refused certificate is answered in OAuth's words instead of a broken connection, so the request comes through.
+      rejectUnauthorized: false,
+      handshakeTimeout: handshakeTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      SNICallback: (name, done) => {
+        const id = providerOf(name)
+        Promise.resolve(id === null ? null : parts.trust(id)).then(
+          (trust) => done(null, contextFor(trust)),
+          (error: unknown) => done(error instanceof Error ? error : new Error("Cannot find the provider")),
+        )
+      },
+    },
+    (message, response) => void answer(parts, message, response),
+  )
+  server.maxConnections = connectionsMax
+  server.on("tlsClientError", (error) => parts.log.debug({ err: error }, "a TLS handshake failed"))
+  const refresh = await keepUnnamed(parts, server)
+  return {
+    listen: async (host, port) => {
+      await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
+      // A server that listens on a port has an address with one.
+      return (server.address() as AddressInfo).port
+    },
+    close: async () => {
+      clearInterval(refresh)
+      server.closeIdleConnections()
+      setTimeout(() => server.closeAllConnections(), requestTimeoutMs).unref()
+      await new Promise<void>((resolve) => server.close(() => resolve()))
+    },
+  }
+}
+
+/** Trust in this provider's certificates alone; an empty list trusts nobody, where none would mean the usual authorities. */
+function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | null) {
+  return {
+    cert: certificate,
+    key: privateKey,
+    ca: trust ? [...trust.anchors, ...trust.intermediates] : [],
+    minVersion: "TLSv1.2" as const,
+    // A resumed session would carry a verdict from before the provider was changed.
+    secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+    sessionIdContext: `${trust?.providerId ?? "none"}`.slice(0, 32),
+  }
+}
+
+/** Without SNI the context is the server's own: it follows the only active provider. */
+async function keepUnnamed(parts: MtlsParts, server: Server): Promise<NodeJS.Timeout> {
+  let current = ""
+  const follow = async (): Promise<void> => {
+    const trust = await parts.trust(null)
+    const key = trust ? `${trust.providerId}:${trust.revision}` : ""
+    if (key !== current) server.setSecureContext(contextOptions(parts, trust))
+    current = key
+  }
+  await follow()
+  return setInterval(() => {
+    follow().catch((error: unknown) => parts.log.warn({ err: error }, "the mTLS port keeps its old trust"))
+  }, refreshMs).unref()
+}
+
+/** `wi-01h....mtls.example.com` names `wi_01h...`: a host name cannot hold an underscore. */
+function providerOf(serverName: string): string | null {
+  return nameForm.exec(serverName)?.[1]?.toLowerCase().replace("-", "_") ?? null
+}
+
+async function answer(parts: MtlsParts, message: IncomingMessage, response: ServerResponse): Promise<void> {
+  const id = parts.ids.next("req")
+  response.setHeader("x-request-id", id).setHeader("cache-control", "no-store")
+  try {
+    if (message.method !== exchangeToken.method || message.url?.split("?")[0] !== exchangeToken.path)
+      throw new Fault("not_found", `Cannot find the page: this port only answers POST ${exchangeToken.path}`)
+    const bytes = await readBody(exchangeToken, message)
+    const contentType = message.headers["content-type"] ?? null
+    const socket = message.socket as TLSSocket
+    const request = {
+      id,
+      ip: socket.remoteAddress ?? "",
+      userAgent: message.headers["user-agent"] ?? null,
+    }
+    send(
+      response,
+      200,
+      await parts.exchange({ bytes, contentType }, request, await presentedBy(parts, socket)),
+    )
+  } catch (error) {
+    const fault = asFault(error)
+    if (fault.status >= 500) parts.log.error({ request_id: id, err: fault.cause ?? fault }, fault.message)
+    if (!message.complete) response.setHeader("connection", "close")
+    send(response, fault.status, oauthError(fault))
+  }
+}
+
+async function presentedBy(parts: MtlsParts, socket: TLSSocket): Promise<Presented> {
+  // `servername` is false where the client named none.
+  const { servername } = socket as { servername?: string | false | null }
+  const trust = await parts.trust(servername ? providerOf(servername) : null)
+  const named = servername ? providerOf(servername) : (trust?.providerId ?? null)
+  return {
+    providerId: named,
+    handshake: {
+      authorized: socket.authorized && !socket.isSessionReused(),
+      failure: typeof socket.authorizationError === "string" ? socket.authorizationError : null,
+      chain: chainOf(socket),
+    },
+  }
+}
+
+/** The client's certificate and the issuers that it sent along. */
+function chainOf(socket: TLSSocket): X509Certificate[] {
+  const chain: X509Certificate[] = []
+  let certificate = socket.getPeerX509Certificate()
+  while (certificate && chain.length < chainMax) {
+    chain.push(new X509Certificate(certificate.raw))
+    certificate = certificate.issuerCertificate
+  }
+  return chain
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.statusCode = status
+  response.setHeader("content-type", "application/json; charset=utf-8")
+  response.end(JSON.stringify(body))
+}
