@@ -3,16 +3,21 @@ import { join } from "node:path"
 import { systemClock } from "./base/clock.ts"
 import { loadConfig } from "./base/config.ts"
 import { createIds } from "./base/ids.ts"
+import { access } from "./cli/access.ts"
 import { ask } from "./cli/ask.ts"
+import { audit } from "./cli/audit.ts"
 import type { CliContext } from "./cli/command.ts"
 import { doctor } from "./cli/doctor.ts"
 import { evaluation } from "./cli/eval.ts"
 import { keys } from "./cli/keys.ts"
 import { type Operate, operateOverSocket } from "./cli/operator.ts"
+import { orgs } from "./cli/orgs.ts"
 import { type Commands, runCli } from "./cli/run.ts"
 import { serve } from "./cli/serve.ts"
+import { users } from "./cli/users.ts"
 import { operations } from "./control/operations.ts"
 import { Fault } from "./contract/errors.ts"
+import { loadCatalog } from "./main/catalog.ts"
 import { examine } from "./main/checks.ts"
 import { startUmpire } from "./main/umpire.ts"
 import { version } from "./main/version.ts"
@@ -28,6 +33,10 @@ const commands: Commands = {
   ask,
   eval: evaluation(operator),
   keys: keys(operator),
+  orgs: orgs(operator),
+  users: users(operator),
+  access: access(operator),
+  audit: audit(operator),
   doctor: doctor(examine),
 }
 
@@ -54,7 +63,14 @@ function operator({ environment, workingDirectory }: CliContext): Operate {
     })
     try {
       await migrate(database)
-      const run = operations({ database, clock: systemClock, ids: createIds() })[operation]
+      const run = operations({
+        database,
+        clock: systemClock,
+        ids: createIds(),
+        // Running gateways are told by the database.
+        forget: () => undefined,
+        catalog: async () => await loadCatalog(config.models),
+      })[operation]
       if (!run) throw new Fault("invalid_request", `Cannot run ${operation}: there is no such operation`)
       return await run(input)
     } finally {

@@ -40,3 +40,9 @@ export function texts(context: CliContext, option: string): string[] {
   const value = context.values[option]
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
 }
+
+/** Prints a result: as JSON where that is asked for, else drawn for people. Answers the exit status of success. */
+export function show(context: CliContext, result: unknown, draw: (result: unknown) => string): number {
+  context.stdout.write(context.values["json"] === true ? `${JSON.stringify(result)}\n` : draw(result))
+  return 0
+}

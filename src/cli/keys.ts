@@ -1,6 +1,6 @@
 /** `umpire keys`: makes, lists and revokes API keys. */
 import { permissions } from "../contract/access.ts"
-import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -61,11 +61,6 @@ function newKey(context: CliContext): Record<string, unknown> {
     permissions: given.length > 0 ? given : ["inference"],
     ...(expires === undefined ? {} : { expires_at: expires }),
   }
-}
-
-function show(context: CliContext, result: unknown, draw: (result: unknown) => string): number {
-  context.stdout.write(context.values["json"] === true ? `${JSON.stringify(result)}\n` : draw(result))
-  return 0
 }
 
 function drawCreated(result: unknown): string {

@@ -14,7 +14,7 @@ export interface ControlParts {
   readonly clock: Clock
   readonly ids: Ids
   /** Makes this gateway see a change at once; others are told by the database. */
-  forget(change: Change): void
+  readonly forget: (change: Change) => void
 }
 
 /** As much of a call as a change needs to know. */

@@ -1,5 +1,4 @@
 /** Sets up a fresh installation: the first user, a personal organization, a billing account with credit, one key. */
-import { hash } from "@node-rs/argon2"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import { fromCents } from "../base/money.ts"
@@ -11,6 +10,8 @@ import { insertMembership, insertOrganization } from "../store/organizations.ts"
 import type { Database, Sql } from "../store/sql.ts"
 import { hasUsers, insertUser } from "../store/users.ts"
 import { hashSecret, newKeyValue, parseBearer } from "./bearer.ts"
+import { hashPassword } from "./passwords.ts"
+import { createOneTimeLink } from "./sessions.ts"
 
 const startingCreditCents = 10_000
 const autoRefillThresholdCents = 1_000n
@@ -29,6 +30,8 @@ export interface FirstStart {
   readonly email: string
   /** The key to show once; null when the operator brought it. */
   readonly keyValue: string | null
+  /** Signs the first user in to the console, once: the address is `/?link=<this>`. Null when unattended. */
+  readonly consoleLink: string | null
 }
 
 /** Answers null when the installation is already set up. Several processes may try at once: one does it. */
@@ -40,7 +43,7 @@ export async function firstStart(
 ): Promise<FirstStart | null> {
   if (await hasUsers(database)) return null
   const brought = bootstrap.key === undefined ? null : readBroughtKey(bootstrap.key)
-  const passwordHash = bootstrap.password === undefined ? null : await hash(bootstrap.password)
+  const passwordHash = bootstrap.password === undefined ? null : await hashPassword(bootstrap.password)
   return await database.transaction(async (sql) => {
     await sql.query("SELECT pg_advisory_xact_lock(hashtext('umpire first start'))")
     if (await hasUsers(sql)) return null
@@ -69,7 +72,7 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
   const { email } = founder
   const userId = ids.next("usr")
   await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
-  const billingAccountId = await openAccount(sql, email, now, ids)
+  const billingAccountId = await openLocalAccount(sql, email, now, ids)
   const organizationId = ids.next("org")
   await insertOrganization(sql, {
     id: organizationId,
@@ -92,11 +95,13 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
     secretHash,
     ...times,
   })
-  return { organizationId, userId, email, keyValue: fresh?.value ?? null }
+  const attended = founder.brought === null && founder.passwordHash === null
+  const consoleLink = attended ? (await createOneTimeLink(sql, userId, now)).link : null
+  return { organizationId, userId, email, keyValue: fresh?.value ?? null, consoleLink }
 }
 
 /** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */
-async function openAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
+export async function openLocalAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
   const id = ids.next("ba")
   await insertBillingAccount(sql, {
     id,

@@ -59,7 +59,7 @@ export async function listOrganizationModels(parts: ModelParts, organizationId: 
 
 /** The operator's answer, which may also come before anyone asked. */
 export async function decideModelAccess(
-  parts: ModelParts,
+  parts: Pick<ModelParts, "catalog" | "ids">,
   { sql, now, audit, touched }: ChangeScope,
   decision: { readonly organizationId: string; readonly modelSku: string; readonly state: "grant" | "deny" },
 ): Promise<ModelAccess> {

@@ -1,0 +1,100 @@
+/** `umpire orgs`: makes, lists, limits and deletes organizations. */
+import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
+import type { Operate } from "./operator.ts"
+import { drawTable } from "./table.ts"
+
+interface ListedOrganization {
+  readonly id: string
+  readonly name: string
+  readonly billing_account_id: string
+  readonly members: number
+}
+
+export const orgs = (operate: (context: CliContext) => Operate): Command => ({
+  summary: "create, list, limit and delete organizations",
+  usage: [
+    "umpire orgs create --name Acme --owner ada@example.com [--billing-account ba_...]",
+    "umpire orgs list",
+    "umpire orgs limit org_... [--requests-per-minute 600] [--burst 100] [--region paris ...] [--every-region]",
+    "umpire orgs delete org_...",
+  ],
+  options: {
+    name: { type: "string", short: "n" },
+    owner: { type: "string" },
+    "billing-account": { type: "string" },
+    "requests-per-minute": { type: "string" },
+    burst: { type: "string" },
+    region: { type: "string", multiple: true },
+    "every-region": { type: "boolean" },
+    json: { type: "boolean" },
+  },
+  optionHelp: {
+    name: "what the organization is called",
+    owner: "email address of its primary owner, who is made a user if need be",
+    "billing-account": "pay from this account instead of a new one",
+    "requests-per-minute": "rate limit for each of its principals",
+    burst: "requests that may come at once",
+    region: "show only these regions to it; may be repeated",
+    "every-region": "show every region to it again",
+    json: "print JSON",
+  },
+  run: async (context) => await run(context, operate(context)),
+})
+
+async function run(context: CliContext, operate: Operate): Promise<number> {
+  const [action, id] = context.positionals
+  switch (action) {
+    case "create":
+      return show(context, await operate("orgs.create", newOrganization(context)), drawCreated)
+    case "list":
+      return show(context, await operate("orgs.list", {}), drawList)
+    case "limit":
+      if (!id) throw new UsageError("which organization? umpire orgs limit org_...")
+      return show(context, await operate("orgs.update", limits(context, id)), () => `${id} is limited.\n`)
+    case "delete":
+      if (!id) throw new UsageError("which organization? umpire orgs delete org_...")
+      return show(context, await operate("orgs.delete", { id }), () => `${id} is deleted.\n`)
+    default:
+      throw new UsageError("say create, list, limit or delete")
+  }
+}
+
+function newOrganization(context: CliContext): Record<string, unknown> {
+  const name = text(context, "name")
+  const owner = text(context, "owner")
+  if (!name || !owner)
+    throw new UsageError("a name and an owner are needed: --name Acme --owner ada@example.com")
+  const account = text(context, "billing-account")
+  return { name, owner, ...(account === undefined ? {} : { billing_account: account }) }
+}
+
+function limits(context: CliContext, id: string): Record<string, unknown> {
+  const perMinute = text(context, "requests-per-minute")
+  const burst = text(context, "burst")
+  const regions = texts(context, "region")
+  const every = context.values["every-region"] === true
+  return {
+    id,
+    ...(perMinute === undefined ? {} : { requests_per_minute: perMinute }),
+    ...(burst === undefined ? {} : { burst }),
+    ...(regions.length > 0 || every ? { regions: every ? [] : regions } : {}),
+  }
+}
+
+function drawCreated(result: unknown): string {
+  // What orgs.create answers.
+  const { id, link } = result as { id: string; link: string | null }
+  const first = link === null ? "" : ` Its owner signs in once at /?link=${link}`
+  return `${id} is ready.${first}\n`
+}
+
+function drawList(result: unknown): string {
+  // What orgs.list answers.
+  const rows = (result as ListedOrganization[]).map((one) => [
+    one.id,
+    one.name,
+    one.billing_account_id,
+    String(one.members),
+  ])
+  return drawTable(["organization", "name", "billing account", "members"], rows)
+}

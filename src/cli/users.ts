@@ -1,0 +1,55 @@
+/** `umpire users`: lists users, and lets one in again who has lost the password. */
+import { type CliContext, type Command, UsageError, show } from "./command.ts"
+import type { Operate } from "./operator.ts"
+import { drawTable } from "./table.ts"
+
+interface ListedUser {
+  readonly id: string
+  readonly email: string
+  readonly has_password: boolean
+  readonly organizations: number
+}
+
+export const users = (operate: (context: CliContext) => Operate): Command => ({
+  summary: "list users and reset passwords",
+  usage: ["umpire users list", "umpire users reset ada@example.com"],
+  options: { json: { type: "boolean" } },
+  optionHelp: { json: "print JSON" },
+  run: async (context) => await run(context, operate(context)),
+})
+
+async function run(context: CliContext, operate: Operate): Promise<number> {
+  const [action, email] = context.positionals
+  switch (action) {
+    case "list":
+      return show(context, await operate("users.list", {}), drawList)
+    case "reset":
+      if (!email) throw new UsageError("whose password? umpire users reset ada@example.com")
+      return show(context, await operate("users.reset", { email }), drawReset)
+    default:
+      throw new UsageError("say list or reset")
+  }
+}
+
+function drawReset(result: unknown): string {
+  // What users.reset answers.
+  const { email, link, expires_at } = result as { email: string; link: string; expires_at: string }
+  return [
+    `The password and the sessions of ${email} are gone.`,
+    `Until ${expires_at} this address signs in once; it is shown only now:`,
+    "",
+    `  /?link=${link}`,
+    "",
+  ].join("\n")
+}
+
+function drawList(result: unknown): string {
+  // What users.list answers.
+  const rows = (result as ListedUser[]).map((user) => [
+    user.id,
+    user.email,
+    user.has_password ? "yes" : "no",
+    String(user.organizations),
+  ])
+  return drawTable(["user", "email", "password", "organizations"], rows)
+}

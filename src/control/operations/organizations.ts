@@ -1,0 +1,146 @@
+/** The operator's commands about organizations. */
+import { z } from "zod"
+import { Fault } from "../../contract/errors.ts"
+import { EmailAddress, Text, nameCharactersMax } from "../../contract/platform/values.ts"
+import { findBillingAccount } from "../../store/billing-accounts.ts"
+import {
+  type Organization,
+  deleteOrganization,
+  insertMembership,
+  insertOrganization,
+  lockOrganization,
+  updateOrganization,
+} from "../../store/organizations.ts"
+import type { Sql } from "../../store/sql.ts"
+import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
+import { change, difference, systemCaller } from "../change.ts"
+import { openLocalAccount } from "../first-start.ts"
+import { createOneTimeLink } from "../sessions.ts"
+import { type Operations, type OperatorParts, read } from "./input.ts"
+
+const organizationsListedMax = 1000
+const limitMax = 10_000_000
+
+const CreateInput = z.strictObject({
+  name: Text(nameCharactersMax),
+  owner: EmailAddress,
+  billing_account: z.string().optional(),
+})
+const Limit = z.coerce.number().int().min(1).max(limitMax)
+const UpdateInput = z.strictObject({
+  id: z.string(),
+  requests_per_minute: Limit.optional(),
+  burst: Limit.optional(),
+  /** An empty list shows every region again. */
+  regions: z.array(z.string().min(1).max(64)).max(1000).optional(),
+})
+const OneInput = z.strictObject({ id: z.string() })
+
+export function organizationOperations(parts: OperatorParts): Operations {
+  return {
+    "orgs.list": async () => await listOrganizations(parts),
+    "orgs.create": async (input) => await createOrganization(parts, read(CreateInput, input)),
+    "orgs.update": async (input) => await changeLimits(parts, read(UpdateInput, input)),
+    "orgs.delete": async (input) => await endOrganization(parts, read(OneInput, input).id),
+  }
+}
+
+async function listOrganizations({ database }: OperatorParts): Promise<unknown> {
+  return await database.query(
+    `SELECT o.id, o.name, o.billing_account_id, o.is_personal,
+       (SELECT count(*)::int FROM memberships m WHERE m.organization_id = o.id) AS members
+     FROM organizations o WHERE o.deleted_at IS NULL ORDER BY o.id DESC LIMIT $1`,
+    [organizationsListedMax],
+  )
+}
+
+/** Makes the owner too where nobody has the address yet, and then answers a link for the first sign-in. */
+async function createOrganization(
+  parts: OperatorParts,
+  { name, owner, billing_account }: z.infer<typeof CreateInput>,
+): Promise<unknown> {
+  const id = parts.ids.next("org")
+  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+    const times = { createdAt: now, updatedAt: now }
+    const known = await findUserByEmail(sql, owner)
+    const user = known ?? (await newUser(sql, parts, owner, now))
+    const billingAccountId = billing_account ?? (await openLocalAccount(sql, owner, now, parts.ids))
+    if (!(await findBillingAccount(sql, billingAccountId)))
+      throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
+    await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
+    await insertMembership(sql, { organizationId: id, userId: user.id, role: "primary_owner", ...times })
+    await audit({
+      organizationId: id,
+      action: "organization.create",
+      resource: { type: "organization", id },
+      before: null,
+      after: { name, billing_account_id: billingAccountId, primary_owner: user.id },
+    })
+    touched({ table: "memberships", id })
+    const link = known ? null : (await createOneTimeLink(sql, user.id, now)).link
+    return { id, name, billing_account_id: billingAccountId, owner: user.id, link }
+  })
+}
+
+async function newUser(sql: Sql, { ids }: OperatorParts, email: string, now: Date): Promise<User> {
+  const user = await insertUser(sql, { id: ids.next("usr"), email, createdAt: now, updatedAt: now })
+  if (user) return user
+  throw new Fault("conflict", `Cannot make the user ${email}: someone else does at this moment; try again`)
+}
+
+async function changeLimits(
+  parts: OperatorParts,
+  { id, requests_per_minute, burst, regions }: z.infer<typeof UpdateInput>,
+): Promise<unknown> {
+  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+    const before = await lockLive(sql, id)
+    const after = await updateOrganization(
+      sql,
+      id,
+      {
+        ...(requests_per_minute === undefined ? {} : { rateLimitPerMinute: requests_per_minute }),
+        ...(burst === undefined ? {} : { rateLimitBurst: burst }),
+        ...(regions === undefined ? {} : { visibleRegions: regions.length > 0 ? regions : null }),
+      },
+      now,
+    )
+    if (!after) throw unknown(id)
+    await audit({
+      organizationId: id,
+      action: "organization.limit",
+      resource: { type: "organization", id },
+      ...difference(limitsOf(before), limitsOf(after)),
+    })
+    touched({ table: "organizations", id })
+    return { id, ...limitsOf(after) }
+  })
+}
+
+/** Nothing is lost: keys still authenticate and find nothing. */
+async function endOrganization(parts: OperatorParts, id: string): Promise<unknown> {
+  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+    const ended = await deleteOrganization(sql, id, now)
+    if (!ended) throw unknown(id)
+    await audit({
+      organizationId: id,
+      action: "organization.delete",
+      resource: { type: "organization", id },
+      before: { name: ended.name },
+      after: null,
+    })
+    touched({ table: "organizations", id })
+    return { id, deleted: true }
+  })
+}
+
+async function lockLive(sql: Sql, id: string): Promise<Organization> {
+  const organization = await lockOrganization(sql, id)
+  if (!organization || organization.deletedAt !== null) throw unknown(id)
+  return organization
+}
+
+const unknown = (id: string): Fault => new Fault("not_found", `Cannot find the organization ${id}`)
+
+function limitsOf({ rateLimitPerMinute, rateLimitBurst, visibleRegions }: Organization) {
+  return { requests_per_minute: rateLimitPerMinute, burst: rateLimitBurst, regions: visibleRegions }
+}

@@ -1,0 +1,167 @@
+/** Signing in and out, passwords, one-time links, the cookie and its CSRF check, and the operator's reset. */
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { createCatalog } from "../src/base/catalog.ts"
+import { systemClock } from "../src/base/clock.ts"
+import { operations } from "../src/control/operations.ts"
+import { hashPassword } from "../src/control/passwords.ts"
+import { createOneTimeLink } from "../src/control/sessions.ts"
+import { openTestDatabase } from "./database.ts"
+import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
+
+const password = "correct horse battery"
+let platform: Platform
+let userId: string
+let organizationId: string
+
+beforeAll(async () => {
+  platform = await startPlatform(await openTestDatabase())
+  const seed = seeder(platform)
+  organizationId = await seed.organization("Acme", await seed.billingAccount())
+  userId = await seed.user("Ada@Example.com", await hashPassword(password))
+  await seed.member(organizationId, userId, "owner")
+})
+
+afterAll(async () => {
+  await platform.close()
+  await platform.database.close()
+})
+
+const signIn = async (body: unknown): Promise<Answer> => await platform.send("POST", "/v1/session", { body })
+const whoAmI = async (bearer: string): Promise<Answer> =>
+  await platform.send("GET", "/v1/session", { bearer })
+
+async function token(): Promise<string> {
+  const { status, body } = await signIn({ email: "ada@example.com", password })
+  expect(status).toBe(200)
+  return body.data.token
+}
+
+test("a session signs in by password, says who it is, and ends when it signs out", async () => {
+  const bearer = await token()
+  expect(bearer).toMatch(/^ums_/)
+  const me = await whoAmI(bearer)
+  expect(me.body.data.user).toEqual({ id: userId, email: "Ada@Example.com", name: null })
+  expect((await platform.send("GET", "/v1/organizations", { bearer })).body.data).toHaveLength(1)
+  expect((await platform.send("DELETE", "/v1/session", { bearer })).status).toBe(204)
+  expect((await whoAmI(bearer)).status).toBe(401)
+})
+
+test("an unknown user, one without a password and a wrong password get the same answer", async () => {
+  await seeder(platform).user("linkonly@example.com")
+  const answers = [
+    await signIn({ email: "ada@example.com", password: "wrong" }),
+    await signIn({ email: "nobody@example.com", password }),
+    await signIn({ email: "linkonly@example.com", password }),
+  ]
+  for (const answer of answers) expect([answer.status, answer.body]).toEqual([401, answers[0]?.body])
+})
+
+test("the eleventh attempt on one address is refused, whether or not the user exists, and others are not", async () => {
+  for (const email of ["guessed@example.com", "absent@example.com"]) {
+    if (email.startsWith("guessed")) await seeder(platform).user(email, await hashPassword(password))
+    const statuses: number[] = []
+    for (let attempt = 0; attempt < 11; attempt++)
+      statuses.push((await signIn({ email, password: "guess" })).status)
+    expect(statuses).toEqual([...Array<number>(10).fill(401), 429])
+  }
+  const refused = await signIn({ email: "GUESSED@example.com", password })
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
+  expect((await signIn({ email: "ada@example.com", password })).status).toBe(200)
+})
+
+test("a one-time link signs in once", async () => {
+  const { link } = await createOneTimeLink(platform.database, userId, new Date())
+  const first = await signIn({ link })
+  expect([first.status, first.body.data.user.id]).toEqual([200, userId])
+  expect((await signIn({ link })).status).toBe(401)
+})
+
+test("an expired link does not sign in", async () => {
+  const longAgo = new Date(Date.now() - 24 * 3_600_000)
+  const { link } = await createOneTimeLink(platform.database, userId, longAgo)
+  expect((await signIn({ link })).status).toBe(401)
+})
+
+test("a session that expired, or was idle for twelve hours, does not authenticate", async () => {
+  const seed = seeder(platform)
+  const hourMs = 3_600_000
+  expect((await whoAmI(await seed.session(userId, -1))).status).toBe(401)
+  expect((await whoAmI(await seed.session(userId, hourMs, 12 * hourMs))).status).toBe(401)
+  expect((await whoAmI(await seed.session(userId, hourMs, 12 * hourMs - 60_000))).status).toBe(200)
+})
+
+test("a new password needs the current one and ends every other session", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("changer@example.com", await hashPassword(password))
+  const [mine, other] = [await seed.session(id), await seed.session(id)]
+  const set = async (body: unknown): Promise<number> =>
+    (await platform.send("PUT", "/v1/session/password", { bearer: mine, body })).status
+  expect(await set({ password: "a new password" })).toBe(403)
+  expect(await set({ password: "a new password", current_password: "wrong" })).toBe(403)
+  expect(await set({ password: "short", current_password: password })).toBe(422)
+  expect((await whoAmI(other)).status).toBe(200)
+  expect(await set({ password: "a new password", current_password: password })).toBe(204)
+  expect([(await whoAmI(mine)).status, (await whoAmI(other)).status]).toEqual([200, 401])
+  expect((await signIn({ email: "changer@example.com", password })).status).toBe(401)
+  expect((await signIn({ email: "changer@example.com", password: "a new password" })).status).toBe(200)
+})
+
+test("the operator's reset ends password and sessions and answers a link that signs in once", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("forgetful@example.com", await hashPassword(password))
+  const bearer = await seed.session(id)
+  expect((await whoAmI(bearer)).status).toBe(200)
+  const run = operations({
+    database: platform.database,
+    clock: systemClock,
+    ids: platform.ids,
+    forget: () => undefined,
+    catalog: async () => createCatalog([] as never),
+  })
+  const reset = (await run["users.reset"]?.({ email: "FORGETFUL@example.com" })) as { link: string }
+  // Told by the database, for the command runs beside the server.
+  await expect.poll(async () => (await whoAmI(bearer)).status).toBe(401)
+  expect((await signIn({ email: "forgetful@example.com", password })).status).toBe(401)
+  const signedIn = await signIn({ link: reset.link })
+  expect(signedIn.status).toBe(200)
+  const set = { bearer: signedIn.body.data.token, body: { password: "remembered now" } }
+  expect((await platform.send("PUT", "/v1/session/password", set)).status).toBe(204)
+})
+
+test("the cookie is HttpOnly and SameSite=Lax, reads like a bearer value, and is cleared by signing out", async () => {
+  const answer = await signIn({ email: "ada@example.com", password })
+  const cookie = answer.headers.get("set-cookie") ?? ""
+  expect(cookie).toMatch(/^umpire_session=ums_\w+; Path=\/; HttpOnly; SameSite=Lax; Max-Age=2592000$/)
+  const headers = { cookie: `theme=dark; ${cookie.split(";")[0]}` }
+  expect((await platform.send("GET", "/v1/session", { headers })).status).toBe(200)
+  const out = await platform.send("DELETE", "/v1/session", { headers: { ...headers, "x-umpire-csrf": "1" } })
+  expect(out.status).toBe(204)
+  expect(out.headers.get("set-cookie")).toMatch(/^umpire_session=; .*Max-Age=0/)
+})
+
+test("a write with the cookie must come from our own page; a bearer value needs no such proof", async () => {
+  const bearer = await token()
+  const cookie = `umpire_session=${bearer}`
+  const rename = async (headers: Record<string, string>): Promise<Answer> =>
+    await platform.send("PATCH", `/v1/organizations/${organizationId}`, { headers, body: { name: "Acme" } })
+  const { host } = new URL(platform.url)
+  const refused = await rename({ cookie })
+  expect([refused.status, refused.body.error.code]).toEqual([403, "csrf_refused"])
+  expect((await rename({ cookie, origin: "https://evil.example" })).status).toBe(403)
+  expect((await rename({ cookie, origin: "null" })).status).toBe(403)
+  expect((await rename({ cookie, origin: `http://${host}` })).status).toBe(200)
+  expect((await rename({ cookie, "x-umpire-csrf": "1" })).status).toBe(200)
+  expect((await rename({ authorization: `Bearer ${bearer}` })).status).toBe(200)
+})
+
+test("an old cookie keeps nobody from signing in, and opens nothing", async () => {
+  const headers = { cookie: "umpire_session=ums_0123456789abcdef0123456789", "x-umpire-csrf": "1" }
+  const body = { email: "ada@example.com", password }
+  expect((await platform.send("POST", "/v1/session", { headers, body })).status).toBe(200)
+  expect((await platform.send("GET", "/v1/session", { headers })).status).toBe(401)
+})
+
+test("without a provider there is no single sign-on", async () => {
+  expect((await platform.send("GET", "/v1/session/sso")).status).toBe(404)
+})
