@@ -1,0 +1,135 @@
+/** `umpire eval` against a running server: measures, reports, comparison, calibration that a request can name. */
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { parse } from "yaml"
+import { type TestServer, startServer } from "./server.ts"
+
+const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
+const folder = mkdtempSync(join(tmpdir(), "umpire-eval-"))
+const config = join(folder, "umpire.yaml")
+const rows = join(folder, "tickets.jsonl")
+
+const refund = "Does the customer ask for a refund?"
+const topic = { question: "What is the message about?", options: ["delivery", "billing", "password"] }
+const anger = { question: "How angry is the writer?", options: ["calm", "annoyed", "furious"], scale: true }
+const labelled = [
+  {
+    text: "I was charged twice. Give me my money back.",
+    question: refund,
+    options: ["yes", "no"],
+    gold: "yes",
+  },
+  { text: "Thank you, the lamp is lovely.", question: refund, options: ["yes", "no"], gold: "no" },
+  { text: "Please refund my last order.", question: refund, options: ["no", "yes"], gold: "yes" },
+  { text: "What are your opening hours?", question: refund, options: ["yes", "no"], gold: "no" },
+  { text: "The parcel has not arrived yet.", ...topic, gold: "delivery" },
+  {
+    text: "I cannot sign in, I forgot my password.",
+    ...topic,
+    gold: "password",
+    descriptions: { password: "signing in" },
+  },
+  { text: "The invoice shows the wrong amount.", ...topic, gold: "billing" },
+  { text: "This is the worst service I have ever seen!!!", ...anger, gold: "furious" },
+]
+
+let server: TestServer
+beforeAll(async () => {
+  writeFileSync(config, "# kept\nserver:\n  trust_proxy: false\n")
+  writeFileSync(rows, labelled.map((row) => JSON.stringify(row)).join("\n"))
+  server = await startServer({ env: { UMPIRE_CONFIG: config } })
+})
+afterAll(async () => {
+  await server.stop()
+})
+
+function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    UMPIRE_URL: server.url,
+    UMPIRE_API_KEY: server.key,
+    UMPIRE_DATA_DIR: server.dataDirectory,
+    UMPIRE_CONFIG: config,
+  }
+  return spawnSync(process.execPath, [umpire, "eval", ...args], { encoding: "utf8", env, cwd: folder })
+}
+
+test("both endpoints give the same measures, and reports are written", () => {
+  const decisions = JSON.parse(run(rows, "--json", "--out", "report.html").stdout) as Record<
+    string,
+    unknown
+  >[]
+  const systemOne = JSON.parse(
+    run(rows, "--json", "--endpoint", "systemone", "--out", "report.svg").stdout,
+  ) as Record<string, unknown>[]
+  expect(decisions[0]).toMatchObject({
+    set: "tickets",
+    model: "umpire-nano",
+    count: 8,
+    reliability: expect.any(Array),
+  })
+  expect(decisions[0]?.["accuracy"]).toBeGreaterThan(0.5)
+  expect(systemOne[0]?.["accuracy"]).toBe(decisions[0]?.["accuracy"])
+  expect(readFileSync(join(folder, "report.html"), "utf8")).toContain("Worst mistakes")
+  expect(readFileSync(join(folder, "report.svg"), "utf8")).toMatch(/^<svg [\s\S]*<circle [\s\S]*<\/svg>\n$/)
+})
+
+test("two models stand side by side in one table", () => {
+  const { stdout } = run(rows, "--rows", "2", "--model", "umpire-nano", "--model", "umpire-nano")
+  expect(stdout.match(/^tickets +umpire-nano +decisions +2 /gm)).toHaveLength(2)
+  expect(stdout).toContain("right \\ answered")
+})
+
+test("a calibration is fitted, written beside what was there, and named by a request", async () => {
+  const { stdout, stderr } = run(rows, "--calibrate", "tickets")
+  expect(stdout, stderr).toMatch(
+    /temperature \d+\.\d+, bias -?\d+\.\d+; log loss \d\.\d+ -> \d\.\d+ on 8 rows/,
+  )
+  const text = readFileSync(config, "utf8")
+  const { calibrations } = parse(text) as { calibrations: { tickets: { temperature: number; bias: number } } }
+  expect(text).toContain("# kept")
+  expect(calibrations.tickets.temperature).toBeGreaterThan(0)
+
+  const body = {
+    model: "umpire-nano",
+    input: labelled[1]?.text,
+    questions: [{ type: "predicate", instructions: refund }],
+  }
+  const again = await startServer({ env: { UMPIRE_CONFIG: config } })
+  const probability = async (headers: Record<string, string>): Promise<number> => {
+    const reply = (await (await again.post("/v1/decisions", body, headers)).json()) as {
+      answers: { probability: number }[]
+    }
+    return reply.answers[0]?.probability ?? NaN
+  }
+  const plain = await probability({})
+  const moved = await probability({ "x-umpire-calibration": "tickets" })
+  const { temperature, bias } = calibrations.tickets
+  const margin = Math.log(plain / (1 - plain)) / temperature + bias
+  expect(moved).toBeCloseTo(1 / (1 + Math.exp(-margin)), 6)
+  expect((await again.post("/v1/decisions", body, { "x-umpire-calibration": "nothing" })).status).toBe(422)
+  await again.stop()
+})
+
+test.each([
+  ["a file that is not there", ["missing.jsonl"], "cannot read missing.jsonl"],
+  ["no file", [], "name a JSONL file"],
+  ["an unknown endpoint", [rows, "--endpoint", "chat"], "decisions or systemone"],
+  ["no rows at all", [rows, "--rows", "0"], "whole number"],
+  ["a report of another kind", [rows, "--rows", "1", "--out", "report.pdf"], ".html or .svg"],
+])("%s is told in one sentence", (_name, args, said) => {
+  const { status, stderr } = run(...args)
+  expect([status, stderr]).toEqual([2, expect.stringContaining(said)])
+})
+
+test("a row that is wrong is named by its line", () => {
+  const bad = join(folder, "bad.jsonl")
+  writeFileSync(
+    bad,
+    `${JSON.stringify(labelled[0])}\n{"text":"a","question":"q","options":["a"],"gold":"b"}\n`,
+  )
+  expect(run(bad).stderr).toContain("bad.jsonl:2: gold is not one of the options")
+})
