@@ -44,6 +44,8 @@ export interface Endpoint<
   readonly wrap: "data" | "none"
   /** 303 sends a browser elsewhere: the handler sets the header `location`. */
   readonly status: 200 | 201 | 204 | 303
+  /** A request may ask for its answer as events. */
+  readonly streams?: true
   /** Fields of the output that are shown once: null in the answer to a request repeated with its Idempotency-Key. */
   readonly secrets: readonly string[]
   /** Codes of its own, beside those that follow from its access and surface. */
@@ -71,7 +73,7 @@ export function endpoint<
     readonly query?: Query
     readonly body?: Body
     readonly reads?: Reads
-  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors">>,
+  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams">>,
 ): Endpoint<Params, Query, Body, Output, Reads> {
   const { surface } = given
   return {
@@ -144,12 +146,30 @@ export class EncodedJson {
   }
 }
 
+/** An event of a streamed answer: a JSON value, under a name where the surface names its events. */
+export interface StreamEvent {
+  readonly name: string | null
+  readonly value: unknown
+}
+
+/** An answer that comes as events. What fails before the first event is an ordinary error. */
+export class EventStream {
+  readonly events: AsyncIterable<StreamEvent>
+  /** What stands after the last event, as it is; null for nothing. */
+  readonly ending: string | null
+
+  constructor(events: AsyncIterable<StreamEvent>, ending: string | null) {
+    this.events = events
+    this.ending = ending
+  }
+}
+
 export type Handler<E extends Endpoint> = (
   call: Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>,
 ) => Promise<Reply<E>>
 
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
-type Reply<E extends Endpoint> = OutputOf<E> | EncodedJson
+type Reply<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream
 
 /** A table of endpoints without a handler for each of them does not compile. */
 export type Handlers<Table extends Record<string, Endpoint>> = {

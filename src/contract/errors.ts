@@ -92,6 +92,22 @@ export const faultCatalog = {
   malformed_json: entry(400, "invalid_request_error", "The request body is not JSON."),
   invalid_query: entry(400, "invalid_request_error", "A query parameter is missing or invalid."),
   invalid_body: invalid("The JSON body does not match the schema, or holds a value that is refused."),
+  previous_response_not_found: entry(
+    404,
+    "invalid_request_error",
+    "The response to continue is not stored, or not of this connection.",
+  ),
+  response_not_running: entry(409, "invalid_request_error", "The response has already ended."),
+  response_in_progress: entry(
+    409,
+    "invalid_request_error",
+    "Another response is being written on this connection.",
+  ),
+  websocket_connection_limit_reached: entry(
+    400,
+    "invalid_request_error",
+    "The connection has lasted as long as one may.",
+  ),
   upgrade_required: entry(426, "invalid_request_error", "This address speaks WebSocket only."),
 
   invalid_exchange: entry(
@@ -132,6 +148,8 @@ export const faultCatalog = {
   unknown_routing_hint: invalid("The routing hint names no known region."),
   context_length_exceeded: invalid("The request does not fit the context of the model."),
   unsupported_parameter: invalid("The request uses a parameter that this server does not honour."),
+  unknown_parameter: invalid("The request has a parameter that the API does not name."),
+  model_not_found: invalid("No model of this name is in the catalog (OpenAI-compatible endpoints)."),
 
   rate_limited: entry(
     429,

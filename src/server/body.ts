@@ -1,6 +1,6 @@
 /** Reads request bodies, never past their limit. */
 import type { IncomingMessage } from "node:http"
-import type { Endpoint } from "../contract/endpoint.ts"
+import type { Endpoint, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 
 /** Application/json with any parameters, or a structured suffix of it. */
@@ -11,10 +11,11 @@ const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 /** The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the contract orders its errors. */
 export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
   const classification = endpoint.surface === "classification"
+  const unprocessable = classification || endpoint.surface === "openai"
   const type = message.headers["content-type"] ?? ""
   if (!jsonType.test(type) && !(endpoint.surface === "oauth" && formType.test(type)))
     throw new Fault(
-      classification ? "unsupported_content_type" : "not_json",
+      unprocessable ? "unsupported_content_type" : "not_json",
       "Cannot read the request: its content type is not JSON; send application/json",
     )
   const tooLarge = new Fault(
@@ -73,12 +74,15 @@ export async function drain(message: IncomingMessage): Promise<void> {
   })
 }
 
-/** A Platform body as plain JSON: 400 when it is not JSON. */
-export function parseJson(bytes: Uint8Array): unknown {
+/** A body as plain JSON: what is not JSON is 400 on the Platform API, 422 elsewhere. */
+export function parseJson(bytes: Uint8Array, surface: Surface): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
   } catch {
     // The parser's own words quote the body, which may hold a secret.
-    throw new Fault("malformed_json", "Cannot read the request: its body is not JSON")
+    throw new Fault(
+      surface === "openai" ? "invalid_json" : "malformed_json",
+      "Cannot read the request: its body is not JSON",
+    )
   }
 }

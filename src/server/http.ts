@@ -4,10 +4,17 @@ import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"
-import type { Endpoint, Handlers, RequestFacts, Surface } from "../contract/endpoint.ts"
+import {
+  EventStream,
+  type Endpoint,
+  type Handlers,
+  type RequestFacts,
+  type Surface,
+} from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
+import { sendEvents } from "./events.ts"
 import type { Gate } from "./gate.ts"
 import { type LooseHandler, type Progress, live } from "./life.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
@@ -151,6 +158,7 @@ async function answer(
       header: (name: string, value: string) => void reply.header(name, value),
     }
     const output = await live(endpoint, handler, arrival, parts)
+    if (output instanceof EventStream) return await sendEvents(reply, endpoint, output, gone.signal)
     return sendOutput(reply, endpoint, output)
   } catch (error) {
     const fault = asFault(error)

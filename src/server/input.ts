@@ -31,7 +31,44 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
 }
 
 export function parseBody(endpoint: Endpoint, body: unknown): unknown {
+  if (endpoint.surface === "openai") return checkParameters(endpoint.body, body)
   return check(endpoint.body, body, "invalid_body", "body")
+}
+
+/** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */
+export function checkParameters(schema: z.ZodType, value: unknown): unknown {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = deepest(parsed.error.issues)
+  const [found] = issue ? describe(issue) : []
+  const param = found?.path ?? ""
+  throw new Fault(
+    codeOf(issue),
+    `Cannot use ${param || "the request"}: ${found?.message ?? "it does not match the schema"}`,
+    {
+      ...(param === "" ? {} : { param }),
+    },
+  )
+}
+
+/** Of the ways in which a union can fail, the one that got furthest says best what is wrong. */
+function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
+  const [issue] = issues
+  if (issue?.code !== "invalid_union" || issue.errors.length === 0 || issue.message !== unionMessage)
+    return issue
+  const candidates = issue.errors.map((option) => deepest(option)).filter((one) => one !== undefined)
+  const best = candidates.toSorted((a, b) => b.path.length - a.path.length)[0]
+  // A copy of an issue with a longer path is an issue.
+  return best ? ({ ...best, path: [...issue.path, ...best.path] } as z.core.$ZodIssue) : issue
+}
+
+const unionMessage = "Invalid input"
+
+function codeOf(issue: z.core.$ZodIssue | undefined): FaultCode {
+  if (issue?.code === "unrecognized_keys") return "unknown_parameter"
+  if (issue?.code === "custom" && issue.params?.["fault"] === "unsupported_parameter")
+    return "unsupported_parameter"
+  return "invalid_request"
 }
 
 function check(schema: z.ZodType, value: unknown, code: FaultCode, part: string): unknown {

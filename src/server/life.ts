@@ -101,7 +101,7 @@ function checkPrincipal({ access }: Endpoint, principal: Principal): void {
 async function readInput(endpoint: Endpoint, message: IncomingMessage): Promise<unknown> {
   if (endpoint.body instanceof z.ZodUndefined) return undefined
   const bytes = await readBody(endpoint, message)
-  return endpoint.reads === "bytes" ? bytes : parseBody(endpoint, parseJson(bytes))
+  return endpoint.reads === "bytes" ? bytes : parseBody(endpoint, parseJson(bytes, endpoint.surface))
 }
 
 /** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */

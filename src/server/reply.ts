@@ -32,7 +32,7 @@ export function oauthError({ code, message, status }: Fault): { error: string; e
   return { error: named ? code : unavailable, error_description: description }
 }
 
-function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Record<string, unknown> {
+export function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Record<string, unknown> {
   const { code, message } = fault
   const { type } = faultCatalog[code]
   switch (surface) {

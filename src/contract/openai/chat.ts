@@ -1,0 +1,238 @@
+/** The wire of POST /v1/chat/completions. */
+import { z } from "zod"
+import {
+  JsonSchema,
+  effort,
+  functionName,
+  harmless,
+  ignored,
+  modelName,
+  optional,
+  refused,
+  temperature,
+  topP,
+} from "./parameters.ts"
+
+export const choicesMax = 16
+export const stopsMax = 16
+export const toolsMax = 128
+export const topLogprobsMax = 20
+
+const TextPart = z.looseObject({ type: z.literal("text"), text: z.string() })
+const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
+const textContent = z.union([z.string(), z.array(TextPart)], {
+  error: "text, or parts of type text; images, audio and files are not supported",
+})
+
+export const ChatToolCall = z.looseObject({
+  id: z.string(),
+  type: z.literal("function"),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+})
+
+/** Fields beyond these are echoes of earlier answers and are not read. */
+export const ChatMessage = z.discriminatedUnion("role", [
+  z.looseObject({ role: z.literal("system"), content: textContent }),
+  z.looseObject({ role: z.literal("developer"), content: textContent }),
+  z.looseObject({ role: z.literal("user"), content: textContent }),
+  z.looseObject({
+    role: z.literal("assistant"),
+    content: z
+      .union([z.string(), z.array(z.union([TextPart, RefusalPart]))])
+      .nullable()
+      .optional(),
+    reasoning_content: z.string().nullable().optional(),
+    tool_calls: z.array(ChatToolCall).nullable().optional(),
+  }),
+  z.looseObject({ role: z.literal("tool"), content: textContent, tool_call_id: z.string() }),
+])
+export type ChatMessage = z.infer<typeof ChatMessage>
+
+export const ChatTool = z.strictObject({
+  type: z.literal("function"),
+  function: z.strictObject({
+    name: functionName,
+    description: z.string().nullable().optional(),
+    parameters: JsonSchema.nullable().optional(),
+    strict: z.boolean().nullable().optional(),
+  }),
+})
+
+const namedFunction = z.strictObject({
+  type: z.literal("function"),
+  function: z.strictObject({ name: z.string() }),
+})
+
+export const ChatToolChoice = z.union([
+  z.enum(["none", "auto", "required"]),
+  namedFunction,
+  z.strictObject({
+    type: z.literal("allowed_tools"),
+    allowed_tools: z.strictObject({ mode: z.enum(["auto", "required"]), tools: z.array(namedFunction) }),
+  }),
+])
+
+export const ChatResponseFormat = z.discriminatedUnion("type", [
+  z.strictObject({ type: z.literal("text") }),
+  z.strictObject({ type: z.literal("json_object") }),
+  z.strictObject({
+    type: z.literal("json_schema"),
+    json_schema: z.strictObject({
+      name: z.string().min(1).max(64),
+      description: z.string().nullable().optional(),
+      schema: JsonSchema.optional(),
+      strict: z.boolean().nullable().optional(),
+    }),
+  }),
+])
+
+export const ChatRequest = z
+  .strictObject({
+    model: modelName,
+    messages: z.array(ChatMessage).min(1).meta({ description: "The conversation; text only." }),
+    stream: optional(z.boolean(), "Answer as server-sent events."),
+    stream_options: optional(
+      z.strictObject({
+        include_usage: z.boolean().nullable().optional(),
+        include_obfuscation: ignored("no padding is sent"),
+      }),
+      "include_usage: usage in a last chunk.",
+    ),
+    n: optional(z.int().min(1).max(choicesMax), "Answers to write, at most 16."),
+    stop: optional(
+      z.union([z.string(), z.array(z.string()).max(stopsMax)]),
+      "Texts that end the answer, at most 16.",
+    ),
+    seed: optional(z.int(), "The same seed, request and idle server give the same answer on a local model."),
+    temperature,
+    top_p: topP,
+    frequency_penalty: optional(z.number().min(-2).max(2), "Makes tokens rarer the more they were used."),
+    presence_penalty: optional(z.number().min(-2).max(2), "Makes tokens rarer once they were used."),
+    logit_bias: optional(
+      z.record(z.string().regex(/^\d+$/), z.number().min(-100).max(100)),
+      "Added to the scores of tokens, by the model's own token ids.",
+    ),
+    logprobs: optional(z.boolean(), "Report the log-probability of each token."),
+    top_logprobs: optional(z.int().min(0).max(topLogprobsMax), "Alternatives to report for each token."),
+    max_completion_tokens: optional(z.int().min(1), "Most tokens to write."),
+    max_tokens: optional(z.int().min(1), "The older name of max_completion_tokens."),
+    tools: optional(z.array(ChatTool).max(toolsMax), "Functions the model may call."),
+    tool_choice: ChatToolChoice.optional().meta({
+      description:
+        "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",
+    }),
+    parallel_tool_calls: optional(z.boolean(), "False ends the answer after one call."),
+    response_format: ChatResponseFormat.optional().meta({
+      description: "text, json_object or json_schema; enforced by grammar.",
+    }),
+    reasoning_effort: optional(effort, "none or minimal asks a reasoning model not to think."),
+    ...harmless,
+    store: ignored("chat completions are not stored"),
+    metadata: ignored("chat completions are not stored"),
+    verbosity: ignored("the model decides"),
+    moderation: refused("no moderation service"),
+    audio: refused("text only"),
+    modalities: refused("text only", ["text"]),
+    prediction: refused("no predicted outputs"),
+    web_search_options: refused("no web search"),
+    functions: refused("use tools"),
+    function_call: refused("use tool_choice"),
+  })
+  .meta({ id: "ChatCompletionRequest", description: "A conversation and how to continue it." })
+export type ChatRequest = z.infer<typeof ChatRequest>
+
+const logprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() })
+export const ChatLogprobs = z.object({
+  content: z.array(logprob.extend({ top_logprobs: z.array(logprob) })).nullable(),
+  refusal: z.null(),
+})
+
+const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"])
+
+export const ChatUsage = z
+  .object({
+    prompt_tokens: z.int().min(0),
+    completion_tokens: z.int().min(0),
+    total_tokens: z.int().min(0),
+    prompt_tokens_details: z.object({ cached_tokens: z.int().min(0), audio_tokens: z.literal(0) }),
+    completion_tokens_details: z.object({
+      reasoning_tokens: z.int().min(0),
+      audio_tokens: z.literal(0),
+      accepted_prediction_tokens: z.literal(0),
+      rejected_prediction_tokens: z.literal(0),
+    }),
+  })
+  .meta({ id: "ChatCompletionUsage", description: "prompt_tokens include cached ones." })
+export type ChatUsage = z.infer<typeof ChatUsage>
+
+export const ChatCompletion = z
+  .object({
+    id: z.string(),
+    object: z.literal("chat.completion"),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.object({
+        index: z.int().min(0),
+        message: z.object({
+          role: z.literal("assistant"),
+          content: z.string().nullable(),
+          refusal: z.null(),
+          annotations: z.array(z.never()),
+          reasoning_content: z.string().optional(),
+          tool_calls: z
+            .array(
+              z.object({
+                id: z.string(),
+                type: z.literal("function"),
+                function: z.object({ name: z.string(), arguments: z.string() }),
+              }),
+            )
+            .optional(),
+        }),
+        logprobs: ChatLogprobs.nullable(),
+        finish_reason: finishReason,
+      }),
+    ),
+    usage: ChatUsage,
+    system_fingerprint: z.string().nullable(),
+    service_tier: z.literal("default"),
+  })
+  .meta({ id: "ChatCompletion", description: "The answers; with stream, chunks of them as events." })
+export type ChatCompletion = z.infer<typeof ChatCompletion>
+
+export const ChatChunk = z
+  .object({
+    id: z.string(),
+    object: z.literal("chat.completion.chunk"),
+    created: z.int(),
+    model: z.string(),
+    choices: z.array(
+      z.object({
+        index: z.int().min(0),
+        delta: z.object({
+          role: z.literal("assistant").optional(),
+          content: z.string().nullable().optional(),
+          refusal: z.null().optional(),
+          reasoning_content: z.string().optional(),
+          tool_calls: z
+            .array(
+              z.object({
+                index: z.int().min(0),
+                id: z.string().optional(),
+                type: z.literal("function").optional(),
+                function: z.object({ name: z.string().optional(), arguments: z.string() }),
+              }),
+            )
+            .optional(),
+        }),
+        logprobs: ChatLogprobs.nullable(),
+        finish_reason: finishReason.nullable(),
+      }),
+    ),
+    usage: ChatUsage.nullable().optional(),
+    system_fingerprint: z.string().nullable(),
+    service_tier: z.literal("default"),
+  })
+  .meta({ id: "ChatCompletionChunk" })
+export type ChatChunk = z.infer<typeof ChatChunk>

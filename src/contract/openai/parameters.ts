@@ -1,0 +1,81 @@
+/** What a parameter of the OpenAI-compatible endpoints can be: honoured, ignored or refused. The guide prints it from here. */
+import { z } from "zod"
+
+export type Treatment = "honoured" | "ignored" | "refused"
+
+const treatments = z.registry<{ treatment: Treatment; why: string }>()
+
+/** Read and thrown away: real clients always send it, and nothing about the answer depends on it. */
+export function ignored(why: string): z.ZodOptional<z.ZodUnknown> {
+  const schema = z
+    .unknown()
+    .optional()
+    .meta({ description: `Ignored: ${why}` })
+  treatments.add(schema, { treatment: "ignored", why })
+  return schema
+}
+
+/** Refused by name, unless its value asks for nothing. */
+export function refused(why: string, ...harmless: readonly unknown[]): z.ZodType {
+  const accepted = new Set([...harmless, null].map((value) => JSON.stringify(value)))
+  const schema = z
+    .unknown()
+    .optional()
+    .refine((value) => value === undefined || accepted.has(JSON.stringify(value)), {
+      error: `this server does not honour it (${why})`,
+      params: { fault: "unsupported_parameter" },
+    })
+    .meta({ description: `Refused: ${why}` })
+  treatments.add(schema, { treatment: "refused", why })
+  return schema
+}
+
+export interface Parameter {
+  readonly name: string
+  readonly treatment: Treatment
+  readonly note: string
+}
+
+/** Every parameter of a request with what is done with it. */
+export function parametersOf(request: z.ZodObject): Parameter[] {
+  return Object.entries(request.shape).map(([name, schema]) => {
+    const found = treatments.get(schema as z.ZodType)
+    const description = (schema as z.ZodType).meta()?.description
+    return { name, treatment: found?.treatment ?? "honoured", note: found?.why ?? description ?? "" }
+  })
+}
+
+export const optional = <Schema extends z.ZodType>(schema: Schema, description: string) =>
+  schema.nullable().optional().meta({ description })
+
+export const Metadata = z
+  .record(z.string().max(64), z.string().max(512))
+  .refine((entries) => Object.keys(entries).length <= 16, { error: "at most 16 entries" })
+
+export const JsonSchema = z.record(z.string(), z.unknown())
+
+/** Everything both generating endpoints take and do nothing with. */
+export const harmless = {
+  user: ignored("the principal is who asks"),
+  safety_identifier: ignored("the principal is who asks"),
+  prompt_cache_key: ignored("prompts are cached by their tokens"),
+  prompt_cache_retention: ignored("prompts are cached by their tokens"),
+  prompt_cache_options: ignored("prompts are cached by their tokens"),
+  service_tier: ignored("there is one tier"),
+  client_metadata: ignored("for the client's own use"),
+}
+
+export const functionName = z
+  .string()
+  .regex(/^[\w.-]{1,64}$/, { error: "1 to 64 letters, digits, dots, underscores and dashes" })
+
+export const modelName = z.string().min(1).max(256).meta({ description: "A model of GET /v1/models." })
+export const temperature = optional(
+  z.number().min(0).max(2),
+  "0 always takes the likeliest token; without it local models use 0.7.",
+)
+export const topP = optional(
+  z.number().gt(0).max(1),
+  "Samples from the likeliest tokens that make up this share.",
+)
+export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])

@@ -1,0 +1,64 @@
+/** Frames a stream of events as server-sent events, no faster than the client reads them. */
+import { once } from "node:events"
+import type { ServerResponse } from "node:http"
+import type { FastifyReply } from "fastify"
+import type { Endpoint, EventStream, StreamEvent } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { asFault, errorBody } from "./reply.ts"
+
+/** A client that takes nothing for this long is gone. */
+const stallMsMax = 60_000
+
+/** Waits for the first event before it answers: until then a failure is an ordinary error. */
+export async function sendEvents(
+  reply: FastifyReply,
+  endpoint: Endpoint,
+  stream: EventStream,
+  signal: AbortSignal,
+): Promise<FastifyReply> {
+  const events = stream.events[Symbol.asyncIterator]()
+  const first = await events.next()
+  reply
+    .code(200)
+    .header("content-type", "text/event-stream; charset=utf-8")
+    .header("x-accel-buffering", "no")
+    .hijack()
+  const { raw } = reply
+  for (const [name, value] of Object.entries(reply.getHeaders()))
+    if (value !== undefined) raw.setHeader(name, value)
+  raw.writeHead(200)
+  try {
+    for (let next = first; !next.done; next = await events.next()) await write(raw, frame(next.value), signal)
+    if (stream.ending !== null) await write(raw, `data: ${stream.ending}\n\n`, signal)
+  } catch (error) {
+    // The head has left: the failure is the last event.
+    if (!raw.destroyed) raw.write(frame(errorEvent(endpoint, error)))
+  } finally {
+    await events.return?.()
+    raw.end()
+  }
+  return reply
+}
+
+export function frame({ name, value }: StreamEvent): string {
+  const data = `data: ${JSON.stringify(value)}\n\n`
+  return name === null ? data : `event: ${name}\n${data}`
+}
+
+function errorEvent(endpoint: Endpoint, error: unknown): StreamEvent {
+  const surface = endpoint.surface === "oauth" ? "service" : endpoint.surface
+  return { name: null, value: { error: errorBody(surface, asFault(error)) } }
+}
+
+async function write(raw: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  if (raw.write(text)) return
+  const stalled = AbortSignal.timeout(stallMsMax)
+  try {
+    await once(raw, "drain", { signal: AbortSignal.any([signal, stalled]) })
+  } catch {
+    signal.throwIfAborted()
+    raw.destroy()
+    throw new Fault("client_closed", "Cannot go on: the client takes nothing")
+  }
+}
