@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config"
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "test/**/*.test.ts", "console/src/**/*.test.ts"],
     exclude: ["**/*.long.test.ts", "**/node_modules/**"],
     reporters: ["default", "./test/summary-reporter.ts"],
     globalSetup: ["./test/global-setup.ts"],

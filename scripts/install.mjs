@@ -1,8 +1,9 @@
-/** Installs what package-lock.json names, unless that is already done; plain JavaScript, because Node 20 runs it too. */
+/** Installs what package-lock.json names and builds the console, unless that is already done; plain JavaScript, because Node 20 runs it too. */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { buildConsole } from "./build-console.mjs"
 
 const root = join(import.meta.dirname ?? new URL(".", import.meta.url).pathname, "..")
 const stamp = join(root, "node_modules", ".umpire-installed")
@@ -20,6 +21,7 @@ if (installed() !== wanted) {
   if (result.status !== 0) process.exit(result.status ?? 1)
   writeFileSync(stamp, wanted)
 }
+buildConsole()
 
 function installed() {
   try {

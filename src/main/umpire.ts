@@ -23,6 +23,7 @@ import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/super
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { createHttp } from "../server/http.ts"
+import { loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRateLimiter } from "../server/rate-limit.ts"
 import { migrate } from "../store/migrate.ts"
@@ -36,6 +37,7 @@ import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { version } from "./version.ts"
 
 const mebibyte = 1024 * 1024
+const consoleDirectory = join(import.meta.dirname, "..", "..", "console", "dist")
 
 export interface Umpire {
   readonly url: string
@@ -125,6 +127,7 @@ async function compose(
     refused: (refusal) => money.refused(refusal),
     gate: gateOf(principals),
     repeats: createRepeats(control),
+    pages: await loadPages(consoleDirectory),
     limiter: createRateLimiter({
       requestsPerMinute: config.limits.requests_per_minute,
       burst: config.limits.burst,

@@ -17,6 +17,7 @@ import { drain } from "./body.ts"
 import { sendEvents } from "./events.ts"
 import type { Gate } from "./gate.ts"
 import { type LooseHandler, type Progress, live } from "./life.ts"
+import type { PageRequest, Pages } from "./pages.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
 import type { Repeats } from "./repeats.ts"
 import { asFault, sendFault, sendOutput } from "./reply.ts"
@@ -26,6 +27,8 @@ export interface HttpParts {
   readonly gate: Gate
   readonly limiter: RateLimiter
   readonly repeats: Repeats
+  /** The console, on the addresses that are not the API's. */
+  readonly pages?: Pages
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -75,7 +78,7 @@ export function createHttp(parts: HttpParts): HttpServer {
   }
 }
 
-function createApp({ log, ids, trustProxy }: HttpParts): FastifyInstance {
+function createApp({ log, ids, trustProxy, pages }: HttpParts): FastifyInstance {
   const app = Fastify({
     logger: false,
     trustProxy,
@@ -108,18 +111,15 @@ function createApp({ log, ids, trustProxy }: HttpParts): FastifyInstance {
       .header("cache-control", "no-store")
     done()
   })
-  app.setNotFoundHandler((request, reply) =>
-    fail(
-      reply,
-      "platform",
-      new Fault(
-        "not_found",
-        `Cannot find ${request.method} on this address: see /openapi.json for what exists`,
-      ),
-      request,
-      log,
-    ),
-  )
+  app.setNotFoundHandler(async (request, reply) => {
+    const page = await pages?.find(pageRequest(request))
+    if (page) return reply.code(page.status).headers(page.headers).send(page.body)
+    const fault = new Fault(
+      "not_found",
+      `Cannot find ${request.method} on this address: see /openapi.json for what exists`,
+    )
+    return fail(reply, "platform", fault, request, log)
+  })
   app.setErrorHandler((error, request, reply) => fail(reply, "platform", asFault(error), request, log))
   return app
 }
@@ -170,6 +170,14 @@ async function answer(
   } finally {
     clearTimeout(deadline)
   }
+}
+
+function pageRequest({ method, raw }: FastifyRequest): PageRequest {
+  const header = (name: string): string | null => {
+    const value = raw.headers[name]
+    return typeof value === "string" ? value : null
+  }
+  return { method, path: raw.url?.split("?")[0] ?? "", header }
 }
 
 function factsOf(request: FastifyRequest, startedMs: number, signal: AbortSignal): RequestFacts {

@@ -1,0 +1,4 @@
+/** stub */
+export function AnalyticsPage() {
+  return <p>stub</p>
+}

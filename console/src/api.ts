@@ -1,0 +1,63 @@
+/** The API as the console calls it: the contract's own client, with the session cookie. */
+import { QueryCache, QueryClient, useMutation, useQueryClient } from "@tanstack/react-query"
+import { type Client, ClientError, createClient } from "../../src/contract/client.ts"
+import { watchedFetch } from "./connection.ts"
+
+export { ClientError }
+
+/** Shows the server that a write comes from this page: another site cannot send it. */
+export const csrfHeaders = { "x-umpire-csrf": "1" }
+
+export const api: Client = createClient(location.origin, csrfHeaders, watchedFetch)
+
+const retriesMax = 2
+
+/** What was refused will be refused again; what did not arrive may arrive. */
+export function createQueries(): QueryClient {
+  return new QueryClient({
+    queryCache: new QueryCache(),
+    defaultOptions: {
+      queries: {
+        staleTime: 10_000,
+        retry: (failures, error) => !(error instanceof ClientError) && failures < retriesMax,
+      },
+    },
+  })
+}
+
+/** Any failure as a sentence for the person who caused it. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof ClientError) return withDetails(error)
+  if (error instanceof DOMException && error.name === "AbortError") return "Cancelled."
+  if (error instanceof TypeError)
+    return "Umpire is not answering. Nothing was changed; try again in a moment."
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** The sentence names the first offending field of a form; the others stand in the details. */
+function withDetails({ message, body }: ClientError): string {
+  const details = (body as { error?: { details?: unknown } } | null)?.error?.details
+  if (!Array.isArray(details)) return message
+  const others = details
+    .slice(1)
+    .map(
+      ({ path, message: said }: { path?: unknown; message?: unknown }) => `${String(path)}: ${String(said)}`,
+    )
+  return [message, ...others].join("; ")
+}
+
+/** A write that refreshes the lists it changes. */
+export function useWrite<Input, Output>(
+  write: (input: Input) => Promise<Output>,
+  refreshes: readonly (readonly unknown[])[],
+  done?: (output: Output) => void,
+) {
+  const queries = useQueryClient()
+  return useMutation({
+    mutationFn: write,
+    onSuccess: async (output) => {
+      done?.(output)
+      await Promise.all(refreshes.map((queryKey) => queries.invalidateQueries({ queryKey: [...queryKey] })))
+    },
+  })
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function BillingPage() {
+  return <p>stub</p>
+}

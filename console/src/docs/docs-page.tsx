@@ -1,0 +1,4 @@
+/** stub */
+export function DocsPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function EvaluatePage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function IdentityPage() {
+  return <p>stub</p>
+}

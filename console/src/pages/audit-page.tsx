@@ -1,0 +1,4 @@
+/** stub */
+export function AuditPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function KeysPage() {
+  return <p>stub</p>
+}

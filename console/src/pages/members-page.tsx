@@ -1,0 +1,4 @@
+/** stub */
+export function MembersPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function ModelsPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function SettingsPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,64 @@
+/** A menu that opens from a button: Radix brings the keyboard, this brings the looks. */
+import * as Radix from "@radix-ui/react-dropdown-menu"
+import type { ReactNode } from "react"
+import { Icon, type IconName } from "./icon.tsx"
+
+export function Menu({
+  trigger,
+  children,
+  align = "end",
+}: {
+  trigger: ReactNode
+  children: ReactNode
+  align?: "start" | "end"
+}): ReactNode {
+  return (
+    // Not modal: the modal kind writes an inline style sheet, which the Content-Security-Policy refuses.
+    <Radix.Root modal={false}>
+      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
+      <Radix.Portal>
+        <Radix.Content
+          align={align}
+          sideOffset={4}
+          collisionPadding={8}
+          className="bg-panel border-line shadow-lift z-50 max-h-[70vh] min-w-48 overflow-y-auto rounded-lg border p-1"
+        >
+          {children}
+        </Radix.Content>
+      </Radix.Portal>
+    </Radix.Root>
+  )
+}
+
+export function MenuItem({
+  icon,
+  children,
+  onSelect,
+  danger = false,
+  checked,
+}: {
+  icon?: IconName
+  children: ReactNode
+  onSelect: () => void
+  danger?: boolean
+  checked?: boolean
+}): ReactNode {
+  return (
+    <Radix.Item
+      onSelect={onSelect}
+      className={`data-highlighted:bg-sunken flex cursor-pointer items-center gap-2 rounded-md px-2 py-1.5 text-sm outline-none ${danger ? "text-bad" : ""}`}
+    >
+      {icon ? <Icon name={icon} /> : null}
+      <span className="flex-1">{children}</span>
+      {checked ? <Icon name="check" /> : null}
+    </Radix.Item>
+  )
+}
+
+export function MenuHeading({ children }: { children: ReactNode }): ReactNode {
+  return <Radix.Label className="text-soft px-2 py-1.5 text-xs">{children}</Radix.Label>
+}
+
+export function MenuLine(): ReactNode {
+  return <Radix.Separator className="bg-line -mx-1 my-1 h-px" />
+}

@@ -1,0 +1,41 @@
+/** Shows a secret the only time it can be shown, and says so. */
+import type { ReactNode } from "react"
+import { Button, CopyButton } from "./button.tsx"
+import { Dialog } from "./dialog.tsx"
+import { Notice } from "./page.tsx"
+
+export function SecretDialog({
+  title,
+  label,
+  secret,
+  children,
+  onClose,
+}: {
+  title: string
+  label: string
+  secret: string | null
+  children?: ReactNode
+  onClose: () => void
+}): ReactNode {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div className="flex flex-col gap-4">
+        <Notice tone="warn">
+          Copy it now: it is shown only this once. Umpire keeps no copy that could be read.
+        </Notice>
+        <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
+          <code aria-label={label} className="min-w-0 flex-1 font-mono text-xs break-all select-all">
+            {secret ?? "not shown again"}
+          </code>
+          {secret ? <CopyButton text={secret} label={`Copy ${label.toLowerCase()}`} /> : null}
+        </div>
+        {children}
+        <div className="flex justify-end">
+          <Button kind="loud" onClick={onClose}>
+            I have stored it
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,65 @@
+/** A table that becomes a list of cards on a phone. */
+import type { ReactNode } from "react"
+
+export interface Column<Row> {
+  readonly name: string
+  readonly cell: (row: Row) => ReactNode
+  readonly align?: "right"
+  /** Says the column's name to screen readers only. */
+  readonly quiet?: boolean
+}
+
+export function Table<Row>({
+  label,
+  columns,
+  rows,
+  rowKey,
+}: {
+  label: string
+  columns: readonly Column<Row>[]
+  rows: readonly Row[]
+  rowKey: (row: Row) => string
+}): ReactNode {
+  return (
+    <div className="panel overflow-x-auto">
+      <table className="w-full text-sm max-md:block">
+        <caption className="sr-only">{label}</caption>
+        <thead className="max-md:sr-only">
+          <tr className="border-line border-b">
+            {columns.map((column) => (
+              <th
+                key={column.name}
+                scope="col"
+                className={`text-soft px-4 py-2.5 text-xs font-medium ${column.align === "right" ? "text-right" : "text-left"}`}
+              >
+                {column.quiet ? <span className="sr-only">{column.name}</span> : column.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className="max-md:block">
+          {rows.map((row) => (
+            <tr
+              key={rowKey(row)}
+              className="border-line hover:bg-sunken/50 border-b last:border-0 max-md:block max-md:px-4 max-md:py-3"
+            >
+              {columns.map((column) => (
+                <td
+                  key={column.name}
+                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""}`}
+                >
+                  {column.quiet ? null : (
+                    <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">
+                      {column.name}
+                    </span>
+                  )}
+                  <div className="min-w-0 wrap-anywhere">{column.cell(row)}</div>
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}

@@ -1,0 +1,58 @@
+/** Asks the questions of a draft and brings the answers into one form, with what they took. */
+import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { api } from "../api.ts"
+import {
+  type Answer,
+  type Draft,
+  fromDecision,
+  fromSystemOne,
+  questionKeys,
+  toDecisions,
+  toSystemOne,
+} from "./draft.ts"
+
+export interface Answered {
+  readonly model: string
+  /** One per question, in order; null for a refusal. */
+  readonly answers: readonly (Answer | null)[]
+  readonly inputTokens: number
+  readonly latencyMs: number
+  readonly costUsd: number | null
+}
+
+export async function ask(
+  draft: Draft,
+  sku: string,
+  { orgId, models, signal }: { orgId: string; models: readonly OrgModel[]; signal: AbortSignal },
+): Promise<Answered> {
+  const options = { headers: { "x-umpire-organization": orgId }, signal }
+  const startedMs = performance.now()
+  const { model, answers, inputTokens } =
+    draft.api === "decisions"
+      ? await askDecisions(draft, sku, options)
+      : await askSystemOne(draft, sku, options)
+  const latencyMs = performance.now() - startedMs
+  const price = models.find(({ model_sku }) => model_sku === sku)
+  // Models priced by the second cost what the server measured, which this page cannot know.
+  const costUsd =
+    price && price.price_per_sec_usd === 0 ? (inputTokens * price.price_m_input_tokens_usd) / 1e6 : null
+  return { model, answers, inputTokens, latencyMs, costUsd }
+}
+
+type Options = { readonly headers: Record<string, string>; readonly signal: AbortSignal }
+type Part = Pick<Answered, "model" | "answers" | "inputTokens">
+
+async function askDecisions(draft: Draft, sku: string, options: Options): Promise<Part> {
+  const { model, answers, usage } = await api.createDecision({ body: toDecisions(draft, sku), ...options })
+  return { model, answers: answers.map(fromDecision), inputTokens: usage.input_tokens }
+}
+
+async function askSystemOne(draft: Draft, sku: string, options: Options): Promise<Part> {
+  const { model, answers, usage } = await api.createSystemOne({ body: toSystemOne(draft, sku), ...options })
+  const keys = questionKeys(draft.questions)
+  const ordered = draft.questions.map((question, index) => {
+    const answer = answers[keys[index] ?? ""]
+    return answer ? fromSystemOne(answer, question) : null
+  })
+  return { model, answers: ordered, inputTokens: usage.input_tokens }
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function ChatPage() {
+  return <p>stub</p>
+}

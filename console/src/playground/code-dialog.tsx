@@ -1,0 +1,36 @@
+/** The same request as code. */
+import { type ReactNode, useState } from "react"
+import { CopyButton } from "../parts/button.tsx"
+import { Dialog } from "../parts/dialog.tsx"
+import { Segments } from "../parts/field.tsx"
+import { codeFor, languageNames, languages, type Language } from "./code.ts"
+import type { Draft } from "./draft.ts"
+
+export function CodeDialog({ draft, onClose }: { draft: Draft; onClose: () => void }): ReactNode {
+  const [language, setLanguage] = useState<Language>("curl")
+  const code = codeFor(language, draft, location.origin)
+  return (
+    <Dialog title="The same request as code" onClose={onClose} wide>
+      <div className="mb-3 flex flex-wrap items-center justify-between gap-2">
+        <Segments
+          label="Language"
+          value={language}
+          options={languages.map((value) => ({ value, label: languageNames[value] }))}
+          onChange={setLanguage}
+        />
+        <CopyButton text={code} label="Copy code" />
+      </div>
+      <pre
+        tabIndex={0}
+        aria-label="Code"
+        className="bg-sunken border-line max-h-[60vh] overflow-auto rounded-lg border p-3 font-mono text-xs leading-relaxed"
+      >
+        {code}
+      </pre>
+      <p className="text-soft mt-3 text-xs">
+        Put an API key with the permission <code>inference</code> into the environment variable{" "}
+        <code>UMPIRE_API_KEY</code>.
+      </p>
+    </Dialog>
+  )
+}

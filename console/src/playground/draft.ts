@@ -1,0 +1,200 @@
+/** What the playground is about to ask: evidence and questions, in a form that both endpoints can be made from. */
+import type { DecisionAnswer, DecisionsRequest } from "../../../src/contract/decisions.ts"
+import type { SystemOneAnswer, SystemOneRequest } from "../../../src/contract/systemone.ts"
+
+export const questionTypes = ["predicate", "choice", "score"] as const
+export type QuestionType = (typeof questionTypes)[number]
+export type Api = "decisions" | "systemone"
+
+export interface DraftOption {
+  readonly id: string
+  readonly value: string
+  readonly description: string
+}
+
+export interface DraftQuestion {
+  readonly id: string
+  readonly type: QuestionType
+  readonly name: string
+  readonly instructions: string
+  /** Options of a choice or levels of a score; empty for a predicate. */
+  readonly options: readonly DraftOption[]
+}
+
+export interface Draft {
+  readonly api: Api
+  readonly model: string
+  /** A second model to ask the same; null asks one. */
+  readonly rival: string | null
+  readonly evidence: string
+  readonly questions: readonly DraftQuestion[]
+}
+
+let last = 0
+/** Ids of rows on the page; they never leave it. */
+export const rowId = (): string => `row${++last}`
+
+export const option = (value: string, description = ""): DraftOption => ({ id: rowId(), value, description })
+
+export function question(
+  type: QuestionType,
+  given: Partial<Omit<DraftQuestion, "id" | "type">> = {},
+): DraftQuestion {
+  const options = { predicate: [], choice: ["", ""], score: ["low", "medium", "high"] }[type].map((value) =>
+    option(value),
+  )
+  return { id: rowId(), type, name: "", instructions: "", options, ...given }
+}
+
+/** Names under which System One answers: the question's own, or one by position. */
+export function questionKeys(questions: readonly DraftQuestion[]): string[] {
+  const taken = new Set<string>()
+  return questions.map(({ name }, index) => {
+    const wanted = name.trim() || `question_${index + 1}`
+    const key = taken.has(wanted) ? `${wanted}_${index + 1}` : wanted
+    taken.add(key)
+    return key
+  })
+}
+
+export function toDecisions({ evidence, questions }: Draft, model: string): DecisionsRequest {
+  return {
+    model,
+    input: evidence,
+    questions: questions.map(({ type, name, instructions, options }) => {
+      const head = { ...(name.trim() ? { name: name.trim() } : {}), instructions }
+      const described = options.map(({ value, description }) => ({
+        value,
+        ...(description ? { description } : {}),
+      }))
+      switch (type) {
+        case "predicate":
+          return { type, ...head }
+        case "choice":
+          return { type, ...head, choices: described }
+        case "score":
+          return { type, ...head, levels: described.map(({ value, ...rest }) => ({ label: value, ...rest })) }
+      }
+    }),
+  }
+}
+
+export function toSystemOne({ evidence, questions }: Draft, model: string): SystemOneRequest {
+  const keys = questionKeys(questions)
+  const entries = questions.map((one, index) => [keys[index] ?? "", systemOneQuestion(one)] as const)
+  return { model, state: asJson(evidence) ?? evidence, questions: Object.fromEntries(entries) }
+}
+
+function systemOneQuestion({
+  type,
+  instructions,
+  options,
+}: DraftQuestion): SystemOneRequest["questions"][string] {
+  switch (type) {
+    case "predicate":
+      return { type: "noul", instructions }
+    case "choice":
+      return {
+        type,
+        instructions,
+        criteria: Object.fromEntries(options.map(({ value, description }) => [value, description || value])),
+      }
+    case "score":
+      return {
+        type,
+        instructions,
+        criteria: options.map(({ value, description }) => (description ? `${value}: ${description}` : value)),
+      }
+  }
+}
+
+/** Evidence that is a JSON object or array is sent as such; anything else is text. */
+function asJson(evidence: string): SystemOneRequest["state"] | null {
+  if (!/^\s*[{[]/.test(evidence)) return null
+  try {
+    return JSON.parse(evidence) as SystemOneRequest["state"]
+  } catch {
+    return null
+  }
+}
+
+/** An answer of either endpoint, in the order in which the question lists its options. */
+export type Answer =
+  | { readonly type: "predicate"; readonly probability: number }
+  | {
+      readonly type: "choice"
+      readonly winner: number
+      readonly confidence: number
+      readonly probabilities: readonly number[]
+    }
+  | {
+      readonly type: "score"
+      readonly score: number
+      readonly confidence: number
+      readonly probabilities: readonly number[]
+    }
+
+export function fromDecision(answer: DecisionAnswer): Answer | null {
+  switch (answer.type) {
+    case "predicate":
+      return { type: "predicate", probability: answer.probability }
+    case "choice":
+      return {
+        type: "choice",
+        winner: answer.probabilities.findIndex(({ value }) => value === answer.choice),
+        confidence: answer.confidence,
+        probabilities: answer.probabilities.map(({ probability }) => probability),
+      }
+    case "score":
+      return {
+        type: "score",
+        score: answer.score,
+        confidence: answer.confidence,
+        probabilities: answer.probabilities.map(({ probability }) => probability),
+      }
+    case "refusal":
+      return null
+  }
+}
+
+export function fromSystemOne(answer: SystemOneAnswer, { options }: DraftQuestion): Answer {
+  switch (answer.type) {
+    case "noul":
+      return { type: "predicate", probability: answer.noul }
+    case "choice":
+      return {
+        type: "choice",
+        winner: options.findIndex(({ value }) => value === answer.choice),
+        confidence: answer.confidence,
+        probabilities: options.map(({ value }) => answer.probabilities[value] ?? 0),
+      }
+    case "score":
+      return {
+        type: "score",
+        score: answer.score,
+        confidence: answer.confidence,
+        probabilities: options.map((_, index) => answer.probabilities[String(index)] ?? 0),
+      }
+  }
+}
+
+/** What keeps the draft from being asked, in words; null when nothing does. */
+export function whatIsMissing({ api, evidence, questions, model }: Draft): string | null {
+  if (!model) return "Choose a model."
+  if (evidence.trim() === "") return "Give some evidence: paste text, drop a file, or pick an example."
+  if (questions.length === 0) return "Add a question."
+  for (const [index, { type, instructions, options }] of questions.entries()) {
+    const which = `Question ${index + 1}`
+    if (instructions.trim() === "") return `${which} has no text.`
+    if (type === "predicate") continue
+    if (options.some(({ value }) => value.trim() === ""))
+      return `${which} has an ${type === "choice" ? "option" : "level"} without a name.`
+    if (type === "choice" && new Set(options.map(({ value }) => value)).size < options.length)
+      return `${which} has the same option twice.`
+    if (type === "score" && options.length < 2) return `${which} needs at least two levels.`
+    if (type === "choice" && options.length < 1) return `${which} needs an option.`
+  }
+  if (api === "systemone" && new Set(questionKeys(questions)).size < questions.length)
+    return "Two questions have the same name."
+  return null
+}

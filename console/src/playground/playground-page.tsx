@@ -1,0 +1,355 @@
+/** The playground: evidence on the left, questions on the right, answers beneath each question. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useEffect, useRef, useState } from "react"
+import { sentenceOf } from "../api.ts"
+import { Button, copyText } from "../parts/button.tsx"
+import { Segments } from "../parts/field.tsx"
+import { count, milliseconds, smallDollars } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
+import { Menu, MenuItem } from "../parts/menu.tsx"
+import { Notice } from "../parts/page.tsx"
+import { modelsQuery, useOrganization } from "../session.ts"
+import { AnswerView } from "./answer-view.tsx"
+import { type Answered, ask } from "./ask.ts"
+import { CodeDialog } from "./code-dialog.tsx"
+import { type Api, type Draft, question, questionTypes, whatIsMissing } from "./draft.ts"
+import { EvidencePane } from "./evidence-pane.tsx"
+import { examples } from "./examples.ts"
+import { HistoryDialog } from "./history-dialog.tsx"
+import { addToHistory, keepDraft, keptDraft, packDraft, unpackDraft } from "./keep.ts"
+import { ModelSelect } from "./model-select.tsx"
+import { QuestionCard, typeNames } from "./question-card.tsx"
+import { moved, useReorder } from "./reorder.ts"
+
+type Outcome = { readonly answered: Answered } | { readonly error: string }
+interface Run {
+  readonly draft: Draft
+  /** One per model asked. */
+  readonly outcomes: readonly Outcome[]
+}
+
+const apis: readonly { value: Api; label: string }[] = [
+  { value: "decisions", label: "Decisions" },
+  { value: "systemone", label: "System One" },
+]
+
+export function PlaygroundPage(): ReactNode {
+  const { id: orgId } = useOrganization()
+  const models = useQuery(modelsQuery(orgId)).data ?? []
+  const [draft, change] = useDraft(
+    models.find(({ status, model_kind }) => status === "active" && model_kind === "generation")?.model_sku,
+  )
+  const { run, busy, start, cancel } = useRun(draft, orgId, models)
+  const [dialog, setDialog] = useState<"code" | "history" | null>(null)
+  const missing = whatIsMissing(draft)
+  const stale =
+    run !== null && (run.draft.questions !== draft.questions || run.draft.evidence !== draft.evidence)
+  useRunKey(() => missing === null && !busy && start())
+  return (
+    <div className="mx-auto flex w-full max-w-7xl flex-col gap-4 px-4 py-5 sm:px-6">
+      <header className="flex flex-wrap items-center gap-2">
+        <h1 className="mr-3 text-xl font-semibold tracking-tight">Playground</h1>
+        <Segments
+          label="Endpoint"
+          value={draft.api}
+          options={apis}
+          onChange={(api) => change({ ...draft, api })}
+        />
+        <ModelSelect
+          label="Model"
+          models={models}
+          value={draft.model}
+          onChange={(model) => change({ ...draft, model })}
+        />
+        <Rival draft={draft} models={models} onChange={change} />
+        <span className="flex-1" />
+        <Button kind="bare" icon="clock" onClick={() => setDialog("history")}>
+          History
+        </Button>
+        <ShareButton draft={draft} />
+        <Button kind="bare" icon="code" onClick={() => setDialog("code")}>
+          Code
+        </Button>
+      </header>
+      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,5fr)_minmax(0,7fr)]">
+        <div className="flex flex-col gap-3 lg:sticky lg:top-5">
+          <EvidencePane
+            evidence={draft.evidence}
+            onChange={(evidence) => change({ ...draft, evidence })}
+            onExample={(example) => change({ ...draft, ...example })}
+          />
+          <div className="flex flex-col gap-2">
+            {busy ? (
+              <Button icon="stop" onClick={cancel}>
+                Cancel
+              </Button>
+            ) : (
+              <Button kind="loud" icon="play" disabled={missing !== null} onClick={start}>
+                Decide
+                <kbd className="ml-1 font-sans text-xs opacity-80 max-md:hidden">
+                  {navigator.platform.startsWith("Mac") ? "⌘" : "Ctrl"} Enter
+                </kbd>
+              </Button>
+            )}
+            {missing ? <p className="text-soft text-xs">{missing}</p> : null}
+          </div>
+          <RunSummary run={run} stale={stale} />
+        </div>
+        <Questions draft={draft} run={run} stale={stale} busy={busy} onChange={change} />
+      </div>
+      {dialog === "code" ? <CodeDialog draft={draft} onClose={() => setDialog(null)} /> : null}
+      {dialog === "history" ? (
+        <HistoryDialog
+          onClose={() => setDialog(null)}
+          onPick={(past) => {
+            change(past)
+            setDialog(null)
+          }}
+        />
+      ) : null}
+    </div>
+  )
+}
+
+/** The draft of the address if there is one, else that of last time, else an example. */
+function useDraft(firstModel: string | undefined): [Draft, (draft: Draft) => void] {
+  const [draft, setDraft] = useState<Draft>(
+    () =>
+      keptDraft() ?? {
+        api: "decisions",
+        model: "",
+        rival: null,
+        evidence: "",
+        questions: [],
+        ...examples[0]?.make(),
+      },
+  )
+  useEffect(() => {
+    const shared = new URLSearchParams(location.hash.slice(1)).get("d")
+    if (!shared) return
+    history.replaceState(history.state, "", location.pathname)
+    void unpackDraft(shared).then((found) => found && setDraft(found))
+  }, [])
+  useEffect(() => keepDraft(draft), [draft])
+  const model = draft.model || firstModel || ""
+  return [model === draft.model ? draft : { ...draft, model }, setDraft]
+}
+
+function useRun(draft: Draft, orgId: string, models: Parameters<typeof ask>[2]["models"]) {
+  const [run, setRun] = useState<Run | null>(null)
+  const [running, setRunning] = useState<AbortController | null>(null)
+  const start = async (): Promise<void> => {
+    const controller = new AbortController()
+    setRunning(controller)
+    const skus = draft.rival === null ? [draft.model] : [draft.model, draft.rival]
+    const outcomes = await Promise.all(
+      skus.map((sku) =>
+        ask(draft, sku, { orgId, models, signal: controller.signal }).then(
+          (answered): Outcome => ({ answered }),
+          (error: unknown): Outcome => ({ error: sentenceOf(error) }),
+        ),
+      ),
+    )
+    setRunning(null)
+    if (controller.signal.aborted) return
+    setRun({ draft, outcomes })
+    const [first] = outcomes
+    if (first && "answered" in first) addToHistory({ at: Date.now(), draft, answers: first.answered.answers })
+  }
+  return { run, busy: running !== null, start: () => void start(), cancel: () => running?.abort() }
+}
+
+function useRunKey(start: () => void): void {
+  const latest = useRef(start)
+  useEffect(() => {
+    latest.current = start
+  })
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (event.key !== "Enter" || !(event.metaKey || event.ctrlKey)) return
+      event.preventDefault()
+      latest.current()
+    }
+    addEventListener("keydown", press)
+    return () => removeEventListener("keydown", press)
+  }, [])
+}
+
+function Rival({
+  draft,
+  models,
+  onChange,
+}: {
+  draft: Draft
+  models: Parameters<typeof ask>[2]["models"]
+  onChange: (draft: Draft) => void
+}): ReactNode {
+  if (draft.rival === null)
+    return (
+      <Button kind="bare" icon="split" onClick={() => onChange({ ...draft, rival: draft.model })}>
+        Compare
+      </Button>
+    )
+  return (
+    <span className="flex items-center gap-1">
+      <span className="text-soft text-xs">with</span>
+      <ModelSelect
+        label="Second model"
+        models={models}
+        value={draft.rival}
+        onChange={(rival) => onChange({ ...draft, rival })}
+      />
+      <Button
+        kind="bare"
+        icon="cross"
+        aria-label="Stop comparing"
+        onClick={() => onChange({ ...draft, rival: null })}
+      />
+    </span>
+  )
+}
+
+const sharedShownMs = 2_500
+
+function ShareButton({ draft }: { draft: Draft }): ReactNode {
+  const [said, setSaid] = useState<string | null>(null)
+  const share = async (): Promise<void> => {
+    try {
+      const packed = await packDraft(draft)
+      await copyText(`${location.origin}${location.pathname}#d=${packed}`)
+      setSaid("Link copied")
+    } catch (error) {
+      setSaid(sentenceOf(error))
+    }
+    setTimeout(() => setSaid(null), sharedShownMs)
+  }
+  return (
+    <Button kind="bare" icon={said ? "check" : "share"} onClick={() => void share()}>
+      <span role="status">{said ?? "Share"}</span>
+    </Button>
+  )
+}
+
+function RunSummary({ run, stale }: { run: Run | null; stale: boolean }): ReactNode {
+  if (!run) return null
+  return (
+    <div className="flex flex-col gap-2" role="status" aria-label="Result">
+      {run.outcomes.map((outcome, index) =>
+        "error" in outcome ? (
+          <Notice key={index} tone="bad">
+            {outcome.error}
+          </Notice>
+        ) : (
+          <dl
+            key={index}
+            className={`panel number grid grid-cols-[1fr_auto_auto_auto] gap-x-5 px-3 py-2.5 text-xs ${stale ? "opacity-60" : ""}`}
+          >
+            <Figure name="Model" value={outcome.answered.model} />
+            <Figure name="Tokens" value={count(outcome.answered.inputTokens)} />
+            <Figure name="Latency" value={milliseconds(outcome.answered.latencyMs)} />
+            <Figure
+              name="Cost"
+              value={
+                outcome.answered.costUsd === null ? "by the second" : smallDollars(outcome.answered.costUsd)
+              }
+            />
+          </dl>
+        ),
+      )}
+      {stale ? (
+        <p className="text-soft text-xs">Changed since: decide again to refresh the answers.</p>
+      ) : null}
+    </div>
+  )
+}
+
+function Figure({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div className="min-w-0">
+      <dt className="text-soft">{name}</dt>
+      <dd className="truncate text-sm font-medium">{value}</dd>
+    </div>
+  )
+}
+
+function Questions({
+  draft,
+  run,
+  stale,
+  busy,
+  onChange,
+}: {
+  draft: Draft
+  run: Run | null
+  stale: boolean
+  busy: boolean
+  onChange: (draft: Draft) => void
+}): ReactNode {
+  const { questions } = draft
+  const put = (next: Draft["questions"]): void => onChange({ ...draft, questions: next })
+  const drag = useReorder((from, to) => put(moved(questions, from, to)))
+  return (
+    <div className="flex flex-col gap-3">
+      {questions.map((one, index) => (
+        <div
+          key={one.id}
+          {...drag.row(index)}
+          className={drag.isTarget(index) ? "ring-accent rounded-xl ring-2" : ""}
+        >
+          <QuestionCard
+            question={one}
+            number={index + 1}
+            last={index === questions.length - 1}
+            handle={drag.handle(index)}
+            onChange={(next) => put(questions.with(index, next))}
+            onRemove={() => put(questions.toSpliced(index, 1))}
+            onMove={(step) => put(moved(questions, index, index + step))}
+            onCopy={(copy) => put(questions.toSpliced(index + 1, 0, copy))}
+          >
+            <CardAnswers id={one.id} run={run} faded={stale || busy} />
+          </QuestionCard>
+        </div>
+      ))}
+      <Menu
+        align="start"
+        trigger={
+          <Button icon="plus" className="self-start">
+            Add question
+          </Button>
+        }
+      >
+        {questionTypes.map((type) => (
+          <MenuItem key={type} onSelect={() => put([...questions, question(type)])}>
+            {typeNames[type]}
+          </MenuItem>
+        ))}
+      </Menu>
+    </div>
+  )
+}
+
+/** The answers to the question as it was asked, which may since have changed. */
+function CardAnswers({ id, run, faded }: { id: string; run: Run | null; faded: boolean }): ReactNode {
+  const index = run?.draft.questions.findIndex((asked) => asked.id === id) ?? -1
+  const asked = run?.draft.questions[index]
+  const answered = run?.outcomes.flatMap((outcome) => ("answered" in outcome ? [outcome.answered] : [])) ?? []
+  if (!asked || answered.length === 0) return null
+  return (
+    <div
+      role="group"
+      aria-label={`Answer to question ${index + 1}`}
+      className={`border-line grid gap-4 border-t pt-3 transition-opacity ${answered.length > 1 ? "sm:grid-cols-2" : ""} ${faded ? "opacity-50" : ""}`}
+    >
+      {answered.map(({ model, answers }, column) => (
+        <div key={column} className="min-w-0">
+          {answered.length > 1 ? (
+            <p className="text-soft mb-1 flex items-center gap-1 text-xs">
+              <Icon name="layers" className="size-3" /> {model}
+            </p>
+          ) : null}
+          <AnswerView answer={answers[index] ?? null} options={asked.options} />
+        </div>
+      ))}
+    </div>
+  )
+}

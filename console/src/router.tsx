@@ -1,0 +1,182 @@
+/** The pages of the console and their addresses. What a page needs beyond its first paint is loaded with the page. */
+import type { QueryClient } from "@tanstack/react-query"
+import {
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from "@tanstack/react-router"
+import { homeOrganization, organizationsQuery, rememberOrganization, sessionQuery } from "./session.ts"
+import { Layout } from "./shell/layout.tsx"
+import { PageError, PageMissing } from "./shell/page-error.tsx"
+import { Loading } from "./parts/page.tsx"
+
+interface Context {
+  readonly queries: QueryClient
+}
+
+const root = createRootRouteWithContext<Context>()({
+  notFoundComponent: PageMissing,
+  errorComponent: PageError,
+})
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  validateSearch: (search: Record<string, unknown>) =>
+    typeof search["sso_error"] === "string" ? { sso_error: search["sso_error"] } : {},
+  beforeLoad: async ({ context, search }) => {
+    const session = await context.queries.fetchQuery(sessionQuery)
+    if (!session) throw redirect({ to: "/sign-in", search })
+    const organizations = await context.queries.fetchQuery(organizationsQuery)
+    const organization = homeOrganization(organizations)
+    if (!organization)
+      throw new Error("You are not a member of any organization. Ask an owner to invite you.")
+    throw redirect({ to: "/o/$orgId/playground", params: { orgId: organization.id } })
+  },
+})
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: "/sign-in",
+  validateSearch: (search: Record<string, unknown>) => ({
+    ...(typeof search["sso_error"] === "string" ? { sso_error: search["sso_error"] } : {}),
+    ...(typeof search["next"] === "string" ? { next: search["next"] } : {}),
+  }),
+  component: lazyRouteComponent(() => import("./shell/sign-in.tsx"), "SignIn"),
+})
+
+const join = createRoute({
+  getParentRoute: () => root,
+  path: "/join",
+  component: lazyRouteComponent(() => import("./shell/join.tsx"), "Join"),
+})
+
+const docs = createRoute({
+  getParentRoute: () => root,
+  path: "/docs",
+  component: lazyRouteComponent(() => import("./docs/docs-page.tsx"), "DocsPage"),
+})
+
+const organization = createRoute({
+  getParentRoute: () => root,
+  path: "/o/$orgId",
+  component: Layout,
+  beforeLoad: async ({ context, location, params }) => {
+    const session = await context.queries.fetchQuery(sessionQuery)
+    if (!session) throw redirect({ to: "/sign-in", search: { next: location.href } })
+    await context.queries.ensureQueryData(organizationsQuery)
+    rememberOrganization(params.orgId)
+  },
+})
+
+const organizationHome = createRoute({
+  getParentRoute: () => organization,
+  path: "/",
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/o/$orgId/playground", params })
+  },
+})
+
+const playground = createRoute({
+  getParentRoute: () => organization,
+  path: "playground",
+  component: lazyRouteComponent(() => import("./playground/playground-page.tsx"), "PlaygroundPage"),
+})
+const chat = createRoute({
+  getParentRoute: () => organization,
+  path: "chat",
+  component: lazyRouteComponent(() => import("./playground/chat-page.tsx"), "ChatPage"),
+})
+const evaluate = createRoute({
+  getParentRoute: () => organization,
+  path: "evaluate",
+  component: lazyRouteComponent(() => import("./evaluate/evaluate-page.tsx"), "EvaluatePage"),
+})
+const analytics = createRoute({
+  getParentRoute: () => organization,
+  path: "analytics",
+  validateSearch: (search: Record<string, unknown>): Record<string, unknown> => search,
+  component: lazyRouteComponent(() => import("./analytics/analytics-page.tsx"), "AnalyticsPage"),
+})
+const audit = createRoute({
+  getParentRoute: () => organization,
+  path: "audit",
+  validateSearch: (search: Record<string, unknown>): Record<string, unknown> => search,
+  component: lazyRouteComponent(() => import("./pages/audit-page.tsx"), "AuditPage"),
+})
+const keys = createRoute({
+  getParentRoute: () => organization,
+  path: "keys",
+  component: lazyRouteComponent(() => import("./pages/keys-page.tsx"), "KeysPage"),
+})
+const members = createRoute({
+  getParentRoute: () => organization,
+  path: "members",
+  component: lazyRouteComponent(() => import("./pages/members-page.tsx"), "MembersPage"),
+})
+const identity = createRoute({
+  getParentRoute: () => organization,
+  path: "identity",
+  component: lazyRouteComponent(() => import("./identity/identity-page.tsx"), "IdentityPage"),
+})
+const models = createRoute({
+  getParentRoute: () => organization,
+  path: "models",
+  component: lazyRouteComponent(() => import("./pages/models-page.tsx"), "ModelsPage"),
+})
+const routing = createRoute({
+  getParentRoute: () => organization,
+  path: "routing",
+  component: lazyRouteComponent(() => import("./routing/routing-page.tsx"), "RoutingPage"),
+})
+const billing = createRoute({
+  getParentRoute: () => organization,
+  path: "billing",
+  component: lazyRouteComponent(() => import("./billing/billing-page.tsx"), "BillingPage"),
+})
+const settings = createRoute({
+  getParentRoute: () => organization,
+  path: "settings",
+  component: lazyRouteComponent(() => import("./pages/settings-page.tsx"), "SettingsPage"),
+})
+
+const tree = root.addChildren([
+  home,
+  signIn,
+  join,
+  docs,
+  organization.addChildren([
+    organizationHome,
+    playground,
+    chat,
+    evaluate,
+    analytics,
+    audit,
+    keys,
+    members,
+    identity,
+    models,
+    routing,
+    billing,
+    settings,
+  ]),
+])
+
+export function createConsoleRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree: tree,
+    context: { queries },
+    defaultPreload: "intent",
+    defaultPendingComponent: () => <Loading what="the page" />,
+    defaultErrorComponent: PageError,
+    defaultNotFoundComponent: PageMissing,
+  })
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof createConsoleRouter>
+  }
+}

@@ -1,0 +1,4 @@
+/** stub */
+export function RoutingPage() {
+  return <p>stub</p>
+}

@@ -1,0 +1,70 @@
+/** Who is signed in, in which organizations, and which of them the page is about. */
+import { type QueryClient, queryOptions, useQuery, useSuspenseQuery } from "@tanstack/react-query"
+import { useParams } from "@tanstack/react-router"
+import type { CurrentSession } from "../../src/contract/platform/sessions.ts"
+import type { OrganizationItem } from "../../src/contract/platform/organizations.ts"
+import { isOwner } from "../../src/contract/access.ts"
+import { ClientError, api } from "./api.ts"
+import { sessionClosed, sessionOpened } from "./connection.ts"
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  staleTime: 60_000,
+  queryFn: async (): Promise<CurrentSession | null> => {
+    try {
+      const session = await api.getSession()
+      sessionOpened()
+      return session
+    } catch (error) {
+      if (error instanceof ClientError && error.status === 401) return null
+      throw error
+    }
+  },
+})
+
+export const organizationsQuery = queryOptions({
+  queryKey: ["organizations"],
+  staleTime: 60_000,
+  queryFn: async () => await api.listOrganizations(),
+})
+
+export const modelsQuery = (orgId: string) =>
+  queryOptions({
+    queryKey: ["models", orgId],
+    staleTime: 30_000,
+    queryFn: async () => await api.listOrganizationModels({ params: { org_id: orgId } }),
+  })
+
+export function useSession(): CurrentSession | null {
+  return useQuery(sessionQuery).data ?? null
+}
+
+/** The organization in the address of the page. Its layout has loaded the list before any page shows. */
+export function useOrganization(): OrganizationItem {
+  const { orgId } = useParams({ strict: false })
+  const { data } = useSuspenseQuery(organizationsQuery)
+  const found = data.find(({ id }) => id === orgId)
+  if (!found) throw new Error("This organization does not exist, or you are not a member of it.")
+  return found
+}
+
+export const useIsOwner = (): boolean => isOwner(useOrganization().role)
+
+const lastEntry = "umpire.organization"
+export const rememberOrganization = (orgId: string): void => localStorage.setItem(lastEntry, orgId)
+
+/** Where the console opens: the organization of last time, else the personal one. */
+export function homeOrganization(organizations: readonly OrganizationItem[]): OrganizationItem | undefined {
+  const last = localStorage.getItem(lastEntry)
+  return (
+    organizations.find(({ id }) => id === last) ??
+    organizations.find(({ is_personal }) => is_personal) ??
+    organizations[0]
+  )
+}
+
+export async function signOut(queries: QueryClient): Promise<void> {
+  sessionClosed()
+  await api.deleteSession()
+  queries.clear()
+}

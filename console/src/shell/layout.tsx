@@ -1,0 +1,223 @@
+/** The frame around every page of an organization: where one is, where one can go, and how the server is. */
+import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query"
+import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
+import { type ReactNode, Suspense, useEffect, useRef, useState } from "react"
+import { Button } from "../parts/button.tsx"
+import { Icon } from "../parts/icon.tsx"
+import { Menu, MenuHeading, MenuItem, MenuLine } from "../parts/menu.tsx"
+import { Loading } from "../parts/page.tsx"
+import { organizationsQuery, signOut, useOrganization, useSession } from "../session.ts"
+import { chooseTheme, themes, useTheme } from "../theme.ts"
+import { ConnectionBanner } from "./connection-banner.tsx"
+import { JumpList } from "./jump-list.tsx"
+import { places } from "./places.ts"
+import { SessionEnded } from "./session-ended.tsx"
+
+export function Layout(): ReactNode {
+  const organization = useOrganization()
+  const [jumping, setJumping] = useState(false)
+  useJumpKey(() => setJumping(true))
+  return (
+    <div className="flex min-h-dvh max-md:flex-col">
+      <a
+        href="#page"
+        className="bg-accent text-on-accent absolute top-2 left-2 z-50 -translate-y-16 rounded-md px-3 py-2 focus:translate-y-0"
+      >
+        Skip to the page
+      </a>
+      <aside className="border-line bg-panel sticky top-0 hidden h-dvh w-60 shrink-0 flex-col border-r md:flex">
+        <Sidebar onJump={() => setJumping(true)} />
+      </aside>
+      <PhoneBar onJump={() => setJumping(true)} />
+      <main id="page" tabIndex={-1} className="min-w-0 flex-1 outline-none" key={organization.id}>
+        <ConnectionBanner />
+        <Suspense fallback={<Loading what="the page" />}>
+          <Outlet />
+        </Suspense>
+      </main>
+      {jumping ? <JumpList onClose={() => setJumping(false)} /> : null}
+      <SessionEnded />
+    </div>
+  )
+}
+
+function useJumpKey(open: () => void): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault()
+        open()
+      }
+    }
+    addEventListener("keydown", press)
+    return () => removeEventListener("keydown", press)
+  })
+}
+
+function Sidebar({ onJump }: { onJump: () => void }): ReactNode {
+  const { id } = useOrganization()
+  return (
+    <>
+      <div className="flex flex-col gap-2 p-3">
+        <OrganizationSwitcher />
+        <button
+          type="button"
+          onClick={onJump}
+          className="border-line text-soft hover:border-strong flex h-8 items-center gap-2 rounded-md border px-2 text-xs"
+        >
+          <Icon name="search" className="size-3.5" />
+          <span className="flex-1 text-left">Jump to</span>
+          <kbd className="font-sans text-[11px]">{isMac ? "⌘K" : "Ctrl K"}</kbd>
+        </button>
+      </div>
+      <nav aria-label="Pages" className="flex-1 overflow-y-auto px-3 pb-3">
+        {places.map(({ group, items }) => (
+          <div key={group} className="mb-3">
+            <p className="text-soft px-2 py-1 text-[11px] font-medium tracking-wide uppercase">{group}</p>
+            {items.map(({ to, name, icon }) => (
+              <Link
+                key={to}
+                to={to}
+                params={{ orgId: id }}
+                className="flex h-8 items-center gap-2.5 rounded-md px-2 text-sm"
+                activeProps={{ className: "bg-accent-wash text-accent font-medium" }}
+                inactiveProps={{ className: "text-soft hover:bg-sunken hover:text-ink" }}
+              >
+                <Icon name={icon} />
+                {name}
+              </Link>
+            ))}
+          </div>
+        ))}
+      </nav>
+      <div className="border-line flex items-center gap-1 border-t p-3">
+        <UserMenu />
+        <Link
+          to="/docs"
+          aria-label="API reference"
+          title="API reference"
+          className="text-soft hover:bg-sunken hover:text-ink grid size-9 place-items-center rounded-md"
+        >
+          <Icon name="book" />
+        </Link>
+      </div>
+    </>
+  )
+}
+
+const isMac = navigator.platform.startsWith("Mac")
+
+function OrganizationSwitcher(): ReactNode {
+  const organization = useOrganization()
+  const { data } = useSuspenseQuery(organizationsQuery)
+  const navigate = useNavigate()
+  return (
+    <Menu
+      align="start"
+      trigger={
+        <button
+          type="button"
+          aria-label={`Organization ${organization.name}, switch`}
+          className="hover:bg-sunken flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left"
+        >
+          <Mark />
+          <span className="min-w-0 flex-1 truncate text-sm font-semibold">{organization.name}</span>
+          <Icon name="down" className="text-soft size-3.5" />
+        </button>
+      }
+    >
+      <MenuHeading>Organizations</MenuHeading>
+      {data.map(({ id, name }) => (
+        <MenuItem
+          key={id}
+          checked={id === organization.id}
+          onSelect={() => void navigate({ to: "/o/$orgId/playground", params: { orgId: id } })}
+        >
+          {name}
+        </MenuItem>
+      ))}
+    </Menu>
+  )
+}
+
+export function Mark(): ReactNode {
+  return <img src="/icon.svg" alt="" className="size-7 shrink-0" width={28} height={28} />
+}
+
+function UserMenu(): ReactNode {
+  const session = useSession()
+  const theme = useTheme()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const leave = async (): Promise<void> => {
+    await signOut(queries)
+    await navigate({ to: "/sign-in" })
+  }
+  const shown = session?.user.name ?? session?.user.email ?? "You"
+  return (
+    <Menu
+      align="start"
+      trigger={
+        <button
+          type="button"
+          aria-label={`${shown}, account and appearance`}
+          className="hover:bg-sunken flex h-9 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 text-left"
+        >
+          <span className="bg-accent-wash text-accent grid size-6 shrink-0 place-items-center rounded-full text-xs font-semibold uppercase">
+            {shown.slice(0, 1)}
+          </span>
+          <span className="min-w-0 flex-1 truncate text-sm">{shown}</span>
+        </button>
+      }
+    >
+      <MenuHeading>{session?.user.email}</MenuHeading>
+      <MenuLine />
+      {themes.map((one) => (
+        <MenuItem
+          key={one}
+          icon={one === "dark" ? "moon" : one === "light" ? "sun" : "split"}
+          checked={one === theme}
+          onSelect={() => chooseTheme(one)}
+        >
+          {one === "system" ? "Like the system" : one === "dark" ? "Dark" : "Light"}
+        </MenuItem>
+      ))}
+      <MenuLine />
+      <MenuItem icon="out" onSelect={() => void leave()}>
+        Sign out
+      </MenuItem>
+    </Menu>
+  )
+}
+
+/** On a phone the sidebar hides behind a button and covers the page while it is open. */
+function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
+  const drawer = useRef<HTMLDialogElement>(null)
+  const { name } = useOrganization()
+  const path = useRouterState({ select: (state) => state.location.pathname })
+  useEffect(() => drawer.current?.close(), [path])
+  const jump = (): void => {
+    drawer.current?.close()
+    onJump()
+  }
+  return (
+    <header className="border-line bg-panel sticky top-0 z-30 flex h-12 items-center gap-2 border-b px-3 md:hidden">
+      <Button
+        kind="bare"
+        icon="menu"
+        aria-label="Open the menu"
+        onClick={() => drawer.current?.showModal()}
+      />
+      <Mark />
+      <span className="truncate text-sm font-semibold">{name}</span>
+      <dialog
+        ref={drawer}
+        aria-label="Menu"
+        className="bg-panel fixed inset-y-0 left-0 m-0 h-dvh max-h-none w-72 max-w-[85vw] flex-col open:flex"
+        onClick={(event) => event.target === drawer.current && drawer.current.close()}
+      >
+        <Sidebar onJump={jump} />
+      </dialog>
+    </header>
+  )
+}

@@ -1,0 +1,24 @@
+/** A session that ends under an open page: sign in again where you are, and nothing typed is lost. */
+import { useQueryClient } from "@tanstack/react-query"
+import type { ReactNode } from "react"
+import { sessionOpened, useConnection } from "../connection.ts"
+import { Dialog } from "../parts/dialog.tsx"
+import { useSession } from "../session.ts"
+import { SignInForm } from "./sign-in-form.tsx"
+
+export function SessionEnded(): ReactNode {
+  const { session } = useConnection()
+  const known = useSession()
+  const queries = useQueryClient()
+  if (session !== "ended") return null
+  const resume = (): void => {
+    sessionOpened()
+    void queries.invalidateQueries()
+  }
+  return (
+    <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
+      <p className="text-soft mb-4 text-sm">Sign in to go on where you were. What you typed is still here.</p>
+      <SignInForm email={known?.user.email ?? ""} onDone={resume} />
+    </Dialog>
+  )
+}

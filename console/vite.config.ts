@@ -1,0 +1,26 @@
+/** Builds the console into console/dist, and in development serves it in front of a running server. */
+import tailwind from "@tailwindcss/vite"
+import { defineConfig } from "vite"
+
+const server = process.env["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [tailwind()],
+  build: {
+    outDir: "dist",
+    emptyOutDir: true,
+    target: "es2023",
+    // The Content-Security-Policy lets nothing in by data: address.
+    assetsInlineLimit: 0,
+    // Browsers that can run the console know modulepreload.
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 1000,
+    rolldownOptions: {
+      // Packages say "use client" for frameworks that render on a server; here everything is a client.
+      onwarn: (warning, warn) => void (warning.code === "MODULE_LEVEL_DIRECTIVE" || warn(warning)),
+    },
+  },
+  server: { proxy: { "/v1": server, "/openapi.json": server, "/readyz": server } },
+})
