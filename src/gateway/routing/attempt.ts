@@ -1,0 +1,94 @@
+/** One try at one worker: its place, its leave from the breaker, its time limit, and how it ended. */
+import { Fault } from "../../contract/errors.ts"
+import type { Permit } from "./breaker.ts"
+import type { Slot } from "./queue.ts"
+import { type JoinedSignal, joinSignals, untilAborted } from "./abort.ts"
+import type { Worker } from "./worker.ts"
+
+/** What a failed try says: about the request, about how full the worker is, or about the worker. */
+export type FailureKind = "caller" | "full" | "worker"
+
+export function failureKind(error: unknown): FailureKind {
+  if (!(error instanceof Fault)) return "worker"
+  if (error.status === 429) return "full"
+  return error.status < 500 ? "caller" : "worker"
+}
+
+export class Attempt {
+  readonly worker: Worker
+  readonly #slot: Slot
+  readonly #permit: Permit
+  readonly #stop: JoinedSignal
+  readonly #now: () => number
+  readonly #timer: NodeJS.Timeout | undefined
+
+  constructor(worker: Worker, slot: Slot, permit: Permit, now: () => number) {
+    this.worker = worker
+    this.#slot = slot
+    this.#permit = permit
+    this.#now = now
+    this.#stop = joinSignals(worker.downSignal)
+    if (worker.attemptTimeoutMs !== null)
+      this.#timer = setTimeout(() => this.#stop.abort(tooSlow()), worker.attemptTimeoutMs).unref()
+  }
+
+  /** Aborted when the caller goes away, the worker is found dead, or time is up. */
+  joined(signal: AbortSignal): JoinedSignal {
+    return joinSignals(signal, this.#stop.signal)
+  }
+
+  /** Runs a step of the work for as long as its joined signal allows. */
+  async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const either = this.joined(signal)
+    try {
+      either.signal.throwIfAborted()
+      return await untilAborted(work(either.signal), either.signal)
+    } finally {
+      either.release()
+    }
+  }
+
+  /** The request was tokenised: what it needs is known. */
+  measured(tokens: number): void {
+    this.#slot.resize(tokens)
+  }
+
+  /** The first byte came: from now on only the engine's own limits and the caller's deadline hold. */
+  started(): void {
+    clearTimeout(this.#timer)
+    this.worker.lastAnswerMs = this.#now()
+  }
+
+  succeeded(): void {
+    this.started()
+    this.#permit.succeeded()
+    this.#end()
+  }
+
+  /** Answers what kind of failure it was; null when the caller went away, which says nothing about the worker. */
+  failed(error: unknown, signal: AbortSignal): FailureKind | null {
+    const kind = signal.aborted ? null : failureKind(error)
+    if (kind === "worker") {
+      this.worker.failures++
+      this.#permit.failed()
+    } else if (kind === "caller") this.#permit.succeeded()
+    else this.#permit.abandoned()
+    this.#end()
+    return kind
+  }
+
+  /** Ends it, wherever it stands, without a word about the worker. */
+  abandon(): void {
+    this.#permit.abandoned()
+    this.#end()
+  }
+
+  #end(): void {
+    clearTimeout(this.#timer)
+    this.#stop.release()
+    this.#slot.release()
+  }
+}
+
+const tooSlow = (): Fault =>
+  new Fault("inference_failed", "Cannot go on: the worker did not begin to answer in time")

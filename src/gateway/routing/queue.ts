@@ -1,0 +1,206 @@
+/** The places at a worker and the bounded queue before them: fair between organizations, and with room for small requests. */
+import type { Clock } from "../../base/clock.ts"
+import { Fault } from "../../contract/errors.ts"
+
+export interface QueueOptions {
+  readonly slotsMax: number
+  readonly waitingMax: number
+}
+
+/** What a request asks of a worker. */
+export interface Claim {
+  readonly organizationId: string
+  /** An estimate until the request is tokenised. */
+  readonly tokens: number
+}
+
+/** A place at the worker; it must be released, once or more often. */
+export interface Slot {
+  /** What the request turned out to need. */
+  resize(tokens: number): void
+  release(): void
+}
+
+/** A request of more tokens is large: one of 4096 branches is, one of a few questions about a page is not. */
+export const largeTokensMin = 8_192
+/** Large requests hold at most this share of the places, so that small ones always find some. */
+const largeShare = 0.5
+/** One organization holds at most this share of the places and of the queue. */
+const organizationShare = 0.75
+const retryAfterMsMin = 1_000
+const retryAfterMsMax = 30_000
+/** How much the latest request counts in the running mean of how long a place is held. */
+const heldWeight = 0.1
+
+interface Waiter {
+  readonly claim: Claim
+  readonly isLarge: boolean
+  readonly admit: (slot: Slot) => void
+}
+
+interface Party {
+  running: number
+  waiting: number
+}
+
+export class SlotQueue {
+  readonly #options: QueueOptions
+  readonly #clock: Clock
+  readonly #parties = new Map<string, Party>()
+  #waiters: Waiter[] = []
+  #running = 0
+  #largeRunning = 0
+  #tokens = 0
+  #heldMs = 0
+
+  constructor(clock: Clock, options: QueueOptions) {
+    this.#clock = clock
+    this.#options = options
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  get waiting(): number {
+    return this.#waiters.length
+  }
+
+  /** Of everything that runs or waits. */
+  get outstandingTokens(): number {
+    return this.#tokens
+  }
+
+  /** Rejects with `overloaded` at once when there is no room, and with the signal's reason when it is aborted first. */
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Slot> {
+    signal.throwIfAborted()
+    const isLarge = claim.tokens >= largeTokensMin
+    const party = this.#partyOf(claim.organizationId)
+    // Nobody who waits could run now, so an admissible newcomer overtakes only those whose own share is used up.
+    if (this.#isAdmissible(party, isLarge)) {
+      this.#tokens += claim.tokens
+      return this.#start(claim, isLarge, party)
+    }
+    const { waitingMax } = this.#options
+    if (this.#waiters.length >= waitingMax || party.waiting >= shareOf(waitingMax, organizationShare))
+      throw this.full()
+    return await this.#wait(claim, isLarge, party, signal)
+  }
+
+  /** How long until a request that is refused now can expect a place. */
+  retryAfterMs(): number {
+    const expectedMs = (this.#heldMs * (this.#waiters.length + 1)) / this.#options.slotsMax
+    return Math.min(retryAfterMsMax, Math.max(retryAfterMsMin, Math.round(expectedMs)))
+  }
+
+  async #wait(claim: Claim, isLarge: boolean, party: Party, signal: AbortSignal): Promise<Slot> {
+    const admitted = Promise.withResolvers<Slot>()
+    const waiter: Waiter = { claim, isLarge, admit: admitted.resolve }
+    const leave = (): void => {
+      if (!this.#remove(waiter)) return
+      this.#tokens -= claim.tokens
+      this.#tidy(claim.organizationId, party)
+      admitted.reject(signal.reason)
+    }
+    this.#waiters.push(waiter)
+    this.#tokens += claim.tokens
+    party.waiting++
+    signal.addEventListener("abort", leave, { once: true })
+    try {
+      return await admitted.promise
+    } finally {
+      signal.removeEventListener("abort", leave)
+    }
+  }
+
+  full(): Fault {
+    return new Fault("overloaded", "Cannot take the request: every place for it is taken; try again later", {
+      retryAfterMs: this.retryAfterMs(),
+    })
+  }
+
+  #start(claim: Claim, isLarge: boolean, party: Party): Slot {
+    this.#running++
+    if (isLarge) this.#largeRunning++
+    party.running++
+    const startedMs = this.#clock.monotonicMs()
+    let tokens = claim.tokens
+    let isHeld = true
+    return {
+      resize: (needed) => {
+        if (!isHeld) return
+        this.#tokens += needed - tokens
+        tokens = needed
+      },
+      release: () => {
+        if (!isHeld) return
+        isHeld = false
+        this.#tokens -= tokens
+        this.#running--
+        if (isLarge) this.#largeRunning--
+        party.running--
+        this.#tidy(claim.organizationId, party)
+        this.#learn(this.#clock.monotonicMs() - startedMs)
+        this.#admitNext()
+      },
+    }
+  }
+
+  #learn(heldMs: number): void {
+    this.#heldMs = this.#heldMs === 0 ? heldMs : this.#heldMs + heldWeight * (heldMs - this.#heldMs)
+  }
+
+  #admitNext(): void {
+    for (let next = this.#next(); next; next = this.#next()) {
+      const { claim, isLarge, admit } = next
+      this.#remove(next)
+      admit(this.#start(claim, isLarge, this.#partyOf(claim.organizationId)))
+    }
+  }
+
+  /** The first in line of the organization that has the fewest running. */
+  #next(): Waiter | undefined {
+    let best: Waiter | undefined
+    let fewest = Infinity
+    for (const waiter of this.#waiters) {
+      const { running } = this.#partyOf(waiter.claim.organizationId)
+      if (running >= fewest || !this.#canRun(waiter)) continue
+      best = waiter
+      fewest = running
+    }
+    return best
+  }
+
+  #canRun({ claim, isLarge }: Waiter): boolean {
+    return this.#isAdmissible(this.#partyOf(claim.organizationId), isLarge)
+  }
+
+  #isAdmissible(party: Party, isLarge: boolean): boolean {
+    const { slotsMax } = this.#options
+    if (this.#running >= slotsMax || party.running >= shareOf(slotsMax, organizationShare)) return false
+    return !isLarge || this.#largeRunning < shareOf(slotsMax, largeShare)
+  }
+
+  #remove(waiter: Waiter): boolean {
+    const at = this.#waiters.indexOf(waiter)
+    if (at < 0) return false
+    this.#waiters.splice(at, 1)
+    this.#partyOf(waiter.claim.organizationId).waiting--
+    return true
+  }
+
+  #partyOf(organizationId: string): Party {
+    let party = this.#parties.get(organizationId)
+    if (!party) this.#parties.set(organizationId, (party = { running: 0, waiting: 0 }))
+    return party
+  }
+
+  #tidy(organizationId: string, party: Party): void {
+    if (party.running === 0 && party.waiting === 0) this.#parties.delete(organizationId)
+  }
+}
+
+/** Never all of it where there is more than one, and never none. */
+function shareOf(total: number, share: number): number {
+  return total <= 1 ? total : Math.max(1, Math.min(total - 1, Math.ceil(total * share)))
+}

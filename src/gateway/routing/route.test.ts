@@ -1,0 +1,376 @@
+import { describe, expect, test } from "vitest"
+import { ManualClock } from "../../base/clock.ts"
+import type { Region } from "../../base/regions.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { GenerationEvent, PreparedGeneration } from "../../engine/generate/generate.ts"
+import { noGenerationUsage } from "../../engine/generate/generate.ts"
+import { PrefixAffinity } from "./affinity.ts"
+import { RetryBudget } from "./retry-budget.ts"
+import { Route, type RouteParts } from "./route.ts"
+import { routedGenerator, routedScorer } from "./routed.ts"
+import { Worker, type WorkerEngines, type WorkerSettings } from "./worker.ts"
+
+const clock = new ManualClock(0)
+const never = new AbortController().signal
+const work = { organizationId: "org_1", evidence: "evidence", branches: ["branch"] }
+const dead = (): Fault => new Fault("inference_failed", "Cannot answer: dead")
+
+const region = (id: string): Region => ({ id, country: "XX", latitude: 0, longitude: 0 })
+
+function worker(id: string, engines: WorkerEngines, changes: Partial<WorkerSettings> = {}): Worker {
+  const regionId = id.split(".")[0] ?? id
+  return new Worker(clock, {
+    id,
+    regionId,
+    slotsMax: 2,
+    waitingMax: 2,
+    attemptTimeoutMs: null,
+    engines,
+    ...changes,
+  })
+}
+
+type Run = (signal: AbortSignal) => Promise<Float64Array>
+
+/** A scorer that answers its own number, unless told otherwise. */
+function scorer(asked: string[], name: string, run: Run = async () => new Float64Array([1])): WorkerEngines {
+  return {
+    scorer: async () => ({
+      prepare: async () => {
+        asked.push(name)
+        return { inputTokens: 7, run, discard: () => undefined }
+      },
+    }),
+  }
+}
+
+function routeOver(workers: readonly Worker[], changes: Partial<RouteParts> = {}): Route {
+  return new Route({
+    plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
+    workers,
+    affinity: new PrefixAffinity(),
+    budget: new RetryBudget(),
+    clock,
+    queueWaitMs: 60_000,
+    onFailure: () => undefined,
+    ...changes,
+  })
+}
+
+async function score(route: Route, signal: AbortSignal = never): Promise<Float64Array> {
+  const prepared = await routedScorer(route).prepare(work, signal)
+  return await prepared.run(signal)
+}
+
+const full = (id: string): Worker =>
+  worker(id, {
+    scorer: async () => ({
+      prepare: async () =>
+        Promise.reject(new Fault("overloaded", "Cannot: full", { retryAfterMs: id === "a.1" ? 9000 : 4000 })),
+    }),
+  })
+const failing = (id: string): Worker =>
+  worker(
+    id,
+    scorer([], id, async () => Promise.reject(dead())),
+  )
+
+const text = (word: string): GenerationEvent => ({ kind: "text", text: word, logprobs: null })
+const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>): WorkerEngines => ({
+  generator: async () => ({
+    prepare: async (): Promise<PreparedGeneration> => ({
+      inputTokensMost: 3,
+      outputTokensMost: 5,
+      run: (_max, signal) => run(signal),
+      usage: () => noGenerationUsage,
+      discard: () => undefined,
+    }),
+  }),
+})
+
+const busy = async (target: Worker, tokens: number): Promise<void> => {
+  await target.queue.acquire({ organizationId: "other", tokens }, never)
+}
+
+describe("a request that is answered whole", () => {
+  test("goes on elsewhere when its worker fails while it runs, and says where it ran", async () => {
+    const asked: string[] = []
+    const route = routeOver([
+      worker(
+        "a.1",
+        scorer(asked, "a.1", async () => Promise.reject(dead())),
+      ),
+      worker("b.1", scorer(asked, "b.1")),
+    ])
+    expect(await score(route)).toEqual(new Float64Array([1]))
+    expect({ asked, region: route.region }).toEqual({ asked: ["a.1", "b.1"], region: "b" })
+  })
+
+  test("tries another worker of its region before it leaves the region, but not a third", async () => {
+    const asked: string[] = []
+    const failing = (id: string): Worker =>
+      worker(
+        id,
+        scorer(asked, id, async () => Promise.reject(dead())),
+      )
+    await score(
+      routeOver([failing("a.1"), failing("a.2"), failing("a.3"), worker("b.1", scorer(asked, "b.1"))]),
+    )
+    expect(asked).toEqual(["a.1", "a.2", "b.1"])
+  })
+
+  test("is not tried again for a mistake of its own, which is not held against the worker", async () => {
+    const asked: string[] = []
+    const refusing = worker("a.1", {
+      scorer: async () => ({
+        prepare: async () => Promise.reject(new Fault("context_length_exceeded", "Cannot: too long")),
+      }),
+    })
+    const route = routeOver([refusing, worker("b.1", scorer(asked, "b.1"))])
+    await expect(score(route)).rejects.toMatchObject({ code: "context_length_exceeded" })
+    expect({ asked, failures: refusing.failures }).toEqual({ asked: [], failures: 0 })
+  })
+
+  test("ends when its caller goes away, even if the engine does not heed that", async () => {
+    const gone = new AbortController()
+    const deaf = worker(
+      "a.1",
+      scorer([], "a.1", async () => new Promise(() => undefined)),
+    )
+    const answer = score(routeOver([deaf]), gone.signal)
+    setImmediate(() => gone.abort(new Error("gone")))
+    await expect(answer).rejects.toThrow("gone")
+    expect([deaf.queue.running, deaf.failures]).toEqual([0, 0])
+  })
+
+  test("leaves a worker that does not begin to answer in time", async () => {
+    const frozen = worker(
+      "a.1",
+      scorer([], "a.1", async () => new Promise(() => undefined)),
+      {
+        attemptTimeoutMs: 1,
+      },
+    )
+    const route = routeOver([frozen, worker("b.1", scorer([], "b.1"))])
+    await score(route)
+    expect({ region: route.region, failures: frozen.failures }).toEqual({ region: "b", failures: 1 })
+  })
+
+  test("leaves a worker that is found dead while it runs there", async () => {
+    const frozen: Worker = worker(
+      "a.1",
+      scorer([], "a.1", async () => {
+        setImmediate(() => frozen.markDown(new Error("no answer to health checks")))
+        return await new Promise(() => undefined)
+      }),
+    )
+    const route = routeOver([frozen, worker("b.1", scorer([], "b.1"))])
+    await score(route)
+    expect(route.region).toBe("b")
+  })
+
+  test("leaves the queue of a worker that is found dead", async () => {
+    const busy = worker("a.1", scorer([], "a.1"), { slotsMax: 1 })
+    await busy.queue.acquire({ organizationId: "other", tokens: 1 }, never)
+    const route = routeOver([busy, worker("b.1", scorer([], "b.1"))])
+    const answer = score(route)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(busy.queue.waiting).toBe(1)
+    busy.markDown(new Error("dead"))
+    await answer
+    expect({ region: route.region, waiting: busy.queue.waiting }).toEqual({ region: "b", waiting: 0 })
+  })
+
+  test("skips a worker whose breaker is open without asking it", async () => {
+    const asked: string[] = []
+    const broken = worker("a.1", scorer(asked, "a.1"))
+    for (let i = 0; i < 5; i++) broken.breaker.request()?.failed()
+    await score(routeOver([broken, worker("b.1", scorer(asked, "b.1"))]))
+    expect(asked).toEqual(["b.1"])
+  })
+})
+
+describe("a request that nobody serves", () => {
+  test("is refused as overloaded when every worker is full, with the shortest time to come back", async () => {
+    await expect(score(routeOver([full("a.1"), full("b.1")]))).rejects.toMatchObject({
+      code: "overloaded",
+      retryAfterMs: 4000,
+    })
+  })
+
+  test("fails when one was full and another failed", async () => {
+    await expect(score(routeOver([full("a.1"), failing("b.1")]))).rejects.toMatchObject({
+      code: "routing_failed",
+    })
+  })
+
+  test("fails when no worker is healthy, without asking any", async () => {
+    const asked: string[] = []
+    const down = worker("a.1", scorer(asked, "a.1"))
+    down.markDown(new Error("dead"))
+    await expect(score(routeOver([down]))).rejects.toMatchObject({ code: "routing_failed" })
+    expect(asked).toEqual([])
+  })
+
+  test("gets the only worker's own error where there was nothing to choose", async () => {
+    await expect(score(routeOver([failing("a.1")]))).rejects.toMatchObject({ code: "inference_failed" })
+  })
+
+  test("waits for a place no longer than it may", async () => {
+    const busy = worker("a.1", scorer([], "a.1"), { slotsMax: 1 })
+    await busy.queue.acquire({ organizationId: "other", tokens: 1 }, never)
+    await expect(score(routeOver([busy], { queueWaitMs: 1 }))).rejects.toMatchObject({ code: "overloaded" })
+    expect(busy.queue.waiting).toBe(0)
+  })
+
+  test("makes no retry when the budget for retries is spent", async () => {
+    const asked: string[] = []
+    const budget = new RetryBudget({ ratio: 0, savedMax: 1 })
+    const workers = ["a.1", "b.1", "c.1"].map((id) =>
+      worker(
+        id,
+        scorer(asked, id, async () => Promise.reject(dead())),
+      ),
+    )
+    await expect(score(routeOver(workers, { budget }))).rejects.toMatchObject({ code: "routing_failed" })
+    expect(asked).toEqual(["a.1", "b.1"])
+  })
+})
+
+describe("a stream", () => {
+  const request = {
+    organizationId: "org_1",
+    messages: [{ role: "user" as const, content: "Hi" }],
+    tools: [],
+    toolChoice: "auto" as const,
+    parallelToolCalls: true,
+    format: { kind: "text" as const },
+    sampling: {
+      temperature: null,
+      topP: null,
+      seed: null,
+      frequencyPenalty: 0,
+      presencePenalty: 0,
+      logitBias: {},
+    },
+    stop: [],
+    topLogprobs: null,
+    outputTokensMax: 5,
+    truncate: false,
+    effort: null,
+  }
+  async function* events(words: readonly string[], error?: Error): AsyncGenerator<GenerationEvent> {
+    for (const word of words) yield text(word)
+    if (error) throw error
+  }
+  async function read(route: Route, take = Infinity): Promise<{ words: string[]; error: unknown }> {
+    const words: string[] = []
+    try {
+      const prepared = await routedGenerator(route).prepare(request, never)
+      for await (const event of prepared.run(5, never)) {
+        if (event.kind === "text") words.push(event.text)
+        if (words.length >= take) break
+      }
+      return { words, error: null }
+    } catch (error) {
+      return { words, error }
+    }
+  }
+
+  test("that fails before its first event begins anew elsewhere", async () => {
+    const route = routeOver([
+      worker(
+        "a.1",
+        generator(() => events([], dead())),
+      ),
+      worker(
+        "b.1",
+        generator(() => events(["x", "y"])),
+      ),
+    ])
+    expect(await read(route)).toEqual({ words: ["x", "y"], error: null })
+    expect(route.region).toBe("b")
+  })
+
+  test("that fails after its first event ends in the error and is not begun anew", async () => {
+    let begun = 0
+    const second = generator(() => {
+      begun++
+      return events(["never"])
+    })
+    const route = routeOver([
+      worker(
+        "a.1",
+        generator(() => events(["x"], dead())),
+      ),
+      worker("b.1", second),
+    ])
+    expect(await read(route)).toMatchObject({ words: ["x"], error: { code: "inference_failed" } })
+    expect({ begun, region: route.region }).toEqual({ begun: 0, region: "a" })
+  })
+
+  test("whose worker is found dead in the middle ends in an error", async () => {
+    const frozen: Worker = worker(
+      "a.1",
+      generator(async function* () {
+        yield text("x")
+        setImmediate(() => frozen.markDown(new Error("dead")))
+        await new Promise(() => undefined)
+      }),
+    )
+    expect(await read(routeOver([frozen]))).toMatchObject({
+      words: ["x"],
+      error: { code: "inference_failed" },
+    })
+    expect(frozen.queue.running).toBe(0)
+  })
+
+  test("whose reader leaves is stopped, gives its place back, and is not held against the worker", async () => {
+    let stopped = false
+    const endless = worker(
+      "a.1",
+      generator(async function* (signal) {
+        signal.addEventListener("abort", () => (stopped = true))
+        for (;;) yield text("x")
+      }),
+    )
+    expect(await read(routeOver([endless]), 3)).toEqual({ words: ["x", "x", "x"], error: null })
+    expect({ stopped, running: endless.queue.running, failures: endless.failures }).toEqual({
+      stopped: true,
+      running: 0,
+      failures: 0,
+    })
+  })
+})
+
+describe("among the workers of a region", () => {
+  test("the one with the fewest outstanding tokens is taken", async () => {
+    const asked: string[] = []
+    const workers = ["a.1", "a.2"].map((id) => worker(id, scorer(asked, id)))
+    await busy(workers[0] as Worker, 100)
+    await score(routeOver(workers))
+    expect(asked).toEqual(["a.2"])
+  })
+
+  test("the one that has the prefix is taken while its extra load is less than the prefix", async () => {
+    const affinity = new PrefixAffinity()
+    const [first, second] = ["a.1", "a.2"].map((id) => worker(id, {})) as [Worker, Worker]
+    affinity.remember("prefix", second)
+    await busy(second, 50)
+    expect(affinity.choose([first, second], "prefix", 50)).toBe(second)
+    expect(affinity.choose([first, second], "prefix", 49)).toBe(first)
+    expect(affinity.choose([first, second], "another", 1000)).toBe(first)
+    expect(affinity.choose([first], "prefix", 1000)).toBe(first)
+  })
+
+  test("the same evidence comes to the same worker again", async () => {
+    const asked: string[] = []
+    const affinity = new PrefixAffinity()
+    const workers = ["a.1", "a.2"].map((id) => worker(id, scorer(asked, id)))
+    await busy(workers[0] as Worker, 1)
+    await score(routeOver(workers, { affinity }))
+    await busy(workers[1] as Worker, 2)
+    await score(routeOver(workers, { affinity }))
+    expect(asked).toEqual(["a.2", "a.2"])
+  })
+})

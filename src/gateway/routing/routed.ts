@@ -1,0 +1,193 @@
+/** The engines of a request, as its handler sees them: the same ports, run at whichever worker the route finds. */
+import { Fault } from "../../contract/errors.ts"
+import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
+import type {
+  EmbedEngine,
+  EmbedWork,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  PreparedEmbedding,
+  PreparedGeneration,
+} from "../../engine/generate/generate.ts"
+import { untilAborted } from "./abort.ts"
+import { prefixKey } from "./affinity.ts"
+import type { Placed, Placement, Route } from "./route.ts"
+import type { WorkerEngines } from "./worker.ts"
+
+export type RoutedScorer = Pick<ScoreEngine, "prepare">
+export type RoutedGenerator = Pick<GenerateEngine, "prepare">
+export type RoutedEmbedder = Pick<EmbedEngine, "prepare">
+
+/** English text has about four bytes a token; enough to balance by until the request is tokenised. */
+const bytesPerToken = 4
+/** What a request with an open end is expected to write. */
+const outputTokensExpected = 512
+/** How many messages name the prefix of a conversation: the instructions and what it began with. */
+const namingMessages = 2
+
+export function routedScorer(route: Route): RoutedScorer {
+  return {
+    async prepare(work, signal) {
+      const { organizationId, evidence, branches } = work
+      const bytes = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
+      const placement = place(organizationId, bytes / bytesPerToken, evidence)
+      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
+        await (await open(engines.scorer)).prepare(work, either)
+      let placed = await route.place(placement, signal, prepare)
+      const { inputTokens } = placed.prepared
+      placed.attempt.measured(inputTokens)
+      return {
+        inputTokens,
+        run: async (runSignal) =>
+          await runAnywhere(
+            route,
+            placed,
+            runSignal,
+            async (prepared, either) => await prepared.run(either),
+            async () => (placed = await route.place(placement, runSignal, prepare)),
+          ),
+        discard: () => {
+          placed.prepared.discard()
+          placed.attempt.abandon()
+        },
+      }
+    },
+  }
+}
+
+export function routedEmbedder(route: Route, organizationId: string): RoutedEmbedder {
+  return {
+    async prepare(work: EmbedWork, signal) {
+      const tokens = work.inputs.reduce(
+        (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
+        0,
+      )
+      const placement = place(organizationId, tokens, null)
+      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
+        await (await open(engines.embedder)).prepare(work, either)
+      const placed = await route.place(placement, signal, prepare)
+      const { inputTokens } = placed.prepared
+      placed.attempt.measured(inputTokens)
+      return {
+        inputTokens,
+        run: async (runSignal) =>
+          await runAnywhere(
+            route,
+            placed,
+            runSignal,
+            async (prepared, either) => await prepared.run(either),
+            async () => await route.place(placement, runSignal, prepare),
+          ),
+      }
+    },
+  }
+}
+
+export function routedGenerator(route: Route): RoutedGenerator {
+  return {
+    async prepare(work, signal) {
+      const placement = place(work.organizationId, expectedTokens(work), prefixOf(work))
+      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
+        await (await open(engines.generator)).prepare(work, either)
+      let placed = await route.place(placement, signal, prepare)
+      const { inputTokensMost, outputTokensMost } = placed.prepared
+      placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
+      return {
+        inputTokensMost,
+        outputTokensMost,
+        usage: () => placed.prepared.usage(),
+        run: (outputTokensMax, runSignal) =>
+          generateAnywhere(route, placed, outputTokensMax, runSignal, async () => {
+            placed = await route.place(placement, runSignal, prepare)
+            return placed
+          }),
+        discard: () => {
+          placed.prepared.discard()
+          placed.attempt.abandon()
+        },
+      }
+    },
+  }
+}
+
+/** Runs at one worker after the other until one answers. */
+async function runAnywhere<Prepared, Result>(
+  route: Route,
+  first: Placed<Prepared>,
+  signal: AbortSignal,
+  run: (prepared: Prepared, signal: AbortSignal) => Promise<Result>,
+  again: () => Promise<Placed<Prepared>>,
+): Promise<Result> {
+  for (let placed = first; ; placed = await again()) {
+    const { attempt } = placed
+    try {
+      const result = await attempt.step(signal, async (either) => await run(placed.prepared, either))
+      attempt.succeeded()
+      return result
+    } catch (error) {
+      route.failed(attempt, error, signal)
+    }
+  }
+}
+
+/** Like `runAnywhere` up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
+async function* generateAnywhere(
+  route: Route,
+  first: Placed<PreparedGeneration>,
+  outputTokensMax: number,
+  signal: AbortSignal,
+  again: () => Promise<Placed<PreparedGeneration>>,
+): AsyncGenerator<GenerationEvent> {
+  for (let placed = first; ; placed = await again()) {
+    const { attempt, prepared } = placed
+    const either = attempt.joined(signal)
+    const events = prepared.run(outputTokensMax, either.signal)[Symbol.asyncIterator]()
+    let isStarted = false
+    try {
+      for (;;) {
+        const next = await untilAborted(events.next(), either.signal)
+        if (next.done) break
+        attempt.started()
+        isStarted = true
+        yield next.value
+      }
+      attempt.succeeded()
+      return
+    } catch (error) {
+      route.failed(attempt, error, signal)
+      if (isStarted) throw error
+    } finally {
+      // A reader that leaves ends the work and gives back the place; work that is over heeds no signal.
+      either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
+      either.release()
+      attempt.abandon()
+    }
+  }
+}
+
+function place(organizationId: string, tokens: number, prefix: string | null): Placement {
+  const claim = { organizationId, tokens: Math.ceil(tokens) }
+  return { claim, prefix: prefix === null ? null : prefixKey(organizationId, prefix) }
+}
+
+function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
+  const bytes = messages.reduce((sum, { content }) => sum + content.length, 0)
+  return bytes / bytesPerToken + Math.min(outputTokensMax ?? outputTokensExpected, outputTokensExpected)
+}
+
+function prefixOf({ messages }: GenerateWork): string {
+  return messages
+    .slice(0, namingMessages)
+    .map(({ role, content }) => `${role}\n${content}`)
+    .join("\n")
+}
+
+async function open<Engine>(opener: (() => Promise<Engine>) | undefined): Promise<Engine> {
+  if (!opener)
+    throw new Fault(
+      "invalid_request",
+      "Cannot run the request: the model's workers do not offer this operation",
+    )
+  return await opener()
+}

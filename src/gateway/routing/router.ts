@@ -1,0 +1,130 @@
+/** Finds a way for each request: plans by policy, then takes it to workers that are up, willing and not full. */
+import type { Clock } from "../../base/clock.ts"
+import type { Log } from "../../base/log.ts"
+import type { Region } from "../../base/regions.ts"
+import { PrefixAffinity } from "./affinity.ts"
+import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
+import { planRoute } from "./plan.ts"
+import type { Policies } from "./policies.ts"
+import { RetryBudget } from "./retry-budget.ts"
+import { Route } from "./route.ts"
+import {
+  type RoutedEmbedder,
+  type RoutedGenerator,
+  type RoutedScorer,
+  routedEmbedder,
+  routedGenerator,
+  routedScorer,
+} from "./routed.ts"
+import { Worker, type WorkerReport, type WorkerSettings } from "./worker.ts"
+
+export interface RouterParts {
+  readonly regions: readonly Region[]
+  /** Where this gateway stands. */
+  readonly from: Region | null
+  /** The workers of each model, by its SKU. */
+  readonly workers: ReadonlyMap<string, readonly WorkerSettings[]>
+  readonly policies: Pick<Policies, "of">
+  readonly clock: Clock
+  readonly log: Log
+  readonly health: HealthOptions
+  /** How long a request may wait for a place. */
+  readonly queueWaitMs: number
+}
+
+export interface RouteRequest {
+  readonly model: string
+  readonly organizationId: string
+  /** The region that the request asks for. */
+  readonly hint: string | null
+}
+
+/** The engines of one request. It must be closed, however the request ends. */
+export interface Routed {
+  readonly scorer: RoutedScorer
+  readonly generator: RoutedGenerator
+  readonly embedder: RoutedEmbedder
+  /** Where it runs or ran; null before a worker took it. */
+  readonly region: string | null
+  close(): void
+}
+
+export interface ModelReport {
+  readonly model: string
+  readonly workers: readonly WorkerReport[]
+}
+
+export interface Router {
+  /** Throws Fault `unknown_routing_hint`, `region_denied` or `routing_failed`. */
+  open(request: RouteRequest): Promise<Routed>
+  report(): readonly ModelReport[]
+  close(): Promise<void>
+}
+
+interface Pool {
+  readonly workers: readonly Worker[]
+  readonly affinity: PrefixAffinity
+  readonly budget: RetryBudget
+}
+
+export function createRouter(parts: RouterParts): Router {
+  const pools = new Map<string, Pool>()
+  for (const [sku, settings] of parts.workers)
+    pools.set(sku, {
+      workers: settings.map((one) => new Worker(parts.clock, one)),
+      affinity: new PrefixAffinity(),
+      budget: new RetryBudget(),
+    })
+  const everyone = [...pools.values()].flatMap(({ workers }) => workers)
+  const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
+  return {
+    open: async (request) => await open(parts, pools.get(request.model), request),
+    report: () =>
+      [...pools].map(([model, { workers }]) => ({
+        model,
+        workers: workers.map((worker) => worker.report()),
+      })),
+    close: async () => await checks.close(),
+  }
+}
+
+async function open(parts: RouterParts, pool: Pool | undefined, request: RouteRequest): Promise<Routed> {
+  const { regions, from, policies, clock, log, queueWaitMs } = parts
+  const { workers, affinity, budget } = pool ?? emptyPool
+  const { policy, visible } = await policies.of(request.organizationId)
+  const inRegion = (regionId: string): Worker[] => workers.filter((worker) => worker.regionId === regionId)
+  const plan = planRoute({
+    policy,
+    regions,
+    visible,
+    hosts: (regionId) => inRegion(regionId).length > 0,
+    hint: request.hint,
+    from,
+    latencyMs: (regionId) => Math.min(...inRegion(regionId).map(({ latencyMs }) => latencyMs)),
+  })
+  budget.earn()
+  const onFailure = (worker: Worker, error: unknown): void =>
+    log.warn(
+      { model: request.model, worker: worker.id, region: worker.regionId, err: error },
+      "a worker failed a request",
+    )
+  return routed(
+    new Route({ plan, workers, affinity, budget, clock, queueWaitMs, onFailure }),
+    request.organizationId,
+  )
+}
+
+function routed(route: Route, organizationId: string): Routed {
+  return {
+    scorer: routedScorer(route),
+    generator: routedGenerator(route),
+    embedder: routedEmbedder(route, organizationId),
+    get region() {
+      return route.region
+    },
+    close: () => route.close(),
+  }
+}
+
+/** Of a model that runs nowhere: every region is found not to host it. */
+const emptyPool: Pool = { workers: [], affinity: new PrefixAffinity(), budget: new RetryBudget() }
