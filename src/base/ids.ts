@@ -16,6 +16,11 @@ export const idPrefixes = [
   "ses",
   "req",
   "iv",
+  "chatcmpl",
+  "msg",
+  "fc",
+  "rs",
+  "call",
   "gw",
   "ma",
 ] as const

@@ -1,13 +1,17 @@
 /** The one table of endpoints. What is not here does not exist. */
+import { billingEndpoints } from "./billing.ts"
 import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
+import { inferenceEndpoints } from "./openai/endpoints.ts"
 import { platformTable } from "./platform/table.ts"
 import { getHealth, getOpenapi, getReadiness } from "./service.ts"
 
 export const table = {
   createDecision,
   createSystemOne,
+  ...inferenceEndpoints,
   ...platformTable,
+  ...billingEndpoints,
   ...identityEndpoints,
   getHealth,
   getReadiness,

@@ -9,6 +9,7 @@ import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
+import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { openapi } from "../contract/openapi.ts"
 import { type Table, table } from "../contract/table.ts"
 import type { ControlParts } from "../control/change.ts"
@@ -32,6 +33,7 @@ import type { Database } from "../store/sql.ts"
 import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
+import { openInference } from "./inference.ts"
 import { type Money, openMoney } from "./money.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { version } from "./version.ts"
@@ -99,6 +101,8 @@ async function compose(
   closers.push(() => money.close())
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
+  const inference = openInference({ config, catalog, database, clock, ids, log, meter: money.meter })
+  closers.push(() => inference.close())
   // The default model is loaded before the first request, and a broken file is found now.
   await engines.scorer(catalog.fallback)
   const operator = await openOperatorSocket(
@@ -123,6 +127,7 @@ async function compose(
     handlers: {
       ...handlers(config, catalog, engines, database, state, platform, money),
       ...identity.handlers,
+      ...inference.handlers,
     },
     refused: (refusal) => money.refused(refusal),
     gate: gateOf(principals),
@@ -186,7 +191,7 @@ function handlers(
   state: { readonly stopping: boolean },
   platform: PlatformParts,
   money: Money,
-): Omit<Handlers<Table>, keyof typeof identityEndpoints> {
+): Omit<Handlers<Table>, keyof typeof identityEndpoints | keyof typeof inferenceEndpoints> {
   const document = openapi(table, {
     title: "Umpire",
     version,

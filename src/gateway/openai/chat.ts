@@ -1,0 +1,259 @@
+/** Answers POST /v1/chat/completions: one stream of events inside, sent as chunks or gathered into one object. */
+import { EventStream, type Handler, type StreamEvent } from "../../contract/endpoint.ts"
+import type { ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from "../../contract/openai/chat.ts"
+import type { createChatCompletion } from "../../contract/openai/endpoints.ts"
+import type {
+  GenerationEvent,
+  GenerationUsage,
+  StopReason,
+  TokenLogprob,
+} from "../../engine/generate/generate.ts"
+import { chatWork } from "./chat-work.ts"
+import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
+import { merged } from "./merged.ts"
+
+export function chatHandler(parts: InferenceParts): Handler<typeof createChatCompletion> {
+  return async (call) => {
+    const { body } = call
+    const metered = new MeteredCall(parts, call, "chat_completions")
+    metered.sequence.name(body.model)
+    const work = await metered.attempt(async () => chatWork(body, metered.organizationId))
+    const generating = await Generating.start(parts, call, metered, {
+      model: body.model,
+      work,
+      count: body.n ?? 1,
+    })
+    const facts = {
+      id: parts.ids.next("chatcmpl"),
+      created: Math.floor(parts.clock.nowMs() / 1000),
+      model: generating.model.sku,
+    }
+    const writer = new ChatWriter(parts, generating, facts)
+    return body.stream === true
+      ? new EventStream(stream(writer, generating, call, body), "[DONE]")
+      : await gather(writer, generating, call)
+  }
+}
+
+interface ChatFacts {
+  readonly id: string
+  readonly created: number
+  readonly model: string
+}
+
+type Choice = ChatChunk["choices"][number]
+type ChatLogprobs = NonNullable<Choice["logprobs"]>
+
+/** What was written so far of each answer, and the deltas that say so. */
+class ChatWriter {
+  readonly #parts: InferenceParts
+  readonly #facts: ChatFacts
+  readonly #generating: Generating
+  readonly #calls = new Map<number, number>()
+  readonly toolNames: string[] = []
+  stopReason: StopReason = "stop"
+
+  constructor(parts: InferenceParts, generating: Generating, facts: ChatFacts) {
+    this.#parts = parts
+    this.#generating = generating
+    this.#facts = facts
+  }
+
+  delta(index: number, event: GenerationEvent): Choice {
+    const choice = { index, logprobs: null, finish_reason: null }
+    switch (event.kind) {
+      case "reasoning":
+        return { ...choice, delta: { reasoning_content: event.text } }
+      case "text":
+        return { ...choice, delta: { content: event.text }, logprobs: toLogprobs(event.logprobs) }
+      case "call":
+        return { ...choice, delta: { tool_calls: [this.#call(index, event.name)] } }
+      case "arguments":
+        return {
+          ...choice,
+          delta: {
+            tool_calls: [{ index: (this.#calls.get(index) ?? 1) - 1, function: { arguments: event.text } }],
+          },
+        }
+      case "end":
+        this.stopReason = event.reason
+        return { ...choice, delta: {}, finish_reason: event.reason }
+    }
+  }
+
+  chunk(choices: readonly Choice[], usage?: ChatUsage | null): ChatChunk {
+    return {
+      ...this.#facts,
+      object: "chat.completion.chunk",
+      system_fingerprint: null,
+      service_tier: "default",
+      choices: [...choices],
+      ...(usage === undefined ? {} : { usage }),
+    }
+  }
+
+  completion(choices: ChatCompletion["choices"]): ChatCompletion {
+    return {
+      ...this.#facts,
+      object: "chat.completion",
+      choices,
+      usage: toUsage(this.#generating.usage()),
+      system_fingerprint: null,
+      service_tier: "default",
+    }
+  }
+
+  async settle(): Promise<void> {
+    const { stopReason, toolNames } = this
+    await this.#generating.call.succeed(meterUsage(this.#generating.usage()), {
+      stopReason,
+      toolCalls: toolNames,
+    })
+  }
+
+  #call(choice: number, name: string): NonNullable<Choice["delta"]["tool_calls"]>[number] {
+    const index = this.#calls.get(choice) ?? 0
+    this.#calls.set(choice, index + 1)
+    this.toolNames.push(name)
+    return { index, id: this.#parts.ids.next("call"), type: "function", function: { name, arguments: "" } }
+  }
+}
+
+async function* stream(
+  writer: ChatWriter,
+  generating: Generating,
+  { request }: Asker,
+  body: ChatRequest,
+): AsyncGenerator<StreamEvent> {
+  const withUsage = body.stream_options?.include_usage === true
+  const none = withUsage ? null : undefined
+  const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
+  const runs = generating.runs(request.signal)
+  let left = runs.length
+  let settled = false
+  try {
+    const events = merged(runs)
+    let next = await events.next()
+    generating.call.sequence.firstByte()
+    for (let index = 0; index < runs.length; index++)
+      yield send(
+        writer.chunk(
+          [{ index, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }],
+          none,
+        ),
+      )
+    for (; !next.done; next = await events.next()) {
+      const { index, event } = next.value
+      // The usage is on record before the last answer is said to have ended.
+      if (event.kind === "end" && --left === 0) {
+        writer.stopReason = event.reason
+        await writer.settle()
+        settled = true
+      }
+      yield send(writer.chunk([writer.delta(index, event)], none))
+    }
+    if (withUsage) yield send(writer.chunk([], toUsage(generating.usage())))
+  } catch (error) {
+    await generating.call.fail(error, meterUsage(generating.usage()))
+    settled = true
+    throw error
+  } finally {
+    // The reader went away between two events.
+    if (!settled) await generating.call.fail(clientGone(request.signal), meterUsage(generating.usage()))
+  }
+}
+
+const clientGone = (signal: AbortSignal): unknown => signal.reason ?? new Error("The stream was left")
+
+async function gather(
+  writer: ChatWriter,
+  generating: Generating,
+  { request }: Asker,
+): Promise<ChatCompletion> {
+  const answers = new Map<number, Answer>()
+  await generating.call.attempt(
+    async () => {
+      for await (const { index, event } of merged(generating.runs(request.signal))) {
+        const answer = answers.get(index) ?? new Answer()
+        answers.set(index, answer)
+        answer.add(writer.delta(index, event))
+      }
+    },
+    () => meterUsage(generating.usage()),
+  )
+  const choices = [...answers].toSorted(([a], [b]) => a - b).map(([index, answer]) => answer.choice(index))
+  await writer.settle()
+  return writer.completion(choices)
+}
+
+/** The deltas of one answer put together. */
+class Answer {
+  #content: string | null = null
+  #reasoning = ""
+  #logprobs: ChatLogprobs["content"] = null
+  #finishReason: StopReason = "stop"
+  readonly #calls: { id: string; type: "function"; function: { name: string; arguments: string } }[] = []
+
+  add({ delta, logprobs, finish_reason }: Choice): void {
+    if (typeof delta.content === "string") this.#content = (this.#content ?? "") + delta.content
+    this.#reasoning += delta.reasoning_content ?? ""
+    if (logprobs?.content) this.#logprobs = [...(this.#logprobs ?? []), ...logprobs.content]
+    for (const { index, id, function: call } of delta.tool_calls ?? []) {
+      const known = this.#calls[index]
+      if (known) known.function.arguments += call.arguments
+      else
+        this.#calls[index] = {
+          id: id ?? "",
+          type: "function",
+          function: { name: call.name ?? "", arguments: call.arguments },
+        }
+    }
+    if (finish_reason) this.#finishReason = finish_reason
+  }
+
+  choice(index: number): ChatCompletion["choices"][number] {
+    const called = this.#calls.length > 0
+    return {
+      index,
+      message: {
+        role: "assistant",
+        content: this.#content ?? (called ? null : ""),
+        refusal: null,
+        annotations: [],
+        ...(this.#reasoning === "" ? {} : { reasoning_content: this.#reasoning }),
+        ...(called ? { tool_calls: this.#calls } : {}),
+      },
+      logprobs: this.#logprobs ? { content: this.#logprobs, refusal: null } : null,
+      finish_reason: this.#finishReason,
+    }
+  }
+}
+
+function toLogprobs(logprobs: readonly TokenLogprob[] | null): ChatLogprobs | null {
+  if (!logprobs) return null
+  return {
+    content: logprobs.map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) })),
+    refusal: null,
+  }
+}
+
+export const withBytes = ({ token, logprob }: { readonly token: string; readonly logprob: number }) => ({
+  token,
+  logprob,
+  bytes: [...Buffer.from(token)],
+})
+
+function toUsage(used: GenerationUsage): ChatUsage {
+  return {
+    prompt_tokens: used.inputTokens,
+    completion_tokens: used.outputTokens,
+    total_tokens: used.inputTokens + used.outputTokens,
+    prompt_tokens_details: { cached_tokens: used.cachedInputTokens, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: used.reasoningTokens,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  }
+}

@@ -1,0 +1,57 @@
+/** Answers POST /v1/embeddings. */
+import type { Handler } from "../../contract/endpoint.ts"
+import type { createEmbedding } from "../../contract/openai/endpoints.ts"
+import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
+import type { EmbedInput } from "../../engine/generate/generate.ts"
+import { noUsage } from "../meter.ts"
+import { type InferenceParts, MeteredCall, findModel } from "./inference.ts"
+
+export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
+  return async (call) => {
+    const { body, request } = call
+    const metered = new MeteredCall(parts, call, "embeddings")
+    metered.sequence.name(body.model)
+    let inputTokens = 0
+    return await metered.attempt(
+      async () => {
+        const model = findModel(parts.catalog, body.model, "embedding")
+        const engine = await parts.embedder(model, call)
+        const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
+        const prepared = await engine.prepare(work, request.signal)
+        await metered.sequence.reserve(model, {
+          ...noUsage,
+          inputTokens: prepared.inputTokens,
+          executionMs: parts.timeoutMs,
+        })
+        const startedMs = parts.clock.monotonicMs()
+        const vectors = await prepared.run(request.signal)
+        inputTokens = prepared.inputTokens
+        const executionMs = parts.clock.monotonicMs() - startedMs
+        await metered.succeed({ ...noUsage, inputTokens, executionMs }, { stopReason: null, toolCalls: [] })
+        return {
+          object: "list",
+          data: vectors.map((vector, index) => ({
+            object: "embedding",
+            index,
+            embedding: body.encoding_format === "base64" ? toBase64(vector) : [...vector],
+          })),
+          model: model.sku,
+          usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+        }
+      },
+      () => ({ ...noUsage, inputTokens }),
+    )
+  }
+}
+
+function inputsOf(input: EmbeddingRequest["input"]): readonly EmbedInput[] {
+  if (typeof input === "string") return [input]
+  // A list of numbers is one input of tokens; the schema lets no mixed lists through.
+  return typeof input[0] === "number" ? [input as number[]] : (input as string[] | number[][])
+}
+
+function toBase64(vector: Float32Array): string {
+  const bytes = Buffer.alloc(vector.length * Float32Array.BYTES_PER_ELEMENT)
+  vector.forEach((value, index) => bytes.writeFloatLE(value, index * Float32Array.BYTES_PER_ELEMENT))
+  return bytes.toString("base64")
+}

@@ -1,0 +1,221 @@
+/** What every inference handler does around its work: find the model, reserve, run, and record how it ended. */
+import type { Catalog, Model, ModelKind } from "../../base/catalog.ts"
+import type { Clock } from "../../base/clock.ts"
+import type { Ids } from "../../base/ids.ts"
+import type { Principal, Standing } from "../../contract/access.ts"
+import type { RequestFacts } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type {
+  EmbedEngine,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  GenerationUsage,
+  PreparedGeneration,
+} from "../../engine/generate/generate.ts"
+import {
+  type CallSource,
+  type Meter,
+  type Outcome,
+  type Sequence,
+  type Usage,
+  failureOf,
+  noUsage,
+} from "../meter.ts"
+
+/** Who asks, for which organization. */
+export interface Asker {
+  readonly principal: Principal | null
+  readonly standing: Standing | null
+  readonly request: RequestFacts
+}
+
+export interface InferenceParts {
+  readonly catalog: Catalog
+  generator(model: Model, asker: Asker): Promise<GenerateEngine>
+  embedder(model: Model, asker: Asker): Promise<EmbedEngine>
+  readonly meter: Meter
+  readonly clock: Clock
+  readonly ids: Ids
+  /** The deadline of a request: the longest that a model can work on one. */
+  readonly timeoutMs: number
+}
+
+/** An open request: its sequence is finished once, however it ends. */
+export class MeteredCall {
+  readonly sequence: Sequence
+  readonly organizationId: string
+
+  constructor(parts: InferenceParts, asker: Asker, callSource: CallSource) {
+    const { principal, standing, request } = asker
+    if (!principal || !standing)
+      throw new Error("Cannot run inference: the endpoint lets in callers without a standing")
+    this.organizationId = standing.organizationId
+    this.sequence = parts.meter.begin({
+      callSource,
+      inferenceType: callSource === "embeddings" ? "embedding" : "generation",
+      principal,
+      organizationId: standing.organizationId,
+      request,
+    })
+  }
+
+  /** Runs one stage; when it throws, the sequence is finished with what was used. */
+  async attempt<Result>(work: () => Promise<Result>, used: () => Usage = () => noUsage): Promise<Result> {
+    try {
+      return await work()
+    } catch (error) {
+      await this.fail(error, used())
+      throw error
+    }
+  }
+
+  /** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
+  async fail(error: unknown, usage: Usage): Promise<void> {
+    await this.sequence.finish(usage, failureOf(error)).catch(() => undefined)
+  }
+
+  async succeed(usage: Usage, ended: Pick<Outcome, "stopReason" | "toolCalls">): Promise<void> {
+    await this.sequence.finish(usage, {
+      result: "success",
+      errorCode: null,
+      errorMessage: null,
+      region: null,
+      ...ended,
+    })
+  }
+}
+
+export function findModel(catalog: Catalog, sku: string, kind: ModelKind): Model {
+  const model = catalog.find(sku)
+  if (!model)
+    throw new Fault(
+      "model_not_found",
+      `Cannot run the request: no model ${JSON.stringify(sku.slice(0, 256))} is in the catalog; GET /v1/models lists them`,
+      { param: "model" },
+    )
+  if (!model.enabled)
+    throw new Fault("model_disabled", `Cannot run the request: the model ${sku} is switched off`, {
+      param: "model",
+    })
+  if (model.kind !== kind)
+    throw new Fault(
+      "model_not_found",
+      `Cannot run the request: ${sku} is a model for ${model.kind}; one for ${kind} is needed`,
+      { param: "model" },
+    )
+  return model
+}
+
+export const meterUsage = (used: GenerationUsage): Usage => ({
+  inputTokens: Math.max(0, used.inputTokens - used.cachedInputTokens),
+  cachedInputTokens: used.cachedInputTokens,
+  outputTokens: used.outputTokens,
+  executionMs: used.executionMs,
+})
+
+/** Halvings of an answer's limit before a request is refused for lack of credit. */
+const affordableAttemptsMax = 16
+
+/** Several answers to one prompt, prepared and paid for. */
+export class Generating {
+  readonly model: Model
+  readonly call: MeteredCall
+  readonly #prepared: readonly PreparedGeneration[]
+  readonly #outputTokensMax: number
+
+  static async start(
+    parts: InferenceParts,
+    asker: Asker,
+    call: MeteredCall,
+    asked: { readonly model: string; readonly work: GenerateWork; readonly count: number },
+  ): Promise<Generating> {
+    call.sequence.name(asked.model)
+    return await call.attempt(async () => {
+      const model = findModel(parts.catalog, asked.model, "generation")
+      const { signal } = asker.request
+      const engine = await parts.generator(model, asker)
+      const prepared: PreparedGeneration[] = []
+      try {
+        for (let index = 0; index < asked.count; index++)
+          prepared.push(await engine.prepare(withSeed(asked.work, index), signal))
+        const most = await reserve(
+          call.sequence,
+          model,
+          prepared,
+          asked.work.outputTokensMax === null,
+          parts.timeoutMs,
+        )
+        return new Generating(model, call, prepared, most)
+      } catch (error) {
+        for (const one of prepared) one.discard()
+        throw error
+      }
+    })
+  }
+
+  private constructor(
+    model: Model,
+    call: MeteredCall,
+    prepared: readonly PreparedGeneration[],
+    outputTokensMax: number,
+  ) {
+    this.model = model
+    this.call = call
+    this.#prepared = prepared
+    this.#outputTokensMax = outputTokensMax
+  }
+
+  runs(signal: AbortSignal): AsyncIterable<GenerationEvent>[] {
+    return this.#prepared.map((one) => one.run(Math.min(this.#outputTokensMax, one.outputTokensMost), signal))
+  }
+
+  /** The prompt is counted once, however many answers were written to it. */
+  usage(): GenerationUsage {
+    const used = this.#prepared.map((one) => one.usage())
+    const sum = (field: keyof GenerationUsage): number => used.reduce((total, one) => total + one[field], 0)
+    const evaluated = used.find(({ inputTokens }) => inputTokens > 0)
+    return {
+      inputTokens: evaluated?.inputTokens ?? 0,
+      cachedInputTokens: evaluated?.cachedInputTokens ?? 0,
+      outputTokens: sum("outputTokens"),
+      reasoningTokens: sum("reasoningTokens"),
+      executionMs: sum("executionMs"),
+    }
+  }
+}
+
+/** A named seed gives each of several answers its own, in a repeatable way. */
+function withSeed(work: GenerateWork, index: number): GenerateWork {
+  const { seed } = work.sampling
+  return seed === null || index === 0 ? work : { ...work, sampling: { ...work.sampling, seed: seed + index } }
+}
+
+/** An answer without a limit of its own is as long as can be paid for. */
+async function reserve(
+  sequence: Sequence,
+  model: Model,
+  prepared: readonly PreparedGeneration[],
+  limitless: boolean,
+  timeoutMs: number,
+): Promise<number> {
+  const inputTokens = Math.max(...prepared.map((one) => one.inputTokensMost))
+  let outputTokens = Math.max(...prepared.map((one) => one.outputTokensMost))
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await sequence.reserve(model, {
+        inputTokens,
+        cachedInputTokens: 0,
+        outputTokens: outputTokens * prepared.length,
+        executionMs: timeoutMs * prepared.length,
+      })
+      return outputTokens
+    } catch (error) {
+      const short =
+        error instanceof Fault &&
+        (error.code === "insufficient_credits" || error.code === "spend_limit_exceeded")
+      if (!short || !limitless || outputTokens <= 1 || attempt >= affordableAttemptsMax) throw error
+      outputTokens = Math.floor(outputTokens / 2)
+    }
+  }
+}

@@ -1,0 +1,202 @@
+/** Where responses are kept: those being written in memory, those that ended in the store for the organization's retention. */
+import type { z } from "zod"
+import type { Clock } from "../../base/clock.ts"
+import type { Ids } from "../../base/ids.ts"
+import type { Log } from "../../base/log.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { listInputItems } from "../../contract/openai/endpoints.ts"
+import {
+  type InputItem,
+  ItemReference,
+  MessageItem,
+  type ResponseObject,
+} from "../../contract/openai/responses.ts"
+import { FreshCache } from "../../store/fresh-cache.ts"
+import { findOrganization } from "../../store/organizations.ts"
+import {
+  deleteStoredResponse,
+  findConversation,
+  findStoredItems,
+  findStoredResponse,
+  insertStoredResponse,
+  storedDaysDefault,
+} from "../../store/responses.ts"
+import type { Database } from "../../store/sql.ts"
+
+/** An item of a conversation with the id that later requests may name it by. */
+export interface KnownItem {
+  readonly id: string
+  readonly item: InputItem
+}
+
+interface Running {
+  readonly organizationId: string
+  cancel(): void
+  response(): ResponseObject
+}
+
+export interface ShelfParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+interface Kept {
+  readonly response: ResponseObject
+  readonly previousId: string | null
+  readonly input: readonly KnownItem[]
+}
+
+const retentionFreshMs = 5_000
+const retentionStaleMs = 300_000
+const organizationsMax = 10_000
+
+export class ResponseShelf {
+  readonly #parts: ShelfParts
+  readonly #running = new Map<string, Running>()
+  readonly #days: FreshCache<number>
+
+  constructor(parts: ShelfParts) {
+    const { clock, database } = parts
+    this.#parts = parts
+    this.#days = new FreshCache(
+      { clock, freshMs: retentionFreshMs, staleMs: retentionStaleMs, entriesMax: organizationsMax },
+      async (id) => (await findOrganization(database, id))?.storedResponsesDays ?? storedDaysDefault,
+    )
+  }
+
+  /** Whether the organization stores responses at all. */
+  async stores(organizationId: string): Promise<boolean> {
+    return ((await this.#days.get(organizationId)) ?? 0) > 0
+  }
+
+  /** Notes a response that is being written, until the function it answers is called. */
+  enter(organizationId: string, id: string, running: Omit<Running, "organizationId">): () => void {
+    this.#running.set(id, { ...running, organizationId })
+    return () => void this.#running.delete(id)
+  }
+
+  /** Answers whether it was stored: an answer that cannot be kept is still an answer. */
+  async keep(organizationId: string, { response, previousId, input }: Kept): Promise<boolean> {
+    const { database, clock, log } = this.#parts
+    const items = [...input, ...response.output.map((item) => ({ id: item.id, item }))]
+    try {
+      await insertStoredResponse(
+        database,
+        {
+          id: response.id,
+          organizationId,
+          previousId,
+          body: JSON.stringify(response),
+          input: JSON.stringify(input),
+          createdAt: new Date(clock.nowMs()),
+        },
+        items.map(({ id, item }) => ({ id, item: JSON.stringify(item) })),
+      )
+      return true
+    } catch (error) {
+      log.error({ err: error, response_id: response.id }, "a response could not be stored")
+      return false
+    }
+  }
+
+  async response(organizationId: string, id: string): Promise<ResponseObject> {
+    const running = this.#running.get(id)
+    if (running?.organizationId === organizationId) return running.response()
+    // What was stored was a response.
+    return JSON.parse((await this.#stored(organizationId, id)).body) as ResponseObject
+  }
+
+  async remove(organizationId: string, id: string): Promise<void> {
+    if (!(await deleteStoredResponse(this.#parts.database, organizationId, id))) throw notStored()
+  }
+
+  async cancel(organizationId: string, id: string): Promise<ResponseObject> {
+    const running = this.#running.get(id)
+    if (running?.organizationId === organizationId) {
+      running.cancel()
+      return { ...running.response(), status: "cancelled" }
+    }
+    await this.#stored(organizationId, id)
+    throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
+  }
+
+  async inputItems(
+    organizationId: string,
+    id: string,
+    { limit, order, after }: z.output<(typeof listInputItems)["query"]>,
+  ) {
+    const stored = await this.#stored(organizationId, id)
+    const known = JSON.parse(stored.input) as KnownItem[]
+    const ordered = order === "asc" ? known : known.toReversed()
+    const start = after === undefined ? 0 : ordered.findIndex((one) => one.id === after) + 1
+    const page = ordered.slice(start, start + limit)
+    return {
+      object: "list" as const,
+      data: page.map((one) => toWireItem(one)),
+      first_id: page[0]?.id ?? null,
+      last_id: page.at(-1)?.id ?? null,
+      has_more: start + limit < ordered.length,
+    }
+  }
+
+  /** Everything said in a stored response and before it. */
+  async conversation(organizationId: string, id: string): Promise<KnownItem[]> {
+    const now = new Date(this.#parts.clock.nowMs())
+    const chain = await findConversation(this.#parts.database, organizationId, id, now)
+    if (!chain)
+      throw new Fault(
+        "previous_response_not_found",
+        `Cannot continue ${id.slice(0, 128)}: no such response is stored; send the conversation instead`,
+        { param: "previous_response_id" },
+      )
+    return chain.flatMap(({ input, body }) => {
+      const { output } = JSON.parse(body) as ResponseObject
+      return [
+        ...(JSON.parse(input) as KnownItem[]),
+        ...output.map((item) => ({ id: item.id, item: item as InputItem })),
+      ]
+    })
+  }
+
+  /** Gives each item its id, and puts stored items in the place of references to them. */
+  async resolve(organizationId: string, items: readonly InputItem[]): Promise<KnownItem[]> {
+    const { database, clock, ids } = this.#parts
+    const references = items.filter(isReference).map(({ id }) => id)
+    const found = new Map<string, InputItem>()
+    if (references.length > 0) {
+      const stored = await findStoredItems(database, organizationId, references, new Date(clock.nowMs()))
+      for (const { id, item } of stored) found.set(id, JSON.parse(item) as InputItem)
+    }
+    return items.map((item) => {
+      if (!isReference(item)) return { id: ids.next("msg"), item }
+      return { id: item.id, item: found.get(item.id) ?? item }
+    })
+  }
+
+  async #stored(organizationId: string, id: string) {
+    const now = new Date(this.#parts.clock.nowMs())
+    const stored = await findStoredResponse(this.#parts.database, organizationId, id, now)
+    if (!stored) throw notStored()
+    return stored
+  }
+}
+
+function isReference(item: InputItem): item is z.infer<typeof ItemReference> {
+  const { type } = item as { type?: unknown }
+  return (
+    (type === "item_reference" || type === undefined || type === null) && !MessageItem.safeParse(item).success
+  )
+}
+
+function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
+  const message = MessageItem.safeParse(item)
+  if (!message.success) return { ...item, id }
+  const { role, content } = message.data
+  const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content
+  return { ...item, id, type: "message", role, status: "completed", content: parts }
+}
+
+const notStored = (): Fault =>
+  new Fault("not_found", "Cannot find the response: no such id is stored for this organization")

@@ -1,0 +1,321 @@
+/** Writes a response event by event, in the order that the Responses API promises, and keeps what was written. */
+import type { Clock } from "../../base/clock.ts"
+import type { Ids } from "../../base/ids.ts"
+import type {
+  OutputItem,
+  ResponseEvent,
+  ResponseLogprob,
+  ResponseObject,
+  ResponseRequest,
+  ResponseUsage,
+} from "../../contract/openai/responses.ts"
+import type {
+  GenerationEvent,
+  GenerationUsage,
+  StopReason,
+  TokenLogprob,
+} from "../../engine/generate/generate.ts"
+import { withBytes } from "./chat.ts"
+
+/** An event without its number, which is given when it leaves. */
+type Unnumbered = ResponseEvent extends infer Event
+  ? Event extends unknown
+    ? Omit<Event, "sequence_number">
+    : never
+  : never
+
+/** What local models use when a request says nothing. */
+const temperatureDefault = 0.7
+
+export interface ResponseFacts {
+  readonly request: ResponseRequest
+  readonly model: string
+  readonly store: boolean
+}
+
+export class ResponseWriter {
+  readonly id: string
+  readonly toolNames: string[] = []
+  readonly #ids: Ids
+  readonly #clock: Clock
+  readonly #output: OutputItem[] = []
+  #base: ResponseObject
+  #open: OutputItem | null = null
+  #number = 0
+  stopReason: StopReason = "stop"
+
+  constructor({ ids, clock }: { readonly ids: Ids; readonly clock: Clock }, facts: ResponseFacts) {
+    this.#ids = ids
+    this.#clock = clock
+    this.id = ids.next("resp")
+    this.#base = emptyResponse(this.id, Math.floor(clock.nowMs() / 1000), facts)
+  }
+
+  /** The response as it stands. */
+  get response(): ResponseObject {
+    const output = this.#open ? [...this.#output, this.#open] : [...this.#output]
+    return { ...this.#base, output }
+  }
+
+  get output(): readonly OutputItem[] {
+    return this.#output
+  }
+
+  start(): ResponseEvent[] {
+    return this.#numbered(
+      { type: "response.created", response: this.response },
+      { type: "response.in_progress", response: this.response },
+    )
+  }
+
+  /** The events that one piece of generation makes; none for its end, which `finish` writes. */
+  add(event: GenerationEvent): ResponseEvent[] {
+    switch (event.kind) {
+      case "text":
+        return [...this.#enter("message"), ...this.#text(event.text, event.logprobs)]
+      case "reasoning":
+        return [...this.#enter("reasoning"), ...this.#reasoning(event.text)]
+      case "call":
+        this.toolNames.push(event.name)
+        return [...this.#close("completed"), ...this.#openCall(event.name)]
+      case "arguments":
+        return this.#arguments(event.text)
+      case "end":
+        this.stopReason = event.reason
+        return this.#close(
+          event.reason === "length" || event.reason === "content_filter" ? "incomplete" : "completed",
+        )
+    }
+  }
+
+  /** Sets how it ended; `terminal` then says so. */
+  end(used: GenerationUsage, store: boolean): void {
+    const cut = this.stopReason === "length" || this.stopReason === "content_filter"
+    this.#base = {
+      ...this.#base,
+      store,
+      status: cut ? "incomplete" : "completed",
+      completed_at: cut ? null : Math.floor(this.#clock.nowMs() / 1000),
+      incomplete_details: cut
+        ? { reason: this.stopReason === "length" ? "max_output_tokens" : "content_filter" }
+        : null,
+      usage: toUsage(used),
+    }
+  }
+
+  cancel(used: GenerationUsage): ResponseEvent[] {
+    const events = this.#close("incomplete")
+    this.#base = { ...this.#base, status: "cancelled", usage: toUsage(used) }
+    return [...events, ...this.terminal()]
+  }
+
+  fail(error: { readonly code: string; readonly message: string }, used: GenerationUsage): ResponseEvent[] {
+    const events = this.#close("incomplete")
+    this.#base = {
+      ...this.#base,
+      status: "failed",
+      error,
+      usage: used.inputTokens > 0 ? toUsage(used) : null,
+    }
+    return [...events, ...this.terminal()]
+  }
+
+  terminal(): ResponseEvent[] {
+    const { response } = this
+    switch (response.status) {
+      case "failed":
+        return this.#numbered({ type: "response.failed", response })
+      case "incomplete":
+      case "cancelled":
+        return this.#numbered({ type: "response.incomplete", response })
+      case "completed":
+      case "in_progress":
+        return this.#numbered({ type: "response.completed", response })
+    }
+  }
+
+  #enter(type: "message" | "reasoning"): ResponseEvent[] {
+    if (this.#open?.type === type) return []
+    const closed = this.#close("completed")
+    const item: OutputItem =
+      type === "message"
+        ? { type, id: this.#ids.next("msg"), role: "assistant", status: "in_progress", content: [] }
+        : { type, id: this.#ids.next("rs"), status: "in_progress", summary: [], content: [] }
+    const added = this.#numbered({ type: "response.output_item.added", output_index: this.#index, item })
+    const part =
+      type === "message"
+        ? { type: "output_text" as const, text: "", annotations: [], logprobs: [] }
+        : { type: "reasoning_text" as const, text: "" }
+    // The part's kind follows from the item's.
+    this.#open = { ...item, content: [part] } as OutputItem
+    const opened = this.#numbered({ type: "response.content_part.added", ...this.#place(item.id), part })
+    return [...closed, ...added, ...opened]
+  }
+
+  #text(delta: string, given: readonly TokenLogprob[] | null): ResponseEvent[] {
+    const item = this.#open
+    if (item?.type !== "message") return []
+    const [part] = item.content
+    if (!part) return []
+    const logprobs = toLogprobs(given)
+    this.#open = {
+      ...item,
+      content: [{ ...part, text: part.text + delta, logprobs: [...part.logprobs, ...logprobs] }],
+    }
+    return this.#numbered({ type: "response.output_text.delta", ...this.#place(item.id), delta, logprobs })
+  }
+
+  #reasoning(delta: string): ResponseEvent[] {
+    const item = this.#open
+    if (item?.type !== "reasoning") return []
+    const text = (item.content[0]?.text ?? "") + delta
+    this.#open = { ...item, content: [{ type: "reasoning_text", text }] }
+    return this.#numbered({ type: "response.reasoning_text.delta", ...this.#place(item.id), delta })
+  }
+
+  #openCall(name: string): ResponseEvent[] {
+    const item: OutputItem = {
+      type: "function_call",
+      id: this.#ids.next("fc"),
+      call_id: this.#ids.next("call"),
+      name,
+      arguments: "",
+      status: "in_progress",
+    }
+    this.#open = item
+    return this.#numbered({ type: "response.output_item.added", output_index: this.#index, item })
+  }
+
+  #arguments(delta: string): ResponseEvent[] {
+    const item = this.#open
+    if (item?.type !== "function_call") return []
+    this.#open = { ...item, arguments: item.arguments + delta }
+    return this.#numbered({
+      type: "response.function_call_arguments.delta",
+      output_index: this.#index,
+      item_id: item.id,
+      delta,
+    })
+  }
+
+  #close(status: "completed" | "incomplete"): ResponseEvent[] {
+    const open = this.#open
+    if (!open) return []
+    const item: OutputItem = { ...open, status }
+    const events = this.#numbered(...this.#closing(item), {
+      type: "response.output_item.done",
+      output_index: this.#index,
+      item,
+    })
+    this.#output.push(item)
+    this.#open = null
+    return events
+  }
+
+  #closing(item: OutputItem): Unnumbered[] {
+    switch (item.type) {
+      case "message": {
+        const [part] = item.content
+        if (!part) return []
+        const { text, logprobs } = part
+        const place = this.#place(item.id)
+        return [
+          { type: "response.output_text.done", ...place, text, logprobs },
+          { type: "response.content_part.done", ...place, part },
+        ]
+      }
+      case "reasoning": {
+        const [part] = item.content
+        if (!part) return []
+        const place = this.#place(item.id)
+        return [
+          { type: "response.reasoning_text.done", ...place, text: part.text },
+          { type: "response.content_part.done", ...place, part },
+        ]
+      }
+      case "function_call":
+        return [
+          {
+            type: "response.function_call_arguments.done",
+            output_index: this.#index,
+            item_id: item.id,
+            name: item.name,
+            arguments: item.arguments,
+          },
+        ]
+    }
+  }
+
+  get #index(): number {
+    return this.#output.length
+  }
+
+  #place(itemId: string): { output_index: number; item_id: string; content_index: number } {
+    return { output_index: this.#index, item_id: itemId, content_index: 0 }
+  }
+
+  #numbered(...events: readonly Unnumbered[]): ResponseEvent[] {
+    // Adding the number makes an event whole again.
+    return events.map((event) => ({ ...event, sequence_number: this.#number++ }) as ResponseEvent)
+  }
+}
+
+function toLogprobs(logprobs: readonly TokenLogprob[] | null): ResponseLogprob[] {
+  return (logprobs ?? []).map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) }))
+}
+
+export function toUsage(used: GenerationUsage): ResponseUsage {
+  return {
+    input_tokens: used.inputTokens,
+    input_tokens_details: { cached_tokens: used.cachedInputTokens, cache_write_tokens: 0 },
+    output_tokens: used.outputTokens,
+    output_tokens_details: { reasoning_tokens: used.reasoningTokens },
+    total_tokens: used.inputTokens + used.outputTokens,
+  }
+}
+
+function emptyResponse(
+  id: string,
+  createdAt: number,
+  { request, model, store }: ResponseFacts,
+): ResponseObject {
+  const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
+  return {
+    id,
+    object: "response",
+    created_at: createdAt,
+    completed_at: null,
+    status: "in_progress",
+    background: false,
+    error: null,
+    incomplete_details: null,
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: request.metadata ?? {},
+    model,
+    output: [],
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
+    previous_response_id: request.previous_response_id ?? null,
+    prompt_cache_key: text(request.prompt_cache_key),
+    reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
+    safety_identifier: text(request.safety_identifier),
+    service_tier: "default",
+    store,
+    temperature: request.temperature ?? temperatureDefault,
+    text: { format: request.text?.format ?? { type: "text" }, verbosity: "medium" },
+    tool_choice: request.tool_choice ?? "auto",
+    tools: (request.tools ?? []).map((tool) => ({
+      type: "function",
+      name: tool.name,
+      description: tool.description ?? null,
+      parameters: tool.parameters ?? null,
+      strict: tool.strict ?? false,
+    })),
+    top_logprobs: request.top_logprobs ?? 0,
+    top_p: request.top_p ?? 1,
+    truncation: request.truncation ?? "disabled",
+    usage: null,
+    user: text(request.user),
+  }
+}

@@ -1,0 +1,231 @@
+/** Answers the Responses API: puts the conversation together, writes the response, and keeps it where it is to be stored. */
+import { EventStream, type Handlers, type StreamEvent } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { inferenceEndpoints } from "../../contract/openai/endpoints.ts"
+import type {
+  InputItem,
+  ResponseEvent,
+  ResponseObject,
+  ResponseRequest,
+} from "../../contract/openai/responses.ts"
+import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
+import type { KnownItem, ResponseShelf } from "./response-shelf.ts"
+import { responseWork } from "./response-work.ts"
+import { ResponseWriter } from "./response-writer.ts"
+
+export interface ResponseParts extends InferenceParts {
+  readonly shelf: ResponseShelf
+}
+
+type ResponseHandlers = Pick<
+  Handlers<typeof inferenceEndpoints>,
+  | "createResponse"
+  | "getResponse"
+  | "deleteResponse"
+  | "cancelResponse"
+  | "listInputItems"
+  | "openResponseSocket"
+>
+
+export function responseHandlers(parts: ResponseParts): ResponseHandlers {
+  const { shelf } = parts
+  return {
+    createResponse: async (call) => {
+      const metered = new MeteredCall(parts, call, "responses")
+      const turn = await startTurn(parts, call, metered, call.body)
+      if (call.body.stream === true) return new EventStream(named(turn.events()), null)
+      return await turn.whole()
+    },
+    openResponseSocket: async () => {
+      throw new Fault(
+        "upgrade_required",
+        "Cannot answer a plain GET here: open a WebSocket, or POST the request",
+      )
+    },
+    getResponse: async ({ params, standing }) =>
+      await shelf.response(organizationOf(standing), params.response_id),
+    deleteResponse: async ({ params, standing }) => {
+      await shelf.remove(organizationOf(standing), params.response_id)
+      return { id: params.response_id, object: "response", deleted: true }
+    },
+    cancelResponse: async ({ params, standing }) =>
+      await shelf.cancel(organizationOf(standing), params.response_id),
+    listInputItems: async ({ params, query, standing }) =>
+      await shelf.inputItems(organizationOf(standing), params.response_id, query),
+  }
+}
+
+const organizationOf = (standing: Asker["standing"]): string => standing?.organizationId ?? ""
+
+async function* named(events: AsyncIterable<ResponseEvent>): AsyncGenerator<StreamEvent> {
+  for await (const event of events) yield { name: event.type, value: event }
+}
+
+/** Where a turn finds what came before it, other than in the store. */
+export interface Memory {
+  /** The items of a response of this connection and all before it; null when it is not one. */
+  recall(responseId: string): readonly KnownItem[] | null
+  remember(responseId: string, items: readonly KnownItem[]): void
+}
+
+/** Everything that can be refused is refused here; the turn that comes back can be run. */
+export async function startTurn(
+  parts: ResponseParts,
+  asker: Asker,
+  metered: MeteredCall,
+  request: ResponseRequest,
+  memory: Memory | null = null,
+): Promise<Turn> {
+  const { organizationId, sequence } = metered
+  sequence.name(request.model)
+  const { items, own } = await metered.attempt(
+    async () => await conversation(parts, organizationId, request, memory),
+  )
+  const work = await metered.attempt(async () =>
+    responseWork(
+      request,
+      items.map(({ item }) => item),
+      organizationId,
+    ),
+  )
+  const generating = await Generating.start(parts, asker, metered, { model: request.model, work, count: 1 })
+  const store = await metered.attempt(
+    async () => (request.store ?? true) && (await parts.shelf.stores(organizationId)),
+  )
+  return new Turn(parts, { asker, generating, request, items, own, store, memory })
+}
+
+async function conversation(
+  { shelf }: ResponseParts,
+  organizationId: string,
+  request: ResponseRequest,
+  memory: Memory | null,
+): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
+  const previous = request.previous_response_id ?? null
+  const before =
+    previous === null
+      ? []
+      : (memory?.recall(previous) ?? (await shelf.conversation(organizationId, previous)))
+  const own = await shelf.resolve(organizationId, inputOf(request.input))
+  if (before.length + own.length === 0)
+    throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {
+      param: "input",
+    })
+  return { items: [...before, ...own], own }
+}
+
+function inputOf(input: ResponseRequest["input"]): InputItem[] {
+  if (input === undefined) return []
+  return typeof input === "string" ? [{ type: "message", role: "user", content: input }] : input
+}
+
+interface TurnFacts {
+  readonly asker: Asker
+  readonly generating: Generating
+  readonly request: ResponseRequest
+  /** The whole conversation, and the part of it that this request brought. */
+  readonly items: readonly KnownItem[]
+  readonly own: readonly KnownItem[]
+  readonly store: boolean
+  readonly memory: Memory | null
+}
+
+/** One response being written. */
+export class Turn {
+  readonly #parts: ResponseParts
+  readonly #facts: TurnFacts
+  readonly #writer: ResponseWriter
+  readonly #cancelled = new AbortController()
+
+  constructor(parts: ResponseParts, facts: TurnFacts) {
+    this.#parts = parts
+    this.#facts = facts
+    this.#writer = new ResponseWriter(parts, {
+      request: facts.request,
+      model: facts.generating.model.sku,
+      store: facts.store,
+    })
+  }
+
+  /** The response as one object; a failure is thrown. */
+  async whole(): Promise<ResponseObject> {
+    const events = this.events()
+    for (;;) {
+      const { done } = await events.next()
+      if (done) break
+    }
+    if (this.#failure) throw this.#failure
+    return this.#writer.response
+  }
+
+  #failure: unknown = null
+
+  async *events(): AsyncGenerator<ResponseEvent> {
+    const { generating, asker } = this.#facts
+    const { shelf } = this.#parts
+    const writer = this.#writer
+    const organizationId = generating.call.organizationId
+    const leave = shelf.enter(organizationId, writer.id, {
+      cancel: () =>
+        this.#cancelled.abort(new Fault("client_closed", "Cannot go on: the response was cancelled")),
+      response: () => writer.response,
+    })
+    const signal = AbortSignal.any([asker.request.signal, this.#cancelled.signal])
+    let settled = false
+    try {
+      generating.call.sequence.firstByte()
+      yield* writer.start()
+      const [run] = generating.runs(signal)
+      if (run) for await (const event of run) yield* writer.add(event)
+      await this.#finish()
+      settled = true
+      yield* writer.terminal()
+    } catch (error) {
+      settled = true
+      yield* await this.#fail(error)
+    } finally {
+      // The reader went away between two events.
+      if (!settled) await generating.call.fail(asker.request.signal.reason, meterUsage(generating.usage()))
+      leave()
+    }
+  }
+
+  /** The record first, then what is kept, then the terminal event. */
+  async #finish(): Promise<void> {
+    const { generating, memory, items, store } = this.#facts
+    const writer = this.#writer
+    const used = generating.usage()
+    await generating.call.succeed(meterUsage(used), {
+      stopReason: writer.stopReason,
+      toolCalls: writer.toolNames,
+    })
+    writer.end(used, store)
+    const kept = store && (await this.#store())
+    if (kept !== store) writer.end(used, kept)
+    const output = writer.output.map((item) => ({ id: item.id, item: item as InputItem }))
+    memory?.remember(writer.id, [...items, ...output])
+  }
+
+  async #store(): Promise<boolean> {
+    const { generating, request, own } = this.#facts
+    return await this.#parts.shelf.keep(generating.call.organizationId, {
+      response: this.#writer.response,
+      previousId: request.previous_response_id ?? null,
+      input: own,
+    })
+  }
+
+  async #fail(error: unknown): Promise<ResponseEvent[]> {
+    const { generating, asker } = this.#facts
+    const used = generating.usage()
+    await generating.call.fail(error, meterUsage(used))
+    this.#failure = error
+    // Nobody is left to tell.
+    if (asker.request.signal.aborted && (asker.request.signal.reason as Fault).code === "client_closed")
+      throw error
+    if (this.#cancelled.signal.aborted) return this.#writer.cancel(used)
+    const fault = error instanceof Fault ? error : null
+    const code = fault && fault.status < 500 ? fault.code : "server_error"
+    return this.#writer.fail({ code, message: fault?.message ?? "The response failed unexpectedly" }, used)
+  }
+}

@@ -1,0 +1,71 @@
+/** Builds the inference APIs: the engines that generate and embed, opened when first used, and the handlers over them. */
+import type { Catalog, Model } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
+import { LocalEngine } from "../engine/generate/local-engine.ts"
+import type { Meter } from "../gateway/meter.ts"
+import { inferenceHandlers } from "../gateway/openai/handlers.ts"
+import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
+import type { Database } from "../store/sql.ts"
+
+const mebibyte = 1024 * 1024
+
+export interface InferenceRoot {
+  readonly config: Config
+  readonly catalog: Catalog
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly meter: Meter
+}
+
+export interface Inference {
+  readonly handlers: Handlers<typeof inferenceEndpoints>
+  close(): Promise<void>
+}
+
+export function openInference(root: InferenceRoot): Inference {
+  const { config, catalog, clock, ids, meter } = root
+  const engines = new Map<string, LocalEngine>()
+  const local = (model: Model): LocalEngine => {
+    const known = engines.get(model.sku)
+    if (known) return known
+    const made = openLocal(root, model)
+    engines.set(model.sku, made)
+    return made
+  }
+  const parts = {
+    catalog,
+    clock,
+    ids,
+    meter,
+    timeoutMs: config.server.request_timeout_ms,
+    shelf: new ResponseShelf(root),
+    generator: async (model: Model) => local(model),
+    embedder: async (model: Model) => local(model).embedder(),
+  }
+  return {
+    handlers: inferenceHandlers(parts),
+    close: async () => {
+      for (const engine of engines.values()) await engine.close()
+    },
+  }
+}
+
+function openLocal({ config, log }: InferenceRoot, model: Model): LocalEngine {
+  const { threads, kv_memory_mib, queue_max, gpu } = config.engine
+  return new LocalEngine({
+    modelFile: model.file,
+    kind: model.kind,
+    memoryBytes: kv_memory_mib * mebibyte,
+    waitingMax: queue_max,
+    gpu: gpu !== "off",
+    onDeath: (reason) => log.error({ model: model.sku, reason }, "the generating process died"),
+    ...(threads === undefined ? {} : { threads }),
+  })
+}

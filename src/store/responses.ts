@@ -1,0 +1,130 @@
+/** Stored responses: kept as long as their organization says, found by id, and by the items in them. */
+import { queryRecord, queryRecords } from "./rows.ts"
+import type { Database, Sql } from "./sql.ts"
+
+/** What the contract keeps when an organization says nothing. */
+export const storedDaysDefault = 30
+
+/** Longer conversations are not put together from stored responses. */
+const chainLengthMax = 1000
+
+export interface StoredResponse {
+  readonly id: string
+  readonly organizationId: string
+  readonly previousId: string | null
+  /** JSON text. */
+  readonly body: string
+  /** JSON text of a list. */
+  readonly input: string
+  readonly createdAt: Date
+}
+
+export interface StoredItem {
+  readonly id: string
+  readonly item: string
+}
+
+/** Whether a row is within the retention that its organization has now, not the one it had then. */
+const kept = (table: string, now: string): string =>
+  `EXISTS (SELECT 1 FROM organizations o WHERE o.id = ${table}.organization_id AND o.deleted_at IS NULL
+     AND ${table}.created_at > ${now}::timestamptz
+       - make_interval(days => coalesce(o.stored_responses_days, ${storedDaysDefault})))`
+
+export async function insertStoredResponse(
+  database: Database,
+  response: StoredResponse,
+  items: readonly StoredItem[],
+): Promise<void> {
+  await database.transaction(async (sql) => {
+    await sql.query(
+      `INSERT INTO stored_responses (id, organization_id, previous_id, body, input, created_at)
+       VALUES ($1, $2, $3, $4, $5, $6)`,
+      [
+        response.id,
+        response.organizationId,
+        response.previousId,
+        response.body,
+        response.input,
+        response.createdAt,
+      ],
+    )
+    for (const { id, item } of items)
+      await sql.query(
+        `INSERT INTO stored_response_items (id, response_id, organization_id, item) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (id) DO NOTHING`,
+        [id, response.id, response.organizationId, item],
+      )
+  })
+}
+
+export function findStoredResponse(
+  sql: Sql,
+  organizationId: string,
+  id: string,
+  now: Date,
+): Promise<StoredResponse | null> {
+  return queryRecord<StoredResponse>(
+    sql,
+    `SELECT r.* FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2 AND ${kept("r", "$3")}`,
+    [organizationId, id, now],
+  )
+}
+
+/** A response and all before it, oldest first; null when one of them is missing or too old. */
+export async function findConversation(
+  sql: Sql,
+  organizationId: string,
+  id: string,
+  now: Date,
+): Promise<StoredResponse[] | null> {
+  const chain = await queryRecords<StoredResponse & { readonly depth: number }>(
+    sql,
+    `WITH RECURSIVE chain AS (
+       SELECT r.*, 0 AS depth FROM stored_responses r WHERE r.organization_id = $1 AND r.id = $2
+       UNION ALL
+       SELECT r.*, chain.depth + 1 FROM stored_responses r JOIN chain ON r.id = chain.previous_id
+       WHERE r.organization_id = $1 AND chain.depth < ${chainLengthMax}
+     )
+     SELECT c.* FROM chain c WHERE ${kept("c", "$3")} ORDER BY depth DESC`,
+    [organizationId, id, now],
+  )
+  const oldest = chain[0]
+  if (!oldest || oldest.previousId !== null || oldest.depth !== chain.length - 1) return null
+  return chain
+}
+
+export async function findStoredItems(
+  sql: Sql,
+  organizationId: string,
+  ids: readonly string[],
+  now: Date,
+): Promise<StoredItem[]> {
+  return await queryRecords<StoredItem>(
+    sql,
+    `SELECT i.id, i.item FROM stored_response_items i JOIN stored_responses r ON r.id = i.response_id
+     WHERE i.organization_id = $1 AND i.id = ANY($2::text[]) AND ${kept("r", "$3")}`,
+    [organizationId, ids, now],
+  )
+}
+
+/** Answers whether there was one. */
+export async function deleteStoredResponse(sql: Sql, organizationId: string, id: string): Promise<boolean> {
+  const rows = await sql.query(
+    "DELETE FROM stored_responses WHERE organization_id = $1 AND id = $2 RETURNING id",
+    [organizationId, id],
+  )
+  return rows.length > 0
+}
+
+const purgedMax = 1000
+
+/** Deletes responses past their organization's retention, some at a time; answers how many. */
+export async function purgeStoredResponses(sql: Sql, now: Date): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM stored_responses WHERE id IN (
+       SELECT r.id FROM stored_responses r WHERE NOT ${kept("r", "$1")} LIMIT ${purgedMax}
+     ) RETURNING id`,
+    [now],
+  )
+  return rows.length
+}
