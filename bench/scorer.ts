@@ -114,11 +114,11 @@ async function compareWays({ scorer, plain, rounds }: Bench): Promise<void> {
 async function compareStems({ scorer, rounds }: Bench): Promise<void> {
   const options = Array.from(
     { length: 77 },
-    (_, index) => `${WORDS[index % WORDS.length]} ${WORDS[(index * 7) % WORDS.length]}`,
+    (_, index) => `${WORDS[index % WORDS.length]} ${WORDS[Math.floor(index / WORDS.length)]}`,
   )
   const work = {
     organizationId: "bench",
-    evidence: sentence(200),
+    evidence: sentence(155),
     branches: options.map(
       (value) =>
         "\n\nQuestion: Which of the listed intents does the customer's message express most directly, judged by what " +
@@ -135,7 +135,7 @@ async function compareStems({ scorer, rounds }: Bench): Promise<void> {
   }
   const tokens = job.inputTokens
   table(
-    `evidence of ${job.prefix.length} tokens, one choice of 77 options (${tokens} tokens in, ${job.branches.tokens.length} after sharing)`,
+    `evidence of ${job.prefix.length} tokens, one choice of 77 options (${tokens} tokens in, ${job.prefix.length + job.branches.tokens.length} after sharing)`,
     [
       ["stems evaluated once", median(times.shared), (tokens / median(times.shared)) * 1000, ""],
       [
@@ -156,7 +156,7 @@ async function comparePrefixes({ scorer, rounds }: Bench): Promise<void> {
       { length: 10 },
       (_, index) => `\n\nQuestion: Does it name ${WORDS[index]}?\nAnswer yes or no.`,
     )
-    const evidence = `${round}. ${sentence(3900)}`
+    const evidence = `${round}. ${sentence(3100)}`
     const job = await scorer.prepare({ organizationId: "bench", evidence, branches: questions }, never)
     prefixTokens = job.prefix.length
     times.first.push(await timed(() => scorer.run(job, never)))
