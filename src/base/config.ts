@@ -21,6 +21,28 @@ const secret = (description: string) =>
 /** Decimal USD, quoted in YAML or not. */
 const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
 
+/** How a worker that is reached by URL is spoken to. */
+export const workerDialects = ["openai", "vllm", "sglang", "llama-server", "systemone"] as const
+
+export const WorkerConfig = z.strictObject({
+  region: z.string().min(1).optional().describe("Where it stands; without it, where the gateway stands."),
+  url: z
+    .url()
+    .optional()
+    .describe("Address of the server that runs the model; without it, a process of this machine does."),
+  dialect: z.enum(workerDialects).default("openai").describe("How the server is spoken to."),
+  key: SecretReference.optional().describe("The bearer value that the server wants."),
+  model: z.string().min(1).optional().describe("What the server calls the model; without it, the SKU."),
+  concurrency_max: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000)
+    .optional()
+    .describe("Requests that it works on at the same time."),
+})
+export type WorkerConfig = z.infer<typeof WorkerConfig>
+
 export const ModelConfig = z.strictObject({
   sku: z.string().trim().min(1).max(256).describe("The name that requests use."),
   file: z.string().min(1).describe("A GGUF file, relative to the configuration file."),
@@ -34,6 +56,11 @@ export const ModelConfig = z.strictObject({
   price_m_input_cache_read_tokens_usd: Price.default("0.01").describe("USD per million cached input tokens."),
   price_m_output_tokens_usd: Price.default("0.08").describe("USD per million output tokens."),
   price_per_sec_usd: Price.default("0").describe("USD per second of model execution."),
+  workers: z
+    .array(WorkerConfig)
+    .max(1000)
+    .default([])
+    .describe("Where the model runs; without any, in a process of this machine."),
 })
 export type ModelConfig = z.infer<typeof ModelConfig>
 
@@ -79,6 +106,15 @@ export const Config = z.strictObject({
         .max(300_000)
         .default(25_000)
         .describe("How long a stop waits for requests in flight."),
+      drain_ms: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(300_000)
+        .default(0)
+        .describe(
+          "How long a stop goes on accepting while /readyz already says no, for load balancers to see.",
+        ),
       request_timeout_ms: z.coerce
         .number()
         .int()
@@ -262,6 +298,61 @@ export const Config = z.strictObject({
         .max(1000)
         .default("")
         .describe("The address on invoices; lines are separated by semicolons."),
+    })
+    .prefault({}),
+  gateway: z
+    .strictObject({
+      region: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("The region that this gateway stands in; without it, the first one."),
+    })
+    .prefault({}),
+  routing: z
+    .strictObject({
+      concurrency_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(100_000)
+        .default(64)
+        .describe("Requests that one worker works on at the same time, where it does not say itself."),
+      queue_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(100_000)
+        .default(1024)
+        .describe("Requests that may wait for one worker; more are refused with 429."),
+      queue_wait_ms: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(3_600_000)
+        .default(30_000)
+        .describe("How long a request may wait for a worker before it is refused with 429."),
+      attempt_timeout_ms: z.coerce
+        .number()
+        .int()
+        .min(10)
+        .max(3_600_000)
+        .default(120_000)
+        .describe("How long a remote worker may take to begin its answer before another one is tried."),
+      health_interval_ms: z.coerce
+        .number()
+        .int()
+        .min(10)
+        .max(3_600_000)
+        .default(2_000)
+        .describe("Time between health checks of a remote worker."),
+      health_timeout_ms: z.coerce
+        .number()
+        .int()
+        .min(10)
+        .max(3_600_000)
+        .default(3_000)
+        .describe("How long a health check may take; two that fail in a row take the worker out."),
     })
     .prefault({}),
   regions: z
