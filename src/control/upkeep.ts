@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import { purgeIdempotencyKeys } from "../store/idempotency.ts"
+import { purgeStoredResponses } from "../store/responses.ts"
 import { purgeSessions } from "../store/sessions.ts"
 import type { Database } from "../store/sql.ts"
 
@@ -31,4 +32,5 @@ export function startUpkeep(database: Database, clock: Clock, log: Log): Upkeep 
 export async function purgeExpired(database: Database, now: Date): Promise<void> {
   await purgeIdempotencyKeys(database, now, purgedMax)
   await purgeSessions(database, now, purgedMax)
+  await purgeStoredResponses(database, now)
 }

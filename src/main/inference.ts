@@ -5,11 +5,14 @@ import type { Config } from "../base/config.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
-import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
+import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
 import type { Meter } from "../gateway/meter.ts"
 import { inferenceHandlers } from "../gateway/openai/handlers.ts"
+import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
+import { checkParameters } from "../server/input.ts"
+import type { SocketParts } from "../server/socket.ts"
 import type { Database } from "../store/sql.ts"
 
 const mebibyte = 1024 * 1024
@@ -26,6 +29,7 @@ export interface InferenceRoot {
 
 export interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
+  readonly socket: SocketParts
   close(): Promise<void>
 }
 
@@ -51,6 +55,10 @@ export function openInference(root: InferenceRoot): Inference {
   }
   return {
     handlers: inferenceHandlers(parts),
+    socket: {
+      endpoint: inferenceEndpoints.openResponseSocket,
+      converse: () => new ResponseConversation({ ...parts, check: checkParameters }),
+    },
     close: async () => {
       for (const engine of engines.values()) await engine.close()
     },

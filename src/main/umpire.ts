@@ -132,6 +132,7 @@ async function compose(
     refused: (refusal) => money.refused(refusal),
     gate: gateOf(principals),
     repeats: createRepeats(control),
+    socket: inference.socket,
     pages: await loadPages(consoleDirectory),
     limiter: createRateLimiter({
       requestsPerMinute: config.limits.requests_per_minute,

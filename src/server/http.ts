@@ -21,6 +21,7 @@ import type { PageRequest, Pages } from "./pages.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
 import type { Repeats } from "./repeats.ts"
 import { asFault, sendFault, sendOutput } from "./reply.ts"
+import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
 
 export interface HttpParts {
   readonly handlers: Handlers<Table>
@@ -29,6 +30,8 @@ export interface HttpParts {
   readonly repeats: Repeats
   /** The console, on the addresses that are not the API's. */
   readonly pages?: Pages
+  /** Connections that stay open for several turns. */
+  readonly socket?: SocketParts
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -72,9 +75,30 @@ export function createHttp(parts: HttpParts): HttpServer {
       handler: async (request, reply) => await answer(endpoint, handler, request, reply, parts, inFlight),
     })
   }
+  const sockets = parts.socket ? createSockets(parts.socket, socketRoot(parts)) : null
+  if (sockets) app.server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
   return {
     listen: async (host, port) => await app.listen({ host, port }),
-    close: async (graceMs) => await closeWithin(app, inFlight, graceMs),
+    close: async (graceMs) => {
+      await Promise.all([sockets?.close(graceMs), closeWithin(app, inFlight, graceMs)])
+    },
+  }
+}
+
+function socketRoot(parts: HttpParts): SocketRoot {
+  const { clock, ids, log, requestTimeoutMs, trustProxy } = parts
+  return {
+    stages: parts,
+    clock,
+    ids,
+    log,
+    requestTimeoutMs,
+    clientIp: ({ headers, socket }) => {
+      const forwarded = headers["x-forwarded-for"]
+      const first = trustProxy && typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
+      return first ?? socket.remoteAddress ?? ""
+    },
+    refused: (refusal) => parts.refused?.(refusal),
   }
 }
 

@@ -60,6 +60,21 @@ export async function live(
   })
 }
 
+/** The checks of who asks, for a message that came by another way than a request of its own. */
+export async function admit(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  { gate, limiter }: Pick<Stages, "gate" | "limiter">,
+): Promise<{ principal: Principal | null; standing: Standing | null }> {
+  const principal = await authenticate(endpoint, facts, gate)
+  if (!principal) return { principal, standing: null }
+  await limiter.take(principal)
+  checkPrincipal(endpoint, principal)
+  const standing = await stand(endpoint, principal, {}, facts, gate)
+  if (standing) checkStanding(endpoint, principal, standing)
+  return { principal, standing }
+}
+
 /**
  * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
  * browser, not by the caller, so an old one does not keep anyone from signing in.

@@ -8,7 +8,16 @@ import type {
   ResponseObject,
   ResponseRequest,
 } from "../../contract/openai/responses.ts"
-import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
+import { noGenerationUsage } from "../../engine/generate/generate.ts"
+import { noUsage } from "../meter.ts"
+import {
+  type Asker,
+  Generating,
+  type InferenceParts,
+  MeteredCall,
+  findModel,
+  meterUsage,
+} from "./inference.ts"
 import type { KnownItem, ResponseShelf } from "./response-shelf.ts"
 import { responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
@@ -95,18 +104,51 @@ export async function startTurn(
   return new Turn(parts, { asker, generating, request, items, own, store, memory })
 }
 
-async function conversation(
+/** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */
+export async function warmUp(
+  parts: ResponseParts,
+  metered: MeteredCall,
+  request: ResponseRequest,
+  memory: Memory,
+): Promise<ResponseEvent[]> {
+  const { organizationId, sequence } = metered
+  sequence.name(request.model)
+  return await metered.attempt(async () => {
+    const model = findModel(parts.catalog, request.model, "generation")
+    const previous = request.previous_response_id ?? null
+    const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
+    const own = await parts.shelf.resolve(organizationId, inputOf(request.input))
+    await sequence.reserve(model, noUsage)
+    const store = (request.store ?? true) && (await parts.shelf.stores(organizationId))
+    const writer = new ResponseWriter(parts, { request, model: model.sku, store })
+    const events = writer.start()
+    writer.end(noGenerationUsage, store)
+    await metered.succeed(noUsage, { stopReason: null, toolCalls: [] })
+    if (store)
+      await parts.shelf.keep(organizationId, { response: writer.response, previousId: previous, input: own })
+    memory.remember(writer.id, [...before, ...own])
+    return [...events, ...writer.terminal()]
+  })
+}
+
+async function earlier(
   { shelf }: ResponseParts,
+  organizationId: string,
+  previousId: string,
+  memory: Memory | null,
+): Promise<readonly KnownItem[]> {
+  return memory?.recall(previousId) ?? (await shelf.conversation(organizationId, previousId))
+}
+
+async function conversation(
+  parts: ResponseParts,
   organizationId: string,
   request: ResponseRequest,
   memory: Memory | null,
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
-  const before =
-    previous === null
-      ? []
-      : (memory?.recall(previous) ?? (await shelf.conversation(organizationId, previous)))
-  const own = await shelf.resolve(organizationId, inputOf(request.input))
+  const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
+  const own = await parts.shelf.resolve(organizationId, inputOf(request.input))
   if (before.length + own.length === 0)
     throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {
       param: "input",
