@@ -43,6 +43,8 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       ...withoutUmpire(process.env),
       UMPIRE_DATA_DIR: dataDirectory,
       UMPIRE_PORT: "0",
+      // Two threads that wait for one another crawl on a machine that runs other tests too.
+      UMPIRE_ENGINE_THREADS: "1",
       ...(options.bootstrap === false ? {} : { UMPIRE_BOOTSTRAP_KEY: bootstrapKey }),
       ...options.env,
     },
