@@ -200,13 +200,14 @@ test("an existing user accepts with a session of the same address, and nobody el
   expect(accepted.body.data).toMatchObject({ organization_id: org, role: "owner", session: null })
 })
 
+const accept = async (token: string): Promise<number> =>
+  (await platform.send("POST", "/v1/invites/accept", { body: { token, password: "long enough" } })).status
+
 test("a resent invitation has a new token and the old one is dead; a revoked one is gone", async () => {
   const sent = await as("owner", "POST", "/invites", { email: "again@example.com", role: "member" })
   const { id, accept_token } = sent.body.data
   const again = await as("owner", "POST", `/invites/${id}/resend`)
   expect(again.body.data.accept_token).not.toBe(accept_token)
-  const accept = async (token: string): Promise<number> =>
-    (await platform.send("POST", "/v1/invites/accept", { body: { token, password: "long enough" } })).status
   expect(await accept(accept_token)).toBe(404)
   expect((await as("owner", "DELETE", `/invites/${id}`)).status).toBe(204)
   expect(await accept(again.body.data.accept_token)).toBe(409)
@@ -304,10 +305,11 @@ function operator(): (name: string, input: unknown) => Promise<unknown> {
   return async (name, input) => await all[name]?.(input)
 }
 
+const policy = async (): Promise<unknown> => (await as("member", "GET", "/routing_policy")).body.data
+const put = async (body: unknown): Promise<number> =>
+  (await as("owner", "PUT", "/routing_policy", body)).status
+
 test("the routing policy starts with the defaults, is replaced whole, and resets what is left out", async () => {
-  const policy = async (): Promise<unknown> => (await as("member", "GET", "/routing_policy")).body.data
-  const put = async (body: unknown): Promise<number> =>
-    (await as("owner", "PUT", "/routing_policy", body)).status
   const defaults = { mode: "nearest", fallback: "visible_regions", regions: [] }
   expect(await policy()).toEqual(defaults)
   const full = { mode: "ordered", fallback: "same_country", regions: ["oslo", "paris"] }

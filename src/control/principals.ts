@@ -66,7 +66,12 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
     authenticate: async (value) => await orUnavailable(authenticate(value, caches, parts)),
     standing: async (principal, subject) => await orUnavailable(stand(principal, subject, caches)),
     forget: (change) => forget(caches, change),
-    close: stopListening,
+    close: async () => {
+      await stopListening().catch((error: unknown) => {
+        // A store that is away tells nobody anything: that is as good as having stopped.
+        if (!(error instanceof StoreUnavailable)) throw error
+      })
+    },
   }
 }
 

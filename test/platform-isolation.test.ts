@@ -1,0 +1,157 @@
+/** Ids of two organizations, mixed through every path parameter, never let one see or change the other. */
+import fc from "fast-check"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { permissions } from "../src/contract/access.ts"
+import { type Endpoint } from "../src/contract/endpoint.ts"
+import { platformTable } from "../src/contract/platform/table.ts"
+import { table } from "../src/contract/table.ts"
+import { openTestDatabase } from "./database.ts"
+import { type Platform, seeder, startPlatform } from "./platform.ts"
+
+const runs = 500
+
+interface Side {
+  /** By path parameter. */
+  readonly ids: Readonly<Record<string, string>>
+  /** Text that only its own principals may see. */
+  readonly marks: readonly string[]
+  readonly bearers: readonly string[]
+}
+
+let platform: Platform
+let ours: Side
+let theirs: Side
+
+beforeAll(async () => {
+  platform = await startPlatform(await openTestDatabase())
+  ours = await side("ours")
+  theirs = await side("theirs")
+})
+
+afterAll(async () => {
+  await platform.close()
+  await platform.database.close()
+})
+
+async function side(name: string): Promise<Side> {
+  const seed = seeder(platform)
+  const account = await seed.billingAccount()
+  const org = await seed.organization(`mark-${name}-organization`, account)
+  const owner = await seed.user(`mark-${name}-owner@example.com`)
+  const member = await seed.user(`mark-${name}-member@example.com`)
+  await seed.member(org, owner, "primary_owner")
+  await seed.member(org, member, "member")
+  const bearer = await seed.session(owner)
+  const sent = await platform.send("POST", `/v1/organizations/${org}/invites`, {
+    bearer,
+    body: { email: `mark-${name}-invited@example.com`, role: "member" },
+  })
+  const key = await seed.key(org, ["api-read"])
+  const ids = {
+    org_id: org,
+    billing_account_id: account,
+    user_id: member,
+    key_id: key.id,
+    invitation_id: sent.body.data.id as string,
+  }
+  return {
+    ids,
+    marks: [`mark-${name}`, ...Object.values(ids), owner],
+    bearers: [
+      bearer,
+      (await seed.key(org, permissions)).value,
+      (await seed.key(org, permissions, owner)).value,
+    ],
+  }
+}
+
+/** Enough for each write to pass its schema, so that the ids decide. */
+const bodies: Readonly<Record<string, unknown>> = {
+  updateOrganization: { name: "taken over" },
+  updateMember: { role: "owner" },
+  createInvitation: { email: "intruder@example.com", role: "member" },
+  requestModelAccess: { model_sku: "closed" },
+  putRoutingPolicy: {},
+  createApiKey: { name: "intruder", permissions: ["api-read"] },
+  updateApiKey: { name: "taken over" },
+  rotateApiKey: {},
+}
+
+/** Everything about an organization that a change could touch. */
+async function stateOf({ ids }: Side): Promise<unknown> {
+  const tables = ["memberships", "invitations", "api_keys", "model_access", "routing_policies", "audit_log"]
+  const rows = tables.map(
+    async (name) =>
+      await platform.database.query(
+        `SELECT to_jsonb(t) - 'last_used_at' AS row FROM ${name} t WHERE organization_id = $1 ORDER BY 1`,
+        [ids["org_id"] ?? ""],
+      ),
+  )
+  const own = platform.database.query("SELECT name, version::text FROM organizations WHERE id = $1", [
+    ids["org_id"] ?? "",
+  ])
+  return await Promise.all([...rows, own])
+}
+
+const withIds = Object.entries<Endpoint>(platformTable).filter(([, { path }]) => path.includes("{"))
+const parameterNames = (path: string): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name)
+
+test("a path with any id of another organization answers 404, tells nothing and changes nothing", async () => {
+  const before = await stateOf(theirs)
+  const mixed = fc.constantFrom(...withIds).chain(([name, endpoint]) => {
+    const names = parameterNames(endpoint.path)
+    return fc.record({
+      name: fc.constant(name),
+      endpoint: fc.constant(endpoint),
+      // At least one id is theirs: of the right kind, or of any other.
+      foreign: fc.subarray(names, { minLength: 1 }),
+      wrongKind: fc.option(fc.constantFrom(...Object.values(theirs.ids)), { freq: 4 }),
+      bearer: fc.constantFrom(...ours.bearers),
+      cursor: fc.boolean(),
+    })
+  })
+  await fc.assert(
+    fc.asyncProperty(mixed, async ({ name, endpoint, foreign, wrongKind, bearer, cursor }) => {
+      const path = endpoint.path.replace(/\{(\w+)\}/g, (_, parameter: string) => {
+        if (!foreign.includes(parameter)) return ours.ids[parameter] ?? ""
+        return wrongKind ?? theirs.ids[parameter] ?? ""
+      })
+      const query = cursor && endpoint.method === "GET" ? `?cursor=${theirs.ids["key_id"]}` : ""
+      const body = bodies[name]
+      const sent = { bearer, ...(body === undefined ? {} : { body }) }
+      const answer = await platform.send(endpoint.method, path + query, sent)
+      expect([404, 403], `${endpoint.method} ${path}`).toContain(answer.status)
+      // Only the routing policy refuses our organization's key, by its kind; nothing about the ids shows in that.
+      if (answer.status === 403) expect(name).toBe("putRoutingPolicy")
+      const text = JSON.stringify(answer.body)
+      for (const mark of theirs.marks) expect(text).not.toContain(mark)
+    }),
+    { numRuns: runs, seed: 7 },
+  )
+  expect(await stateOf(theirs)).toEqual(before)
+})
+
+test("a cursor of another organization pages through one's own entries only", async () => {
+  for (const [, endpoint] of withIds) {
+    if (endpoint.wrap !== "none") continue
+    const path = endpoint.path.replace("{org_id}", ours.ids["org_id"] ?? "")
+    for (const cursor of Object.values(theirs.ids)) {
+      const answer = await platform.send("GET", `${path}?cursor=${cursor}`, { bearer: ours.bearers[0] ?? "" })
+      const text = JSON.stringify(answer.body)
+      for (const mark of theirs.marks) expect(text.replace(cursor, ""), path).not.toContain(mark)
+    }
+  }
+})
+
+test("every endpoint under an organization or billing account hides those of others from every bearer", async () => {
+  for (const endpoint of Object.values<Endpoint>(table)) {
+    if (!/\{(org_id|billing_account_id)\}/.test(endpoint.path) || endpoint.method !== "GET") continue
+    const path = endpoint.path.replace(/\{(\w+)\}/g, (_, name: string) => theirs.ids[name] ?? "x")
+    for (const bearer of ours.bearers) {
+      const query = "?range_start=1&range_end=2&group_by=model&metric=requests"
+      const answer = await platform.send("GET", path + query, { bearer })
+      expect(answer.status, path).toBe(404)
+    }
+  }
+})
