@@ -24,9 +24,12 @@ const root = createRootRouteWithContext<Context>()({
 const home = createRoute({
   getParentRoute: () => root,
   path: "/",
-  validateSearch: (search: Record<string, unknown>) =>
-    typeof search["sso_error"] === "string" ? { sso_error: search["sso_error"] } : {},
-  beforeLoad: async ({ context, search }) => {
+  validateSearch: (search: Record<string, unknown>) => ({
+    ...(typeof search["sso_error"] === "string" ? { sso_error: search["sso_error"] } : {}),
+    ...(search["link"] === undefined ? {} : { link: String(search["link"]) }),
+  }),
+  beforeLoad: async ({ context, search: { link, ...search } }) => {
+    if (link) throw redirect({ to: "/sign-in", hash: `link=${encodeURIComponent(link)}` })
     const session = await context.queries.fetchQuery(sessionQuery)
     if (!session) throw redirect({ to: "/sign-in", search })
     const organizations = await context.queries.fetchQuery(organizationsQuery)

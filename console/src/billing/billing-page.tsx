@@ -1,4 +1,234 @@
-/** stub */
-export function BillingPage() {
-  return <p>stub</p>
+/** Billing: what is left, how fast it goes, how it is refilled, and where it stops. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import { type BillingAccount, type UsageSpend, usageSpendRanges } from "../../../src/contract/billing.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { StackedBars } from "../charts/bars.tsx"
+import { seriesColors } from "../charts/colors.ts"
+import { Button } from "../parts/button.tsx"
+import { Segments } from "../parts/field.tsx"
+import { ago, cents, day, smallDollars } from "../parts/format.ts"
+import { Badge, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
+import { useIsOwner, useOrganization } from "../session.ts"
+import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
+import { Invoices, Purchases } from "./records.tsx"
+import { RefillDialog } from "./refill.tsx"
+
+const states: Record<
+  BillingAccount["prepaid_entitlement_state"],
+  { readonly tone: Tone; readonly words: string }
+> = {
+  enabled: { tone: "good", words: "Can pay" },
+  disabled: { tone: "plain", words: "Pays by invoice" },
+  payment_required: { tone: "bad", words: "Out of credit" },
+  payment_failed: { tone: "bad", words: "The last payment failed" },
+  action_required: { tone: "warn", words: "A payment needs your action" },
+  provisioning_failed: { tone: "bad", words: "Billing is not set up" },
+}
+
+export function BillingPage(): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const query = useQuery({
+    queryKey: ["billing", billing_account_id],
+    queryFn: async () =>
+      await api.getBillingAccount({ params: { billing_account_id }, query: { include: "all" } }),
+  })
+  return (
+    <Page
+      title="Billing"
+      about="Months are calendar months in UTC. Organizations that share this account share its balance."
+    >
+      <Loaded query={query} what="the billing account">
+        {(account) => <Account account={account} />}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Account({ account }: { account: BillingAccount }): ReactNode {
+  const owner = useIsOwner()
+  const cutoff = account.spend_controls?.usage_spend_cutoff
+  return (
+    <>
+      {cutoff?.local_state === "blocked" ? (
+        <Notice tone="bad">
+          The spend limit of {cents(cutoff.threshold_cents)} a month is reached: requests are refused until
+          next month, or until the limit is raised or removed.
+        </Notice>
+      ) : null}
+      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
+        <Balance account={account} owner={owner} />
+        <Spend />
+      </div>
+      <div className="grid items-start gap-4 lg:grid-cols-2">
+        {account.billing_mode === "prepaid" && account.auto_refill ? (
+          <AutoRefillForm
+            key={JSON.stringify(account.auto_refill)}
+            settings={account.auto_refill}
+            owner={owner}
+          />
+        ) : null}
+        {account.spend_controls ? (
+          <SpendControlsForm
+            key={JSON.stringify(account.spend_controls)}
+            controls={account.spend_controls}
+            prepaid={account.billing_mode === "prepaid"}
+            owner={owner}
+          />
+        ) : null}
+      </div>
+      <Purchases />
+      <Invoices />
+    </>
+  )
+}
+
+function Balance({ account, owner }: { account: BillingAccount; owner: boolean }): ReactNode {
+  const [refilling, setRefilling] = useState(false)
+  const refreshes = [["billing", account.id]]
+  const params = { billing_account_id: account.id }
+  const refresh = useWrite(
+    async () => await api.getBillingAccount({ params, query: { include: "all", force_refresh: "true" } }),
+    refreshes,
+  )
+  const addMethod = useWrite(
+    async () => await api.createPaymentMethod({ params }),
+    refreshes,
+    ({ setup_url }) => setup_url && location.assign(setup_url),
+  )
+  const removeMethod = useWrite(async () => await api.deletePaymentMethod({ params }), refreshes)
+  const error: unknown = refresh.error ?? addMethod.error ?? removeMethod.error
+  const state = states[account.prepaid_entitlement_state]
+  return (
+    <Panel
+      title={account.billing_mode === "prepaid" ? "Balance" : "Account"}
+      actions={<Badge tone={state.tone}>{state.words}</Badge>}
+    >
+      <div className="flex flex-col gap-4">
+        {account.billing_mode === "prepaid" ? (
+          <p className="number text-3xl font-semibold tracking-tight" aria-label="Credit balance">
+            {cents(account.credit_balance_cents)}
+          </p>
+        ) : null}
+        <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
+          <dt className="text-soft">Pays with</dt>
+          <dd>{account.payment_method_description ?? "no payment method"}</dd>
+          <dt className="text-soft">Bills go to</dt>
+          <dd className="wrap-anywhere">{account.billing_email}</dd>
+          <dt className="text-soft">Checked</dt>
+          <dd>
+            {account.balance_checked_at ? ago(account.balance_checked_at) : "not with the provider yet"}
+          </dd>
+        </dl>
+        {account.payment_method_required ? <Notice tone="warn">Add a payment method to go on.</Notice> : null}
+        {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
+        {owner ? (
+          <div className="flex flex-wrap gap-2">
+            {account.billing_mode === "prepaid" ? (
+              <Button kind="loud" icon="plus" onClick={() => setRefilling(true)}>
+                Add credit
+              </Button>
+            ) : null}
+            {account.has_default_payment_method ? (
+              <Button busy={removeMethod.isPending} onClick={() => removeMethod.mutate(undefined)}>
+                Remove payment method
+              </Button>
+            ) : (
+              <Button icon="card" busy={addMethod.isPending} onClick={() => addMethod.mutate(undefined)}>
+                Add payment method
+              </Button>
+            )}
+            <Button
+              kind="bare"
+              icon="turn"
+              busy={refresh.isPending}
+              onClick={() => refresh.mutate(undefined)}
+            >
+              Refresh
+            </Button>
+          </div>
+        ) : null}
+      </div>
+      {refilling ? <RefillDialog onClose={() => setRefilling(false)} /> : null}
+    </Panel>
+  )
+}
+
+type Range = (typeof usageSpendRanges)[number]
+const rangeNames: Record<Range, string> = { "30d": "30 days", "90d": "90 days", ytd: "This year" }
+const burnDays = 7
+
+function Spend(): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const [range, setRange] = useState<Range>("30d")
+  const query = useQuery({
+    queryKey: ["spend", billing_account_id, range],
+    queryFn: async () => await api.getUsageSpend({ params: { billing_account_id }, query: { range } }),
+    placeholderData: (before) => before,
+  })
+  return (
+    <Panel
+      title="Spend"
+      actions={
+        <Segments
+          label="Range"
+          value={range}
+          options={usageSpendRanges.map((value) => ({ value, label: rangeNames[value] }))}
+          onChange={setRange}
+        />
+      }
+    >
+      <Loaded query={query} what="the spend">
+        {(spend) => <SpendChart spend={spend} />}
+      </Loaded>
+    </Panel>
+  )
+}
+
+function SpendChart({ spend }: { spend: UsageSpend }): ReactNode {
+  const models = spend.models.map(({ model }) => model)
+  const total = spend.models.reduce((sum, { total_cents }) => sum + total_cents, 0)
+  const recent = spend.buckets.slice(-burnDays)
+  const burn = recent.reduce((sum, { total_cents }) => sum + total_cents, 0) / Math.max(1, recent.length)
+  return (
+    <div className="flex flex-col gap-4">
+      <dl className="number flex flex-wrap gap-x-8 gap-y-2">
+        <Figure name="In this range" value={smallDollars(total / 100)} />
+        <Figure name={`A day, over the last ${burnDays}`} value={smallDollars(burn / 100)} />
+      </dl>
+      <StackedBars
+        title="Spend by day"
+        names={models}
+        format={(value) => smallDollars(value / 100)}
+        bars={spend.buckets.map(({ date, model_totals_cents }) => ({
+          label: day(date),
+          values: models.map((model) => model_totals_cents[model] ?? 0),
+        }))}
+      />
+      {models.length === 0 ? (
+        <p className="text-soft text-sm">Nothing was spent in this range.</p>
+      ) : (
+        <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label="Spend by model">
+          {spend.models.map(({ model, total_cents }, index) => (
+            <li key={model} className="number flex items-center gap-1.5">
+              <span
+                className="size-2.5 rounded-sm"
+                style={{ background: seriesColors[index % seriesColors.length] }}
+              />
+              {model} <span className="text-soft">{smallDollars(total_cents / 100)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  )
+}
+
+function Figure({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div>
+      <dt className="label">{name}</dt>
+      <dd className="text-lg font-semibold">{value}</dd>
+    </div>
+  )
 }

@@ -1,4 +1,301 @@
-/** stub */
-export function MembersPage() {
-  return <p>stub</p>
+/** Members of the organization and the invitations that bring them in. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import { type Role, roles } from "../../../src/contract/access.ts"
+import type { Invitation, Member, SentInvitation } from "../../../src/contract/platform/members.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { FormDialog } from "../parts/dialog.tsx"
+import { SelectField, TextField } from "../parts/field.tsx"
+import { ago, day } from "../parts/format.ts"
+import { Menu, MenuItem } from "../parts/menu.tsx"
+import { MoreButton, usePages } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { SecretDialog } from "../parts/secret.tsx"
+import { Table } from "../parts/table.tsx"
+import { useIsOwner, useOrganization, useSession } from "../session.ts"
+
+const roleNames: Record<Role, string> = { primary_owner: "Primary owner", owner: "Owner", member: "Member" }
+const roleOptions = roles.map((value) => ({ value, label: roleNames[value] }))
+
+/** The token is in the fragment, which browsers do not send to anybody. */
+const joinLink = ({ accept_token }: SentInvitation): string | null =>
+  accept_token === null ? null : `${location.origin}/join#token=${accept_token}`
+
+type Open =
+  | { readonly kind: "invite" }
+  | { readonly kind: "role" | "remove"; readonly member: Member }
+  | { readonly kind: "link"; readonly sent: SentInvitation }
+
+export function MembersPage(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const owner = useIsOwner()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = (): void => setOpen(null)
+  const members = usePages(
+    ["members", org_id],
+    async (query) => await api.listMembers({ params: { org_id }, query }),
+  )
+  return (
+    <Page
+      title="Members"
+      about="Members ask questions and read; owners also change what this organization is."
+      actions={
+        owner ? (
+          <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "invite" })}>
+            Invite
+          </Button>
+        ) : null
+      }
+    >
+      <Loaded query={members} what="members">
+        {(rows) => <MemberTable rows={rows} owner={owner} onOpen={setOpen} />}
+      </Loaded>
+      <MoreButton query={members} />
+      <Invitations owner={owner} onLink={(sent) => setOpen({ kind: "link", sent })} />
+      {open?.kind === "invite" ? (
+        <Invite onClose={close} onDone={(sent) => setOpen({ kind: "link", sent })} />
+      ) : null}
+      {open?.kind === "role" ? <ChangeRole member={open.member} onClose={close} /> : null}
+      {open?.kind === "remove" ? <Remove member={open.member} onClose={close} /> : null}
+      {open?.kind === "link" ? (
+        <SecretDialog
+          title={`Invitation for ${open.sent.email}`}
+          label="Invitation link"
+          secret={joinLink(open.sent)}
+          onClose={close}
+        >
+          <p className="text-soft text-sm">
+            Send this link to them. It works until {day(open.sent.expires_at)}.
+          </p>
+        </SecretDialog>
+      ) : null}
+    </Page>
+  )
+}
+
+function MemberTable({
+  rows,
+  owner,
+  onOpen,
+}: {
+  rows: readonly Member[]
+  owner: boolean
+  onOpen: (open: Open) => void
+}): ReactNode {
+  const me = useSession()?.user.id
+  return (
+    <Table
+      label="Members"
+      rows={rows}
+      rowKey={({ user_id }) => user_id}
+      columns={[
+        {
+          name: "Person",
+          cell: ({ name, email, user_id }) => (
+            <>
+              <span className="font-medium">{name ?? email}</span>{" "}
+              {user_id === me ? <Badge tone="info">you</Badge> : null}
+              {name ? <span className="text-soft block text-xs">{email}</span> : null}
+            </>
+          ),
+        },
+        {
+          name: "Role",
+          cell: ({ role }) => <Badge tone={role === "member" ? "plain" : "good"}>{roleNames[role]}</Badge>,
+        },
+        { name: "Joined", cell: ({ created_at }) => day(created_at) },
+        {
+          name: "Actions",
+          quiet: true,
+          align: "right",
+          cell: (member) =>
+            owner ? (
+              <Menu
+                trigger={<Button kind="bare" small icon="down" aria-label={`Actions for ${member.email}`} />}
+              >
+                <MenuItem icon="shield" onSelect={() => onOpen({ kind: "role", member })}>
+                  Change role
+                </MenuItem>
+                <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "remove", member })}>
+                  Remove
+                </MenuItem>
+              </Menu>
+            ) : null,
+        },
+      ]}
+    />
+  )
+}
+
+function Invitations({
+  owner,
+  onLink,
+}: {
+  owner: boolean
+  onLink: (sent: SentInvitation) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const query = useQuery({
+    queryKey: ["invitations", org_id],
+    queryFn: async () => await api.listInvitations({ params: { org_id } }),
+  })
+  const refresh = [["invitations", org_id]]
+  const resend = useWrite(
+    async ({ id }: Invitation) => await api.resendInvitation({ params: { org_id, invitation_id: id } }),
+    refresh,
+    onLink,
+  )
+  const revoke = useWrite(
+    async ({ id }: Invitation) => await api.revokeInvitation({ params: { org_id, invitation_id: id } }),
+    refresh,
+  )
+  const error: unknown = resend.error ?? revoke.error
+  return (
+    <section aria-label="Pending invitations" className="flex flex-col gap-3">
+      <h2 className="text-sm font-semibold">Pending invitations</h2>
+      {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
+      <Loaded query={query} what="invitations">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="people" title="Nobody is on the way">
+                Invite someone by email address; you get a link to send them.
+              </Empty>
+            </div>
+          ) : (
+            <Table
+              label="Pending invitations"
+              rows={rows}
+              rowKey={({ id }) => id}
+              columns={[
+                { name: "Email", cell: ({ email }) => <span className="font-medium">{email}</span> },
+                { name: "Role", cell: ({ role }) => <Badge>{roleNames[role]}</Badge> },
+                { name: "Invited by", cell: ({ invited_by }) => invited_by.name ?? invited_by.email },
+                { name: "Ends", cell: ({ expires_at }) => ago(expires_at) },
+                {
+                  name: "Actions",
+                  quiet: true,
+                  align: "right",
+                  cell: (invitation) =>
+                    owner ? (
+                      <Menu
+                        trigger={
+                          <Button
+                            kind="bare"
+                            small
+                            icon="down"
+                            aria-label={`Actions for ${invitation.email}`}
+                          />
+                        }
+                      >
+                        <MenuItem icon="turn" onSelect={() => resend.mutate(invitation)}>
+                          New link
+                        </MenuItem>
+                        <MenuItem icon="trash" danger onSelect={() => revoke.mutate(invitation)}>
+                          Take back
+                        </MenuItem>
+                      </Menu>
+                    ) : null,
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
+
+function Invite({
+  onClose,
+  onDone,
+}: {
+  onClose: () => void
+  onDone: (sent: SentInvitation) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [email, setEmail] = useState("")
+  const [role, setRole] = useState<Role>("member")
+  const write = useWrite(
+    async () => await api.createInvitation({ params: { org_id }, body: { email, role } }),
+    [["invitations", org_id]],
+    onDone,
+  )
+  return (
+    <FormDialog
+      title="Invite someone"
+      submit="Invite"
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <TextField
+        label="Email"
+        type="email"
+        required
+        autoFocus
+        value={email}
+        onChange={(event) => setEmail(event.target.value)}
+      />
+      <SelectField
+        label="Role"
+        value={role}
+        options={roleOptions}
+        onChange={(event) => setRole(event.target.value as Role)}
+      />
+    </FormDialog>
+  )
+}
+
+function ChangeRole({ member, onClose }: { member: Member; onClose: () => void }): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [role, setRole] = useState<Role>(member.role)
+  const write = useWrite(
+    async () => await api.updateMember({ params: { org_id, user_id: member.user_id }, body: { role } }),
+    [["members", org_id], ["organizations"]],
+    onClose,
+  )
+  return (
+    <FormDialog
+      title={`Role of ${member.name ?? member.email}`}
+      submit="Save"
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <SelectField
+        label="Role"
+        value={role}
+        options={roleOptions}
+        onChange={(event) => setRole(event.target.value as Role)}
+      />
+    </FormDialog>
+  )
+}
+
+function Remove({ member, onClose }: { member: Member; onClose: () => void }): ReactNode {
+  const { id: org_id } = useOrganization()
+  const write = useWrite(
+    async () => await api.removeMember({ params: { org_id, user_id: member.user_id } }),
+    [["members", org_id]],
+    onClose,
+  )
+  return (
+    <FormDialog
+      title={`Remove ${member.name ?? member.email}?`}
+      submit="Remove"
+      danger
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <p className="text-soft text-sm">
+        They lose this organization at once, and their personal keys in it end.
+      </p>
+    </FormDialog>
+  )
 }

@@ -1,4 +1,164 @@
-/** stub */
-export function ModelsPage() {
-  return <p>stub</p>
+/** The models an organization can see, what they cost, and what stands between it and each of them. */
+import { useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import type { ModelStatus, OrgModel } from "../../../src/contract/platform/models.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ago, count } from "../parts/format.ts"
+import { Badge, Empty, Loaded, Notice, Page, type Tone } from "../parts/page.tsx"
+import { usePages } from "../parts/more.tsx"
+import { Table } from "../parts/table.tsx"
+import { modelsQuery, useOrganization } from "../session.ts"
+
+const statuses: Record<ModelStatus, { readonly tone: Tone; readonly words: string }> = {
+  active: { tone: "good", words: "Ready" },
+  disabled: { tone: "plain", words: "Switched off" },
+  access_pending: { tone: "warn", words: "Access asked for" },
+  access_required: { tone: "warn", words: "Access needed" },
+  billing_setup_failed: { tone: "bad", words: "Billing not set up" },
+  payment_method_required: { tone: "bad", words: "Payment method needed" },
+  prepaid_credits_required: { tone: "bad", words: "No credit left" },
+  spend_limit_exceeded: { tone: "bad", words: "Spend limit reached" },
+}
+
+const billingStatuses: readonly ModelStatus[] = [
+  "billing_setup_failed",
+  "payment_method_required",
+  "prepaid_credits_required",
+  "spend_limit_exceeded",
+]
+
+export function ModelsPage(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const models = useQuery(modelsQuery(org_id))
+  const ask = useWrite(
+    async (model_sku: string) => await api.requestModelAccess({ params: { org_id }, body: { model_sku } }),
+    [
+      ["models", org_id],
+      ["model-access", org_id],
+    ],
+  )
+  return (
+    <Page title="Models" about="What this organization can use, and what it costs per million tokens.">
+      {ask.error ? <Notice tone="bad">{sentenceOf(ask.error)}</Notice> : null}
+      <Loaded query={models} what="models">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="layers" title="No models">
+                The operator of this installation adds models with <code>umpire models add</code>.
+              </Empty>
+            </div>
+          ) : (
+            <ul className="grid gap-3 md:grid-cols-2">
+              {rows.map((model) => (
+                <li key={model.model_sku}>
+                  <ModelCard model={model} busy={ask.isPending} onAsk={() => ask.mutate(model.model_sku)} />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      <AccessRequests />
+    </Page>
+  )
+}
+
+function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onAsk: () => void }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const status = statuses[model.status]
+  return (
+    <article className="panel flex h-full flex-col gap-3 p-4" aria-label={model.model_sku}>
+      <header className="flex items-start justify-between gap-3">
+        <div className="min-w-0">
+          <h2 className="font-mono text-sm font-semibold wrap-anywhere">{model.model_sku}</h2>
+          <p className="text-soft text-xs">
+            {[
+              model.developer,
+              model.model_kind === "embedding" ? "embeddings" : "decisions and text",
+              model.quantization,
+            ]
+              .filter(Boolean)
+              .join(" · ")}
+          </p>
+        </div>
+        <Badge tone={status.tone}>{status.words}</Badge>
+      </header>
+      <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 text-xs sm:grid-cols-4">
+        <Fact name="Context" value={`${count(model.max_context_len)} tokens`} />
+        {model.price_per_sec_usd > 0 ? (
+          <Fact name="Per second" value={price(model.price_per_sec_usd)} />
+        ) : (
+          <>
+            <Fact name="Input" value={price(model.price_m_input_tokens_usd)} />
+            <Fact name="Cached" value={price(model.price_m_input_cache_read_tokens_usd)} />
+            <Fact name="Output" value={price(model.price_m_output_tokens_usd)} />
+          </>
+        )}
+      </dl>
+      <p className="flex flex-wrap gap-1">
+        {model.input_modalities.map((modality) => (
+          <Badge key={modality}>{modality}</Badge>
+        ))}
+        {model.tools_supported ? <Badge>tools</Badge> : null}
+        {model.public ? null : <Badge>by invitation</Badge>}
+        {model.access === "deny" ? <Badge tone="bad">access denied</Badge> : null}
+      </p>
+      {model.status === "access_required" ? (
+        <Button small className="self-start" busy={busy} onClick={onAsk}>
+          Ask for access
+        </Button>
+      ) : null}
+      {billingStatuses.includes(model.status) ? (
+        <Link to="/o/$orgId/billing" params={{ orgId }} className="text-accent text-xs underline">
+          Open billing
+        </Link>
+      ) : null}
+    </article>
+  )
+}
+
+function Fact({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div>
+      <dt className="text-soft">{name}</dt>
+      <dd className="text-sm">{value}</dd>
+    </div>
+  )
+}
+
+const price = (usd: number): string => (usd === 0 ? "free" : `$${Number(usd.toPrecision(6))}`)
+
+function AccessRequests(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const query = usePages(
+    ["model-access", org_id],
+    async (page) => await api.listModelAccessRequests({ params: { org_id }, query: page }),
+  )
+  if (!query.data || query.data.length === 0) return null
+  return (
+    <section className="flex flex-col gap-3" aria-label="Requests for access">
+      <h2 className="text-sm font-semibold">Requests for access</h2>
+      <Table
+        label="Requests for access"
+        rows={query.data}
+        rowKey={({ id }) => id}
+        columns={[
+          { name: "Model", cell: ({ model_sku }) => <span className="font-mono">{model_sku}</span> },
+          {
+            name: "State",
+            cell: ({ state }) => (
+              <Badge tone={state === "grant" ? "good" : state === "deny" ? "bad" : "warn"}>
+                {{ grant: "granted", deny: "denied", pending: "pending" }[state]}
+              </Badge>
+            ),
+          },
+          { name: "Asked", cell: ({ created_at }) => ago(created_at) },
+          { name: "Decided", cell: ({ decided_at }) => (decided_at ? ago(decided_at) : "not yet") },
+        ]}
+      />
+    </section>
+  )
 }

@@ -1,4 +1,189 @@
-/** stub */
-export function SettingsPage() {
-  return <p>stub</p>
+/** Settings: the organization's name and what it keeps, and one's own password. */
+import { useQuery } from "@tanstack/react-query"
+import { type FormEvent, type ReactNode, useState } from "react"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button, CopyButton } from "../parts/button.tsx"
+import { Segments, TextField } from "../parts/field.tsx"
+import { count } from "../parts/format.ts"
+import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
+import { chooseTheme, themes, useTheme } from "../theme.ts"
+
+const passwordCharactersMin = 8
+
+export function SettingsPage(): ReactNode {
+  const organization = useOrganization()
+  return (
+    <Page title="Settings">
+      <div className="grid items-start gap-4 lg:grid-cols-2">
+        <OrganizationPanel key={organization.updated_at} />
+        <ResourcesPanel />
+        <PasswordPanel />
+        <AppearancePanel />
+      </div>
+    </Page>
+  )
+}
+
+function OrganizationPanel(): ReactNode {
+  const organization = useOrganization()
+  const owner = useIsOwner()
+  const [name, setName] = useState(organization.name)
+  const [days, setDays] = useState(String(organization.data_persistence.stored_responses_days ?? ""))
+  const write = useWrite(
+    async () =>
+      await api.updateOrganization({
+        params: { org_id: organization.id },
+        body: { name, data_persistence: { stored_responses_days: days.trim() === "" ? null : Number(days) } },
+      }),
+    [["organizations"]],
+  )
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    write.mutate(undefined)
+  }
+  return (
+    <Panel title="Organization">
+      <form onSubmit={submit} className="flex flex-col gap-4">
+        <TextField
+          label="Name"
+          required
+          maxLength={200}
+          disabled={!owner}
+          value={name}
+          onChange={(event) => setName(event.target.value)}
+        />
+        <TextField
+          label="Keep stored responses for (days)"
+          inputMode="numeric"
+          pattern="\d{0,4}"
+          disabled={!owner}
+          hint="Empty is the default of 30 days; 0 stores nothing."
+          value={days}
+          onChange={(event) => setDays(event.target.value)}
+        />
+        <div className="text-soft flex items-center gap-2 text-xs">
+          <span className="font-mono">{organization.id}</span>
+          <CopyButton text={organization.id} label="Copy organization id" bare />
+        </div>
+        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
+        {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
+        {owner ? (
+          <Button type="submit" kind="loud" className="self-start" busy={write.isPending}>
+            Save
+          </Button>
+        ) : (
+          <Notice tone="info">Owners change these.</Notice>
+        )}
+      </form>
+    </Panel>
+  )
+}
+
+function ResourcesPanel(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const query = useQuery({
+    queryKey: ["resources", org_id],
+    queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
+  })
+  return (
+    <Panel title="What it may use">
+      <Loaded query={query} what="resources">
+        {({ regions, rate_limit, counts }) => (
+          <dl className="number grid grid-cols-2 gap-3 text-sm">
+            <Fact name="Requests a minute" value={count(rate_limit.requests_per_minute)} />
+            <Fact name="At once" value={count(rate_limit.burst)} />
+            <Fact name="Models ready" value={count(counts.models)} />
+            <Fact name="API keys" value={count(counts.api_keys)} />
+            <Fact name="Members" value={count(counts.members)} />
+            <Fact name="Regions" value={regions.map(({ id }) => id).join(", ")} />
+          </dl>
+        )}
+      </Loaded>
+    </Panel>
+  )
+}
+
+function Fact({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div className="min-w-0">
+      <dt className="label">{name}</dt>
+      <dd className="wrap-anywhere">{value}</dd>
+    </div>
+  )
+}
+
+function PasswordPanel(): ReactNode {
+  const session = useSession()
+  const [current, setCurrent] = useState("")
+  const [next, setNext] = useState("")
+  const write = useWrite(
+    async () =>
+      await api.setPassword({
+        body: { password: next, ...(session?.has_password ? { current_password: current } : {}) },
+      }),
+    [sessionQuery.queryKey],
+    () => {
+      setCurrent("")
+      setNext("")
+    },
+  )
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    write.mutate(undefined)
+  }
+  return (
+    <Panel title="Your password">
+      <form onSubmit={submit} className="flex flex-col gap-4">
+        {/* Password managers need to know whose password this is. */}
+        <input type="text" autoComplete="username" value={session?.user.email ?? ""} readOnly hidden />
+        {session?.has_password ? (
+          <TextField
+            label="Current password"
+            type="password"
+            autoComplete="current-password"
+            required
+            value={current}
+            onChange={(event) => setCurrent(event.target.value)}
+          />
+        ) : (
+          <p className="text-soft text-sm">
+            You came in by a one-time link. Choose a password, so that you can come back without one.
+          </p>
+        )}
+        <TextField
+          label="New password"
+          type="password"
+          autoComplete="new-password"
+          required
+          minLength={passwordCharactersMin}
+          hint={`At least ${passwordCharactersMin} characters. Your other sessions end.`}
+          value={next}
+          onChange={(event) => setNext(event.target.value)}
+        />
+        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
+        {write.isSuccess ? <Notice tone="good">Your password is set.</Notice> : null}
+        <Button type="submit" className="self-start" busy={write.isPending}>
+          Set password
+        </Button>
+      </form>
+    </Panel>
+  )
+}
+
+function AppearancePanel(): ReactNode {
+  const theme = useTheme()
+  return (
+    <Panel title="Appearance">
+      <Segments
+        label="Theme"
+        value={theme}
+        options={themes.map((value) => ({
+          value,
+          label: { system: "Like the system", light: "Light", dark: "Dark" }[value],
+        }))}
+        onChange={chooseTheme}
+      />
+    </Panel>
+  )
 }

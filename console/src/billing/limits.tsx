@@ -1,0 +1,148 @@
+/** When credit is bought by itself, when to warn, and where spending stops. */
+import { type FormEvent, type ReactNode, useState } from "react"
+import type { AutoRefill, SpendControls } from "../../../src/contract/billing.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { CheckField, TextField } from "../parts/field.tsx"
+import { Notice, Panel } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
+import { toCents, toDollars } from "./dollars.ts"
+
+export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owner: boolean }): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const [enabled, setEnabled] = useState(settings.enabled)
+  const [threshold, setThreshold] = useState(toDollars(settings.threshold_cents))
+  const [target, setTarget] = useState(toDollars(settings.recharge_to_cents))
+  const write = useWrite(
+    async () =>
+      await api.putAutoRefill({
+        params: { billing_account_id },
+        body: { enabled, threshold_cents: amount(threshold), recharge_to_cents: amount(target) },
+      }),
+    [["billing", billing_account_id]],
+  )
+  return (
+    <LimitForm title="Automatic refill" owner={owner} write={write}>
+      <CheckField
+        label="Buy credit by itself"
+        disabled={!owner}
+        checked={enabled}
+        onChange={(event) => setEnabled(event.target.checked)}
+      />
+      <div className="grid gap-3 sm:grid-cols-2">
+        <TextField
+          label="When the balance falls below ($)"
+          inputMode="decimal"
+          disabled={!owner}
+          value={threshold}
+          onChange={(event) => setThreshold(event.target.value)}
+        />
+        <TextField
+          label="Refill to ($)"
+          inputMode="decimal"
+          disabled={!owner}
+          value={target}
+          onChange={(event) => setTarget(event.target.value)}
+        />
+      </div>
+    </LimitForm>
+  )
+}
+
+export function SpendControlsForm({
+  controls,
+  prepaid,
+  owner,
+}: {
+  controls: SpendControls
+  prepaid: boolean
+  owner: boolean
+}): ReactNode {
+  const { billing_account_id, id } = useOrganization()
+  const [low, setLow] = useState(toDollars(controls.prepaid_low_balance_warning?.threshold_cents))
+  const [warning, setWarning] = useState(toDollars(controls.usage_spend_warning?.threshold_cents))
+  const [cutoff, setCutoff] = useState(toDollars(controls.usage_spend_cutoff?.threshold_cents))
+  const write = useWrite(
+    async () =>
+      await api.putSpendControls({
+        params: { billing_account_id },
+        body: {
+          prepaid_low_balance_warning_threshold_cents: amount(low),
+          usage_spend_warning_threshold_cents: amount(warning),
+          usage_spend_cutoff_threshold_cents: amount(cutoff),
+        },
+      }),
+    [
+      ["billing", billing_account_id],
+      ["models", id],
+    ],
+  )
+  return (
+    <LimitForm title="Spend controls" owner={owner} write={write}>
+      <div className="grid gap-3 sm:grid-cols-2">
+        {prepaid ? (
+          <TextField
+            label="Warn when the balance is below ($)"
+            inputMode="decimal"
+            disabled={!owner}
+            value={low}
+            onChange={(event) => setLow(event.target.value)}
+          />
+        ) : null}
+        <TextField
+          label="Warn when a month's spend reaches ($)"
+          inputMode="decimal"
+          disabled={!owner}
+          value={warning}
+          onChange={(event) => setWarning(event.target.value)}
+        />
+        <TextField
+          label="Stop when a month's spend reaches ($)"
+          inputMode="decimal"
+          disabled={!owner}
+          hint="Requests are refused from there on."
+          value={cutoff}
+          onChange={(event) => setCutoff(event.target.value)}
+        />
+      </div>
+      <p className="text-soft text-xs">Empty switches a control off.</p>
+    </LimitForm>
+  )
+}
+
+function LimitForm({
+  title,
+  owner,
+  write,
+  children,
+}: {
+  title: string
+  owner: boolean
+  write: { mutate: (input: undefined) => void; isPending: boolean; isSuccess: boolean; error: unknown }
+  children: ReactNode
+}): ReactNode {
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    write.mutate(undefined)
+  }
+  return (
+    <Panel title={title}>
+      <form onSubmit={submit} className="flex flex-col gap-4" aria-label={title}>
+        {children}
+        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
+        {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
+        {owner ? (
+          <Button type="submit" className="self-start" busy={write.isPending}>
+            Save
+          </Button>
+        ) : null}
+      </form>
+    </Panel>
+  )
+}
+
+function amount(text: string): number | null {
+  const value = toCents(text)
+  if (Number.isNaN(value)) throw new Error(`"${text}" is not an amount of dollars, such as 25 or 25.50.`)
+  return value
+}

@@ -1,0 +1,149 @@
+/** What was bought and what was billed. */
+import type { ReactNode } from "react"
+import type { CreditPurchase, Invoice } from "../../../src/contract/billing.ts"
+import { api } from "../api.ts"
+import { cents, day, moment, smallDollars } from "../parts/format.ts"
+import { MoreButton, usePages } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, type Tone } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+
+const purchaseTones: Record<CreditPurchase["status"], Tone> = {
+  processing: "info",
+  succeeded: "good",
+  failed: "bad",
+  action_required: "warn",
+  timed_out: "bad",
+}
+
+export function Purchases(): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const query = usePages(
+    ["refills", billing_account_id],
+    async (page) => await api.listRefills({ params: { billing_account_id }, query: page }),
+  )
+  return (
+    <section className="flex flex-col gap-3" aria-label="Purchases of credit">
+      <h2 className="text-sm font-semibold">Purchases of credit</h2>
+      <Loaded query={query} what="purchases">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="card" title="No purchases yet" />
+            </div>
+          ) : (
+            <Table
+              label="Purchases of credit"
+              rows={rows}
+              rowKey={({ id }) => id}
+              columns={[
+                { name: "When", cell: ({ created_at }) => moment(created_at) },
+                {
+                  name: "By",
+                  cell: ({ created_by_user: user }) =>
+                    user ? (user.name ?? user.email) : "automatic refill",
+                },
+                {
+                  name: "State",
+                  cell: ({ status, error_message }) => (
+                    <>
+                      <Badge tone={purchaseTones[status]}>{status.replaceAll("_", " ")}</Badge>
+                      {error_message ? (
+                        <span className="text-soft block text-xs">{error_message}</span>
+                      ) : null}
+                    </>
+                  ),
+                },
+                {
+                  name: "Amount",
+                  align: "right",
+                  cell: ({ amount_in_cents }) => (
+                    <span className="number">{cents(amount_in_cents ?? 0)}</span>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      <MoreButton query={query} />
+    </section>
+  )
+}
+
+const invoiceTones: Record<Invoice["status"], Tone> = { paid: "good", open: "warn", payment_failed: "bad" }
+
+export function Invoices(): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const query = usePages(
+    ["invoices", billing_account_id],
+    async (page) => await api.listInvoices({ params: { billing_account_id }, query: page }),
+  )
+  return (
+    <section className="flex flex-col gap-3" aria-label="Invoices">
+      <h2 className="text-sm font-semibold">Invoices</h2>
+      <Loaded query={query} what="invoices">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="file" title="No invoices yet">
+                One is made at the end of every calendar month.
+              </Empty>
+            </div>
+          ) : (
+            <Table
+              label="Invoices"
+              rows={rows}
+              rowKey={({ id }) => id}
+              columns={[
+                {
+                  name: "Number",
+                  cell: ({ number }) => <span className="number font-medium">{number}</span>,
+                },
+                { name: "Month from", cell: ({ period_start }) => day(period_start) },
+                {
+                  name: "State",
+                  cell: ({ status }) => (
+                    <Badge tone={invoiceTones[status]}>{status.replaceAll("_", " ")}</Badge>
+                  ),
+                },
+                {
+                  name: "Usage",
+                  align: "right",
+                  cell: ({ usage_cents }) => (
+                    <span className="number">{smallDollars(usage_cents / 100)}</span>
+                  ),
+                },
+                {
+                  name: "Due",
+                  align: "right",
+                  cell: ({ amount_due_cents }) => <span className="number">{cents(amount_due_cents)}</span>,
+                },
+                { name: "Files", align: "right", cell: (invoice) => <InvoiceFiles invoice={invoice} /> },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      <MoreButton query={query} />
+    </section>
+  )
+}
+
+function InvoiceFiles({ invoice: { billing_account_id, id, number } }: { invoice: Invoice }): ReactNode {
+  const address = `/v1/billing_accounts/${billing_account_id}/invoices/${id}`
+  return (
+    <span className="flex justify-end gap-3">
+      <a className="text-accent underline" href={`${address}.pdf`} aria-label={`Invoice ${number} as PDF`}>
+        PDF
+      </a>
+      <a
+        className="text-accent underline"
+        href={`${address}.html`}
+        aria-label={`Invoice ${number} as a page`}
+      >
+        Page
+      </a>
+    </span>
+  )
+}

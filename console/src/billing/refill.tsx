@@ -1,0 +1,100 @@
+/** Buys credit and follows the purchase to its end. */
+import { useQuery, useQueryClient } from "@tanstack/react-query"
+import { type ReactNode, useEffect, useState } from "react"
+import { type CreditPurchase, refillCentsMax, refillCentsMin } from "../../../src/contract/billing.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { Dialog, FormDialog } from "../parts/dialog.tsx"
+import { TextField } from "../parts/field.tsx"
+import { cents } from "../parts/format.ts"
+import { Loading, Notice } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
+import { toCents } from "./dollars.ts"
+
+const pollMs = 1_500
+
+export function RefillDialog({ onClose }: { onClose: () => void }): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const [amount, setAmount] = useState("50.00")
+  const [purchase, setPurchase] = useState<CreditPurchase | null>(null)
+  const wanted = toCents(amount)
+  const wrong = wanted === null || !(wanted >= refillCentsMin && wanted <= refillCentsMax)
+  const write = useWrite(
+    async () =>
+      await api.createRefill({ params: { billing_account_id }, body: { amount_in_cents: wanted ?? 0 } }),
+    [
+      ["billing", billing_account_id],
+      ["refills", billing_account_id],
+    ],
+    setPurchase,
+  )
+  if (purchase) return <Outcome purchase={purchase} onClose={onClose} />
+  return (
+    <FormDialog
+      title="Add credit"
+      submit={wrong ? "Add credit" : `Pay ${cents(wanted)}`}
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => !wrong && write.mutate(undefined)}
+    >
+      <TextField
+        label="Amount in dollars"
+        inputMode="decimal"
+        autoFocus
+        value={amount}
+        onChange={(event) => setAmount(event.target.value)}
+        error={wrong ? `Between ${cents(refillCentsMin)} and ${cents(refillCentsMax)}.` : null}
+        hint="Charged to the payment method of this account."
+      />
+    </FormDialog>
+  )
+}
+
+function Outcome({ purchase, onClose }: { purchase: CreditPurchase; onClose: () => void }): ReactNode {
+  const { billing_account_id } = useOrganization()
+  const queries = useQueryClient()
+  const { data } = useQuery({
+    queryKey: ["refill", purchase.id],
+    initialData: purchase,
+    queryFn: async () => await api.getRefill({ params: { billing_account_id, refill_id: purchase.id } }),
+    refetchInterval: ({ state }) => (state.data?.status === "processing" ? pollMs : false),
+  })
+  const { status } = data
+  useEffect(() => {
+    if (status === "processing") return
+    for (const name of ["billing", "refills"])
+      void queries.invalidateQueries({ queryKey: [name, billing_account_id] })
+  }, [status, queries, billing_account_id])
+  return (
+    <Dialog title="Add credit" onClose={onClose}>
+      <div className="flex flex-col gap-4">
+        <PurchaseSentence purchase={data} />
+        <Button className="self-end" onClick={onClose}>
+          Done
+        </Button>
+      </div>
+    </Dialog>
+  )
+}
+
+function PurchaseSentence({
+  purchase: { status, amount_in_cents, error_message },
+}: {
+  purchase: CreditPurchase
+}): ReactNode {
+  switch (status) {
+    case "processing":
+      return <Loading what="the payment" />
+    case "succeeded":
+      return <Notice tone="good">{cents(amount_in_cents ?? 0)} of credit added.</Notice>
+    case "action_required":
+      return (
+        <Notice tone="warn">{error_message ?? "Your bank wants to hear from you before it pays."}</Notice>
+      )
+    case "failed":
+      return <Notice tone="bad">{error_message ?? "The payment was refused. Nothing was charged."}</Notice>
+    case "timed_out":
+      return <Notice tone="bad">{error_message ?? "The payment provider did not answer in time."}</Notice>
+  }
+}
