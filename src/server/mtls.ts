@@ -3,7 +3,7 @@ import { X509Certificate, constants } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { type Server, createServer } from "node:https"
 import type { AddressInfo } from "node:net"
-import { type SecureContext, type TLSSocket, createSecureContext } from "node:tls"
+import { DEFAULT_CIPHERS, type SecureContext, TLSSocket, createSecureContext } from "node:tls"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
@@ -24,6 +24,8 @@ export interface Presented {
   readonly providerId: string | null
   readonly handshake: {
     readonly authorized: boolean
+    /** Provider and revision whose certificates alone were trusted; null when that is not known. */
+    readonly trusted: string | null
     readonly failure: string | null
     readonly chain: readonly X509Certificate[]
   }
@@ -53,16 +55,20 @@ export interface MtlsPort {
 const contextsMax = 1000
 const connectionsMax = 1000
 const chainMax = 8
+/** OpenSSL takes no more. */
+const sessionContextMax = 32
 const handshakeTimeoutMs = 10_000
 const requestTimeoutMs = 30_000
+const headTimeoutMs = 10_000
 /** Connections without a name learn of a change of the only provider within this time. */
 const refreshMs = 5000
 const nameForm = /^(wi-[0-9a-z]{26})(?:\.|$)/i
 
 export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
   const contexts = new Map<string, SecureContext>()
+  const trustedBy = new WeakMap<TLSSocket, string>()
   const contextFor = (trust: Trust | null): SecureContext => {
-    const key = trust ? `${trust.providerId}:${trust.revision}` : ""
+    const key = keyOf(trust)
     const known = contexts.get(key)
     if (known) return known
     if (contexts.size >= contextsMax) contexts.delete(contexts.keys().next().value ?? "")
@@ -78,17 +84,24 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
       rejectUnauthorized: false,
       handshakeTimeout: handshakeTimeoutMs,
       requestTimeout: requestTimeoutMs,
-      SNICallback: (name, done) => {
+      // Node calls it as a method of the connection; were it ever not, the connection would be trusted less, not more.
+      SNICallback(this: unknown, name, done) {
         const id = providerOf(name)
         Promise.resolve(id === null ? null : parts.trust(id)).then(
-          (trust) => done(null, contextFor(trust)),
+          (trust) => {
+            if (this instanceof TLSSocket && trust) trustedBy.set(this, keyOf(trust))
+            done(null, contextFor(trust))
+          },
           (error: unknown) => done(error instanceof Error ? error : new Error("Cannot find the provider")),
         )
       },
     },
-    (message, response) => void answer(parts, message, response),
+    (message, response) => void answer(parts, message, response, trustedBy),
   )
   server.maxConnections = connectionsMax
+  // The verdict on a certificate is as old as its connection: a request later than this needs a new one.
+  server.headersTimeout = headTimeoutMs
+  server.maxRequestsPerSocket = 1
   server.on("tlsClientError", (error) => parts.log.debug({ err: error }, "a TLS handshake failed"))
   const refresh = await keepUnnamed(parts, server)
   return {
@@ -106,6 +119,8 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
   }
 }
 
+const keyOf = (trust: Trust | null): string => (trust ? `${trust.providerId}:${trust.revision}` : "")
+
 /** Trust in this provider's certificates alone; an empty list trusts nobody, where none would mean the usual authorities. */
 function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | null) {
   return {
@@ -113,9 +128,11 @@ function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | n
     key: privateKey,
     ca: trust ? [...trust.anchors, ...trust.intermediates] : [],
     minVersion: "TLSv1.2" as const,
+    // SHA-1 and RSA keys of less than 2048 bits fail the validation of a chain from this level on.
+    ciphers: `${DEFAULT_CIPHERS}:@SECLEVEL=2`,
     // A resumed session would carry a verdict from before the provider was changed.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
-    sessionIdContext: `${trust?.providerId ?? "none"}`.slice(0, 32),
+    sessionIdContext: (trust?.providerId ?? "none").slice(0, sessionContextMax),
   }
 }
 
@@ -124,7 +141,7 @@ async function keepUnnamed(parts: MtlsParts, server: Server): Promise<NodeJS.Tim
   let current = ""
   const follow = async (): Promise<void> => {
     const trust = await parts.trust(null)
-    const key = trust ? `${trust.providerId}:${trust.revision}` : ""
+    const key = keyOf(trust)
     if (key !== current) server.setSecureContext(contextOptions(parts, trust))
     current = key
   }
@@ -139,7 +156,12 @@ function providerOf(serverName: string): string | null {
   return nameForm.exec(serverName)?.[1]?.toLowerCase().replace("-", "_") ?? null
 }
 
-async function answer(parts: MtlsParts, message: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(
+  parts: MtlsParts,
+  message: IncomingMessage,
+  response: ServerResponse,
+  trustedBy: WeakMap<TLSSocket, string>,
+): Promise<void> {
   const id = parts.ids.next("req")
   response.setHeader("x-request-id", id).setHeader("cache-control", "no-store")
   try {
@@ -147,6 +169,7 @@ async function answer(parts: MtlsParts, message: IncomingMessage, response: Serv
       throw new Fault("not_found", `Cannot find the page: this port only answers POST ${exchangeToken.path}`)
     const bytes = await readBody(exchangeToken, message)
     const contentType = message.headers["content-type"] ?? null
+    // The server speaks nothing but TLS.
     const socket = message.socket as TLSSocket
     const request = {
       id,
@@ -156,7 +179,11 @@ async function answer(parts: MtlsParts, message: IncomingMessage, response: Serv
     send(
       response,
       200,
-      await parts.exchange({ bytes, contentType }, request, await presentedBy(parts, socket)),
+      await parts.exchange(
+        { bytes, contentType },
+        request,
+        await presentedBy(parts, socket, trustedBy.get(socket) ?? null),
+      ),
     )
   } catch (error) {
     const fault = asFault(error)
@@ -166,7 +193,7 @@ async function answer(parts: MtlsParts, message: IncomingMessage, response: Serv
   }
 }
 
-async function presentedBy(parts: MtlsParts, socket: TLSSocket): Promise<Presented> {
+async function presentedBy(parts: MtlsParts, socket: TLSSocket, trusted: string | null): Promise<Presented> {
   // `servername` is false where the client named none.
   const { servername } = socket as { servername?: string | false | null }
   const trust = await parts.trust(servername ? providerOf(servername) : null)
@@ -175,13 +202,14 @@ async function presentedBy(parts: MtlsParts, socket: TLSSocket): Promise<Present
     providerId: named,
     handshake: {
       authorized: socket.authorized && !socket.isSessionReused(),
+      trusted,
       failure: typeof socket.authorizationError === "string" ? socket.authorizationError : null,
       chain: chainOf(socket),
     },
   }
 }
 
-/** The client's certificate and the issuers that it sent along. */
+/** The client's certificate and the issuers that it sent along; Node 24.21 keeps those of a valid chain to itself. */
 function chainOf(socket: TLSSocket): X509Certificate[] {
   const chain: X509Certificate[] = []
   let certificate = socket.getPeerX509Certificate()

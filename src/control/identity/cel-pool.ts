@@ -52,7 +52,10 @@ export function createCelPool(): CelPool {
       if (!turn) return
       seat.owner = turn.owner
       void work(seat, turn.job)
-        .then(turn.resolve, turn.reject)
+        .then(
+          (reply) => turn.resolve(reply),
+          (error: Error) => turn.reject(error),
+        )
         .finally(() => {
           seat.owner = null
           next()
@@ -96,9 +99,9 @@ export function createCelPool(): CelPool {
     },
     async close() {
       closed = true
-      for (const { reject } of waiting.splice(0))
-        reject(new Fault("not_ready", "Cannot evaluate the policy: the server is stopping"))
-      await Promise.all(seats.map((seat) => seat.worker?.terminate()))
+      for (const turn of waiting.splice(0))
+        turn.reject(new Fault("not_ready", "Cannot evaluate the policy: the server is stopping"))
+      for (const { worker } of seats) await worker?.terminate()
     },
   }
 }
@@ -126,6 +129,7 @@ async function work(seat: Seat, job: CelJob): Promise<CelReply> {
     const onExit = (): void => stop("it ended its worker")
     const timer = setTimeout(() => stop(`it takes longer than ${deadlineMs} ms`), deadlineMs)
     worker.on("message", onMessage).on("error", onError).on("exit", onExit)
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
     worker.postMessage(job)
   })
 }

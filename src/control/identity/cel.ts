@@ -188,8 +188,8 @@ function program(text: string): Program {
 /** Maps instead of objects: a claim named like something that every object has must not be found there. */
 function toCel(value: Json): CelInput {
   if (Array.isArray(value)) return value.map((one: Json) => toCel(one))
-  if (typeof value !== "object" || value === null) return value as CelInput
-  return new Map(Object.entries(value).map(([key, one]) => [key, toCel(one as Json)]))
+  if (typeof value !== "object" || value === null) return value
+  return new Map(Object.entries(value).map(([key, one]) => [key, toCel(one)]))
 }
 
 function toJson(value: CelValue): Json {

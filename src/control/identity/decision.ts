@@ -83,13 +83,14 @@ async function verify(
   evidence: Evidence,
 ): Promise<Assertion> {
   const nowMs = clock.nowMs()
+  const revision = `${id}:${policyRevision}`
   if (evidence.kind === "token") {
     if (config.type !== "oidc") throw new Refusal("the provider takes certificates, not tokens")
-    return await verifyOidcToken(evidence.token, config, keySets, `${id}:${policyRevision}`, nowMs)
+    return await verifyOidcToken(evidence.token, config, keySets, revision, nowMs)
   }
   if (config.type !== "x509") throw new Refusal("the provider takes tokens, not certificates")
   return evidence.kind === "handshake"
-    ? verifyHandshake(evidence.handshake, config, nowMs)
+    ? verifyHandshake(evidence.handshake, config, revision, nowMs)
     : verifyChain(evidence.chain, config, nowMs)
 }
 

@@ -1,6 +1,7 @@
 /** Fetches JSON from an address that a customer chose: HTTPS only, no redirects, no private addresses, bounded in size and time. */
 import { lookup as systemLookup } from "node:dns"
 import { BlockList, type LookupFunction, isIP, isIPv6 } from "node:net"
+import type { Readable } from "node:stream"
 import { Agent, request } from "undici"
 import { Refusal } from "./refusal.ts"
 
@@ -61,13 +62,13 @@ async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown
     headers: { accept: "application/json" },
   })
   if (statusCode !== 200) {
-    body.destroy()
+    discard(body)
     const redirect = statusCode >= 300 && statusCode < 400 ? "; redirects are not followed" : ""
     throw new Refusal(`the issuer's server answers ${statusCode}${redirect}`)
   }
   const tooLarge = new Refusal(`the issuer's server answers more than ${bytesMax} bytes`)
   if (Number(headers["content-length"] ?? 0) > bytesMax) {
-    body.destroy()
+    discard(body)
     throw tooLarge
   }
   const chunks: Uint8Array[] = []
@@ -83,6 +84,11 @@ async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown
   } catch (cause) {
     throw new Refusal("the issuer's server does not answer JSON", cause)
   }
+}
+
+/** What is destroyed unread ends in an error event, which nobody else would take. */
+function discard(body: Readable): void {
+  body.once("error", () => {}).destroy()
 }
 
 /** An address that is a number never reaches the lookup, so it is checked here. */

@@ -93,7 +93,7 @@ export function createSigningKeys(database: Database, clock: Clock): SigningKeys
       return loaded.keys.get(id)?.key ?? null
     },
     async published() {
-      return [...(await current()).values()].map(({ stored }) => ({ ...stored.publicJwk }) as JWK)
+      return [...(await current()).values()].map(({ stored }) => ({ ...stored.publicJwk }))
     },
     forget({ table }) {
       if (table === "workload_signing_keys") loaded = { ...loaded, atMs: -Infinity }

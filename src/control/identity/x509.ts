@@ -18,18 +18,35 @@ const attemptsMax = 64
 
 /** What a TLS handshake says of the client's certificate. */
 export interface Handshake {
-  /** Whether OpenSSL validated a chain to the certificates of this provider. */
+  /** Whether OpenSSL validated a chain. */
   readonly authorized: boolean
+  /** `id:revision` of the provider whose certificates alone it trusted in that; null when that is not known. */
+  readonly trusted: string | null
   /** OpenSSL's name for why not. */
   readonly failure: string | null
   /** The client's own certificate first. */
   readonly chain: readonly X509Certificate[]
 }
 
-/** OpenSSL has validated; what it accepted must also be pinned to an anchor of this very provider. */
-export function verifyHandshake(handshake: Handshake, config: X509Config, nowMs: number): Assertion {
-  const assertion = verifyChain(handshake.chain, config, nowMs)
-  if (!handshake.authorized)
+/**
+ * What is seen of the chain is checked once more and pinned to an anchor of the provider. Some versions of Node show no
+ * more than the client's own certificate when the chain is valid: then OpenSSL's word is taken for the rest, if the
+ * context it validated in is known to have held the certificates of this provider, as they are now, and no others.
+ */
+export function verifyHandshake(
+  handshake: Handshake,
+  config: X509Config,
+  cacheKey: string,
+  nowMs: number,
+): Assertion {
+  const { authorized, chain } = handshake
+  const [leaf, ...issuers] = chain
+  const hidden = authorized && handshake.trusted === cacheKey && issuers.length === 0
+  const assertion =
+    leaf && hidden
+      ? assertionOf(findPath(checkLeaf(leaf, nowMs), ...trusted(config)) ?? [leaf], nowMs)
+      : verifyChain(chain, config, nowMs)
+  if (!authorized)
     throw new Refusal(openSslReasons[handshake.failure ?? ""] ?? "the certificate chain is not valid")
   return assertion
 }
@@ -46,14 +63,28 @@ const openSslReasons: Readonly<Record<string, string>> = {
 export function verifyChain(chain: readonly X509Certificate[], config: X509Config, nowMs: number): Assertion {
   const [leaf, ...presented] = chain
   if (!leaf) throw new Refusal("no client certificate was presented")
+  checkLeaf(leaf, nowMs)
+  const [intermediates, anchors] = trusted(config)
+  const path = findPath(leaf, [...presented, ...intermediates], anchors)
+  if (!path) throw new Refusal("the certificate does not lead to a trust anchor of this provider")
+  return assertionOf(path, nowMs)
+}
+
+function trusted(config: X509Config): [intermediates: X509Certificate[], anchors: X509Certificate[]] {
+  return [config.intermediate_cas.flatMap(readCertificates), config.trust_anchors.flatMap(readCertificates)]
+}
+
+function checkLeaf(leaf: X509Certificate, nowMs: number): X509Certificate {
   refuseUnfit(leaf, "the certificate", nowMs)
   if (!isForClients(leaf)) throw new Refusal("the certificate is not for TLS clients (extended key usage)")
-  const anchors = config.trust_anchors.flatMap(readCertificates)
-  const intermediates = [...presented, ...config.intermediate_cas.flatMap(readCertificates)]
-  const path = findPath(leaf, intermediates, anchors)
-  if (!path) throw new Refusal("the certificate does not lead to a trust anchor of this provider")
-  for (const authority of path.slice(1)) refuseUnfitAuthority(authority, nowMs)
-  const claims = claimsOf(leaf)
+  return leaf
+}
+
+/** The path starts with the workload's own certificate. */
+function assertionOf(path: readonly X509Certificate[], nowMs: number): Assertion {
+  const [leaf, ...authorities] = path
+  for (const authority of authorities) refuseUnfitAuthority(authority, nowMs)
+  const claims = leaf ? claimsOf(leaf) : null
   if (!claims) throw new Refusal("the certificate's alternative names cannot be read")
   return {
     claims,
