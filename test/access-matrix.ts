@@ -9,13 +9,13 @@ export interface Places {
   readonly org: string
   readonly account: string
   /** A member of the organization who is nobody's caller. */
-  member(): Promise<string>
+  readonly member: () => Promise<string>
   /** An API key with `api-admin`. */
-  key(): Promise<string>
+  readonly key: () => Promise<string>
   /** An open invitation: its id and its token. */
-  invitation(): Promise<{ readonly id: string; readonly token: string }>
+  readonly invitation: () => Promise<{ readonly id: string; readonly token: string }>
   /** A one-time link of some user. */
-  link(): Promise<string>
+  readonly link: () => Promise<string>
 }
 
 export interface Request {

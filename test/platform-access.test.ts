@@ -69,7 +69,7 @@ afterAll(async () => {
 interface Case {
   readonly who: string
   readonly status: number
-  bearer(): Promise<string | null>
+  readonly bearer: () => Promise<string | null>
 }
 
 function casesOf(row: Row): Case[] {

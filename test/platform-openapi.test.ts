@@ -187,7 +187,7 @@ function addressOf(template: string, params: Record<string, string>, query: Reco
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query))
     search.append(name, typeof value === "string" ? value : JSON.stringify(value))
-  return search.size > 0 ? `${path}?${search}` : path
+  return search.size > 0 ? `${path}?${search.toString()}` : path
 }
 
 function check(operation: Operation, answer: Answer): void {

@@ -95,7 +95,7 @@ function strings(schema: Schema): fc.Arbitrary<string> {
     default: {
       const minLength = Number(schema["minLength"] ?? 1)
       const maxLength = Math.max(minLength, Math.min(Number(schema["maxLength"] ?? unlimited), unlimited))
-      const letters = fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz0123456789_")
+      const letters = fc.constantFrom(..."abcdefghijklmnopqrstuvwxyz0123456789_".split(""))
       return fc.string({ unit: letters, minLength, maxLength })
     }
   }
