@@ -24,10 +24,10 @@ export function buildConsole() {
   writeFileSync(stamp, wanted)
 }
 
-/** The console's own sources, the contract that it shares with the server, and the packages it is built with. */
+/** The console's own sources, what it shares with the server, and the packages it is built with. */
 function hashOfSources() {
   const hash = createHash("sha256")
-  for (const folder of ["console", "src/contract"])
+  for (const folder of ["console", "src/contract", "src/scoring"])
     for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).toSorted()) {
       if (file.startsWith("dist") || !/\.(?:tsx?|css|html|js|svg)$/.test(file) || file.endsWith(".test.ts"))
         continue

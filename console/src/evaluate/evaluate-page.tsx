@@ -1,4 +1,194 @@
-/** stub */
-export function EvaluatePage() {
-  return <p>stub</p>
+/** Evaluate: how good the answers are on rows whose answers are known. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useRef, useState } from "react"
+import { sentenceOf } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { count } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
+import { Notice, Page, Panel } from "../parts/page.tsx"
+import { modelsQuery, useOrganization } from "../session.ts"
+import { PlanForm } from "./plan-form.tsx"
+import { type Plan, guessPlan, whatIsWrong } from "./plan.ts"
+import { Results } from "./results.tsx"
+import { type Rows, fileBytesMax, readRows } from "./rows.ts"
+import { type Progress, runPlan } from "./run.ts"
+
+const sample = [
+  "text,label",
+  '"I want my money back, the shoes fell apart after two days.",yes',
+  '"Could you tell me which sizes you have in stock?",no',
+  '"Please refund the second charge on my card.",yes',
+  '"The delivery was quick and the box was pretty. Thank you!",no',
+  '"This is the third broken lamp. I am sending it back for a refund.",yes',
+  '"How do I change the address of my order?",no',
+  '"Return my payment or I will call the bank.",yes',
+  '"Do you ship to Norway?",no',
+].join("\n")
+
+export function EvaluatePage(): ReactNode {
+  const { id: orgId } = useOrganization()
+  const models = useQuery(modelsQuery(orgId)).data ?? []
+  const firstModel =
+    models.find(({ status, model_kind }) => status === "active" && model_kind === "generation")?.model_sku ??
+    ""
+  const [file, setFile] = useState<{ name: string; rows: Rows } | null>(null)
+  const [plan, setPlan] = useState<Plan | null>(null)
+  const [error, setError] = useState<string | null>(null)
+  const run = useEvaluation(orgId)
+  const take = (name: string, text: string, instructions = ""): void => {
+    try {
+      const rows = readRows(text, name)
+      setFile({ name, rows })
+      setPlan({ ...guessPlan(rows, firstModel), instructions })
+      setError(null)
+      run.reset()
+    } catch (failure) {
+      setError(sentenceOf(failure))
+    }
+  }
+  const wrong = plan && file ? whatIsWrong(plan, file.rows) : null
+  return (
+    <Page
+      title="Evaluate"
+      about="Drop rows whose answers you know, and see how often and how surely the model is right. Nothing leaves this server."
+    >
+      <FileDrop
+        name={file ? `${file.name}: ${count(file.rows.rows.length)} rows` : null}
+        onText={take}
+        onError={setError}
+        onSample={() => take("sample.csv", sample, "Does the customer ask for money back?")}
+      />
+      {error ? <Notice tone="bad">{error}</Notice> : null}
+      {file && plan ? (
+        <Panel title="What to ask">
+          <PlanForm plan={plan} rows={file.rows} models={models} disabled={run.busy} onChange={setPlan} />
+          <div className="mt-4 flex flex-wrap items-center gap-3">
+            {run.busy ? (
+              <Button icon="stop" onClick={run.cancel}>
+                Cancel
+              </Button>
+            ) : (
+              <Button
+                kind="loud"
+                icon="play"
+                disabled={wrong !== null}
+                onClick={() => run.start(plan, file.rows)}
+              >
+                Evaluate {count(file.rows.rows.length)} rows
+              </Button>
+            )}
+            {wrong ? <p className="text-soft text-xs">{wrong}</p> : null}
+          </div>
+        </Panel>
+      ) : null}
+      {run.progress && file ? (
+        <ProgressBar progress={run.progress} total={file.rows.rows.length} busy={run.busy} />
+      ) : null}
+      {run.progress && run.plan && run.progress.done.length > 0 ? (
+        <Results rows={run.progress.done} plan={run.plan} />
+      ) : null}
+    </Page>
+  )
+}
+
+function useEvaluation(orgId: string) {
+  const [progress, setProgress] = useState<Progress | null>(null)
+  const [plan, setPlan] = useState<Plan | null>(null)
+  const [running, setRunning] = useState<AbortController | null>(null)
+  const start = async (next: Plan, rows: Rows): Promise<void> => {
+    const controller = new AbortController()
+    setRunning(controller)
+    setPlan(next)
+    setProgress(null)
+    await runPlan(next, rows, orgId, controller.signal, setProgress)
+    setRunning(null)
+  }
+  return {
+    progress,
+    plan,
+    busy: running !== null,
+    start: (next: Plan, rows: Rows) => void start(next, rows),
+    cancel: () => running?.abort(),
+    reset: () => setProgress(null),
+  }
+}
+
+function FileDrop({
+  name,
+  onText,
+  onError,
+  onSample,
+}: {
+  name: string | null
+  onText: (name: string, text: string) => void
+  onError: (sentence: string) => void
+  onSample: () => void
+}): ReactNode {
+  const [over, setOver] = useState(false)
+  const picker = useRef<HTMLInputElement>(null)
+  const read = async (file: File | undefined): Promise<void> => {
+    if (!file) return
+    if (file.size > fileBytesMax) return onError(`${file.name} is larger than 16 MiB.`)
+    onText(file.name, await file.text())
+  }
+  return (
+    <div
+      className={`border-strong flex flex-wrap items-center justify-center gap-3 rounded-xl border border-dashed px-4 py-6 text-sm ${over ? "bg-accent-wash" : "bg-panel"}`}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        void read(event.dataTransfer.files[0])
+      }}
+    >
+      <Icon name="file" className="text-soft size-5" />
+      <span>{name ?? "Drop a CSV or JSONL file here: a column of text, a column of labels."}</span>
+      <input
+        ref={picker}
+        type="file"
+        accept=".csv,.tsv,.jsonl,.ndjson,.txt"
+        aria-label="Labelled file"
+        className="hidden"
+        onChange={(event) => void read(event.target.files?.[0])}
+      />
+      <Button onClick={() => picker.current?.click()}>Choose a file</Button>
+      {name ? null : (
+        <Button kind="bare" onClick={onSample}>
+          Use a sample
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function ProgressBar({
+  progress,
+  total,
+  busy,
+}: {
+  progress: Progress
+  total: number
+  busy: boolean
+}): ReactNode {
+  const through = progress.done.length + progress.failed
+  return (
+    <div className="flex flex-col gap-2">
+      <div className="number text-soft flex justify-between text-xs">
+        <span role="status">
+          {busy ? "Asking" : through < total ? "Stopped" : "Done"}: {count(through)} of {count(total)} rows
+        </span>
+        <span>{count(progress.inputTokens)} tokens</span>
+      </div>
+      <progress className="accent-accent h-2 w-full" aria-label="Rows answered" max={total} value={through} />
+      {progress.lastError ? (
+        <Notice tone="bad">
+          {count(progress.failed)} rows failed; the last one: {progress.lastError}
+        </Notice>
+      ) : null}
+    </div>
+  )
 }

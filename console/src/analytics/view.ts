@@ -1,0 +1,103 @@
+/** What the analytics page shows, as kept in its address: the range, what is measured, how it is split, and filters. */
+import { type Dimension, type Metric, dimensions, metrics } from "../../../src/contract/analytics.ts"
+import { count, milliseconds, percent, shortCount } from "../parts/format.ts"
+
+export const presets = {
+  "1h": 3_600_000,
+  "24h": 86_400_000,
+  "7d": 604_800_000,
+  "30d": 2_592_000_000,
+} as const
+export type Preset = keyof typeof presets
+export const presetNames: Record<Preset, string> = {
+  "1h": "Hour",
+  "24h": "Day",
+  "7d": "Week",
+  "30d": "Month",
+}
+
+export interface View {
+  readonly range: Preset | { readonly startMs: number; readonly endMs: number }
+  readonly metric: Metric
+  readonly by: Dimension
+  /** As the API writes them: `[!]dimension:value`. */
+  readonly filters: readonly string[]
+}
+
+export function readView(search: Record<string, unknown>): View {
+  const { range, start, end, metric, by, f } = search
+  const startMs = Number(start)
+  const endMs = Number(end)
+  const zoomed = startMs > 0 && endMs > startMs
+  const preset = typeof range === "string" && Object.hasOwn(presets, range) ? (range as Preset) : "24h"
+  return {
+    range: zoomed ? { startMs, endMs } : preset,
+    metric: metrics.find((one) => one === metric) ?? "requests",
+    by: dimensions.find((one) => one === by) ?? "model",
+    filters: Array.isArray(f) ? f.filter((one): one is string => typeof one === "string") : [],
+  }
+}
+
+export function writeView({ range, metric, by, filters }: View): Record<string, unknown> {
+  const place = typeof range === "string" ? { range } : { start: range.startMs, end: range.endMs }
+  return { ...place, metric, by, ...(filters.length > 0 ? { f: filters } : {}) }
+}
+
+export function rangeOf({ range }: View, nowMs: number): { startMs: number; endMs: number } {
+  return typeof range === "string" ? { startMs: nowMs - presets[range], endMs: nowMs } : range
+}
+
+export const metricNames: Record<Metric, string> = {
+  requests: "Requests",
+  errors: "Errors",
+  error_rate: "Error rate",
+  in_tokens: "Input tokens",
+  cached_in_tokens: "Cached tokens",
+  out_tokens: "Output tokens",
+  duration: "Time spent",
+  p50_latency: "Median latency",
+  p95_latency: "95th percentile latency",
+}
+
+export const dimensionNames: Record<Dimension, string> = {
+  model: "Model",
+  api_key_id: "API key",
+  call_source: "Endpoint",
+  inference_type: "Kind",
+  request_id: "Request",
+  stop_reason: "Stop reason",
+  client_ip: "Address",
+  client_ua: "Client",
+  result: "Result",
+  error_code: "Error",
+  tool_calls: "Tool",
+}
+
+export function formatMetric(metric: Metric): (value: number) => string {
+  switch (metric) {
+    case "error_rate":
+      return percent
+    case "duration":
+    case "p50_latency":
+    case "p95_latency":
+      return milliseconds
+    default:
+      return (value) => (value >= 10_000 ? shortCount(value) : count(value))
+  }
+}
+
+export interface Chip {
+  readonly dimension: string
+  readonly value: string
+  readonly excluded: boolean
+}
+
+export function readChip(filter: string): Chip {
+  const excluded = filter.startsWith("!")
+  const colon = filter.indexOf(":")
+  return { excluded, dimension: filter.slice(excluded ? 1 : 0, colon), value: filter.slice(colon + 1) }
+}
+
+/** A missing value has the empty key. */
+export const keyName = (key: string | null): string =>
+  key === null ? "the rest" : key === "" ? "(none)" : key

@@ -1,0 +1,150 @@
+/** What an evaluation found: figures, confusion, calibration, a threshold to try, and the worst mistakes first. */
+import { type ReactNode, useMemo, useState } from "react"
+import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluation.ts"
+import { Button } from "../parts/button.tsx"
+import { count, percent } from "../parts/format.ts"
+import { Empty, Panel } from "../parts/page.tsx"
+import { type Plan, atThreshold } from "./plan.ts"
+import { Confusion, Reliability } from "./result-charts.tsx"
+import { csvCell } from "./rows.ts"
+import type { JudgedRow } from "./run.ts"
+
+const mistakesShownMax = 25
+
+export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan }): ReactNode {
+  const found = useMemo(() => evaluate(rows), [rows])
+  const classes = rows[0]?.classes ?? []
+  return (
+    <section aria-label="Results" className="flex flex-col gap-4">
+      <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
+        <Figure name="Accuracy" value={percent(found.accuracy)} />
+        <Figure name="Always the commonest" value={percent(found.majority)} />
+        <Figure name="Macro F1" value={found.macroF1.toFixed(3)} />
+        <Figure name="Brier score" value={found.brier.toFixed(3)} />
+        <Figure name="Calibration error" value={percent(found.calibrationError)} />
+        <Figure name="Log loss" value={found.logLoss.toFixed(3)} />
+      </dl>
+      <div className="grid items-start gap-4 lg:grid-cols-2">
+        <Panel title="Confusion">
+          <Confusion classes={classes} confusion={found.confusion} />
+        </Panel>
+        <Panel title="Reliability">
+          <Reliability bins={found.reliability} />
+        </Panel>
+      </div>
+      <Threshold rows={rows} predicate={plan.type === "predicate"} />
+      <Mistakes rows={rows} onExport={() => download(exportCsv(rows))} />
+    </section>
+  )
+}
+
+function Figure({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div className="panel px-3 py-2.5">
+      <dt className="label">{name}</dt>
+      <dd className="text-lg font-semibold">{value}</dd>
+    </div>
+  )
+}
+
+function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate: boolean }): ReactNode {
+  const [threshold, setThreshold] = useState(0.5)
+  const { precision, recall, accepted } = atThreshold(rows, predicate ? "yes" : null, threshold)
+  return (
+    <Panel title="Threshold">
+      <div className="flex flex-col gap-3">
+        <label className="flex flex-wrap items-center gap-3 text-sm">
+          <span>{predicate ? "Say yes from" : "Trust answers from"}</span>
+          <input
+            type="range"
+            min={0}
+            max={1}
+            step={0.01}
+            value={threshold}
+            onChange={(event) => setThreshold(Number(event.target.value))}
+            className="accent-accent min-w-40 flex-1"
+          />
+          <output className="number w-12 text-right font-medium">{percent(threshold)}</output>
+        </label>
+        <dl className="number flex flex-wrap gap-x-8 gap-y-2 text-sm">
+          <Inline name="Precision" value={percent(precision)} />
+          <Inline name="Recall" value={percent(recall)} />
+          <Inline name={predicate ? "Answered yes" : "Trusted"} value={percent(accepted)} />
+        </dl>
+        <p className="text-soft text-xs">
+          {predicate
+            ? "Precision: of the rows answered yes, how many are yes. Recall: of the rows that are yes, how many are found."
+            : "Precision: of the answers trusted, how many are right. Recall: of all rows, how many are trusted and right."}
+        </p>
+      </div>
+    </Panel>
+  )
+}
+
+function Inline({ name, value }: { name: string; value: string }): ReactNode {
+  return (
+    <div className="flex items-baseline gap-2">
+      <dt className="label">{name}</dt>
+      <dd className="text-base font-semibold">{value}</dd>
+    </div>
+  )
+}
+
+/** The surer the model was of a wrong answer, the earlier it stands. */
+function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: () => void }): ReactNode {
+  const wrong = rows
+    .filter((row) => answerOf(row) !== row.gold)
+    .toSorted((a, b) => confidenceOf(b) - confidenceOf(a))
+  return (
+    <Panel
+      title={`Mistakes (${count(wrong.length)})`}
+      actions={
+        <Button small icon="download" onClick={onExport}>
+          Export all rows
+        </Button>
+      }
+    >
+      {wrong.length === 0 ? (
+        <Empty icon="check" title="Every row is right" />
+      ) : (
+        <ol className="divide-line divide-y" aria-label="Mistakes, worst first">
+          {wrong.slice(0, mistakesShownMax).map((row) => (
+            <li key={row.index} className="flex flex-col gap-1 py-2.5 text-sm">
+              <p className="line-clamp-3 wrap-anywhere">{row.evidence}</p>
+              <p className="number text-xs">
+                <span className="text-bad">said {answerOf(row)}</span>
+                <span className="text-soft"> with {percent(confidenceOf(row))}, is </span>
+                <span className="text-accent">{row.gold}</span>
+                <span className="text-soft"> · row {row.index + 1}</span>
+              </p>
+            </li>
+          ))}
+        </ol>
+      )}
+    </Panel>
+  )
+}
+
+function exportCsv(rows: readonly JudgedRow[]): string {
+  const classes = rows[0]?.classes ?? []
+  const header = ["row", "evidence", "label", "answer", "right", ...classes.map((name) => `p(${name})`)]
+  const lines = rows
+    .toSorted((a, b) => a.index - b.index)
+    .map((row) => [
+      String(row.index + 1),
+      row.evidence,
+      row.gold,
+      answerOf(row),
+      String(answerOf(row) === row.gold),
+      ...row.probabilities.map(String),
+    ])
+  return [header, ...lines].map((cells) => cells.map(csvCell).join(",")).join("\n")
+}
+
+function download(text: string): void {
+  const link = document.createElement("a")
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }))
+  link.download = "umpire-evaluation.csv"
+  link.click()
+  URL.revokeObjectURL(link.href)
+}

@@ -1,0 +1,70 @@
+/** Asks about every row, a few at a time, until all are answered, enough have failed, or someone cancels. */
+import type { Judged } from "../../../src/scoring/evaluation.ts"
+import { api, sentenceOf } from "../api.ts"
+import { fromDecision } from "../playground/draft.ts"
+import { type Plan, judge, requestOf } from "./plan.ts"
+import type { Rows } from "./rows.ts"
+
+const atOnce = 4
+/** One wrong key or an empty balance fails every row: stop early and say so. */
+const failuresMax = 20
+
+export interface JudgedRow extends Judged {
+  readonly index: number
+  readonly evidence: string
+}
+
+export interface Progress {
+  readonly done: readonly JudgedRow[]
+  readonly failed: number
+  readonly lastError: string | null
+  readonly inputTokens: number
+}
+
+export async function runPlan(
+  plan: Plan,
+  { rows }: Rows,
+  orgId: string,
+  signal: AbortSignal,
+  onProgress: (progress: Progress) => void,
+): Promise<void> {
+  let progress: Progress = { done: [], failed: 0, lastError: null, inputTokens: 0 }
+  let next = 0
+  const tell = (change: Partial<Progress>): void => {
+    progress = { ...progress, ...change }
+    onProgress(progress)
+  }
+  const work = async (): Promise<void> => {
+    while (next < rows.length && !signal.aborted && progress.failed < failuresMax) {
+      const index = next++
+      const row = rows[index]
+      if (!row) return
+      try {
+        const answered = await answerRow(plan, row, orgId, signal)
+        tell({
+          done: [...progress.done, { ...answered.judged, index, evidence: row[plan.evidence] ?? "" }],
+          inputTokens: progress.inputTokens + answered.inputTokens,
+        })
+      } catch (error) {
+        if (!signal.aborted) tell({ failed: progress.failed + 1, lastError: sentenceOf(error) })
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+}
+
+async function answerRow(
+  plan: Plan,
+  row: Readonly<Record<string, string>>,
+  orgId: string,
+  signal: AbortSignal,
+): Promise<{ judged: Judged; inputTokens: number }> {
+  const { answers, usage } = await api.createDecision({
+    body: requestOf(plan, row),
+    headers: { "x-umpire-organization": orgId },
+    signal,
+  })
+  const answer = answers[0] ? fromDecision(answers[0]) : null
+  if (!answer) throw new Error("The model refused to answer a row.")
+  return { judged: judge(plan, row, answer), inputTokens: usage.input_tokens }
+}
