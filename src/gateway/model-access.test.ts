@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { type Model, createCatalog } from "../base/catalog.ts"
+import { systemClock } from "../base/clock.ts"
+import { openTestDatabase } from "../../test/database.ts"
+import { insertBillingAccount } from "../store/billing-accounts.ts"
+import { insertModelAccess, updateModelAccess } from "../store/model-access.ts"
+import { insertOrganization } from "../store/organizations.ts"
+import type { Database } from "../store/sql.ts"
+import { type ModelAccessGate, openModelAccess } from "./model-access.ts"
+import type { Routed, Router } from "./routing/router.ts"
+
+const now = new Date()
+let database: Database
+let gate: ModelAccessGate
+let closed = 0
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+  const times = { createdAt: now, updatedAt: now }
+  await insertBillingAccount(database, {
+    id: "ba_1",
+    email: "a@b.c",
+    mode: "prepaid",
+    provider: "local",
+    ...times,
+  })
+  await insertOrganization(database, {
+    id: "org_1",
+    name: "Acme",
+    billingAccountId: "ba_1",
+    isPersonal: false,
+    ...times,
+  })
+  // The gate reads the name and whether the model is public, nothing else.
+  const models = [{ sku: "open", public: true } as Model, { sku: "closed", public: false } as Model] as const
+  gate = await openModelAccess(database, systemClock, createCatalog([...models]), 0)
+})
+
+afterAll(async () => {
+  await gate.close()
+  await database.close()
+})
+
+/** A router that lets everything through and counts what is closed again. */
+const router: Pick<Router, "open"> = {
+  open: async () => ({ close: () => void (closed += 1) }) as Routed,
+}
+
+const open = async (model: string): Promise<string> =>
+  await gate
+    .guard(router)
+    .open({ model, organizationId: "org_1", hint: null })
+    .then(
+      () => "served",
+      (error: { code?: string }) => error.code ?? "failed",
+    )
+
+test("a model that is not public is served while it is granted, and only then", async () => {
+  const set = async (state: "pending" | "grant" | "deny"): Promise<void> => {
+    await updateModelAccess(database, "org_1", "closed", { state, updatedAt: now })
+    gate.forget({ table: "model_access", id: "org_1" })
+  }
+  expect(await open("open")).toBe("served")
+  expect(await open("closed")).toBe("model_access_required")
+  await insertModelAccess(database, {
+    id: "ma_1",
+    organizationId: "org_1",
+    modelSku: "closed",
+    state: "pending",
+    createdAt: now,
+    updatedAt: now,
+  })
+  gate.forget({ table: "model_access", id: "org_1" })
+  expect(await open("closed")).toBe("model_access_required")
+  await set("grant")
+  expect(await open("closed")).toBe("served")
+  await set("deny")
+  expect(await open("closed")).toBe("model_access_required")
+})
+
+test("a refused request gives its route back", async () => {
+  const before = closed
+  expect(await open("closed")).toBe("model_access_required")
+  expect(closed).toBe(before + 1)
+})
+
+test("a grant made elsewhere is heard of", async () => {
+  expect(await open("closed")).toBe("model_access_required")
+  await updateModelAccess(database, "org_1", "closed", { state: "grant", updatedAt: now })
+  await expect.poll(async () => await open("closed")).toBe("served")
+})

@@ -1,0 +1,73 @@
+/** Lets an organization use a model that is not public only after the operator granted it, on every way to an engine. */
+import type { Catalog } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
+import { Fault } from "../contract/errors.ts"
+import { type Change, listenToChanges } from "../store/changes.ts"
+import { FreshCache } from "../store/fresh-cache.ts"
+import { listModelAccess } from "../store/model-access.ts"
+import { type Database, StoreUnavailable } from "../store/sql.ts"
+import type { Router } from "./routing/router.ts"
+
+export interface ModelAccessGate {
+  /** The same router, for those who may. Refuses after the region: what the request asks for comes first. */
+  guard(router: Pick<Router, "open">): Pick<Router, "open">
+  /** For changes made by this process: the next request sees them. */
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+/** A change made elsewhere is seen within this time even when its notification is lost. */
+const freshMs = 15_000
+const cachedMax = 10_000
+
+/** `graceMs` is how long a grant goes on being used while the store is away. */
+export async function openModelAccess(
+  database: Database,
+  clock: Clock,
+  catalog: Catalog,
+  graceMs: number,
+): Promise<ModelAccessGate> {
+  const granted = new FreshCache<ReadonlySet<string>>(
+    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    async (organizationId) => await readGranted(database, organizationId),
+  )
+  const forget = ({ table, id }: Change): void => {
+    if (table === "model_access") granted.forget(id)
+  }
+  const check = async (sku: string, organizationId: string): Promise<void> => {
+    if (catalog.find(sku)?.public === true || (await granted.get(organizationId))?.has(sku) === true) return
+    throw new Fault(
+      "model_access_required",
+      `Cannot run the request: the organization has no access to the model ${sku}; ask for it first`,
+    )
+  }
+  const stopListening = await listenToChanges(database, forget)
+  return {
+    guard: (router) => ({
+      async open(request) {
+        const routed = await router.open(request)
+        try {
+          await check(request.model, request.organizationId)
+        } catch (error) {
+          routed.close()
+          throw unknownAccess(error)
+        }
+        return routed
+      },
+    }),
+    forget,
+    close: stopListening,
+  }
+}
+
+async function readGranted(database: Database, organizationId: string): Promise<ReadonlySet<string>> {
+  const entries = await listModelAccess(database, organizationId)
+  return new Set(entries.filter(({ state }) => state === "grant").map(({ modelSku }) => modelSku))
+}
+
+function unknownAccess(error: unknown): unknown {
+  if (!(error instanceof StoreUnavailable)) return error
+  return new Fault("routing_failed", "Cannot route the request: which models it may use is not known now", {
+    cause: error,
+  })
+}
