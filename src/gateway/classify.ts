@@ -4,26 +4,23 @@ import type { Clock } from "../base/clock.ts"
 import { EncodedJson, type Call, type Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
-import type { ScoreEngine } from "../engine/engine.ts"
 import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification } from "./classification/classification.ts"
 import { decodeDecisions } from "./classification/decode-decisions.ts"
 import { decodeSystemOne } from "./classification/decode-systemone.ts"
 import { type Meter, type Outcome, type Sequence, type Usage, failureOf, noUsage } from "./meter.ts"
-import { readRoutingHint } from "./routing-hint.ts"
+import { readRoutingHint, regionHeader } from "./routing-hint.ts"
+import type { Routed, Router } from "./routing/router.ts"
 
 export interface ClassifyParts {
   readonly catalog: Catalog
-  /** The engine that scores with a model. */
-  scorer(model: Model): Promise<ScoreEngine>
+  readonly router: Pick<Router, "open">
   readonly meter: Meter
   readonly clock: Clock
   /** The deadline of a request: the longest that a model can work on one. */
   readonly timeoutMs: number
   readonly nullDescriptions: boolean
-  /** Every region there is, by its id. */
-  readonly regions: readonly string[]
   readonly calibrations: Calibrations
 }
 
@@ -85,10 +82,31 @@ async function classify(
   sequence: Sequence,
 ): Promise<{ text: string; usage: Usage }> {
   const model = findModel(parts.catalog, classification.model)
-  readRoutingHint(call.request, parts.regions)
   const calibration = readCalibration(call.request, parts.calibrations)
-  const { margins, usage } = await score(parts, call, classification, { model, sequence })
-  return { text: answer(classification, calibrated(margins, calibration), usage.inputTokens), usage }
+  const routed = await openRoute(parts, call, model, sequence)
+  try {
+    const { margins, usage } = await score(parts, call, classification, { model, sequence, routed })
+    return { text: answer(classification, calibrated(margins, calibration), usage.inputTokens), usage }
+  } finally {
+    routed.close()
+  }
+}
+
+async function openRoute(
+  { router }: ClassifyParts,
+  call: BytesCall,
+  model: Model,
+  sequence: Sequence,
+): Promise<Routed> {
+  return await router.open({
+    model: model.sku,
+    organizationId: call.standing?.organizationId ?? "",
+    hint: readRoutingHint(call.request),
+    onPlaced: (region) => {
+      sequence.placed(region)
+      call.header(regionHeader, region)
+    },
+  })
 }
 
 /** Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens. */
@@ -96,7 +114,11 @@ async function score(
   parts: ClassifyParts,
   call: BytesCall,
   { evidence, branches }: Classification,
-  { model, sequence }: { readonly model: Model; readonly sequence: Sequence },
+  {
+    model,
+    sequence,
+    routed,
+  }: { readonly model: Model; readonly sequence: Sequence; readonly routed: Routed },
 ): Promise<{ margins: Float64Array; usage: Usage }> {
   if (branches.length === 0) {
     // Nothing asked: no answers and zero usage (decisions accepts an empty list).
@@ -105,8 +127,7 @@ async function score(
   }
   const { signal } = call.request
   const organizationId = call.standing?.organizationId ?? ""
-  const engine = await parts.scorer(model)
-  const prepared = await engine.prepare({ organizationId, evidence, branches }, signal)
+  const prepared = await routed.scorer.prepare({ organizationId, evidence, branches }, signal)
   const { inputTokens } = prepared
   try {
     await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })

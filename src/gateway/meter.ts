@@ -74,6 +74,8 @@ export interface Sequence {
    * `payment_method_required` or `billing_required`. Nothing may be evaluated before it resolves.
    */
   reserve(model: Model, most: Usage): Promise<void>
+  /** Where the request is being worked on. */
+  placed(region: string): void
   /** The first byte of the response is about to leave. */
   firstByte(): void
   /**

@@ -48,6 +48,7 @@ class MeteredSequence implements Sequence {
   #payerId: string | null = null
   #prices: Model["prices"] | null = null
   #reservation: Reservation | null = null
+  #region: string | null = null
   #firstByteMs: number | null = null
   #finished: Promise<void> | null = null
 
@@ -76,6 +77,10 @@ class MeteredSequence implements Sequence {
     this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
     this.#payerId = payerId
     this.#prices = model.prices
+  }
+
+  placed(region: string): void {
+    this.#region = region
   }
 
   firstByte(): void {
@@ -146,7 +151,7 @@ class MeteredSequence implements Sequence {
       error_message: outcome.errorMessage?.slice(0, messageCharactersMax) ?? null,
       request_id: request.id,
       stop_reason: outcome.stopReason,
-      region: outcome.region,
+      region: outcome.region ?? this.#region,
       cost_ticks: String(costTicks),
     }
   }

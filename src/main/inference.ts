@@ -8,6 +8,7 @@ import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
 import type { Meter } from "../gateway/meter.ts"
+import type { Router } from "../gateway/routing/router.ts"
 import { inferenceHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
@@ -25,24 +26,38 @@ export interface InferenceRoot {
   readonly ids: Ids
   readonly log: Log
   readonly meter: Meter
+  readonly router: Pick<Router, "open">
+}
+
+/** The engines of this machine that generate and embed, opened when first used. */
+export interface Generators {
+  local(model: Model): LocalEngine
+  close(): Promise<void>
 }
 
 export interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
   readonly socket: SocketParts
-  close(): Promise<void>
+}
+
+export function createGenerators(config: Config, log: Log): Generators {
+  const engines = new Map<string, LocalEngine>()
+  return {
+    local(model) {
+      const known = engines.get(model.sku)
+      if (known) return known
+      const made = openLocal(config, log, model)
+      engines.set(model.sku, made)
+      return made
+    },
+    async close() {
+      for (const engine of engines.values()) await engine.close()
+    },
+  }
 }
 
 export function openInference(root: InferenceRoot): Inference {
-  const { config, catalog, clock, ids, meter } = root
-  const engines = new Map<string, LocalEngine>()
-  const local = (model: Model): LocalEngine => {
-    const known = engines.get(model.sku)
-    if (known) return known
-    const made = openLocal(root, model)
-    engines.set(model.sku, made)
-    return made
-  }
+  const { config, catalog, clock, ids, meter, router } = root
   const parts = {
     catalog,
     clock,
@@ -50,8 +65,7 @@ export function openInference(root: InferenceRoot): Inference {
     meter,
     timeoutMs: config.server.request_timeout_ms,
     shelf: new ResponseShelf(root),
-    generator: async (model: Model) => local(model),
-    embedder: async (model: Model) => local(model).embedder(),
+    router,
   }
   return {
     handlers: inferenceHandlers(parts),
@@ -59,13 +73,10 @@ export function openInference(root: InferenceRoot): Inference {
       endpoint: inferenceEndpoints.openResponseSocket,
       converse: () => new ResponseConversation({ ...parts, check: checkParameters }),
     },
-    close: async () => {
-      for (const engine of engines.values()) await engine.close()
-    },
   }
 }
 
-function openLocal({ config, log }: InferenceRoot, model: Model): LocalEngine {
+function openLocal(config: Config, log: Log, model: Model): LocalEngine {
   const { threads, kv_memory_mib, queue_max, gpu } = config.engine
   return new LocalEngine({
     modelFile: model.file,

@@ -6,6 +6,7 @@ import { systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config.ts"
 import { createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { billingEndpoints } from "../contract/billing.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
@@ -16,6 +17,12 @@ import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
 import { createRepeats } from "../control/idempotency.ts"
 import { openLastUsed } from "../control/last-used.ts"
+import { billingStatus } from "../control/billing/accounts.ts"
+import { billingHandlers } from "../control/billing/handlers.ts"
+import type { BillingParts } from "../control/billing/parts.ts"
+import { billingTasks } from "../control/billing/tasks.ts"
+import { billingOperations } from "../control/operations/billing.ts"
+import { startPeriodic } from "../control/periodic.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openPrincipals } from "../control/principals.ts"
@@ -23,6 +30,8 @@ import { startUpkeep } from "../control/upkeep.ts"
 import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/supervisor.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
+import { openModelAccess } from "../gateway/model-access.ts"
+import type { Router } from "../gateway/routing/router.ts"
 import { createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
@@ -33,9 +42,11 @@ import type { Database } from "../store/sql.ts"
 import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
-import { openInference } from "./inference.ts"
+import { createGenerators, openInference } from "./inference.ts"
+import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
+import { localEngines, openRouting, remoteEngines } from "./routing.ts"
 import { version } from "./version.ts"
 
 const mebibyte = 1024 * 1024
@@ -84,6 +95,8 @@ async function compose(
     forget: (change) => {
       principals.forget(change)
       identity.forget(change)
+      routing.forget(change)
+      access.forget(change)
     },
   }
   const identity = await openConfiguredIdentity(config, { control, log })
@@ -101,14 +114,31 @@ async function compose(
   closers.push(() => money.close())
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
-  const inference = openInference({ config, catalog, database, clock, ids, log, meter: money.meter })
-  closers.push(() => inference.close())
+  const generators = createGenerators(config, log)
+  closers.push(() => generators.close())
+  const routing = await openRouting({
+    config,
+    catalog,
+    regions: regionsOf(config),
+    database,
+    clock,
+    log,
+    local: (model) => localEngines(model, engines, generators),
+    remote: remoteEngines,
+  })
+  closers.push(() => routing.close())
+  const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)
+  closers.push(() => access.close())
+  const router = access.guard(routing)
+  const { meter } = money
+  const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
   // The default model is loaded before the first request, and a broken file is found now.
   await engines.scorer(catalog.fallback)
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
       ...operations({ ...control, catalog: async () => catalog }),
+      ...billingOperations({ ...control, journalState: () => money.journalState() }),
       "classification.margins": (input) =>
         margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
     },
@@ -119,13 +149,22 @@ async function compose(
   const platform = platformParts(config, {
     control,
     catalog,
-    billingStatus: async () => null,
+    billingStatus: async (organizationId) => await billingStatus(control, organizationId),
     log,
     publicUrl: () => state.url,
   })
+  const billing: BillingParts = {
+    ...control,
+    providers: providersOf(config),
+    log,
+    settle: async () => await money.settle(),
+    publicUrl: () => state.url,
+    seller: sellerOf(config),
+  }
   const http = createHttp({
     handlers: {
-      ...handlers(config, catalog, engines, database, state, platform, money),
+      ...billingHandlers(billing),
+      ...handlers(config, catalog, engines, database, state, platform, money, router),
       ...identity.handlers,
       ...inference.handlers,
     },
@@ -147,6 +186,8 @@ async function compose(
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
   closers.push(() => http.close(config.server.shutdown_ms))
+  const periodic = startPeriodic({ database, clock, log }, billingTasks(billing))
+  closers.push(() => periodic.close())
   const mtls = await openConfiguredMtls(config, identity, { ids, log })
   if (mtls) closers.push(() => mtls.close())
   return {
@@ -192,7 +233,11 @@ function handlers(
   state: { readonly stopping: boolean },
   platform: PlatformParts,
   money: Money,
-): Omit<Handlers<Table>, keyof typeof identityEndpoints | keyof typeof inferenceEndpoints> {
+  router: Pick<Router, "open">,
+): Omit<
+  Handlers<Table>,
+  keyof typeof identityEndpoints | keyof typeof inferenceEndpoints | keyof typeof billingEndpoints
+> {
   const document = openapi(table, {
     title: "Umpire",
     version,
@@ -201,12 +246,11 @@ function handlers(
   return {
     ...classificationHandlers({
       catalog,
-      scorer: (model) => engines.scorer(model),
+      router,
       meter: money.meter,
       clock: systemClock,
       timeoutMs: config.server.request_timeout_ms,
       nullDescriptions: config.compat.systemone_null_descriptions,
-      regions: regionsOf(config).map(({ id }) => id),
       calibrations: config.calibrations,
     }),
     ...platformHandlers(platform),

@@ -15,7 +15,7 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
     return await metered.attempt(
       async () => {
         const model = findModel(parts.catalog, body.model, "embedding")
-        const engine = await parts.embedder(model, call)
+        const { embedder: engine } = await metered.route(model)
         const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
         const prepared = await engine.prepare(work, request.signal)
         await metered.sequence.reserve(model, {

@@ -6,8 +6,6 @@ import type { Principal, Standing } from "../../contract/access.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type {
-  EmbedEngine,
-  GenerateEngine,
   GenerateWork,
   GenerationEvent,
   GenerationUsage,
@@ -22,18 +20,21 @@ import {
   failureOf,
   noUsage,
 } from "../meter.ts"
+import { readRoutingHint, regionHeader } from "../routing-hint.ts"
+import type { Routed, Router } from "../routing/router.ts"
 
 /** Who asks, for which organization. */
 export interface Asker {
   readonly principal: Principal | null
   readonly standing: Standing | null
   readonly request: RequestFacts
+  /** Adds a header to the response; a conversation over a socket has none. */
+  header?(name: string, value: string): void
 }
 
 export interface InferenceParts {
   readonly catalog: Catalog
-  generator(model: Model, asker: Asker): Promise<GenerateEngine>
-  embedder(model: Model, asker: Asker): Promise<EmbedEngine>
+  readonly router: Pick<Router, "open">
   readonly meter: Meter
   readonly clock: Clock
   readonly ids: Ids
@@ -41,15 +42,20 @@ export interface InferenceParts {
   readonly timeoutMs: number
 }
 
-/** An open request: its sequence is finished once, however it ends. */
+/** An open request: its sequence is finished once, however it ends, and its place at a worker is given back. */
 export class MeteredCall {
   readonly sequence: Sequence
   readonly organizationId: string
+  readonly #parts: InferenceParts
+  readonly #asker: Asker
+  #routed: Routed | null = null
 
   constructor(parts: InferenceParts, asker: Asker, callSource: CallSource) {
     const { principal, standing, request } = asker
     if (!principal || !standing)
       throw new Error("Cannot run inference: the endpoint lets in callers without a standing")
+    this.#parts = parts
+    this.#asker = asker
     this.organizationId = standing.organizationId
     this.sequence = parts.meter.begin({
       callSource,
@@ -58,6 +64,21 @@ export class MeteredCall {
       organizationId: standing.organizationId,
       request,
     })
+  }
+
+  /** Finds the engines that may run the model for this organization. */
+  async route(model: Model): Promise<Routed> {
+    const { request } = this.#asker
+    this.#routed = await this.#parts.router.open({
+      model: model.sku,
+      organizationId: this.organizationId,
+      hint: readRoutingHint(request),
+      onPlaced: (region) => {
+        this.sequence.placed(region)
+        this.#asker.header?.(regionHeader, region)
+      },
+    })
+    return this.#routed
   }
 
   /** Runs one stage; when it throws, the sequence is finished with what was used. */
@@ -72,10 +93,12 @@ export class MeteredCall {
 
   /** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
   async fail(error: unknown, usage: Usage): Promise<void> {
+    this.#routed?.close()
     await this.sequence.finish(usage, failureOf(error)).catch(() => undefined)
   }
 
   async succeed(usage: Usage, ended: Pick<Outcome, "stopReason" | "toolCalls">): Promise<void> {
+    this.#routed?.close()
     await this.sequence.finish(usage, {
       result: "success",
       errorCode: null,
@@ -134,7 +157,7 @@ export class Generating {
     return await call.attempt(async () => {
       const model = findModel(parts.catalog, asked.model, "generation")
       const { signal } = asker.request
-      const engine = await parts.generator(model, asker)
+      const { generator: engine } = await call.route(model)
       const prepared: PreparedGeneration[] = []
       try {
         for (let index = 0; index < asked.count; index++)

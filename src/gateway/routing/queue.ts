@@ -87,6 +87,12 @@ export class SlotQueue {
     return await this.#wait(claim, isLarge, party, signal)
   }
 
+  /** For the further answers that one request wants: they count as load, and need no place beside the one it has. */
+  ride(claim: Claim): Slot {
+    this.#tokens += claim.tokens
+    return this.#holding(claim.tokens, () => undefined)
+  }
+
   /** How long until a request that is refused now can expect a place. */
   retryAfterMs(): number {
     const expectedMs = (this.#heldMs * (this.#waiters.length + 1)) / this.#options.slotsMax
@@ -124,7 +130,18 @@ export class SlotQueue {
     if (isLarge) this.#largeRunning++
     party.running++
     const startedMs = this.#clock.monotonicMs()
-    let tokens = claim.tokens
+    return this.#holding(claim.tokens, () => {
+      this.#running--
+      if (isLarge) this.#largeRunning--
+      party.running--
+      this.#tidy(claim.organizationId, party)
+      this.#learn(this.#clock.monotonicMs() - startedMs)
+      this.#admitNext()
+    })
+  }
+
+  #holding(claimed: number, onRelease: () => void): Slot {
+    let tokens = claimed
     let isHeld = true
     return {
       resize: (needed) => {
@@ -136,12 +153,7 @@ export class SlotQueue {
         if (!isHeld) return
         isHeld = false
         this.#tokens -= tokens
-        this.#running--
-        if (isLarge) this.#largeRunning--
-        party.running--
-        this.#tidy(claim.organizationId, party)
-        this.#learn(this.#clock.monotonicMs() - startedMs)
-        this.#admitNext()
+        onRelease()
       },
     }
   }

@@ -44,21 +44,30 @@ function scorer(asked: string[], name: string, run: Run = async () => new Float6
   }
 }
 
-function routeOver(workers: readonly Worker[], changes: Partial<RouteParts> = {}): Route {
-  return new Route({
-    plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
-    workers,
-    affinity: new PrefixAffinity(),
-    budget: new RetryBudget(),
-    clock,
-    queueWaitMs: 60_000,
-    onFailure: () => undefined,
-    ...changes,
-  })
+interface TestRoute {
+  readonly begin: () => Route
+  region: string | null
 }
 
-async function score(route: Route, signal: AbortSignal = never): Promise<Float64Array> {
-  const prepared = await routedScorer(route).prepare(work, signal)
+function routeOver(workers: readonly Worker[], changes: Partial<RouteParts> = {}): TestRoute {
+  const begin = (): Route =>
+    new Route({
+      plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
+      workers,
+      affinity: new PrefixAffinity(),
+      budget: new RetryBudget(),
+      clock,
+      queueWaitMs: 60_000,
+      onPlaced: (placed) => (route.region = placed),
+      onFailure: () => undefined,
+      ...changes,
+    })
+  const route: TestRoute = { begin, region: null }
+  return route
+}
+
+async function score(route: TestRoute, signal: AbortSignal = never): Promise<Float64Array> {
+  const prepared = await routedScorer(route.begin).prepare(work, signal)
   return await prepared.run(signal)
 }
 
@@ -90,6 +99,11 @@ const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>)
 
 const busy = async (target: Worker, tokens: number): Promise<void> => {
   await target.queue.acquire({ organizationId: "other", tokens }, never)
+}
+
+async function* events(words: readonly string[], error?: Error): AsyncGenerator<GenerationEvent> {
+  for (const word of words) yield text(word)
+  if (error) throw error
 }
 
 describe("a request that is answered whole", () => {
@@ -259,14 +273,10 @@ describe("a stream", () => {
     truncate: false,
     effort: null,
   }
-  async function* events(words: readonly string[], error?: Error): AsyncGenerator<GenerationEvent> {
-    for (const word of words) yield text(word)
-    if (error) throw error
-  }
-  async function read(route: Route, take = Infinity): Promise<{ words: string[]; error: unknown }> {
+  async function read(route: TestRoute, take = Infinity): Promise<{ words: string[]; error: unknown }> {
     const words: string[] = []
     try {
-      const prepared = await routedGenerator(route).prepare(request, never)
+      const prepared = await routedGenerator(route.begin).prepare(request, never)
       for await (const event of prepared.run(5, never)) {
         if (event.kind === "text") words.push(event.text)
         if (words.length >= take) break
@@ -276,6 +286,19 @@ describe("a stream", () => {
       return { words, error }
     }
   }
+
+  test("of several answers takes one place, however many it asks for", async () => {
+    const one = worker(
+      "a.1",
+      generator(() => events(["x"])),
+      { slotsMax: 1 },
+    )
+    const engine = routedGenerator(routeOver([one]).begin)
+    const prepared = [await engine.prepare(request, never), await engine.prepare(request, never)]
+    expect(one.queue.running).toBe(1)
+    for (const each of prepared) for await (const event of each.run(5, never)) expect(event.kind).toBe("text")
+    expect([one.queue.running, one.queue.outstandingTokens]).toEqual([0, 0])
+  })
 
   test("that fails before its first event begins anew elsewhere", async () => {
     const route = routeOver([

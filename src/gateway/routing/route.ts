@@ -17,6 +17,8 @@ export interface RouteParts {
   readonly clock: Clock
   /** How long the request may wait in queues, all of them together. */
   readonly queueWaitMs: number
+  /** Told where the request is being worked on. */
+  readonly onPlaced: (region: string) => void
   /** Told of every try that failed because of its worker. */
   readonly onFailure: (worker: Worker, error: unknown) => void
 }
@@ -25,6 +27,8 @@ export interface Placement {
   readonly claim: Claim
   /** Names the prefix for affinity; null where there is none. */
   readonly prefix: string | null
+  /** A further answer to a request that has a place already needs none of its own. */
+  readonly rides?: boolean
 }
 
 export interface Placed<Prepared> {
@@ -53,11 +57,6 @@ export class Route {
     this.#waitLeftMs = parts.queueWaitMs
   }
 
-  /** Where the request is or was worked on; null before. */
-  get region(): string | null {
-    return this.#current?.worker.regionId ?? null
-  }
-
   /** Prepares the work at the next worker that can; may be called again after a failed run. */
   async place<Prepared>(
     placement: Placement,
@@ -70,6 +69,7 @@ export class Route {
       try {
         const prepared = await attempt.step(signal, (either) => prepare(attempt.worker.engines, either))
         if (placement.prefix !== null) this.#parts.affinity.remember(placement.prefix, attempt.worker)
+        this.#parts.onPlaced(attempt.worker.regionId)
         return { prepared, attempt }
       } catch (error) {
         this.failed(attempt, error, signal)
@@ -105,7 +105,9 @@ export class Route {
       signal.throwIfAborted()
       const worker = this.#next(placement)
       if (!worker || !this.#mayTry()) throw this.#exhausted()
-      const slot = await this.#slotAt(worker, placement.claim, signal)
+      const slot = placement.rides
+        ? worker.queue.ride(placement.claim)
+        : await this.#slotAt(worker, placement.claim, signal)
       const permit = slot && worker.breaker.request()
       if (permit) return new Attempt(worker, slot, permit, () => this.#parts.clock.monotonicMs())
       slot?.release()

@@ -26,9 +26,13 @@ const outputTokensExpected = 512
 /** How many messages name the prefix of a conversation: the instructions and what it began with. */
 const namingMessages = 2
 
-export function routedScorer(route: Route): RoutedScorer {
+/** Begins a way of its own for each piece of work of a request. */
+export type NewRoute = () => Route
+
+export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
     async prepare(work, signal) {
+      const route = newRoute()
       const { organizationId, evidence, branches } = work
       const bytes = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
       const placement = place(organizationId, bytes / bytesPerToken, evidence)
@@ -56,9 +60,10 @@ export function routedScorer(route: Route): RoutedScorer {
   }
 }
 
-export function routedEmbedder(route: Route, organizationId: string): RoutedEmbedder {
+export function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
   return {
     async prepare(work: EmbedWork, signal) {
+      const route = newRoute()
       const tokens = work.inputs.reduce(
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
@@ -84,10 +89,13 @@ export function routedEmbedder(route: Route, organizationId: string): RoutedEmbe
   }
 }
 
-export function routedGenerator(route: Route): RoutedGenerator {
+export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
+  let rides = false
   return {
     async prepare(work, signal) {
-      const placement = place(work.organizationId, expectedTokens(work), prefixOf(work))
+      const route = newRoute()
+      const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work)), rides }
+      rides = true
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
         await (await open(engines.generator)).prepare(work, either)
       let placed = await route.place(placement, signal, prepare)

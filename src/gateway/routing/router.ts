@@ -37,6 +37,8 @@ export interface RouteRequest {
   readonly organizationId: string
   /** The region that the request asks for. */
   readonly hint: string | null
+  /** Told where the request is being worked on; again when it moves on before its first byte. */
+  readonly onPlaced?: (region: string) => void
 }
 
 /** The engines of one request. It must be closed, however the request ends. */
@@ -44,8 +46,6 @@ export interface Routed {
   readonly scorer: RoutedScorer
   readonly generator: RoutedGenerator
   readonly embedder: RoutedEmbedder
-  /** Where it runs or ran; null before a worker took it. */
-  readonly region: string | null
   close(): void
 }
 
@@ -108,21 +108,20 @@ async function open(parts: RouterParts, pool: Pool | undefined, request: RouteRe
       { model: request.model, worker: worker.id, region: worker.regionId, err: error },
       "a worker failed a request",
     )
-  return routed(
-    new Route({ plan, workers, affinity, budget, clock, queueWaitMs, onFailure }),
-    request.organizationId,
-  )
-}
-
-function routed(route: Route, organizationId: string): Routed {
+  const { organizationId, onPlaced = () => undefined } = request
+  const routes: Route[] = []
+  const newRoute = (): Route => {
+    const route = new Route({ plan, workers, affinity, budget, clock, queueWaitMs, onPlaced, onFailure })
+    routes.push(route)
+    return route
+  }
   return {
-    scorer: routedScorer(route),
-    generator: routedGenerator(route),
-    embedder: routedEmbedder(route, organizationId),
-    get region() {
-      return route.region
+    scorer: routedScorer(newRoute),
+    generator: routedGenerator(newRoute),
+    embedder: routedEmbedder(newRoute, organizationId),
+    close: () => {
+      for (const route of routes) route.close()
     },
-    close: () => route.close(),
   }
 }
 

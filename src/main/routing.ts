@@ -1,0 +1,120 @@
+/** Builds the router from the configuration: which workers run which model, and where they stand. */
+import type { Catalog, Model } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
+import { type Config, ConfigError, type WorkerConfig } from "../base/config.ts"
+import type { Log } from "../base/log.ts"
+import type { Region } from "../base/regions.ts"
+import { openPolicies } from "../gateway/routing/policies.ts"
+import { type Router, createRouter } from "../gateway/routing/router.ts"
+import type { WorkerEngines, WorkerSettings } from "../gateway/routing/worker.ts"
+import type { Change } from "../store/changes.ts"
+import type { Database } from "../store/sql.ts"
+import type { Engines } from "./engines.ts"
+import type { Generators } from "./inference.ts"
+
+export interface RoutingNeeds {
+  readonly config: Config
+  readonly catalog: Catalog
+  readonly regions: readonly Region[]
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+  /** The engines of a model in this machine. */
+  readonly local: (model: Model) => WorkerEngines
+  /** The engines of a model at another server. */
+  readonly remote: (model: Model, worker: WorkerConfig & { readonly url: string }) => WorkerEngines
+}
+
+export interface Routing extends Router {
+  /** For changes made by this process: the next request sees them. */
+  forget(change: Change): void
+}
+
+const millisecondsPerSecond = 1_000
+/** One missed check may be chance; two are not. */
+const failedChecksMax = 2
+
+/** A model either scores and generates, or embeds. */
+export function localEngines(model: Model, engines: Engines, generators: Generators): WorkerEngines {
+  if (model.kind === "embedding") return { embedder: async () => generators.local(model).embedder() }
+  return {
+    scorer: async () => await engines.scorer(model),
+    generator: async () => generators.local(model),
+  }
+}
+
+/** No dialect is spoken yet: a worker elsewhere is never healthy. */
+export function remoteEngines(): WorkerEngines {
+  return { check: async () => Promise.reject(new Error("no dialect for this worker is built in")) }
+}
+
+export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
+  const { config, catalog, regions, database, clock, log } = needs
+  const { queue_wait_ms, health_interval_ms, health_timeout_ms } = config.routing
+  const from = standing(config, regions)
+  const workersOf = workersByModel(config)
+  const workers = new Map(
+    catalog
+      .list()
+      .map((model) => [model.sku, settingsOf(needs, from, model, workersOf.get(model.sku) ?? [])]),
+  )
+  const policies = await openPolicies(database, clock, config.billing.outage_grace_s * millisecondsPerSecond)
+  const router = createRouter({
+    regions,
+    from,
+    workers,
+    policies,
+    clock,
+    log,
+    health: {
+      intervalMs: health_interval_ms,
+      timeoutMs: health_timeout_ms,
+      failuresMax: failedChecksMax,
+    },
+    queueWaitMs: queue_wait_ms,
+  })
+  return {
+    ...router,
+    forget: (change) => policies.forget(change),
+    close: async () => {
+      await router.close()
+      await policies.close()
+    },
+  }
+}
+
+function standing({ gateway }: Config, regions: readonly Region[]): Region {
+  const from = gateway.region === undefined ? regions[0] : regions.find(({ id }) => id === gateway.region)
+  if (from) return from
+  throw new ConfigError(`Cannot use the configuration: gateway.region: no region is named ${gateway.region}`)
+}
+
+function workersByModel({ models }: Config): Map<string, readonly WorkerConfig[]> {
+  return new Map(models.map(({ sku, workers }) => [sku, workers]))
+}
+
+function settingsOf(
+  { config, regions, local, remote }: RoutingNeeds,
+  from: Region,
+  model: Model,
+  configured: readonly WorkerConfig[],
+): WorkerSettings[] {
+  const { concurrency_max, queue_max, attempt_timeout_ms } = config.routing
+  const workers = configured.length > 0 ? configured : [{ dialect: "openai" as const }]
+  return workers.map((worker: WorkerConfig, index) => {
+    const regionId = worker.region ?? from.id
+    if (!regions.some(({ id }) => id === regionId))
+      throw new ConfigError(
+        `Cannot use the model ${model.sku}: workers.${index}.region: no region is named ${regionId}`,
+      )
+    const { url } = worker
+    return {
+      id: `${regionId}/${url === undefined ? "local" : new URL(url).host}#${index}`,
+      regionId,
+      slotsMax: worker.concurrency_max ?? concurrency_max,
+      waitingMax: queue_max,
+      attemptTimeoutMs: url === undefined ? null : attempt_timeout_ms,
+      engines: url === undefined ? local(model) : remote(model, { ...worker, url }),
+    }
+  })
+}
