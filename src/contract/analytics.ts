@@ -1,0 +1,207 @@
+/** Analytics on the wire: what happened to an organization's requests, counted, drawn over time, and one by one. */
+import { z } from "zod"
+import { endpoint } from "./endpoint.ts"
+import { OrganizationPath, PathId } from "./platform/values.ts"
+
+export const dimensions = [
+  "model",
+  "api_key_id",
+  "call_source",
+  "inference_type",
+  "request_id",
+  "stop_reason",
+  "client_ip",
+  "client_ua",
+  "result",
+  "error_code",
+  "tool_calls",
+] as const
+export type Dimension = (typeof dimensions)[number]
+
+export const metrics = [
+  "requests",
+  "errors",
+  "in_tokens",
+  "cached_in_tokens",
+  "out_tokens",
+  "duration",
+  "p50_latency",
+  "p95_latency",
+  "error_rate",
+] as const
+export type Metric = (typeof metrics)[number]
+
+export const bucketsMax = 1000
+const limitDefault = 5
+const limitMax = 12
+
+/** Whole numbers as people write them in an address: no exponent, no fraction, nothing empty. */
+const WholeNumber = z
+  .string()
+  .regex(/^-?\d{1,19}$/, "a whole number is needed")
+  .meta({ type: "integer", pattern: undefined })
+  .transform(Number)
+
+const Instant = WholeNumber.pipe(
+  z.number().min(1, "it must be greater than zero").max(Number.MAX_SAFE_INTEGER, "it is too large"),
+)
+
+export const Filter = z.string().transform((text, context) => {
+  const excluded = text.startsWith("!")
+  const colon = text.indexOf(":")
+  if (colon < 0) {
+    context.addIssue({ code: "custom", message: "a filter is [!]dimension:value" })
+    return z.NEVER
+  }
+  const name = text.slice(excluded ? 1 : 0, colon)
+  const dimension = dimensions.find((known) => known === name)
+  if (!dimension) {
+    context.addIssue({ code: "custom", message: `a filter begins with one of ${dimensions.join(", ")}` })
+    return z.NEVER
+  }
+  return { dimension, value: text.slice(colon + 1), excluded }
+})
+export type Filter = z.output<typeof Filter>
+
+export const OverviewQuery = z
+  .object({
+    range_start: Instant.describe("Unix ms, inclusive."),
+    range_end: Instant.describe("Unix ms, exclusive; greater than `range_start`."),
+    group_by: z.enum(dimensions).describe("The dimension of the breakdown or of the series."),
+    metric: z.enum(metrics).describe("What is measured for each group."),
+    buckets: WholeNumber.transform((count) => Math.min(Math.max(count, 1), bucketsMax))
+      .optional()
+      .describe("Buckets of the timeseries, clamped to 1 through 1000; by default 60, 72 or 96."),
+    view: z
+      .enum(["overview", "timeseries"])
+      .default("overview")
+      .describe("`timeseries` answers one series for each of the top groups."),
+    limit: WholeNumber.pipe(z.number().min(1).max(limitMax))
+      .default(limitDefault)
+      .describe("Top groups of the timeseries view, at most 12."),
+    f: z.array(Filter).default([]).describe("Filters, `[!]dimension:value`; may be repeated."),
+  })
+  .refine(({ range_start, range_end }) => range_end > range_start, {
+    path: ["range_end"],
+    message: "it must be greater than range_start",
+  })
+export type OverviewQuery = z.output<typeof OverviewQuery>
+
+const Long = z.int()
+
+const Range = z.object({ start: Long.describe("Inclusive."), end: Long.describe("Exclusive.") })
+
+const measures = {
+  requests: Long,
+  errors: Long,
+  in_tokens: Long.describe("Without cached ones."),
+  cached_in_tokens: Long,
+  out_tokens: Long,
+  duration_ms: Long.describe("Sum of the durations."),
+  p50_latency_ms: Long,
+  p95_latency_ms: Long,
+}
+
+const CountRow = z.object({ key: z.string(), count: Long })
+
+export const OverviewResponse = z
+  .object({
+    range: Range,
+    summary: z.object({ ...measures, error_rate: z.number().describe("Failed divided by all requests.") }),
+    timeseries: z.object({
+      bucket_ms: Long,
+      buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })),
+    }),
+    breakdown: z.object({
+      dim: z.enum(dimensions),
+      metric: z.enum(metrics),
+      rows: z.array(z.object({ key: z.string(), count: Long, value: z.number() })),
+    }),
+    status: z.object({ rows: z.array(CountRow) }),
+    tool_calls: z.object({ rows: z.array(CountRow) }),
+  })
+  .meta({ id: "OverviewResponse" })
+export type OverviewResponse = z.infer<typeof OverviewResponse>
+
+export const GroupedTimeseriesResponse = z
+  .object({
+    range: Range,
+    dim: z.enum(dimensions),
+    metric: z.enum(metrics),
+    bucket_ms: Long,
+    buckets: z.array(z.object({ t0: Long, t1: Long })),
+    series: z.array(
+      z.object({
+        key: z.string().nullable().describe("Null for all groups that are not among the top."),
+        values: z.array(z.number()),
+      }),
+    ),
+  })
+  .meta({ id: "GroupedTimeseriesResponse" })
+export type GroupedTimeseriesResponse = z.infer<typeof GroupedTimeseriesResponse>
+
+const Words = z.string().nullable()
+
+export const Sequence = z
+  .object({
+    seq_id: z.string(),
+    timestamp: Long.describe("Unix ms at which the request began."),
+    model: z.string(),
+    call_source: z.string(),
+    result: z.string(),
+    input_tokens: Long.describe("Without cached ones."),
+    cached_input_tokens: Long,
+    output_tokens: Long,
+    gateway_latency_ms: Long,
+    seq_duration_ms: Long,
+    tool_calls: z.array(z.string()),
+    api_key_id: Words,
+    client_ip: Words,
+    client_ua: Words,
+    error_code: Words,
+    error_message: Words,
+    inference_type: Words,
+    request_id: Words,
+    stop_reason: Words,
+  })
+  .meta({ id: "Sequence" })
+export type Sequence = z.infer<typeof Sequence>
+
+const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const
+
+export const getAnalyticsOverview = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/analytics/overview",
+  area: "Analytics",
+  surface: "platform",
+  summary: "Requests of a time range: totals, groups and their course",
+  access,
+  params: OrganizationPath,
+  query: OverviewQuery,
+  output: z.union([OverviewResponse, GroupedTimeseriesResponse]),
+  errors: ["analytics_not_configured"],
+})
+
+export const getAnalyticsSequence = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/analytics/sequences/{seq_id}",
+  area: "Analytics",
+  surface: "platform",
+  summary: "One request, by the id of its sequence",
+  access,
+  params: z.object({ ...OrganizationPath.shape, seq_id: PathId }),
+  query: z
+    .object({
+      range_start: Instant.optional().describe("Unix ms, inclusive."),
+      range_end: Instant.optional().describe("Unix ms, exclusive."),
+    })
+    .refine(({ range_start = 0, range_end = Infinity }) => range_end > range_start, {
+      path: ["range_end"],
+      message: "it must be greater than range_start",
+    }),
+  output: z.object({ sequence: Sequence }),
+  errors: ["analytics_not_configured"],
+})
+
+export const analyticsTable = { getAnalyticsOverview, getAnalyticsSequence }
+export type AnalyticsTable = typeof analyticsTable

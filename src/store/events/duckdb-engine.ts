@@ -1,0 +1,204 @@
+/** The events in DuckDB: one file, changed in transactions, read while it is written. */
+import { rm } from "node:fs/promises"
+import { availableParallelism, totalmem } from "node:os"
+import {
+  BIGINT,
+  DuckDBDataChunk,
+  DuckDBInstance,
+  LIST,
+  UINTEGER,
+  VARCHAR,
+  listValue,
+  type DuckDBConnection,
+  type DuckDBType,
+  type DuckDBValue,
+} from "@duckdb/node-api"
+import { duckdbDialect, duckdbIncoming, duckdbSchema } from "./duckdb-dialect.ts"
+import { type EventEngine, EventEngineError, type Statement, type Values, statementMaxMs } from "./engine.ts"
+import { type ColumnType, type EventRow, columnNames, columns } from "./event.ts"
+
+/** Statements that read at the same time; more wait. */
+const readersMax = 2
+const rowsPerChunk = 2048
+const mebibyte = 1024 * 1024
+const memoryBytesMax = 2048 * mebibyte
+
+export async function openDuckdb(file: string): Promise<EventEngine> {
+  const memoryBytes = Math.min(memoryBytesMax, totalmem() / 4)
+  const instance = await DuckDBInstance.create(file, {
+    threads: String(Math.max(1, availableParallelism())),
+    memory_limit: `${Math.floor(memoryBytes / mebibyte)}MiB`,
+    // Nothing is fetched from elsewhere, and no statement reads files that it does not name.
+    autoinstall_known_extensions: "false",
+    autoload_known_extensions: "false",
+  })
+  const writer = await instance.connect()
+  await writer.run(duckdbSchema)
+  await writer.run(duckdbIncoming)
+  const readers = await Promise.all(Array.from({ length: readersMax }, () => instance.connect()))
+  return new DuckdbEngine(instance, writer, readers)
+}
+
+class DuckdbEngine implements EventEngine {
+  readonly dialect = duckdbDialect
+  readonly #instance: DuckDBInstance
+  readonly #writer: DuckDBConnection
+  readonly #readers: Line[]
+  #writing: Promise<unknown> = Promise.resolve()
+
+  constructor(instance: DuckDBInstance, writer: DuckDBConnection, readers: readonly DuckDBConnection[]) {
+    this.#instance = instance
+    this.#writer = writer
+    this.#readers = readers.map((connection) => ({ connection, waiting: 0, tail: Promise.resolve() }))
+  }
+
+  async query<Row extends object>({ text, values }: Statement): Promise<Row[]> {
+    return await this.#read(async (connection) => {
+      const result = await connection.runAndReadAll(text, bound(values), typesOf(values))
+      // The caller names the columns of its own statement.
+      return result.getRowObjectsJS().map(plain) as Row[]
+    })
+  }
+
+  insert(rows: readonly EventRow[]): Promise<void> {
+    return this.#alone(() => this.#transact(async () => await this.#insertNew(rows)))
+  }
+
+  prune(beforeMs: number): Promise<void> {
+    return this.#alone(async () => {
+      await this.#writer.run("DELETE FROM sequences WHERE timestamp < $before", { before: BigInt(beforeMs) })
+      await this.#writer.run("CHECKPOINT")
+    })
+  }
+
+  async writeParquet({ text, values }: Statement, file: string): Promise<void> {
+    await rm(file, { force: true })
+    await this.#read(async (connection) => {
+      const target = `'${file.replaceAll("'", "''")}'`
+      await connection.run(
+        `COPY (${text}) TO ${target} (FORMAT parquet, COMPRESSION zstd)`,
+        bound(values),
+        typesOf(values),
+      )
+    })
+  }
+
+  async close(): Promise<void> {
+    await Promise.allSettled([this.#writing, ...this.#readers.map(({ tail }) => tail)])
+    for (const { connection } of this.#readers) connection.closeSync()
+    this.#writer.closeSync()
+    this.#instance.closeSync()
+  }
+
+  /** Only rows near the new ones in time can be the same, and time is what the file is sorted by. */
+  async #insertNew(rows: readonly EventRow[]): Promise<void> {
+    await this.#writer.run("DELETE FROM incoming")
+    const appender = await this.#writer.createAppender("incoming", null, "temp")
+    for (let start = 0; start < rows.length; start += rowsPerChunk)
+      appender.appendDataChunk(chunkOf(rows.slice(start, start + rowsPerChunk)))
+    appender.closeSync()
+    await this.#writer.run(`
+INSERT INTO sequences
+SELECT * FROM incoming WHERE seq_id NOT IN (
+  SELECT seq_id FROM sequences
+  WHERE timestamp BETWEEN (SELECT min(timestamp) FROM incoming) AND (SELECT max(timestamp) FROM incoming))
+ORDER BY timestamp`)
+  }
+
+  async #transact(work: () => Promise<void>): Promise<void> {
+    await this.#writer.run("BEGIN")
+    try {
+      await work()
+      await this.#writer.run("COMMIT")
+    } catch (error) {
+      await this.#writer.run("ROLLBACK").catch(() => undefined)
+      throw error
+    }
+  }
+
+  #alone(work: () => Promise<void>): Promise<void> {
+    const turn = this.#writing.then(work)
+    this.#writing = turn.catch(() => undefined)
+    return turn
+  }
+
+  /** Takes the line with the fewest waiting; a statement that runs too long is stopped. */
+  async #read<Result>(work: (connection: DuckDBConnection) => Promise<Result>): Promise<Result> {
+    const line = this.#readers.toSorted((a, b) => a.waiting - b.waiting)[0]
+    if (!line) throw new EventEngineError("Cannot read the events: there is no connection")
+    line.waiting++
+    const turn = line.tail.then(async () => await stopping(line.connection, work))
+    line.tail = turn.then(
+      () => undefined,
+      () => undefined,
+    )
+    try {
+      return await turn
+    } finally {
+      line.waiting--
+    }
+  }
+}
+
+interface Line {
+  readonly connection: DuckDBConnection
+  waiting: number
+  tail: Promise<void>
+}
+
+async function stopping<Result>(
+  connection: DuckDBConnection,
+  work: (connection: DuckDBConnection) => Promise<Result>,
+): Promise<Result> {
+  const timer = setTimeout(() => connection.interrupt(), statementMaxMs)
+  try {
+    return await work(connection)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function bound(values: Values): Record<string, DuckDBValue> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      if (typeof value === "number") return [name, BigInt(value)]
+      return [name, typeof value === "string" ? value : listValue([...value])]
+    }),
+  )
+}
+
+function typesOf(values: Values): Record<string, DuckDBType> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      if (typeof value === "number") return [name, BIGINT]
+      return [name, typeof value === "string" ? VARCHAR : LIST(VARCHAR)]
+    }),
+  )
+}
+
+function plain(row: Record<string, unknown>): object {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, typeof value === "bigint" ? Number(value) : value]),
+  )
+}
+
+const duckdbTypes: Record<ColumnType, DuckDBType> = {
+  text: VARCHAR,
+  name: VARCHAR,
+  texts: LIST(VARCHAR),
+  count: UINTEGER,
+  instant: BIGINT,
+  ticks: BIGINT,
+}
+const chunkTypes = columnNames.map((name) => duckdbTypes[columns[name]])
+
+function chunkOf(rows: readonly EventRow[]): DuckDBDataChunk {
+  const chunk = DuckDBDataChunk.create(chunkTypes)
+  chunk.setColumns(columnNames.map((name) => rows.map((row) => valueOf(row[name], columns[name]))))
+  return chunk
+}
+
+function valueOf(value: EventRow[keyof EventRow], type: ColumnType): DuckDBValue {
+  if (type === "instant" && typeof value === "number") return BigInt(value)
+  return typeof value === "object" ? listValue([...value]) : value
+}

@@ -1,0 +1,58 @@
+/** The port to whatever keeps the events: rows in, statements out. Implementations run in the analytics process. */
+import type { EventRow } from "./event.ts"
+
+export type Value = string | number | readonly string[]
+/** What a statement's parameters stand for, by name; values never become part of its text. */
+export type Values = Readonly<Record<string, Value>>
+
+export interface Statement {
+  readonly text: string
+  readonly values: Values
+}
+
+export interface EventEngine {
+  readonly dialect: Dialect
+  /** Answers rows whose 64-bit integers are numbers: sums beyond 2^53 do not occur. */
+  query<Row extends object>(statement: Statement): Promise<Row[]>
+  /**
+   * Keeps the rows; when it resolves they survive the end of every process. Rows whose organization, timestamp and
+   * seq_id are already there are not counted twice, now or later. The same token stands for the same rows.
+   */
+  insert(rows: readonly EventRow[], token: string): Promise<void>
+  /** Removes what began before. */
+  prune(beforeMs: number): Promise<void>
+  /** Writes what the statement answers to a new file. */
+  writeParquet(statement: Statement, file: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** Where the engines' SQL differs. Everything else is one text for all. */
+export interface Dialect {
+  /** The text that stands for a parameter. */
+  parameter(name: string, type: "Int64" | "String" | "Array(String)"): string
+  /** The table, read so that no row counts twice. */
+  readonly table: string
+  /** What ends every statement that reads. */
+  readonly ending: string
+  /** `sorted[min(n - 1, floor(q * n))]`, or close to it where `exact` is false. */
+  percentile(q: 0.5 | 0.95, column: string, exact: boolean): string
+  /** The whole number of times that `divisor` fits in a nonnegative `dividend`. */
+  quotient(dividend: string, divisor: string): string
+  /** One row for each element. */
+  unnest(list: string): string
+  /** A list of texts, or a list with one empty text where it is empty. */
+  orBlank(list: string): string
+  isOneOf(value: string, list: string): string
+  /** Whether the lists have a value in common. */
+  hasAny(list: string, other: string): string
+  isEmpty(list: string): string
+  /** Days since 1970, of a timestamp in milliseconds. */
+  dayNumber(timestamp: string): string
+}
+
+export class EventEngineError extends Error {
+  override readonly name = "EventEngineError"
+}
+
+/** A statement that runs longer is stopped. */
+export const statementMaxMs = 30_000

@@ -1,0 +1,36 @@
+/** What the gateway asks of the analytics process, and what it is answered. */
+import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../../contract/analytics.ts"
+import type { Lookup } from "./lookup.ts"
+import type { Question } from "./reports.ts"
+import type { ChargedSum, Excerpt, Holdings, JournalPart, Taken } from "./upkeep.ts"
+
+/** Where the events are. */
+export type Place =
+  | { readonly engine: "chdb" | "duckdb"; readonly directory: string }
+  | { readonly engine: "clickhouse"; readonly url: string }
+
+/** Every kind of work with what it takes and answers. */
+export interface Work {
+  open: { input: Place; output: null }
+  overview: { input: Question; output: OverviewResponse }
+  timeseries: { input: Question; output: GroupedTimeseriesResponse }
+  sequence: { input: Lookup; output: Sequence | null }
+  take: { input: JournalPart; output: Taken }
+  import: { input: { readonly file: string }; output: { readonly events: number } }
+  export: { input: Excerpt & { readonly file: string }; output: { readonly events: number } }
+  prune: { input: { readonly beforeMs: number }; output: null }
+  sums: { input: Excerpt; output: ChargedSum[] }
+  holdings: { input: null; output: Holdings }
+  close: { input: null; output: null }
+}
+export type WorkKind = keyof Work
+
+export interface Ask<Kind extends WorkKind = WorkKind> {
+  readonly id: number
+  readonly kind: Kind
+  readonly input: Work[Kind]["input"]
+}
+
+export type Reply =
+  | { readonly id: number; readonly output: unknown }
+  | { readonly id: number; readonly failure: string }

@@ -1,0 +1,270 @@
+/** Answers the questions of the analytics endpoints with one to four statements each. */
+import type {
+  Dimension,
+  Filter,
+  GroupedTimeseriesResponse,
+  Metric,
+  OverviewResponse,
+} from "../../contract/analytics.ts"
+import type { EventEngine, Statement } from "./engine.ts"
+import { type Grid, bucketsOf, gridOf } from "./grid.ts"
+import { type Selection, columnOf, conditions, keyOf, metricOf } from "./selection.ts"
+import { StatementWriter } from "./statement.ts"
+
+export interface Question {
+  readonly organizationId: string
+  readonly startMs: number
+  readonly endMs: number
+  readonly groupBy: Dimension
+  readonly metric: Metric
+  readonly buckets: number | undefined
+  /** Top groups of a timeseries. */
+  readonly limit: number
+  readonly filters: readonly Filter[]
+}
+
+/** Groups of a breakdown, and names of tools. */
+const rowsMax = 50
+/** Percentiles of more events than this are estimated. */
+const exactRowsMaxDefault = 10_000_000
+
+export interface ReportLimits {
+  readonly exactRowsMax?: number
+}
+
+export async function overview(
+  engine: EventEngine,
+  question: Question,
+  limits: ReportLimits = {},
+): Promise<OverviewResponse> {
+  const { startMs, endMs, groupBy, metric } = question
+  const grid = gridOf(startMs, endMs, question.buckets)
+  const exact = await isExact(engine, question, limits)
+  const [sets, breakdown, tools] = await Promise.all([
+    engine.query<SetRow>(setsStatement(engine, question, grid, exact)),
+    engine.query<GroupRow>(groupsStatement(engine, question, exact, rowsMax)),
+    engine.query<GroupRow>(toolsStatement(engine, question)),
+  ])
+  const byBucket = new Map(sets.filter((row) => row.no_bucket === 0).map((row) => [row.bucket, row]))
+  const summary = measuresOf(sets.find((row) => row.no_bucket === 1 && row.no_result === 1))
+  return {
+    range: { start: startMs, end: endMs },
+    summary: { ...summary, error_rate: summary.requests === 0 ? 0 : summary.errors / summary.requests },
+    timeseries: {
+      bucket_ms: grid.bucketMs,
+      buckets: bucketsOf(grid).map((bucket, index) => ({ ...bucket, ...measuresOf(byBucket.get(index)) })),
+    },
+    breakdown: {
+      dim: groupBy,
+      metric,
+      rows: breakdown.map(({ key, count, value }) => ({ key, count, value })),
+    },
+    status: { rows: statusOf(sets) },
+    tool_calls: { rows: tools.map(({ key, count }) => ({ key, count })) },
+  }
+}
+
+export async function timeseries(
+  engine: EventEngine,
+  question: Question,
+  limits: ReportLimits = {},
+): Promise<GroupedTimeseriesResponse> {
+  const { startMs, endMs, groupBy, metric } = question
+  const grid = gridOf(startMs, endMs, question.buckets)
+  const exact = !metric.endsWith("latency") || (await isExact(engine, question, limits))
+  const groups = await engine.query<GroupRow>(groupsStatement(engine, question, exact, question.limit))
+  const top = groups.map(({ key }) => key).toSorted(byBytes)
+  const cells =
+    top.length === 0 ? [] : await engine.query<CellRow>(cellsStatement(engine, question, grid, exact, top))
+  return {
+    range: { start: startMs, end: endMs },
+    dim: groupBy,
+    metric,
+    bucket_ms: grid.bucketMs,
+    buckets: bucketsOf(grid),
+    series: seriesOf(cells, top, grid),
+  }
+}
+
+/** A row of one of the grouping sets: everything, a bucket, or a result. */
+interface SetRow extends MeasureRow {
+  readonly no_bucket: number
+  readonly no_result: number
+  readonly bucket: number | null
+  readonly result: string | null
+}
+
+interface MeasureRow {
+  readonly requests: number
+  readonly errors: number
+  readonly in_tokens: number | null
+  readonly cached_in_tokens: number | null
+  readonly out_tokens: number | null
+  readonly duration_ms: number | null
+  readonly p50_latency_ms: number | null
+  readonly p95_latency_ms: number | null
+}
+
+interface GroupRow {
+  readonly key: string
+  readonly count: number
+  readonly value: number
+}
+
+interface CellRow {
+  readonly bucket: number
+  readonly named: number
+  readonly key: string
+  readonly value: number
+}
+
+/** The number of rows is known without reading any; only where there are many is the range counted. */
+async function isExact(
+  engine: EventEngine,
+  selection: Selection,
+  { exactRowsMax = exactRowsMaxDefault }: ReportLimits,
+): Promise<boolean> {
+  const count = async (condition: (writer: StatementWriter) => string): Promise<number> => {
+    const writer = new StatementWriter(engine.dialect)
+    const text = `SELECT count(*) AS count FROM sequences${condition(writer)}`
+    const [row] = await engine.query<{ count: number }>(writer.finish(text))
+    return row?.count ?? 0
+  }
+  if ((await count(() => "")) <= exactRowsMax) return true
+  const inRange = await count((writer) => ` WHERE ${conditions(selection, engine.dialect, writer)}`)
+  return inRange <= exactRowsMax
+}
+
+/** Totals, buckets and results in one reading of the events. */
+function setsStatement({ dialect }: EventEngine, question: Question, grid: Grid, exact: boolean): Statement {
+  const writer = new StatementWriter(dialect)
+  const measure = (metric: Metric): string => metricOf(metric, dialect, exact)
+  return writer.finish(`
+SELECT grouping(bucket) AS no_bucket, grouping(result) AS no_result, bucket, result,
+  ${measure("requests")} AS requests, ${measure("errors")} AS errors, ${measure("in_tokens")} AS in_tokens,
+  ${measure("cached_in_tokens")} AS cached_in_tokens, ${measure("out_tokens")} AS out_tokens,
+  ${measure("duration")} AS duration_ms, ${measure("p50_latency")} AS p50_latency_ms,
+  ${measure("p95_latency")} AS p95_latency_ms
+FROM (
+  SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, result, input_tokens, cached_input_tokens, output_tokens,
+    seq_duration_ms, gateway_latency_ms
+  FROM ${dialect.table}
+  WHERE ${conditions(question, dialect, writer)}
+) AS events
+GROUP BY GROUPING SETS ((), (bucket), (result))`)
+}
+
+/** The first groups by the metric; equal ones by key. */
+function groupsStatement(
+  { dialect }: EventEngine,
+  question: Question,
+  exact: boolean,
+  groupsMax: number,
+): Statement {
+  const writer = new StatementWriter(dialect)
+  return writer.finish(`
+SELECT key, count(*) AS count, ${metricOf(question.metric, dialect, exact)} AS value
+FROM (
+  SELECT ${keyColumns(question, { dialect })}
+  FROM ${dialect.table}
+  WHERE ${conditions(question, dialect, writer)}
+) AS events
+GROUP BY key
+ORDER BY value DESC, key ASC
+LIMIT ${groupsMax}`)
+}
+
+function toolsStatement({ dialect }: EventEngine, question: Question): Statement {
+  const writer = new StatementWriter(dialect)
+  return writer.finish(`
+SELECT key, count(*) AS count
+FROM (
+  SELECT ${dialect.unnest("tool_calls")} AS key
+  FROM ${dialect.table}
+  WHERE ${conditions(question, dialect, writer)}
+    AND NOT (${dialect.isEmpty("tool_calls")})
+) AS events
+GROUP BY key
+ORDER BY count DESC, key ASC
+LIMIT ${rowsMax}`)
+}
+
+/** The metric of each top group and of all others together, by bucket. */
+function cellsStatement(
+  { dialect }: EventEngine,
+  question: Question,
+  grid: Grid,
+  exact: boolean,
+  top: readonly string[],
+): Statement {
+  const writer = new StatementWriter(dialect)
+  return writer.finish(`
+SELECT bucket, named, CASE WHEN named = 1 THEN group_key ELSE '' END AS key,
+  ${metricOf(question.metric, dialect, exact)} AS value
+FROM (
+  SELECT *, CASE WHEN ${dialect.isOneOf("group_key", writer.texts(top))} THEN 1 ELSE 0 END AS named
+  FROM (
+    SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${keyColumns(question, { dialect }, "group_key")}
+    FROM ${dialect.table}
+    WHERE ${conditions(question, dialect, writer)}
+  ) AS events
+) AS labelled
+GROUP BY bucket, named, key`)
+}
+
+type Speaking = Pick<EventEngine, "dialect">
+
+function bucketOf(writer: StatementWriter, { dialect }: Speaking, { startMs, bucketMs }: Grid): string {
+  return dialect.quotient(`timestamp - ${writer.integer(startMs)}`, writer.integer(bucketMs))
+}
+
+function keyColumns({ groupBy, metric }: Question, { dialect }: Speaking, alias = "key"): string {
+  const column = columnOf(metric)
+  return `${keyOf(groupBy, dialect)} AS ${alias}${column === null ? "" : `, ${column}`}`
+}
+
+type Measures = Omit<OverviewResponse["summary"], "error_rate">
+
+function measuresOf(row: MeasureRow | undefined): Measures {
+  return {
+    requests: row?.requests ?? 0,
+    errors: row?.errors ?? 0,
+    in_tokens: row?.in_tokens ?? 0,
+    cached_in_tokens: row?.cached_in_tokens ?? 0,
+    out_tokens: row?.out_tokens ?? 0,
+    duration_ms: row?.duration_ms ?? 0,
+    p50_latency_ms: Math.round(row?.p50_latency_ms ?? 0),
+    p95_latency_ms: Math.round(row?.p95_latency_ms ?? 0),
+  }
+}
+
+function statusOf(sets: readonly SetRow[]): { key: string; count: number }[] {
+  return sets
+    .filter((row) => row.no_result === 0)
+    .map(({ result, requests }) => ({ key: result ?? "", count: requests }))
+    .toSorted((a, b) => b.count - a.count || byBytes(a.key, b.key))
+}
+
+function seriesOf(
+  cells: readonly CellRow[],
+  top: readonly string[],
+  { count }: Grid,
+): GroupedTimeseriesResponse["series"] {
+  const named = new Map(top.map((key) => [key, Array.from<number>({ length: count }).fill(0)]))
+  const others = Array.from<number>({ length: count }).fill(0)
+  for (const { bucket, named: isTop, key, value } of cells) {
+    const values = isTop === 1 ? named.get(key) : others
+    if (values) values[bucket] = value
+  }
+  const series: GroupedTimeseriesResponse["series"] = top.map((key) => ({
+    key,
+    values: named.get(key) ?? [],
+  }))
+  if (cells.some((cell) => cell.named === 0)) series.push({ key: null, values: others })
+  return series
+}
+
+/** The order of UTF-8 bytes, which the engines have too; that of JavaScript differs beyond U+FFFF. */
+function byBytes(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b))
+}

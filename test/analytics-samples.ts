@@ -1,0 +1,133 @@
+/** Random events and questions about them, the same for the same seed: ties, gaps, odd texts and all. */
+import { mkdir, writeFile } from "node:fs/promises"
+import { type Filter, dimensions, metrics } from "../src/contract/analytics.ts"
+import type { Question } from "../src/store/events/reports.ts"
+import { type SequenceRecord, encodeLine } from "../src/store/journal/record.ts"
+import { type JournalPosition, segmentPath } from "../src/store/journal/segments.ts"
+
+export const epochMs = Date.UTC(2026, 0, 30)
+export const spanMs = 5 * 86_400_000
+export const organizations = ["org_a", "org_b", "org_c"] as const
+
+/** A small generator with a period of 2^32; the same numbers on every machine. */
+export class Chance {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** From 0 to below `limit`. */
+  below(limit: number): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let mixed = this.#state
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * limit)
+  }
+
+  pick<Item>(items: readonly Item[]): Item {
+    // Below the length there is an item, which may itself be undefined.
+    return items[this.below(items.length)] as Item
+  }
+
+  one<Item>(outOf: number, make: () => Item, otherwise: Item): Item {
+    return this.below(outOf) === 0 ? make() : otherwise
+  }
+}
+
+/** Texts that break careless code: quotes, escapes, placeholders, other scripts, beyond U+FFFF, and colons. */
+export const oddTexts = [
+  "it's",
+  'say "no"',
+  "a:b:c",
+  "back\\slash",
+  "tab\there",
+  "line\nend",
+  "{p0:String}",
+  "$p0",
+  "?",
+  "%s --",
+  "'; DROP TABLE sequences; --",
+  "') OR 1=1 --",
+  "Ünïcødé",
+  "日本語",
+  "\u{1F600}",
+  "\uFFFD",
+  "\uE000",
+  " ",
+  "__proto__",
+  "null",
+] as const
+
+const toolNames = ["search", "fetch", "calc", ...oddTexts.slice(0, 6)] as const
+
+export function makeRecord(chance: Chance, index: number): SequenceRecord {
+  const failed = chance.below(4) === 0
+  return {
+    seq_id: `seq_${String(index).padStart(26, "0")}`,
+    timestamp: epochMs + chance.below(spanMs),
+    organization_id: chance.pick(organizations),
+    billing_account_id: "ba_1",
+    model: chance.pick(["small", "large", "embedder", ...oddTexts]),
+    call_source: chance.pick(["decisions", "systemone", "responses", "chat_completions"]),
+    inference_type: chance.pick(["generation", "embedding"] as const),
+    result: failed ? "error" : chance.pick(["success", "success", "cancelled"] as const),
+    input_tokens: chance.below(3000),
+    cached_input_tokens: chance.below(3) * 100,
+    output_tokens: chance.below(5),
+    execution_ms: chance.below(100),
+    gateway_latency_ms: chance.pick([0, 5, 5, 10, chance.below(2000)]),
+    seq_duration_ms: chance.below(5000),
+    tool_calls: Array.from({ length: chance.one(3, () => chance.below(4), 0) }, () => chance.pick(toolNames)),
+    api_key_id: chance.one<string | null>(5, () => null, `key_${chance.below(8)}`),
+    client_ip: chance.one<string | null>(5, () => null, `10.0.0.${chance.below(60)}`),
+    client_ua: chance.one<string | null>(3, () => null, chance.pick(["curl/8", "openai/7", ...oddTexts])),
+    error_code: failed ? chance.pick(["rate_limited", "invalid_request", ""]) : null,
+    error_message: failed ? chance.pick(oddTexts) : null,
+    request_id: chance.one<string | null>(4, () => null, `req_${chance.below(5000)}`),
+    stop_reason: chance.pick(["stop", "length", "tool_calls", null]),
+    region: chance.pick(["local", null]),
+    cost_ticks: String(chance.below(1000)),
+  }
+}
+
+export function makeQuestion(chance: Chance): Question {
+  const startMs = chance.pick([
+    epochMs,
+    epochMs + chance.below(spanMs),
+    epochMs - chance.below(spanMs),
+    epochMs + 2 * spanMs,
+  ])
+  const lengthMs = chance.pick([1, 7, 999, 3_600_000, 3_600_001, 3 * 86_400_000, spanMs, 40 * spanMs])
+  return {
+    organizationId: chance.pick(["org_nobody", ...organizations, ...organizations]),
+    startMs,
+    endMs: startMs + lengthMs,
+    groupBy: chance.pick(dimensions),
+    metric: chance.pick(metrics),
+    buckets: chance.pick([undefined, undefined, 0, 1, 2, 17, 60, 1000, 1001]),
+    limit: chance.pick([1, 2, 5, 12]),
+    filters: Array.from({ length: chance.pick([0, 0, 0, 1, 2, 4]) }, () => makeFilter(chance)),
+  }
+}
+
+function makeFilter(chance: Chance): Filter {
+  const dimension = chance.pick(dimensions)
+  const event = makeRecord(chance, 0)
+  const tool = chance.pick(["", ...toolNames])
+  const value = dimension === "tool_calls" ? tool : (event[dimension] ?? "")
+  return { dimension, value, excluded: chance.below(3) === 0 }
+}
+
+/** Writes records as a gateway does; answers where its journal ends. */
+export async function writeSegment(
+  directory: string,
+  segment: number,
+  records: readonly SequenceRecord[],
+): Promise<JournalPosition> {
+  await mkdir(directory, { recursive: true })
+  const bytes = Buffer.concat(records.map(encodeLine))
+  await writeFile(segmentPath(directory, segment), bytes)
+  return { segment, offset: bytes.length }
+}
