@@ -104,9 +104,9 @@ test("resources name the visible regions, the rate limit and the counts", async 
   await as("owner", "POST", "/invites", { email: "new@example.com", role: "member" })
   expect((await as("member", "GET", "/resources")).body.data).toEqual({
     regions: [
-      { id: "paris", country: "FR" },
-      { id: "lyon", country: "FR" },
-      { id: "oslo", country: "NO" },
+      { id: "paris", country: "FR", latitude: 48.9, longitude: 2.4, home: true, models: [] },
+      { id: "lyon", country: "FR", latitude: 45.8, longitude: 4.8, home: false, models: [] },
+      { id: "oslo", country: "NO", latitude: 59.9, longitude: 10.8, home: false, models: [] },
     ],
     rate_limit: { requests_per_minute: 1_000_000, burst: 1_000_000 },
     counts: { members: 3, api_keys: 0, pending_invitations: 1, models: 1 },

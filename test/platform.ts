@@ -81,6 +81,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
           model("off", { enabled: false }),
         ]),
         regions,
+        placement: (regionId) => ({ home: regionId === "paris", models: [] }),
         rateLimit: { requestsPerMinute, burst: requestsPerMinute },
         secureCookies: false,
         singleSignOn: null,

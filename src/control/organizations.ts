@@ -20,8 +20,16 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
 
+/** What a region is to this gateway. */
+export interface Placement {
+  readonly home: boolean
+  /** SKUs. */
+  readonly models: string[]
+}
+
 export interface OrganizationParts extends ControlParts {
   readonly regions: readonly Region[]
+  placement(regionId: string): Placement
   readonly rateLimit: RateLimit
   /** How many models of the catalog the organization may use. */
   countModels(organizationId: string): Promise<number>
@@ -84,9 +92,9 @@ export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<Pl
       ])
       const limit = rateLimitOf(organization) ?? parts.rateLimit
       return {
-        regions: visibleRegions(parts.regions, organization.visibleRegions).map(({ id, country }) => ({
-          id,
-          country,
+        regions: visibleRegions(parts.regions, organization.visibleRegions).map((region) => ({
+          ...region,
+          ...parts.placement(region.id),
         })),
         rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
         counts: { members, api_keys: keys, pending_invitations: pending.length, models },

@@ -11,7 +11,7 @@ import { keyHandlers } from "./keys.ts"
 import { memberHandlers } from "./members.ts"
 import type { BillingStatus } from "./model-status.ts"
 import { listOrganizationModels, modelHandlers } from "./models.ts"
-import { organizationHandlers } from "./organizations.ts"
+import { type OrganizationParts, organizationHandlers } from "./organizations.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionHandlers } from "./sessions.ts"
 import { createSignInLimits } from "./sign-in-limits.ts"
@@ -20,6 +20,7 @@ import { type SingleSignOn, singleSignOnHandlers } from "./single-sign-on.ts"
 export interface PlatformParts extends ControlParts {
   readonly catalog: Catalog
   readonly regions: readonly Region[]
+  placement: OrganizationParts["placement"]
   /** What principals without a limit of their own have. */
   readonly rateLimit: RateLimit
   readonly secureCookies: boolean

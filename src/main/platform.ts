@@ -28,6 +28,7 @@ export function platformParts(config: Config, needs: PlatformNeeds): PlatformPar
     catalog,
     billingStatus,
     regions: regionsOf(config),
+    placement: placementOf(config, catalog),
     rateLimit: {
       requestsPerMinute: config.limits.requests_per_minute,
       burst: config.limits.burst,
@@ -43,6 +44,21 @@ export function regionsOf({ regions }: Config): readonly Region[] {
   if (twice !== undefined)
     throw new ConfigError(`Cannot use the configuration: regions: ${twice} is listed twice`)
   return regions.length > 0 ? regions : [localRegion]
+}
+
+/** Models without workers of their own run where this gateway stands. */
+function placementOf(config: Config, catalog: Catalog): PlatformParts["placement"] {
+  const home = config.gateway.region ?? regionsOf(config)[0]?.id ?? localRegion.id
+  const workersOf = new Map(config.models.map(({ sku, workers }) => [sku, workers]))
+  const regionsOfModel = (sku: string): string[] => {
+    const workers = workersOf.get(sku) ?? []
+    return workers.length === 0 ? [home] : workers.map(({ region }) => region ?? home)
+  }
+  const skus = catalog.list().map(({ sku }) => sku)
+  return (regionId) => ({
+    home: regionId === home,
+    models: skus.filter((sku) => regionsOfModel(sku).includes(regionId)),
+  })
 }
 
 /** Joins what the server asks about principals with those who know. */

@@ -50,7 +50,18 @@ export type Organization = z.infer<typeof Organization>
 
 export const OrganizationResources = z
   .object({
-    regions: z.array(z.object({ id: z.string(), country: z.string() })).describe("Regions visible to it."),
+    regions: z
+      .array(
+        z.object({
+          id: z.string(),
+          country: z.string(),
+          latitude: z.number(),
+          longitude: z.number(),
+          home: z.boolean().describe("Whether the gateway that answers stands here."),
+          models: z.array(z.string()).describe("The models that run here, by SKU."),
+        }),
+      )
+      .describe("Regions visible to it."),
     rate_limit: z.object({ requests_per_minute: z.int(), burst: z.int() }),
     counts: z.object({
       members: z.int(),
