@@ -77,7 +77,9 @@ export class EmbeddingModel {
   }
 
   get #vocabulary(): number {
-    const { tokenizer } = this.#model.fileInfo.metadata as { tokenizer?: { ggml?: { tokens?: readonly string[] } } }
+    const { tokenizer } = this.#model.fileInfo.metadata as {
+      tokenizer?: { ggml?: { tokens?: readonly string[] } }
+    }
     return tokenizer?.ggml?.tokens?.length ?? 0
   }
 }

@@ -1,0 +1,54 @@
+/** Embeddings at a worker that speaks OpenAI's protocol. */
+import type { EmbedEngine } from "../generate/generate.ts"
+import { normalised } from "../generate/vectors.ts"
+import type { RemoteModel } from "./remote-generator.ts"
+import { type WorkerClient, garbage } from "./worker-client.ts"
+
+/** Around each input a tokenizer writes a few tokens of its own. */
+const TOKENS_PER_INPUT = 8
+
+export function remoteEmbedder(client: WorkerClient, model: RemoteModel): EmbedEngine {
+  return {
+    prepare: async ({ inputs, dimensions }) => {
+      const most = inputs.reduce(
+        (sum, input) =>
+          sum + TOKENS_PER_INPUT + (typeof input === "string" ? Buffer.byteLength(input) : input.length),
+        0,
+      )
+      const prepared = {
+        // A token has at least one byte; the worker's own count takes its place when it has answered.
+        inputTokens: most,
+        run: async (signal: AbortSignal) => {
+          const body = {
+            model: model.name,
+            input: inputs,
+            encoding_format: "float",
+            ...(dimensions === null ? {} : { dimensions }),
+          }
+          const answer = await client.json("/v1/embeddings", body, signal)
+          const { vectors, inputTokens } = read(answer, inputs.length)
+          prepared.inputTokens = Math.min(inputTokens, most)
+          return vectors
+        },
+      }
+      return prepared
+    },
+    close: async () => await client.close(),
+  }
+}
+
+function read(answer: unknown, expected: number): { vectors: Float32Array[]; inputTokens: number } {
+  const { data, usage } = (answer ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
+  if (!Array.isArray(data) || data.length !== expected) throw garbage("it has not one vector per input")
+  const rows = data as { index?: unknown; embedding?: unknown }[]
+  const vectors = rows
+    .toSorted((a, b) => Number(a.index ?? 0) - Number(b.index ?? 0))
+    .map(({ embedding }) => {
+      if (!Array.isArray(embedding) || !embedding.every((value) => typeof value === "number"))
+        throw garbage("a vector is not a list of numbers")
+      return normalised(embedding as number[])
+    })
+  const inputTokens = usage?.prompt_tokens
+  if (typeof inputTokens !== "number") throw garbage("it does not say how many tokens it read")
+  return { vectors, inputTokens }
+}

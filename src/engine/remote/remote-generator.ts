@@ -1,0 +1,276 @@
+/** Generation at a worker that speaks OpenAI's chat completions. */
+import type {
+  ChatMessage,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  GenerationUsage,
+  PreparedGeneration,
+  StopReason,
+  TokenLogprob,
+} from "../generate/generate.ts"
+import { noGenerationUsage } from "../generate/generate.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { Dialect } from "./dialects.ts"
+import { readEvents } from "./sse.ts"
+import { type WorkerClient, garbage } from "./worker-client.ts"
+
+export interface RemoteModel {
+  /** What the worker calls it. */
+  readonly name: string
+  readonly contextTokensMax: number
+}
+
+/** Around each message a template writes a few tokens of its own. */
+const TOKENS_PER_MESSAGE = 16
+const PROMPT_TOKENS_MIN = 64
+
+export function remoteGenerator(client: WorkerClient, dialect: Dialect, model: RemoteModel): GenerateEngine {
+  return {
+    prepare: async (work) => new RemoteGeneration(client, dialect, model, work),
+    close: async () => await client.close(),
+  }
+}
+
+class RemoteGeneration implements PreparedGeneration {
+  readonly inputTokensMost: number
+  readonly outputTokensMost: number
+  readonly #client: WorkerClient
+  readonly #dialect: Dialect
+  readonly #model: RemoteModel
+  readonly #work: GenerateWork
+  #usage: GenerationUsage = noGenerationUsage
+
+  constructor(client: WorkerClient, dialect: Dialect, model: RemoteModel, work: GenerateWork) {
+    this.#client = client
+    this.#dialect = dialect
+    this.#model = model
+    this.#work = work
+    // A token has at least one byte: nothing the worker counts can be more.
+    this.inputTokensMost = Math.min(
+      model.contextTokensMax,
+      bytesOf(work) + work.messages.length * TOKENS_PER_MESSAGE + PROMPT_TOKENS_MIN,
+    )
+    this.outputTokensMost = Math.min(work.outputTokensMax ?? model.contextTokensMax, model.contextTokensMax)
+  }
+
+  usage(): GenerationUsage {
+    return this.#usage
+  }
+
+  discard(): void {
+    // Nothing was sent yet.
+  }
+
+  async *run(outputTokensMax: number, signal: AbortSignal): AsyncGenerator<GenerationEvent> {
+    const startedMs = performance.now()
+    const body = chatBody(this.#work, this.#dialect, this.#model.name, outputTokensMax)
+    const bytes = await this.#client.stream("/v1/chat/completions", body, signal)
+    const reader = new ChunkReader(this.#dialect)
+    try {
+      for await (const data of readEvents(bytes)) {
+        if (data === "[DONE]") break
+        const events = reader.read(data)
+        this.#usage = { ...reader.usage, executionMs: Math.round(performance.now() - startedMs) }
+        yield* events
+      }
+      if (reader.stopReason === null)
+        throw new Fault("inference_failed", "Cannot finish the request: the worker broke off its answer")
+      this.#usage = { ...reader.usage, executionMs: Math.round(performance.now() - startedMs) }
+      yield { kind: "end", reason: reader.stopReason }
+    } catch (error) {
+      if (error instanceof RangeError) throw garbage("an event is too large", error)
+      throw error
+    }
+  }
+}
+
+type Json = Record<string, unknown>
+
+/** Reads chunks into events, and counts what the worker does not count. */
+class ChunkReader {
+  readonly #reasoningFields: readonly string[]
+  #open = -1
+  #pieces = 0
+  #reported: GenerationUsage | null = null
+  stopReason: StopReason | null = null
+
+  constructor({ reasoningFields }: Dialect) {
+    this.#reasoningFields = reasoningFields
+  }
+
+  /** What the worker reported; before that, at least a token for each piece. */
+  get usage(): GenerationUsage {
+    return this.#reported ?? { ...noGenerationUsage, outputTokens: this.#pieces }
+  }
+
+  read(data: string): GenerationEvent[] {
+    const chunk = parsed(data)
+    if (chunk["error"] !== undefined && chunk["error"] !== null)
+      throw new Fault("inference_failed", "Cannot finish the request: the worker failed while it answered", {
+        cause: chunk["error"],
+      })
+    const usage = chunk["usage"]
+    if (isObject(usage)) this.#reported = toUsage(usage)
+    const { choices } = chunk
+    const [choice] = Array.isArray(choices) ? (choices as unknown[]) : []
+    if (!isObject(choice)) return []
+    if (typeof choice["finish_reason"] === "string") this.stopReason = toReason(choice["finish_reason"])
+    return isObject(choice["delta"]) ? this.#delta(choice["delta"], choice["logprobs"]) : []
+  }
+
+  #delta(delta: Json, logprobs: unknown): GenerationEvent[] {
+    const events: GenerationEvent[] = []
+    const reasoning = this.#reasoningFields
+      .map((field) => delta[field])
+      .find((one) => typeof one === "string" && one !== "")
+    if (typeof reasoning === "string") events.push({ kind: "reasoning", text: reasoning })
+    const { content, tool_calls: calls } = delta
+    if (typeof content === "string" && content !== "")
+      events.push({ kind: "text", text: content, logprobs: toLogprobs(logprobs) })
+    for (const call of Array.isArray(calls) ? (calls as unknown[]) : []) events.push(...this.#call(call))
+    this.#pieces += events.length > 0 ? 1 : 0
+    return events
+  }
+
+  #call(call: unknown): GenerationEvent[] {
+    if (!isObject(call) || !isObject(call["function"])) throw garbage("a tool call has no function")
+    const { name, arguments: given } = call["function"]
+    const index = typeof call["index"] === "number" ? call["index"] : this.#open + 1
+    const events: GenerationEvent[] = []
+    if (index !== this.#open) {
+      if (typeof name !== "string" || name === "") throw garbage("a tool call has no name")
+      this.#open = index
+      events.push({ kind: "call", name })
+    }
+    const text =
+      typeof given === "string" ? given : given === undefined || given === null ? "" : JSON.stringify(given)
+    if (text !== "") events.push({ kind: "arguments", text })
+    return events
+  }
+}
+
+function parsed(data: string): Json {
+  try {
+    const value: unknown = JSON.parse(data)
+    if (isObject(value)) return value
+  } catch (cause) {
+    throw garbage("an event is not JSON", cause)
+  }
+  throw garbage("an event is not an object")
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+const count = (value: unknown): number => (typeof value === "number" && value >= 0 ? Math.round(value) : 0)
+
+function toUsage(usage: Json): GenerationUsage {
+  const prompt = isObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}
+  const completion = isObject(usage["completion_tokens_details"]) ? usage["completion_tokens_details"] : {}
+  return {
+    inputTokens: count(usage["prompt_tokens"]),
+    cachedInputTokens: Math.min(count(prompt["cached_tokens"]), count(usage["prompt_tokens"])),
+    outputTokens: count(usage["completion_tokens"]),
+    reasoningTokens: count(completion["reasoning_tokens"]),
+    executionMs: 0,
+  }
+}
+
+function toReason(reason: string): StopReason {
+  if (reason === "length" || reason === "content_filter" || reason === "tool_calls") return reason
+  return reason === "function_call" ? "tool_calls" : "stop"
+}
+
+function toLogprobs(logprobs: unknown): readonly TokenLogprob[] | null {
+  const content = isObject(logprobs) ? logprobs["content"] : null
+  if (!Array.isArray(content)) return null
+  return content.filter(isObject).map((one) => ({
+    ...pair(one),
+    top: (Array.isArray(one["top_logprobs"]) ? (one["top_logprobs"] as unknown[]) : [])
+      .filter(isObject)
+      .map(pair),
+  }))
+}
+
+const pair = (one: Json): { token: string; logprob: number } => ({
+  token: typeof one["token"] === "string" ? one["token"] : "",
+  logprob: typeof one["logprob"] === "number" ? one["logprob"] : -9999,
+})
+
+function bytesOf({ messages, tools, format }: GenerateWork): number {
+  return Buffer.byteLength(JSON.stringify([messages, tools, format]))
+}
+
+function chatBody(work: GenerateWork, dialect: Dialect, model: string, outputTokensMax: number): Json {
+  const { sampling } = work
+  const quiet = work.effort === "none" || work.effort === "minimal"
+  return {
+    model,
+    messages: work.messages.map(toWire),
+    stream: true,
+    stream_options: { include_usage: true },
+    // Without a limit of the request's own the worker knows best what is left of its context.
+    ...(work.outputTokensMax === null ? {} : { [dialect.lengthField]: outputTokensMax }),
+    ...given("temperature", sampling.temperature),
+    ...given("top_p", sampling.topP),
+    ...given("seed", sampling.seed),
+    ...(sampling.frequencyPenalty === 0 ? {} : { frequency_penalty: sampling.frequencyPenalty }),
+    ...(sampling.presencePenalty === 0 ? {} : { presence_penalty: sampling.presencePenalty }),
+    ...(Object.keys(sampling.logitBias).length === 0 ? {} : { logit_bias: sampling.logitBias }),
+    ...(work.stop.length === 0 ? {} : { stop: work.stop }),
+    ...(work.topLogprobs === null ? {} : { logprobs: true, top_logprobs: work.topLogprobs }),
+    ...toolFields(work),
+    ...formatFields(work),
+    ...(quiet ? dialect.noThinking : given("reasoning_effort", work.effort)),
+  }
+}
+
+const given = (field: string, value: unknown): Json => (value === null ? {} : { [field]: value })
+
+function toWire(message: ChatMessage): Json {
+  return {
+    role: message.role,
+    content: message.content,
+    ...(message.reasoning === undefined ? {} : { reasoning_content: message.reasoning }),
+    ...(message.toolCallId === undefined ? {} : { tool_call_id: message.toolCallId }),
+    ...(message.toolCalls === undefined
+      ? {}
+      : {
+          tool_calls: message.toolCalls.map((call) => ({
+            id: call.id,
+            type: "function",
+            function: { name: call.name, arguments: call.arguments },
+          })),
+        }),
+  }
+}
+
+function toolFields({ tools, toolChoice, parallelToolCalls }: GenerateWork): Json {
+  if (tools.length === 0) return {}
+  return {
+    tools: tools.map(({ name, description, parameters, strict }) => ({
+      type: "function",
+      function: {
+        name,
+        ...given("description", description),
+        ...given("parameters", parameters),
+        ...(strict ? { strict } : {}),
+      },
+    })),
+    tool_choice: typeof toolChoice === "string" ? toolChoice : { type: "function", function: toolChoice },
+    parallel_tool_calls: parallelToolCalls,
+  }
+}
+
+function formatFields({ format }: GenerateWork): Json {
+  switch (format.kind) {
+    case "text":
+      return {}
+    case "json_object":
+      return { response_format: { type: "json_object" } }
+    case "json_schema": {
+      const { name, schema, strict } = format
+      return { response_format: { type: "json_schema", json_schema: { name, schema, strict } } }
+    }
+  }
+}

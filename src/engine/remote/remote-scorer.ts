@@ -1,0 +1,224 @@
+/** Decisions at a worker: every branch a prompt of its own with the evidence first, answered by one token's log-probabilities. */
+import { Fault } from "../../contract/errors.ts"
+import type { PreparedScore, ScoreEngine, ScoreWork } from "../engine.ts"
+import { type PromptFrame, splitTemplate } from "../llama/prompt.ts"
+import { readGguf } from "../llama/gguf.ts"
+import type { Dialect, ScoreCall, TokenizeCall } from "./dialects.ts"
+import type { RemoteModel } from "./remote-generator.ts"
+import { type WorkerClient, garbage } from "./worker-client.ts"
+
+export interface RemoteScoredModel extends RemoteModel {
+  /** A GGUF of the same model on this machine, for its chat template; null asks the worker. */
+  readonly file: string | null
+  readonly quantization: string
+}
+
+/** Branches sent at the same time, after the first has left the evidence in the worker's cache. */
+const CONCURRENCY_MAX = 16
+const MARKER = "UmpireEvidenceGoesHere"
+
+const yesTexts = ["yes", "Yes", "YES", " yes", " Yes", " YES"]
+const noTexts = ["no", "No", "NO", " no", " No", " NO"]
+
+interface Ready {
+  readonly head: readonly number[]
+  readonly tail: readonly number[]
+  readonly yes: ReadonlySet<number>
+  readonly no: ReadonlySet<number>
+}
+
+export function remoteScorer(client: WorkerClient, dialect: Dialect, model: RemoteScoredModel): ScoreEngine {
+  const { tokenize, score } = dialect
+  if (!tokenize || !score) return unable()
+  let opening: Promise<Ready> | null = null
+  const ready = async (signal: AbortSignal): Promise<Ready> => {
+    const current = (opening ??= open(client, dialect, tokenize, model, signal))
+    // A worker that was away may answer the next time.
+    current.catch(() => (opening = null))
+    return await current
+  }
+  return {
+    facts: async () => ({
+      name: model.name,
+      contextTokensMax: model.contextTokensMax,
+      parameterCount: 0,
+      quantization: model.quantization,
+    }),
+    prepare: async (work, signal) => {
+      const frame = await ready(signal)
+      return await prepare({ client, tokenize, score, model, frame }, work, signal)
+    },
+    close: async () => await client.close(),
+  }
+}
+
+/** Without its tokenizer the tokens of a branch cannot be counted, and are not guessed. */
+function unable(): ScoreEngine {
+  const refuse = async (): Promise<never> => {
+    throw new Fault(
+      "routing_failed",
+      "Cannot decide at this worker: its dialect shows no tokens and no log-probabilities",
+    )
+  }
+  return { facts: refuse, prepare: refuse, close: async () => undefined }
+}
+
+async function open(
+  client: WorkerClient,
+  dialect: Dialect,
+  call: TokenizeCall,
+  model: RemoteScoredModel,
+  signal: AbortSignal,
+): Promise<Ready> {
+  const { head, tail } = await frameOf(client, dialect, model, signal)
+  const ids = async (text: string): Promise<number[]> => await tokens(client, call, model.name, text, signal)
+  const single = async (texts: readonly string[]): Promise<Set<number>> => {
+    const found = await Promise.all(texts.map(ids))
+    return new Set(found.flatMap((one) => (one.length === 1 ? one : [])))
+  }
+  const [yes, no] = [await single(yesTexts), await single(noTexts)]
+  if (yes.size === 0 || no.size === 0)
+    throw new Fault(
+      "invalid_worker_response",
+      "Cannot decide at this worker: its model has no single token for yes or no",
+    )
+  const special = {
+    ...call,
+    body: (text: string, name: string) => ({ ...call.body(text, name), parse_special: true }),
+  }
+  return {
+    head: head === "" ? [] : await tokens(client, special, model.name, head, signal),
+    tail: tail === "" ? [] : await tokens(client, special, model.name, tail, signal),
+    yes,
+    no,
+  }
+}
+
+async function frameOf(
+  client: WorkerClient,
+  { template }: Dialect,
+  model: RemoteScoredModel,
+  signal: AbortSignal,
+): Promise<PromptFrame> {
+  if (model.file !== null) {
+    const { chatTemplate } = await readGguf(model.file)
+    return splitTemplate({ template: chatTemplate, bosText: "", eosText: "" })
+  }
+  if (!template)
+    throw new Fault(
+      "routing_failed",
+      "Cannot decide at this worker: its chat template is not known; name the model's file",
+    )
+  const answer = (await client.json(template.path, template.body(MARKER), signal)) as Record<string, unknown>
+  const text = answer[template.field]
+  const parts = typeof text === "string" ? text.split(MARKER) : []
+  const [head, tail] = parts
+  if (parts.length !== 2 || head === undefined || tail === undefined)
+    throw garbage("its chat template cannot be split")
+  return { head, tail }
+}
+
+async function tokens(
+  client: WorkerClient,
+  call: TokenizeCall,
+  model: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<number[]> {
+  const answer = (await client.json(call.path, call.body(text, model), signal)) as Record<string, unknown>
+  const found = answer[call.field]
+  if (!Array.isArray(found) || !found.every((id) => Number.isInteger(id)))
+    throw garbage("it has no list of tokens")
+  return found as number[]
+}
+
+/** Texts that look like special tokens; cut in two, neither half is one. */
+const specialLooking = /<[^<>\s]{1,64}>|\[\/?[A-Z_]{2,32}\]/g
+
+async function plainTokens(
+  client: WorkerClient,
+  call: TokenizeCall,
+  model: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<number[]> {
+  const cuts = [...text.matchAll(specialLooking)].map(({ index }) => index + 1)
+  const pieces = [0, ...cuts].map((start, place) => text.slice(start, cuts[place] ?? text.length))
+  const found: number[] = []
+  for (const piece of pieces)
+    if (piece !== "") found.push(...(await tokens(client, call, model, piece, signal)))
+  return found
+}
+
+interface Parts {
+  readonly client: WorkerClient
+  readonly tokenize: TokenizeCall
+  readonly score: ScoreCall
+  readonly model: RemoteScoredModel
+  readonly frame: Ready
+}
+
+async function prepare(
+  parts: Parts,
+  { evidence, branches }: ScoreWork,
+  signal: AbortSignal,
+): Promise<PreparedScore> {
+  const { client, tokenize, model, frame } = parts
+  const prefix = [...frame.head, ...(await plainTokens(client, tokenize, model.name, evidence, signal))]
+  const suffixes = await inGroups(branches, CONCURRENCY_MAX, async (branch) => [
+    ...(await plainTokens(client, tokenize, model.name, branch, signal)),
+    ...frame.tail,
+  ])
+  const longest = Math.max(0, ...suffixes.map((suffix) => suffix.length))
+  if (prefix.length + longest + 1 > model.contextTokensMax)
+    throw new Fault(
+      "context_length_exceeded",
+      `Cannot score the request: its longest branch has ${prefix.length + longest} tokens; the model's context is ${model.contextTokensMax} tokens`,
+    )
+  return {
+    inputTokens: suffixes.reduce((sum, suffix) => sum + suffix.length, prefix.length),
+    run: async (runSignal) => {
+      const one = async (suffix: readonly number[]): Promise<number> =>
+        await margin(parts, [...prefix, ...suffix], runSignal)
+      const [first, ...rest] = suffixes
+      // The first goes alone, so that the others find the evidence in the worker's cache.
+      const margins = first === undefined ? [] : [await one(first)]
+      return Float64Array.from([...margins, ...(await inGroups(rest, CONCURRENCY_MAX, one))])
+    },
+    discard: () => undefined,
+  }
+}
+
+/** A missing probability is asked for again with more alternatives, and is never invented. */
+async function margin(
+  { client, score, model, frame }: Parts,
+  prompt: readonly number[],
+  signal: AbortSignal,
+): Promise<number> {
+  const wanted = [...frame.yes, ...frame.no]
+  for (const top of score.tops) {
+    const answer = await client.json(score.path, score.body(prompt, model.name, wanted, top), signal)
+    const found = score.read(answer)
+    if (!found) throw garbage("it has no log-probabilities")
+    const yes = found.filter(([id]) => frame.yes.has(id)).map(([, logprob]) => logprob)
+    const no = found.filter(([id]) => frame.no.has(id)).map(([, logprob]) => logprob)
+    if (yes.length > 0 && no.length > 0) return logSumExp(yes) - logSumExp(no)
+  }
+  throw garbage("the probability of yes or of no is not among the likeliest tokens")
+}
+
+function logSumExp(values: readonly number[]): number {
+  const most = Math.max(...values)
+  return most + Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0))
+}
+
+async function inGroups<Item, Result>(
+  items: readonly Item[],
+  size: number,
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = []
+  for (let start = 0; start < items.length; start += size)
+    results.push(...(await Promise.all(items.slice(start, start + size).map(work))))
+  return results
+}

@@ -1,0 +1,35 @@
+/** Everything a worker at another address can do for a model, by its dialect. */
+import type { ScoreEngine } from "../engine.ts"
+import type { EmbedEngine, GenerateEngine } from "../generate/generate.ts"
+import { type DialectName, dialects } from "./dialects.ts"
+import { remoteEmbedder } from "./remote-embedder.ts"
+import { type RemoteScoredModel, remoteScorer } from "./remote-scorer.ts"
+import { remoteGenerator } from "./remote-generator.ts"
+import { systemOneScorer } from "./systemone-scorer.ts"
+import { WorkerClient, type WorkerAddress, type WorkerTimes } from "./worker-client.ts"
+
+export interface RemoteWorker {
+  readonly scorer: ScoreEngine
+  readonly generator: GenerateEngine
+  readonly embedder: EmbedEngine
+  check(signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+export function openRemoteWorker(
+  address: WorkerAddress,
+  dialectName: DialectName,
+  model: RemoteScoredModel,
+  times: Partial<WorkerTimes> = {},
+): RemoteWorker {
+  const dialect = dialects[dialectName]
+  const client = new WorkerClient(address, times)
+  return {
+    scorer:
+      dialectName === "systemone" ? systemOneScorer(client, model) : remoteScorer(client, dialect, model),
+    generator: remoteGenerator(client, dialect, model),
+    embedder: remoteEmbedder(client, model),
+    check: async (signal) => await client.check(dialect.health, signal),
+    close: async () => await client.close(),
+  }
+}

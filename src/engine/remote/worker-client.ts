@@ -1,0 +1,197 @@
+/** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
+import { Agent, type Dispatcher, request } from "undici"
+import { Fault } from "../../contract/errors.ts"
+
+export interface WorkerAddress {
+  /** With or without /v1 at its end. */
+  readonly url: string
+  readonly key?: string | undefined
+}
+
+export interface WorkerTimes {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+}
+
+const DEFAULT_TIMES: WorkerTimes = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 }
+const CONNECTIONS_MAX = 256
+/** Tries while nothing was sent: the connection was refused or could not be made. */
+const CONNECT_ATTEMPTS_MAX = 2
+const ERROR_BYTES_MAX = 64 * 1024
+const ANSWER_BYTES_MAX = 256 * 1024 * 1024
+const QUOTED_CHARACTERS_MAX = 300
+
+export class WorkerClient {
+  readonly #root: string
+  readonly #headers: Record<string, string>
+  readonly #agent: Agent
+
+  constructor({ url, key }: WorkerAddress, times: Partial<WorkerTimes> = {}) {
+    const { connectMs, firstByteMs, idleMs } = { ...DEFAULT_TIMES, ...times }
+    this.#root = url.replace(/\/+$/, "").replace(/\/v1$/, "")
+    this.#headers = {
+      "content-type": "application/json",
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    }
+    this.#agent = new Agent({
+      connections: CONNECTIONS_MAX,
+      connect: { timeout: connectMs },
+      headersTimeout: firstByteMs,
+      bodyTimeout: idleMs,
+      pipelining: 1,
+    })
+  }
+
+  /** The answer's JSON. */
+  async json(path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const reply = await this.#post(path, body, signal)
+    const text = await this.#whole(reply, signal)
+    try {
+      return JSON.parse(text)
+    } catch (cause) {
+      throw garbage("its answer is not JSON", cause)
+    }
+  }
+
+  /** The answer's bytes as they come. */
+  async stream(path: string, body: unknown, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const reply = await this.#post(path, body, signal)
+    return caught(reply.body, signal)
+  }
+
+  async check(path: string, signal: AbortSignal): Promise<void> {
+    const reply = await this.#send("GET", path, null, signal)
+    await reply.body.dump()
+    if (reply.statusCode >= 400)
+      throw new Fault("inference_failed", `The worker answered ${reply.statusCode}`)
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+
+  async #post(path: string, body: unknown, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const reply = await this.#send("POST", path, JSON.stringify(body), signal)
+    if (reply.statusCode < 300) return reply
+    throw refusal(reply.statusCode, await this.#error(reply))
+  }
+
+  async #send(
+    method: "GET" | "POST",
+    path: string,
+    body: string | null,
+    signal: AbortSignal,
+  ): Promise<Dispatcher.ResponseData> {
+    for (let attempt = 1; ; attempt++) {
+      signal.throwIfAborted()
+      try {
+        return await request(this.#root + path, {
+          method,
+          headers: this.#headers,
+          body,
+          signal,
+          dispatcher: this.#agent,
+        })
+      } catch (error) {
+        signal.throwIfAborted()
+        if (attempt >= CONNECT_ATTEMPTS_MAX || !neverSent(error)) throw broken(error)
+      }
+    }
+  }
+
+  async #whole(reply: Dispatcher.ResponseData, signal: AbortSignal): Promise<string> {
+    const chunks: Uint8Array[] = []
+    let size = 0
+    for await (const chunk of caught(reply.body, signal)) {
+      size += chunk.byteLength
+      if (size > ANSWER_BYTES_MAX) throw garbage("its answer is too large")
+      chunks.push(chunk)
+    }
+    return Buffer.concat(chunks).toString("utf8")
+  }
+
+  async #error(reply: Dispatcher.ResponseData): Promise<string> {
+    let text = ""
+    try {
+      for await (const chunk of reply.body as AsyncIterable<Buffer>) {
+        text += chunk.toString("utf8")
+        if (text.length > ERROR_BYTES_MAX) break
+      }
+    } catch {
+      // What was read of a broken error says enough.
+    }
+    return text
+  }
+}
+
+/** A body that breaks off or falls silent is the worker's failure, unless the caller left. */
+async function* caught(body: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of body) yield chunk
+  } catch (error) {
+    signal.throwIfAborted()
+    throw broken(error)
+  }
+}
+
+const connectFailures = new Set([
+  "ECONNREFUSED",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+])
+
+const neverSent = (error: unknown): boolean => connectFailures.has(codeOf(error))
+
+function codeOf(error: unknown): string {
+  const { code } = (typeof error === "object" && error !== null ? error : {}) as { code?: unknown }
+  return typeof code === "string" ? code : ""
+}
+
+function broken(error: unknown): Fault {
+  const found = neverSent(error)
+    ? "it cannot be reached"
+    : codeOf(error) === "UND_ERR_HEADERS_TIMEOUT"
+      ? "it did not answer in time"
+      : codeOf(error) === "UND_ERR_BODY_TIMEOUT"
+        ? "it fell silent"
+        : "the connection broke"
+  return new Fault("inference_failed", `Cannot run the request at the worker: ${found}`, { cause: error })
+}
+
+export const garbage = (found: string, cause?: unknown): Fault =>
+  new Fault("invalid_worker_response", `Cannot use what the worker answered: ${found}`, { cause })
+
+/** What the worker refuses in the request is the caller's to mend; everything else is ours. */
+function refusal(status: number, text: string): Fault {
+  const message = messageOf(text)
+  if (status === 429 || status === 503)
+    return new Fault("overloaded", "Cannot run the request: the worker is full; try again later", {
+      retryAfterMs: 1000,
+    })
+  if (status === 400 || status === 413 || status === 422) {
+    const length = /context.{0,20}(length|size|window)|maximum.{0,20}tokens|too long/i.test(message)
+    const code = length ? "context_length_exceeded" : "invalid_request"
+    return new Fault(code, `Cannot run the request: the worker refuses it: ${message}`)
+  }
+  return new Fault("inference_failed", `Cannot run the request: the worker answered ${status}`, {
+    cause: message,
+  })
+}
+
+function messageOf(text: string): string {
+  let message = text
+  try {
+    const { error, message: top } = JSON.parse(text) as {
+      error?: { message?: unknown } | string
+      message?: unknown
+    }
+    const found = typeof error === "string" ? error : (error?.message ?? top)
+    if (typeof found === "string") message = found
+  } catch {
+    // Not JSON: quoted as it is.
+  }
+  return message.replaceAll(/\s+/g, " ").slice(0, QUOTED_CHARACTERS_MAX)
+}
