@@ -6,6 +6,7 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
+import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
 import type { Meter } from "../gateway/meter.ts"
 import type { Router } from "../gateway/routing/router.ts"
@@ -80,6 +81,7 @@ function openLocal(config: Config, log: Log, model: Model): LocalEngine {
   const { threads, kv_memory_mib, queue_max, gpu } = config.engine
   return new LocalEngine({
     modelFile: model.file,
+    ...(model.sku === minilm.sku ? { makeFile: async () => await ensureMinilm(model.file) } : {}),
     kind: model.kind,
     memoryBytes: kv_memory_mib * mebibyte,
     waitingMax: queue_max,

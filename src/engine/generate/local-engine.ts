@@ -31,6 +31,8 @@ interface Listener {
 }
 
 export interface LocalEngineOptions extends GenerationOptions {
+  /** Makes the model's file before it is first opened, where it does not come as one. */
+  readonly makeFile?: () => Promise<void>
   readonly onDeath?: (reason: string) => void
 }
 
@@ -77,6 +79,7 @@ export class LocalEngine implements GenerateEngine {
   async #running(signal: AbortSignal): Promise<GeneratorProcess> {
     signal.throwIfAborted()
     if (this.#closed) throw new Fault("inference_failed", "Cannot run the request: the engine is not running")
+    await this.#options.makeFile?.()
     if (!this.#process?.alive) {
       if (performance.now() - this.#lastDeathMs < BACKOFF_MS)
         throw new Fault(
@@ -109,7 +112,10 @@ class GeneratorProcess {
   #closing = false
   alive = true
 
-  constructor({ onDeath: _, ...options }: LocalEngineOptions, onDeath: (reason: string) => void) {
+  constructor(
+    { onDeath: _, makeFile: _make, ...options }: LocalEngineOptions,
+    onDeath: (reason: string) => void,
+  ) {
     this.#onDeath = onDeath
     this.ready = this.#ready.promise
     // Whoever awaits it hears of a failed start; nobody may.
