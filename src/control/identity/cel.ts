@@ -8,7 +8,6 @@ import {
   isCelList,
   isCelMap,
   isCelUint,
-  mapType,
   parse,
   plan,
 } from "@bufbuild/cel"
@@ -43,8 +42,14 @@ export type PolicyOutcome =
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 export type Claims = Readonly<Record<string, unknown>>
 
-const anything = mapType(CelScalar.STRING, CelScalar.DYN)
-const environment = celEnv({ variables: { assertion: anything, attribute: anything }, funcs: strings })
+/** The standard library and the string extension, with the given variables, which hold anything. */
+export const environmentWith = (...names: string[]) =>
+  celEnv({
+    variables: Object.fromEntries(names.map((name) => [name, CelScalar.DYN])),
+    funcs: strings,
+  })
+
+const environment = environmentWith("assertion", "attribute")
 type Program = (bindings: { assertion: CelInput; attribute: CelInput }) => CelValue | Error
 
 /** Compiled expressions by their text; the oldest go first. */
@@ -178,7 +183,7 @@ function evaluate(text: string, bindings: Parameters<Program>[0]): CelValue {
 function program(text: string): Program {
   const known = programs.get(text)
   if (known) return known
-  // Both variables are maps of anything, which is what the bindings hold.
+  // The environment's variables are those that the bindings name.
   const made = plan(environment, parse(text)) as Program
   if (programs.size >= programsMax) programs.delete(programs.keys().next().value ?? "")
   programs.set(text, made)

@@ -23,6 +23,8 @@ interface Known {
   set: KeySet | null
   fetchedMs: number
   triedMs: number
+  /** When it was last fetched because of a key that it did not hold. */
+  missedMs: number
   failure: Refusal | null
   pending: Promise<void> | null
 }
@@ -56,8 +58,7 @@ export function createKeySets(fetcher: Pick<JsonFetcher, "fetch">, clock: Clock)
       const nowMs = clock.monotonicMs()
       if (entry.set && nowMs - entry.fetchedMs < freshMs && (kid === null || entry.set.has(kid)))
         return entry.set
-      if (entry.pending === null && nowMs - entry.triedMs >= cooldownMs)
-        entry.pending = refresh(entry, config.issuer_uri)
+      if (entry.pending === null && mayFetch(entry, nowMs)) entry.pending = refresh(entry, config.issuer_uri)
       if (entry.pending) await entry.pending
       if (entry.set !== null && clock.monotonicMs() - entry.fetchedMs < staleMs) return entry.set
       throw entry.failure ?? new Refusal("the issuer's keys are not known")
@@ -65,9 +66,25 @@ export function createKeySets(fetcher: Pick<JsonFetcher, "fetch">, clock: Clock)
   }
 }
 
+/** A set that is fresh but lacks a key is fetched at once, for the issuer may just have changed its keys; then not for a while. */
+function mayFetch(entry: Known, nowMs: number): boolean {
+  const missed = entry.set !== null && nowMs - entry.fetchedMs < freshMs
+  if (!missed) return nowMs - entry.triedMs >= cooldownMs
+  if (nowMs - entry.missedMs < cooldownMs) return false
+  entry.missedMs = nowMs
+  return true
+}
+
 function remember(known: Map<string, Known>, cacheKey: string): Known {
   if (known.size >= cachedMax) known.delete(known.keys().next().value ?? "")
-  const entry: Known = { set: null, fetchedMs: -Infinity, triedMs: -Infinity, failure: null, pending: null }
+  const entry: Known = {
+    set: null,
+    fetchedMs: -Infinity,
+    triedMs: -Infinity,
+    missedMs: -Infinity,
+    failure: null,
+    pending: null,
+  }
   known.set(cacheKey, entry)
   return entry
 }

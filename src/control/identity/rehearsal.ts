@@ -21,10 +21,16 @@ export function rehearsalHandlers(
   }
 }
 
+/** One of the two. */
+export interface RehearsalInput {
+  readonly subject_token?: string | undefined
+  readonly certificate_chain?: string | undefined
+}
+
 export async function rehearse(
   parts: DecisionParts,
   provider: IdentityProvider,
-  given: { readonly subject_token?: string | undefined; readonly certificate_chain?: string | undefined },
+  given: RehearsalInput,
 ): Promise<ProviderTestResult> {
   const decision = await decide(parts, provider, readEvidence(given))
   const steps = describeSteps(provider, decision)
@@ -38,10 +44,7 @@ export async function rehearse(
   }
 }
 
-function readEvidence(given: {
-  readonly subject_token?: string | undefined
-  readonly certificate_chain?: string | undefined
-}): Evidence {
+function readEvidence(given: RehearsalInput): Evidence {
   if (given.subject_token !== undefined) return { kind: "token", token: given.subject_token }
   let chain: X509Certificate[]
   try {
