@@ -22,7 +22,7 @@ const secret = (description: string) =>
 const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
 
 /** How a worker that is reached by URL is spoken to. */
-export const workerDialects = ["openai", "vllm", "sglang", "llama-server", "systemone"] as const
+export const workerDialects = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone", "umpire"] as const
 
 export const WorkerConfig = z.strictObject({
   region: z.string().min(1).optional().describe("Where it stands; without it, where the gateway stands."),
@@ -41,11 +41,23 @@ export const WorkerConfig = z.strictObject({
     .optional()
     .describe("Requests that it works on at the same time."),
 })
-export type WorkerConfig = z.infer<typeof WorkerConfig>
+/** With its key read. */
+export type WorkerConfig = Omit<z.infer<typeof WorkerConfig>, "key"> & { readonly key?: string }
 
 export const ModelConfig = z.strictObject({
   sku: z.string().trim().min(1).max(256).describe("The name that requests use."),
-  file: z.string().min(1).describe("A GGUF file, relative to the configuration file."),
+  file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("A GGUF file, relative to the configuration file; not needed for one that only runs at workers."),
+  context_tokens_max: z
+    .number()
+    .int()
+    .min(1)
+    .max(100_000_000)
+    .optional()
+    .describe("The context of a model without a file."),
   kind: z.enum(["generation", "embedding"]).default("generation").describe("What the model makes."),
   description: z.string().max(1000).default("").describe("One sentence for people who choose a model."),
   developer: z.string().nullable().default(null).describe("Who made it."),
@@ -62,7 +74,7 @@ export const ModelConfig = z.strictObject({
     .default([])
     .describe("Where the model runs; without any, in a process of this machine."),
 })
-export type ModelConfig = z.infer<typeof ModelConfig>
+export type ModelConfig = Omit<z.infer<typeof ModelConfig>, "workers">
 
 export const RegionConfig = z.strictObject({
   id: z
@@ -134,6 +146,24 @@ export const Config = z.strictObject({
         .max(500)
         .default(10)
         .describe("Most connections to PostgreSQL."),
+    })
+    .prefault({}),
+  analytics: z
+    .strictObject({
+      clickhouse_url: secret(
+        "ClickHouse address, http://user:password@host:8123/database; without it events are kept in data_dir.",
+      ),
+      embedded: z
+        .enum(["auto", "chdb", "duckdb", "off"])
+        .default("auto")
+        .describe("The engine inside this process, where no address is given; off keeps no events."),
+      retention_days: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(36_500)
+        .default(90)
+        .describe("How long events are kept."),
     })
     .prefault({}),
   log: z
@@ -362,14 +392,17 @@ export const Config = z.strictObject({
     .describe("Where inference can run; without any, one region named local."),
   models: z.array(ModelConfig).max(1000).default([]).describe("Models beside the embedded default."),
 })
-export type Config = z.infer<typeof Config> & {
+export type Config = Omit<z.infer<typeof Config>, "models"> & {
+  readonly models: readonly (ModelConfig & { readonly workers: readonly WorkerConfig[] })[]
   readonly database: { readonly url?: string }
+  readonly analytics: { readonly clickhouse_url?: string }
   readonly sso: { readonly client_secret?: string }
   readonly billing: { readonly stripe_secret_key?: string; readonly stripe_webhook_secret?: string }
 }
 
 /** Variables whose name does not follow from their key. */
 const shortNames: Record<string, string> = {
+  UMPIRE_CLICKHOUSE_URL: "analytics.clickhouse_url",
   UMPIRE_HOST: "server.host",
   UMPIRE_PORT: "server.port",
 }
@@ -377,6 +410,7 @@ const shortNames: Record<string, string> = {
 /** What only the environment says: the file to read and the first start of an unattended installation. */
 export const environmentOnly: Record<string, string> = {
   UMPIRE_CONFIG: "The YAML file to read.",
+  UMPIRE_WORKER_KEY: "umpire worker: the bearer value that gateways must bring.",
   UMPIRE_BOOTSTRAP_KEY: "First start: the whole value of the first API key (ump_<id>_<secret>).",
   UMPIRE_BOOTSTRAP_EMAIL: "First start: the first user's email address.",
   UMPIRE_BOOTSTRAP_PASSWORD: "First start: the first user's password.",
@@ -437,6 +471,7 @@ type Tree = Record<string, unknown>
 /** The file may only say where these are to be found. */
 const secretKeys = [
   ["database", "url"],
+  ["analytics", "clickhouse_url"],
   ["sso", "client_secret"],
   ["billing", "stripe_secret_key"],
   ["billing", "stripe_webhook_secret"],
@@ -489,6 +524,8 @@ function finish(
   workingDirectory: string,
 ): Config {
   const { url, ...database } = config.database
+  const { clickhouse_url, ...analytics } = config.analytics
+  const clickhouse = clickhouse_url && readSecret(clickhouse_url, environment, fileDirectory)
   const { client_secret, ...sso } = config.sso
   const { stripe_secret_key, stripe_webhook_secret, ...billing } = config.billing
   const stripeKey = stripe_secret_key && readSecret(stripe_secret_key, environment, fileDirectory)
@@ -498,6 +535,7 @@ function finish(
     ...config,
     data_dir: resolve(workingDirectory, config.data_dir),
     database: { ...database, ...(resolved === undefined ? {} : { url: resolved }) },
+    analytics: { ...analytics, ...(clickhouse ? { clickhouse_url: clickhouse } : {}) },
     sso: {
       ...sso,
       ...(client_secret === undefined
@@ -510,7 +548,14 @@ function finish(
       ...(stripeKey ? { stripe_secret_key: stripeKey } : {}),
       ...(stripeWebhook ? { stripe_webhook_secret: stripeWebhook } : {}),
     },
-    models: config.models.map((model) => ({ ...model, file: resolve(fileDirectory, model.file) })),
+    models: config.models.map((model) => ({
+      ...model,
+      ...(model.file === undefined ? {} : { file: resolve(fileDirectory, model.file) }),
+      workers: model.workers.map(({ key, ...worker }) => ({
+        ...worker,
+        ...(key === undefined ? {} : { key: readSecret(key, environment, fileDirectory) }),
+      })),
+    })),
   }
 }
 

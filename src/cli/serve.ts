@@ -112,7 +112,7 @@ function welcome({ url, modelSku, first }: Running): string {
   ].join("\n")
 }
 
-async function stopSignal(): Promise<NodeJS.Signals> {
+export async function stopSignal(): Promise<NodeJS.Signals> {
   return await new Promise((resolve) => {
     for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, resolve)
   })

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { type Catalog, type Model, type Prices, createCatalog } from "../base/catalog.ts"
 import { ConfigError, ModelConfig } from "../base/config.ts"
 import { ticksPerUnit } from "../base/money.ts"
+import { minilm, minilmFile } from "../engine/generate/minilm.ts"
 import { readGguf } from "../engine/llama/gguf.ts"
 
 /** The folder of the shipped model: whatever GGUF stands there is the default, under the name of its file. */
@@ -12,11 +13,23 @@ export const shippedModelDirectory = join(import.meta.dirname, "..", "..", "mode
 const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n
 
-export async function loadCatalog(configured: readonly ModelConfig[]): Promise<Catalog> {
-  const [first, ...rest] = [...(await shippedModels()), ...configured]
+/** With a data directory, the embedding model that is made there when first used is in the catalog too. */
+export async function loadCatalog(
+  configured: readonly ModelConfig[],
+  dataDirectory?: string,
+): Promise<Catalog> {
+  const shipped = await shippedModels()
+  // Whoever configures the default model, for example to run it elsewhere, means that one.
+  const [first, ...rest] = [
+    ...shipped.map((model) => configured.find(({ sku }) => sku === model.sku) ?? model),
+    ...configured.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),
+  ]
   if (!first)
     throw new ConfigError("Cannot start without a model: none is shipped and none is configured under models")
-  return createCatalog([await toModel(first), ...(await Promise.all(rest.map(toModel)))])
+  const models = await Promise.all(rest.map(toModel))
+  const taken = [first, ...rest].some(({ sku }) => sku === minilm.sku)
+  if (dataDirectory !== undefined && !taken) models.push(embeddingModel(dataDirectory))
+  return createCatalog([await toModel(first), ...models])
 }
 
 async function shippedModels(): Promise<ModelConfig[]> {
@@ -43,13 +56,27 @@ export function skuOf(file: string): string {
     .toLowerCase()
 }
 
+function embeddingModel(dataDirectory: string): Model {
+  const { sku, developer, description, releaseDate, contextTokensMax, quantization } = minilm
+  const prices = readPrices(ModelConfig.parse({ sku }))
+  const file = minilmFile(join(dataDirectory, "models"))
+  const open = { public: true, enabled: true } as const
+  return {
+    sku,
+    kind: "embedding",
+    developer,
+    description,
+    releaseDate,
+    contextTokensMax,
+    quantization,
+    prices,
+    file,
+    ...open,
+  }
+}
+
 async function toModel(config: ModelConfig): Promise<Model> {
-  const facts = await readGguf(config.file).catch((cause: unknown) => {
-    throw new ConfigError(
-      `Cannot use the model ${config.sku}: ${cause instanceof Error ? cause.message : "its file cannot be read"}`,
-      { cause },
-    )
-  })
+  const facts = config.file === undefined ? statedFacts(config) : await fileFacts(config, config.file)
   return {
     sku: config.sku,
     kind: config.kind,
@@ -61,8 +88,25 @@ async function toModel(config: ModelConfig): Promise<Model> {
     prices: readPrices(config),
     contextTokensMax: facts.contextTokensMax,
     quantization: facts.quantization,
-    file: config.file,
+    file: config.file ?? "",
   }
+}
+
+type StatedFacts = Pick<Model, "contextTokensMax" | "quantization">
+
+function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
+  if (context_tokens_max === undefined)
+    throw new ConfigError(`Cannot use the model ${sku}: it has neither a file nor context_tokens_max`)
+  return { contextTokensMax: context_tokens_max, quantization: "unknown" }
+}
+
+async function fileFacts(config: ModelConfig, file: string): Promise<StatedFacts> {
+  return await readGguf(file).catch((cause: unknown) => {
+    throw new ConfigError(
+      `Cannot use the model ${config.sku}: ${cause instanceof Error ? cause.message : "its file cannot be read"}`,
+      { cause },
+    )
+  })
 }
 
 function readPrices(config: ModelConfig): Prices {

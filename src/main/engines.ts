@@ -1,6 +1,11 @@
 /** Opens the engine of a model when it is first used, and closes all of them together. */
 import type { Model } from "../base/catalog.ts"
+import type { Config } from "../base/config.ts"
+import type { Log } from "../base/log.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
+import type { LlamaEngineOptions } from "../engine/llama/supervisor.ts"
+
+const mebibyte = 1024 * 1024
 
 export interface Engines {
   /** Resolves when the model is loaded. */
@@ -25,5 +30,18 @@ export function createEngines(open: (model: Model) => Promise<ScoreEngine>): Eng
       for (const opening of settled) if (opening.status === "fulfilled") await opening.value.close()
       opened.clear()
     },
+  }
+}
+
+export function engineOptions(config: Config, model: Model, log: Log): LlamaEngineOptions {
+  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu } = config.engine
+  return {
+    modelFile: model.file,
+    memoryBytes: kv_memory_mib * mebibyte,
+    cacheBytes: cache_memory_mib * mebibyte,
+    waitingMax: queue_max,
+    backend: gpu === "off" ? "cpu" : "auto",
+    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
+    ...(threads === undefined ? {} : { threads }),
   }
 }

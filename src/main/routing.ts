@@ -4,6 +4,9 @@ import type { Clock } from "../base/clock.ts"
 import { type Config, ConfigError, type WorkerConfig } from "../base/config.ts"
 import type { Log } from "../base/log.ts"
 import type { Region } from "../base/regions.ts"
+import type { DialectName } from "../engine/remote/dialects.ts"
+import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
+import { workerClient } from "../engine/worker/client.ts"
 import { openPolicies } from "../gateway/routing/policies.ts"
 import { type Router, createRouter } from "../gateway/routing/router.ts"
 import type { WorkerEngines, WorkerSettings } from "../gateway/routing/worker.ts"
@@ -43,9 +46,37 @@ export function localEngines(model: Model, engines: Engines, generators: Generat
   }
 }
 
-/** No dialect is spoken yet: a worker elsewhere is never healthy. */
-export function remoteEngines(): WorkerEngines {
-  return { check: async () => Promise.reject(new Error("no dialect for this worker is built in")) }
+/** Whether a process of this machine runs the model. */
+export function runsHere({ models }: Config, { sku }: Model): boolean {
+  const workers = models.find((model) => model.sku === sku)?.workers ?? []
+  return workers.length === 0 || workers.some(({ url }) => url === undefined)
+}
+
+export function remoteEngines(
+  model: Model,
+  { url, key, dialect, model: name }: WorkerConfig & { readonly url: string },
+): WorkerEngines {
+  const called = name ?? model.sku
+  const client =
+    dialect === "umpire"
+      ? workerClient({ url, key, model: called })
+      : dialectClient(model, called, { url, key, dialect })
+  const { check } = client
+  if (model.kind === "embedding") return { embedder: async () => client.embedder, check }
+  return { scorer: async () => client.scorer, generator: async () => client.generator, check }
+}
+
+function dialectClient(
+  { contextTokensMax, quantization, file }: Model,
+  name: string,
+  {
+    url,
+    key,
+    dialect,
+  }: { readonly url: string; readonly key: string | undefined; readonly dialect: DialectName },
+): RemoteWorker {
+  const model = { name, contextTokensMax, quantization, file: file === "" ? null : file }
+  return openRemoteWorker({ url, key }, dialect, model)
 }
 
 export async function openRouting(needs: RoutingNeeds): Promise<Routing> {

@@ -1,14 +1,15 @@
 /** The composition root: builds every part from the configuration, joins them, and takes them apart again in order. */
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import type { Catalog, Model } from "../base/catalog.ts"
+import { setTimeout as wait } from "node:timers/promises"
+import type { Catalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config.ts"
 import { createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { AnalyticsTable } from "../contract/analytics.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
 import type { Handlers } from "../contract/endpoint.ts"
-import { Fault } from "../contract/errors.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
 import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { openapi } from "../contract/openapi.ts"
@@ -23,11 +24,12 @@ import type { BillingParts } from "../control/billing/parts.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
 import { billingOperations } from "../control/operations/billing.ts"
 import { startPeriodic } from "../control/periodic.ts"
+import { identityOperations } from "../control/operations/identity.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openPrincipals } from "../control/principals.ts"
 import { startUpkeep } from "../control/upkeep.ts"
-import { type LlamaEngineOptions, startLlamaEngine } from "../engine/llama/supervisor.ts"
+import { startLlamaEngine } from "../engine/llama/supervisor.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { openModelAccess } from "../gateway/model-access.ts"
@@ -39,17 +41,18 @@ import { createRateLimiter } from "../server/rate-limit.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
+import { analyticsConsumers, openAnalytics } from "./analytics.ts"
 import { loadCatalog } from "./catalog.ts"
-import { type Engines, createEngines } from "./engines.ts"
+import { createEngines, engineOptions } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
 import { createGenerators, openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
-import { localEngines, openRouting, remoteEngines } from "./routing.ts"
+import { createReadiness } from "./readiness.ts"
+import { localEngines, openRouting, remoteEngines, runsHere } from "./routing.ts"
 import { version } from "./version.ts"
 
-const mebibyte = 1024 * 1024
 const consoleDirectory = join(import.meta.dirname, "..", "..", "console", "dist")
 
 export interface Umpire {
@@ -83,7 +86,7 @@ async function compose(
 ): Promise<Umpire> {
   const clock = systemClock
   const ids = createIds(clock)
-  const catalog = await loadCatalog(config.models)
+  const catalog = await loadCatalog(config.models, config.data_dir)
   const database = await openStore(config, closers)
   const first = await firstStart(database, bootstrap, clock, ids)
   const lastUsed = openLastUsed(database, clock, log)
@@ -110,8 +113,10 @@ async function compose(
   closers.push(() => principals.close())
   const upkeep = startUpkeep(database, clock, log)
   closers.push(() => upkeep.close())
-  const money = await openMoney({ config, database, clock, ids, log, consumers: [] })
+  const money = await openMoney({ config, database, clock, ids, log, consumers: analyticsConsumers(config) })
   closers.push(() => money.close())
+  const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
+  closers.push(() => analytics.close())
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
   const generators = createGenerators(config, log)
@@ -133,12 +138,14 @@ async function compose(
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
   // The default model is loaded before the first request, and a broken file is found now.
-  await engines.scorer(catalog.fallback)
+  if (runsHere(config, catalog.fallback)) await engines.scorer(catalog.fallback)
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
       ...operations({ ...control, catalog: async () => catalog }),
       ...billingOperations({ ...control, journalState: () => money.journalState() }),
+      ...analytics.operations({ database, settle: () => money.settle() }),
+      ...identityOperations(control, async () => identity),
       "classification.margins": (input) =>
         margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
     },
@@ -146,6 +153,14 @@ async function compose(
   )
   closers.push(() => operator.close())
   const state = { stopping: false, url: config.server.public_url ?? "" }
+  const readiness = createReadiness({
+    database,
+    clock,
+    state,
+    graceMs: config.billing.outage_grace_s * 1000,
+    engines: async () =>
+      runsHere(config, catalog.fallback) && (await (await engines.scorer(catalog.fallback)).facts()),
+  })
   const platform = platformParts(config, {
     control,
     catalog,
@@ -164,8 +179,9 @@ async function compose(
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, engines, database, state, platform, money, router),
+      ...handlers(config, catalog, readiness, platform, money, router),
       ...identity.handlers,
+      ...analytics.handlers,
       ...inference.handlers,
     },
     refused: (refusal) => money.refused(refusal),
@@ -186,7 +202,7 @@ async function compose(
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
   closers.push(() => http.close(config.server.shutdown_ms))
-  const periodic = startPeriodic({ database, clock, log }, billingTasks(billing))
+  const periodic = startPeriodic({ database, clock, log }, [...billingTasks(billing), ...analytics.tasks])
   closers.push(() => periodic.close())
   const mtls = await openConfiguredMtls(config, identity, { ids, log })
   if (mtls) closers.push(() => mtls.close())
@@ -196,6 +212,7 @@ async function compose(
     first,
     close: async () => {
       state.stopping = true
+      await wait(config.server.drain_ms)
       await closeAll()
     },
   }
@@ -212,31 +229,19 @@ async function openStore(config: Config, closers: (() => Promise<void>)[]): Prom
   return database
 }
 
-function engineOptions(config: Config, model: Model, log: Log): LlamaEngineOptions {
-  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu } = config.engine
-  return {
-    modelFile: model.file,
-    memoryBytes: kv_memory_mib * mebibyte,
-    cacheBytes: cache_memory_mib * mebibyte,
-    waitingMax: queue_max,
-    backend: gpu === "off" ? "cpu" : "auto",
-    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
-    ...(threads === undefined ? {} : { threads }),
-  }
-}
-
 function handlers(
   config: Config,
   catalog: Catalog,
-  engines: Engines,
-  database: Database,
-  state: { readonly stopping: boolean },
+  readiness: () => Promise<{ status: "ok" }>,
   platform: PlatformParts,
   money: Money,
   router: Pick<Router, "open">,
 ): Omit<
   Handlers<Table>,
-  keyof typeof identityEndpoints | keyof typeof inferenceEndpoints | keyof typeof billingEndpoints
+  | keyof typeof identityEndpoints
+  | keyof typeof inferenceEndpoints
+  | keyof typeof billingEndpoints
+  | keyof AnalyticsTable
 > {
   const document = openapi(table, {
     title: "Umpire",
@@ -255,23 +260,7 @@ function handlers(
     }),
     ...platformHandlers(platform),
     getHealth: async () => ({ status: "ok" }),
-    getReadiness: async () => await readiness(catalog, engines, database, state),
+    getReadiness: readiness,
     getOpenapi: async () => document,
   }
-}
-
-async function readiness(
-  catalog: Catalog,
-  engines: Engines,
-  database: Database,
-  state: { readonly stopping: boolean },
-): Promise<{ status: "ok" }> {
-  if (state.stopping) throw new Fault("not_ready", "Cannot serve: the server is stopping")
-  try {
-    const engine = await engines.scorer(catalog.fallback)
-    await Promise.all([database.query("SELECT 1"), engine.facts()])
-  } catch (cause) {
-    throw new Fault("not_ready", "Cannot serve: the store or the engine does not answer", { cause })
-  }
-  return { status: "ok" }
 }

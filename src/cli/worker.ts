@@ -1,0 +1,55 @@
+/** `umpire worker`: runs models for gateways elsewhere, without a store of its own, until it is told to stop. */
+import { loadConfig } from "../base/config.ts"
+import { createLog } from "../base/log.ts"
+import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { stopSignal } from "./serve.ts"
+
+/** What the command needs of the composition root. */
+export type StartWorker = (
+  config: ReturnType<typeof loadConfig>,
+  options: { readonly host: string; readonly port: number; readonly key: string | undefined },
+  log: ReturnType<typeof createLog>,
+) => Promise<{ readonly url: string; close(): Promise<void> }>
+
+const portDefault = "8485"
+const portMax = 65_535
+
+export const worker = (start: StartWorker): Command => ({
+  summary: "run models for gateways on other machines",
+  usage: ["umpire worker [--config umpire.yaml] [--host 127.0.0.1] [--port 8485]"],
+  options: {
+    config: { type: "string", short: "c" },
+    host: { type: "string" },
+    port: { type: "string", short: "p" },
+  },
+  optionHelp: {
+    config: "the YAML file to read (UMPIRE_CONFIG)",
+    host: "address to listen on; other than this machine needs UMPIRE_WORKER_KEY",
+    port: "port to listen on; 0 picks a free one",
+  },
+  run: async (context) => await run(start, context),
+})
+
+async function run(start: StartWorker, context: CliContext): Promise<number> {
+  const { environment, workingDirectory, stdout } = context
+  const file = text(context, "config") ?? environment["UMPIRE_CONFIG"]
+  const config = loadConfig({ ...environment, UMPIRE_CONFIG: file }, workingDirectory)
+  const log = createLog(config.log.level)
+  const key = environment["UMPIRE_WORKER_KEY"] || undefined
+  const running = await start(
+    config,
+    { host: text(context, "host") ?? "127.0.0.1", port: portOf(context), key },
+    log,
+  )
+  stdout.write(`Umpire worker is ready on ${running.url}\n`)
+  const signal = await stopSignal()
+  log.info({ signal }, "stopping")
+  await running.close()
+  return 0
+}
+
+function portOf(context: CliContext): number {
+  const port = Number(text(context, "port") ?? portDefault)
+  if (Number.isInteger(port) && port >= 0 && port <= portMax) return port
+  throw new UsageError("--port needs a number from 0 to 65535")
+}
