@@ -1,4 +1,5 @@
 /** The one table of endpoints. What is not here does not exist. */
+import { analyticsTable } from "./analytics.ts"
 import { billingEndpoints } from "./billing.ts"
 import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
@@ -12,6 +13,7 @@ export const table = {
   ...inferenceEndpoints,
   ...platformTable,
   ...billingEndpoints,
+  ...analyticsTable,
   ...identityEndpoints,
   getHealth,
   getReadiness,

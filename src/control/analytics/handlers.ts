@@ -1,0 +1,69 @@
+/** The analytics endpoints: a question for the analytics process, about the organization in the path. */
+import { setTimeout as wait } from "node:timers/promises"
+import type { AnalyticsTable, OverviewQuery } from "../../contract/analytics.ts"
+import type { Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { Events } from "../../store/events/events.ts"
+import type { Question } from "../../store/events/reports.ts"
+
+export interface AnalyticsParts {
+  readonly events: Events
+  /** Exports what the journal holds now. */
+  flush(): Promise<void>
+}
+
+/** A question waits this long for what has just happened; an engine that is behind answers with what it has. */
+const freshWithinMs = 2_000
+
+/** Null where no engine is available. */
+export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<AnalyticsTable> {
+  return {
+    getAnalyticsOverview: async ({ params, query }) => {
+      const events = await freshEvents(parts)
+      return await events.ask(query.view, questionOf(params.org_id, query))
+    },
+    getAnalyticsSequence: async ({ params, query }) => {
+      const events = await freshEvents(parts)
+      const sequence = await events.ask("sequence", {
+        organizationId: params.org_id,
+        seqId: params.seq_id,
+        startMs: query.range_start,
+        endMs: query.range_end,
+      })
+      if (!sequence)
+        throw new Fault(
+          "not_found",
+          "Cannot find the sequence: no such id is kept for the organization and range",
+        )
+      return { sequence }
+    },
+  }
+}
+
+async function freshEvents(parts: AnalyticsParts | null): Promise<Events> {
+  if (!parts)
+    throw new Fault(
+      "analytics_not_configured",
+      "Cannot answer: no analytics engine is configured; set UMPIRE_CLICKHOUSE_URL, or install an embedded engine",
+    )
+  const timer = new AbortController()
+  await Promise.race([
+    parts.flush().catch(() => undefined),
+    wait(freshWithinMs, undefined, { signal: timer.signal }).catch(() => undefined),
+  ])
+  timer.abort()
+  return parts.events
+}
+
+function questionOf(organizationId: string, query: OverviewQuery): Question {
+  return {
+    organizationId,
+    startMs: query.range_start,
+    endMs: query.range_end,
+    groupBy: query.group_by,
+    metric: query.metric,
+    buckets: query.buckets,
+    limit: query.limit,
+    filters: query.f,
+  }
+}

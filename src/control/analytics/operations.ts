@@ -1,0 +1,134 @@
+/** The operator's commands about events: import, export, prune, and verify against the ledger. */
+import { z } from "zod"
+import type { Clock } from "../../base/clock.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { Events } from "../../store/events/events.ts"
+import { sumUsage } from "../../store/events/ledger-usage.ts"
+import type { ChargedSum } from "../../store/events/upkeep.ts"
+import type { Database } from "../../store/sql.ts"
+import { type Operations, read } from "../operations/input.ts"
+
+export interface AnalyticsOperatorParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly retentionDays: number
+  /** Null where no engine is available. */
+  readonly events: Events | null
+  /** Puts what was used until now into the events and into the ledger, where a gateway runs. */
+  settle(): Promise<void>
+}
+
+const dayMs = 86_400_000
+const differencesMax = 20
+
+const FileInput = z.strictObject({ file: z.string().min(1) })
+const ExportInput = z.strictObject({
+  file: z.string().min(1),
+  organization: z.string().optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional(),
+})
+const PruneInput = z.strictObject({ days: z.int().min(1).max(36_500).optional() })
+const VerifyInput = z.strictObject({
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional(),
+})
+
+export function analyticsOperations(parts: AnalyticsOperatorParts): Operations {
+  return {
+    "analytics.status": async () => await eventsOf(parts).ask("holdings", null),
+    "analytics.import": async (input) => await eventsOf(parts).ask("import", read(FileInput, input)),
+    "analytics.export": async (input) => {
+      const { file, organization, from, to } = read(ExportInput, input)
+      const events = eventsOf(parts)
+      await parts.settle()
+      const range = { startMs: msOf(from, 0), endMs: msOf(to, Number.MAX_SAFE_INTEGER) }
+      return await events.ask("export", { file, organizationId: organization, ...range })
+    },
+    "analytics.prune": async (input) => {
+      const days = read(PruneInput, input).days ?? parts.retentionDays
+      const beforeMs = parts.clock.nowMs() - days * dayMs
+      const events = eventsOf(parts)
+      const before = await events.ask("holdings", null)
+      await events.ask("prune", { beforeMs })
+      const after = await events.ask("holdings", null)
+      return {
+        before: new Date(beforeMs).toISOString(),
+        pruned: before.events - after.events,
+        kept: after.events,
+      }
+    },
+    "analytics.verify": async (input) => await verify(parts, read(VerifyInput, input)),
+  }
+}
+
+/** Days that are kept whole: older ones may be partly pruned, and their charges are not to be missed. */
+async function verify(parts: AnalyticsOperatorParts, input: z.infer<typeof VerifyInput>): Promise<unknown> {
+  const events = eventsOf(parts)
+  await parts.settle()
+  const oldestKept = parts.clock.nowMs() - (parts.retentionDays - 1) * dayMs
+  const startMs = Math.floor(msOf(input.from, Math.max(0, oldestKept)) / dayMs) * dayMs
+  const endMs = Math.ceil(msOf(input.to, parts.clock.nowMs() + dayMs) / dayMs) * dayMs
+  const [kept, charged] = await Promise.all([
+    events.ask("sums", { organizationId: undefined, startMs, endMs }),
+    sumUsage(parts.database, startMs, endMs),
+  ])
+  const differences = compare(kept, charged)
+  return {
+    ok: differences.length === 0,
+    from: new Date(startMs).toISOString(),
+    to: new Date(endMs).toISOString(),
+    events: total(kept),
+    ledger: total(charged),
+    differences: differences.slice(0, differencesMax),
+    differences_count: differences.length,
+  }
+}
+
+const total = (sums: readonly ChargedSum[]): number => sums.reduce((sum, { sequences }) => sum + sequences, 0)
+
+interface Difference {
+  readonly organization_id: string
+  readonly billing_account_id: string
+  readonly day: string
+  readonly model: string
+  readonly field: string
+  readonly events: string
+  readonly ledger: string
+}
+
+const compared = ["sequences", "input_tokens", "cached_input_tokens", "output_tokens", "ticks"] as const
+
+function compare(kept: readonly ChargedSum[], charged: readonly ChargedSum[]): Difference[] {
+  const keyOf = (sum: ChargedSum): string =>
+    JSON.stringify([sum.organization_id, sum.billing_account_id, sum.day, sum.model])
+  const byKey = new Map<string, { kept?: ChargedSum; charged?: ChargedSum }>()
+  for (const sum of kept) byKey.set(keyOf(sum), { kept: sum })
+  for (const sum of charged) byKey.set(keyOf(sum), { ...byKey.get(keyOf(sum)), charged: sum })
+  return [...byKey.values()].flatMap((pair) => {
+    const some = pair.kept ?? pair.charged
+    if (!some) return []
+    const { organization_id, billing_account_id, model } = some
+    const day = new Date(some.day * dayMs).toISOString().slice(0, "YYYY-MM-DD".length)
+    return compared
+      .map((field) => ({
+        field,
+        events: String(pair.kept?.[field] ?? 0),
+        ledger: String(pair.charged?.[field] ?? 0),
+      }))
+      .filter(({ events, ledger }) => events !== ledger)
+      .map((difference) => ({ organization_id, billing_account_id, day, model, ...difference }))
+  })
+}
+
+function eventsOf({ events }: AnalyticsOperatorParts): Events {
+  if (!events)
+    throw new Fault(
+      "analytics_not_configured",
+      "Cannot run the command: no analytics engine is configured; set UMPIRE_CLICKHOUSE_URL, or install an embedded engine",
+    )
+  return events
+}
+
+const msOf = (text: string | undefined, otherwise: number): number =>
+  text === undefined ? otherwise : Date.parse(text)

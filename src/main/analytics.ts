@@ -1,0 +1,106 @@
+/** Builds analytics from the configuration: where the events are, and what moves them there. */
+import { join } from "node:path"
+import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config.ts"
+import type { Log } from "../base/log.ts"
+import { analyticsHandlers } from "../control/analytics/handlers.ts"
+import { type AnalyticsOperatorParts, analyticsOperations } from "../control/analytics/operations.ts"
+import type { PeriodicTask } from "../control/periodic.ts"
+import { embeddedEngines } from "../store/events/available.ts"
+import { type Events, openEvents } from "../store/events/events.ts"
+import {
+  type ExportState,
+  type ExportedJournal,
+  analyticsConsumer,
+  openExporter,
+} from "../store/events/exporter.ts"
+import type { Place } from "../store/events/protocol.ts"
+
+const dayMs = 86_400_000
+const closeWithinMs = 5_000
+
+/** Where the events are to be, or null where no engine is available. */
+export function placeOf({ analytics, data_dir }: Config): Place | null {
+  if (analytics.clickhouse_url !== undefined) return { engine: "clickhouse", url: analytics.clickhouse_url }
+  const [best] = embeddedEngines().filter((engine) => ["auto", engine].includes(analytics.embedded))
+  return best ? { engine: best, directory: join(data_dir, "analytics") } : null
+}
+
+/** Who reads the journal for analytics: nobody, where there is no engine. */
+export const analyticsConsumers = (config: Config): string[] => (placeOf(config) ? [analyticsConsumer] : [])
+
+/** For a command on a server that does not run. */
+export function openEventsOf(config: Config): Events | null {
+  const place = placeOf(config)
+  return place ? openEvents({ place }) : null
+}
+
+export interface AnalyticsNeeds {
+  readonly config: Config
+  readonly journal: ExportedJournal
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface Analytics {
+  readonly handlers: ReturnType<typeof analyticsHandlers>
+  readonly tasks: readonly PeriodicTask[]
+  operations(
+    parts: Pick<AnalyticsOperatorParts, "database" | "settle">,
+  ): ReturnType<typeof analyticsOperations>
+  /** Null where there is no engine. */
+  state(): Promise<ExportState | null>
+  close(): Promise<void>
+}
+
+/** The process of the engine is not started before there is something to ask or to keep. */
+export async function openAnalytics({ config, journal, clock, log }: AnalyticsNeeds): Promise<Analytics> {
+  const place = placeOf(config)
+  const retentionDays = config.analytics.retention_days
+  if (!place) {
+    return {
+      handlers: analyticsHandlers(null),
+      tasks: [],
+      operations: (parts) => analyticsOperations({ ...parts, clock, retentionDays, events: null }),
+      state: async () => null,
+      close: async () => undefined,
+    }
+  }
+  const events = openEvents({
+    place,
+    onDeath: (reason) => log.error({ reason }, "the analytics process died"),
+  })
+  const positionFile = join(config.data_dir, "analytics", "exported.json")
+  const exporter = await openExporter({ events, journal, positionFile, clock, log })
+  exporter.start()
+  const flush = async (): Promise<void> => await exporter.flush()
+  return {
+    handlers: analyticsHandlers({ events, flush }),
+    tasks: [
+      {
+        name: "analytics.prune",
+        everyMs: dayMs,
+        run: async () => await events.ask("prune", { beforeMs: clock.nowMs() - retentionDays * dayMs }),
+      },
+    ],
+    operations: ({ database, settle }) =>
+      analyticsOperations({
+        database,
+        clock,
+        retentionDays,
+        events,
+        settle: async () => {
+          await settle()
+          await flush()
+        },
+      }),
+    state: async () => await exporter.state(),
+    close: async () => {
+      const timer = setTimeout(() => void exporter.close(), closeWithinMs)
+      await flush().catch(() => undefined)
+      clearTimeout(timer)
+      await exporter.close()
+      await events.close()
+    },
+  }
+}
