@@ -1,12 +1,9 @@
 /** The API as the console calls it: the contract's own client, with the session cookie. */
 import { QueryCache, QueryClient, useMutation, useQueryClient } from "@tanstack/react-query"
 import { type Client, ClientError, createClient } from "../../src/contract/client.ts"
-import { watchedFetch } from "./connection.ts"
+import { csrfHeaders, watchedFetch } from "./connection.ts"
 
 export { ClientError }
-
-/** Shows the server that a write comes from this page: another site cannot send it. */
-export const csrfHeaders = { "x-umpire-csrf": "1" }
 
 export const api: Client = createClient(location.origin, csrfHeaders, watchedFetch)
 

@@ -1,6 +1,9 @@
 /** Knows whether the server answers, and whether the session still stands; every request of the page passes through here. */
 import { useSyncExternalStore } from "react"
 
+/** Shows the server that a write comes from this page: another site cannot send it. */
+export const csrfHeaders = { "x-umpire-csrf": "1" }
+
 export interface Connection {
   readonly server: "answers" | "away" | "back"
   readonly session: "unknown" | "open" | "ended"

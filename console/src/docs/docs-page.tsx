@@ -1,4 +1,105 @@
-/** stub */
-export function DocsPage() {
-  return <p>stub</p>
+/** The API reference, made from the OpenAPI document of this very server. */
+import { useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
+import { type ReactNode, useDeferredValue, useEffect, useMemo, useState } from "react"
+import { TextField } from "../parts/field.tsx"
+import { Loaded } from "../parts/page.tsx"
+import { type Operation, type Reference, readDocument } from "./document.ts"
+import { OperationView, methodColors } from "./operation-view.tsx"
+
+export function DocsPage(): ReactNode {
+  const query = useQuery({
+    queryKey: ["openapi"],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async () => readDocument(await (await fetch("/openapi.json")).json()),
+  })
+  return (
+    <div className="min-h-dvh">
+      <header className="border-line bg-panel sticky top-0 z-20 flex h-12 items-center gap-3 border-b px-4">
+        <Link to="/" aria-label="Console" className="flex items-center gap-2.5">
+          <img src="/icon.svg" alt="" className="size-7" width={28} height={28} />
+          <span className="text-sm font-semibold">Umpire</span>
+        </Link>
+        <span className="text-soft text-sm">API reference</span>
+        <a href="/openapi.json" className="text-soft hover:text-ink ml-auto text-xs underline">
+          openapi.json
+        </a>
+      </header>
+      <Loaded query={query} what="the reference">
+        {(reference) => <ReferenceView reference={reference} />}
+      </Loaded>
+    </div>
+  )
+}
+
+function ReferenceView({ reference }: { reference: Reference }): ReactNode {
+  const [text, setText] = useState("")
+  const wanted = useDeferredValue(text.toLowerCase())
+  const groups = useMemo(() => {
+    const found = reference.operations.filter((operation) =>
+      `${operation.method} ${operation.path} ${operation.summary} ${operation.tag}`
+        .toLowerCase()
+        .includes(wanted),
+    )
+    return [...Map.groupBy(found, ({ tag }) => tag)]
+  }, [reference, wanted])
+  useEffect(() => {
+    document.getElementById(location.hash.slice(1))?.scrollIntoView()
+  }, [])
+  return (
+    <div className="mx-auto flex max-w-7xl">
+      <nav
+        aria-label="Endpoints"
+        className="border-line sticky top-12 hidden h-[calc(100dvh-3rem)] w-72 shrink-0 overflow-y-auto border-r p-4 lg:block"
+      >
+        <TextField
+          label="Find"
+          type="search"
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+        />
+        {groups.map(([tag, operations]) => (
+          <div key={tag} className="mt-4">
+            <p className="text-soft px-1 text-[11px] font-medium tracking-wide uppercase">{tag}</p>
+            {operations.map((operation) => (
+              <NavLink key={operation.id} operation={operation} />
+            ))}
+          </div>
+        ))}
+      </nav>
+      <main className="min-w-0 flex-1 px-4 py-6 sm:px-8">
+        <h1 className="text-2xl font-semibold tracking-tight">
+          {reference.title} API <span className="text-soft text-base font-normal">{reference.version}</span>
+        </h1>
+        <p className="text-soft mt-2 max-w-prose text-sm">
+          Send <code className="font-mono">Authorization: Bearer</code> with an API key, a console session or
+          a workload access token. Trying a call here uses your console session.
+        </p>
+        {groups.map(([tag, operations]) => (
+          <section key={tag} className="mt-8" aria-label={tag}>
+            <h2 className="mb-3 text-lg font-semibold">{tag}</h2>
+            <div className="flex flex-col gap-3">
+              {operations.map((operation) => (
+                <OperationView key={operation.id} operation={operation} schemas={reference.schemas} />
+              ))}
+            </div>
+          </section>
+        ))}
+      </main>
+    </div>
+  )
+}
+
+function NavLink({ operation: { id, method, summary } }: { operation: Operation }): ReactNode {
+  return (
+    <a
+      href={`#${id}`}
+      className="text-soft hover:text-ink hover:bg-sunken flex items-baseline gap-2 rounded px-1 py-1 text-xs"
+    >
+      <span className={`w-11 shrink-0 font-mono text-[10px] font-semibold ${methodColors[method] ?? ""}`}>
+        {method}
+      </span>
+      <span className="truncate">{summary}</span>
+    </a>
+  )
 }

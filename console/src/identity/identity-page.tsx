@@ -1,4 +1,168 @@
-/** stub */
-export function IdentityPage() {
-  return <p>stub</p>
+/** Workload identity: providers that vouch for workloads, so that these need no key of their own. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import type { WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button, CopyButton } from "../parts/button.tsx"
+import { FormDialog } from "../parts/dialog.tsx"
+import { ago } from "../parts/format.ts"
+import { Menu, MenuItem, MenuLine } from "../parts/menu.tsx"
+import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { useIsOwner, useOrganization } from "../session.ts"
+import { ProviderDialog } from "./provider-dialog.tsx"
+import { TestDialog } from "./test-dialog.tsx"
+
+type Open =
+  | { readonly kind: "create" }
+  | { readonly kind: "edit" | "test" | "delete"; readonly provider: WorkloadIdentityProvider }
+
+export function IdentityPage(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const owner = useIsOwner()
+  const [open, setOpen] = useState<Open | null>(null)
+  const close = (): void => setOpen(null)
+  const providers = useQuery({
+    queryKey: ["identity", org_id],
+    queryFn: async () => await api.listWorkloadIdentityProviders({ params: { org_id } }),
+  })
+  const create = (
+    <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "create" })}>
+      Add provider
+    </Button>
+  )
+  return (
+    <Page
+      title="Workload identity"
+      about="Let CI jobs, clusters and cloud machines in by what they already are: a signed token or a certificate is exchanged for a short-lived access token. No key to store, none to leak."
+      actions={owner ? create : null}
+    >
+      <Loaded query={providers} what="providers">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="shield" title="No providers yet" action={owner ? create : undefined}>
+                Trust an OIDC issuer, such as your CI or cluster, or a certificate authority.
+              </Empty>
+            </div>
+          ) : (
+            <ul className="grid gap-3 lg:grid-cols-2">
+              {rows.map((provider) => (
+                <li key={provider.id}>
+                  <ProviderCard provider={provider} owner={owner} onOpen={setOpen} />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+      {open?.kind === "create" ? <ProviderDialog provider={null} onClose={close} /> : null}
+      {open?.kind === "edit" ? <ProviderDialog provider={open.provider} onClose={close} /> : null}
+      {open?.kind === "test" ? <TestDialog provider={open.provider} onClose={close} /> : null}
+      {open?.kind === "delete" ? <DeleteDialog provider={open.provider} onClose={close} /> : null}
+    </Page>
+  )
+}
+
+function ProviderCard({
+  provider,
+  owner,
+  onOpen,
+}: {
+  provider: WorkloadIdentityProvider
+  owner: boolean
+  onOpen: (open: Open) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const { config } = provider
+  const toggle = useWrite(
+    async () =>
+      await api.updateWorkloadIdentityProvider({
+        params: { org_id, provider_id: provider.id },
+        body: { active: !provider.active },
+      }),
+    [["identity", org_id]],
+  )
+  return (
+    <article className="panel flex h-full flex-col gap-3 p-4" aria-label={provider.name}>
+      <header className="flex items-start justify-between gap-3">
+        <div className="min-w-0">
+          <h2 className="font-semibold wrap-anywhere">{provider.name}</h2>
+          <p className="text-soft flex items-center gap-1 font-mono text-xs">
+            {provider.id} <CopyButton text={provider.id} label={`Copy the id of ${provider.name}`} bare />
+          </p>
+        </div>
+        <span className="flex items-center gap-1">
+          <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "active" : "paused"}</Badge>
+          {owner ? (
+            <Menu
+              trigger={<Button kind="bare" small icon="down" aria-label={`Actions for ${provider.name}`} />}
+            >
+              <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", provider })}>
+                Change
+              </MenuItem>
+              <MenuItem icon="target" onSelect={() => onOpen({ kind: "test", provider })}>
+                Test a token
+              </MenuItem>
+              <MenuItem icon={provider.active ? "stop" : "play"} onSelect={() => toggle.mutate(undefined)}>
+                {provider.active ? "Pause" : "Activate"}
+              </MenuItem>
+              <MenuLine />
+              <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", provider })}>
+                Delete
+              </MenuItem>
+            </Menu>
+          ) : null}
+        </span>
+      </header>
+      {toggle.error ? <Notice tone="bad">{sentenceOf(toggle.error)}</Notice> : null}
+      <p className="text-sm wrap-anywhere">
+        <Badge>{config.type === "oidc" ? "OIDC" : "X.509"}</Badge>{" "}
+        {config.type === "oidc"
+          ? config.issuer_uri
+          : `${config.trust_anchors.length} trusted certificate authorities`}
+      </p>
+      <ol className="flex flex-col gap-1 text-xs" aria-label="Rules">
+        {provider.authorization_rules.map(({ condition, permissions }, index) => (
+          <li key={index} className="flex flex-wrap items-center gap-1.5">
+            <code className="bg-sunken rounded px-1.5 py-0.5 font-mono wrap-anywhere">{condition}</code>
+            {permissions.length === 0 ? <span className="text-soft">is refused</span> : null}
+            {permissions.map((permission) => (
+              <Badge key={permission}>{permission}</Badge>
+            ))}
+          </li>
+        ))}
+      </ol>
+      <p className="text-soft mt-auto text-xs">
+        Revision {provider.policy_revision}, changed {ago(provider.updated_at)}
+      </p>
+    </article>
+  )
+}
+
+function DeleteDialog({
+  provider,
+  onClose,
+}: {
+  provider: WorkloadIdentityProvider
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const write = useWrite(
+    async () => await api.deleteWorkloadIdentityProvider({ params: { org_id, provider_id: provider.id } }),
+    [["identity", org_id]],
+    onClose,
+  )
+  return (
+    <FormDialog
+      title={`Delete ${provider.name}?`}
+      submit="Delete"
+      danger
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <p className="text-soft text-sm">Tokens that it vouched for stop within half a minute.</p>
+    </FormDialog>
+  )
 }

@@ -1,4 +1,239 @@
-/** stub */
-export function ChatPage() {
-  return <p>stub</p>
+/** Chat: a conversation whose answers appear as they are written. */
+import { useQuery } from "@tanstack/react-query"
+import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
+import { sentenceOf } from "../api.ts"
+import { Button, CopyButton } from "../parts/button.tsx"
+import { AreaField, TextField } from "../parts/field.tsx"
+import { count, milliseconds } from "../parts/format.ts"
+import { Empty, Notice } from "../parts/page.tsx"
+import { modelsQuery, useOrganization } from "../session.ts"
+import { ModelSelect } from "./model-select.tsx"
+import { type ChatMessage, streamChat } from "./stream.ts"
+
+interface Settings {
+  readonly model: string
+  readonly system: string
+  readonly temperature: string
+  readonly tokensMax: string
+}
+
+const defaults: Settings = { model: "", system: "", temperature: "0.7", tokensMax: "256" }
+
+export function ChatPage(): ReactNode {
+  const { id: orgId } = useOrganization()
+  const models = useQuery(modelsQuery(orgId)).data ?? []
+  const [settings, setSettings] = useState(defaults)
+  const first = models.find(
+    ({ status, model_kind }) => status === "active" && model_kind === "generation",
+  )?.model_sku
+  const model = settings.model || (first ?? "")
+  const chat = useChat(orgId)
+  return (
+    <div className="mx-auto flex h-[calc(100dvh-3rem)] w-full max-w-5xl flex-col gap-3 px-4 py-5 sm:px-6 md:h-dvh">
+      <header className="flex flex-wrap items-center gap-2">
+        <h1 className="mr-3 text-xl font-semibold tracking-tight">Chat</h1>
+        <ModelSelect
+          label="Model"
+          models={models}
+          value={model}
+          onChange={(next) => setSettings({ ...settings, model: next })}
+        />
+        <span className="flex-1" />
+        <Button kind="bare" icon="trash" disabled={chat.messages.length === 0} onClick={chat.clear}>
+          New chat
+        </Button>
+      </header>
+      <SettingsForm settings={settings} onChange={setSettings} />
+      <Conversation messages={chat.messages} busy={chat.busy} />
+      {chat.error ? <Notice tone="bad">{chat.error}</Notice> : null}
+      {chat.figures ? (
+        <p className="number text-soft text-xs" role="status">
+          {chat.figures}
+        </p>
+      ) : null}
+      <Composer
+        busy={chat.busy}
+        onStop={chat.stop}
+        onSend={(text) => chat.send(text, { ...settings, model })}
+      />
+    </div>
+  )
+}
+
+function useChat(orgId: string) {
+  const [messages, setMessages] = useState<readonly ChatMessage[]>([])
+  const [running, setRunning] = useState<AbortController | null>(null)
+  const [error, setError] = useState<string | null>(null)
+  const [figures, setFigures] = useState<string | null>(null)
+  const send = async (text: string, settings: Settings): Promise<void> => {
+    const controller = new AbortController()
+    const asked: ChatMessage[] = [...messages, { role: "user", content: text }]
+    setMessages(asked)
+    setRunning(controller)
+    setError(null)
+    setFigures(null)
+    const startedMs = performance.now()
+    let answer = ""
+    try {
+      const events = streamChat({
+        model: settings.model,
+        messages: settings.system.trim() ? [{ role: "system", content: settings.system }, ...asked] : asked,
+        temperature: Number(settings.temperature),
+        tokensMax: Number(settings.tokensMax),
+        orgId,
+        signal: controller.signal,
+      })
+      for await (const event of events) {
+        if (event.kind === "text") {
+          answer += event.text
+          setMessages([...asked, { role: "assistant", content: answer }])
+        }
+        if (event.kind === "usage") {
+          const tookMs = performance.now() - startedMs
+          const speed = (event.outputTokens / tookMs) * 1000
+          setFigures(
+            `${count(event.inputTokens)} tokens in, ${count(event.outputTokens)} out, ${milliseconds(tookMs)}, ${speed.toFixed(1)} tokens a second`,
+          )
+        }
+      }
+    } catch (failure) {
+      if (!controller.signal.aborted) setError(sentenceOf(failure))
+    } finally {
+      setRunning(null)
+    }
+  }
+  return {
+    messages,
+    error,
+    figures,
+    busy: running !== null,
+    send: (text: string, settings: Settings) => void send(text, settings),
+    stop: () => running?.abort(),
+    clear: () => {
+      running?.abort()
+      setMessages([])
+      setError(null)
+      setFigures(null)
+    },
+  }
+}
+
+function SettingsForm({
+  settings,
+  onChange,
+}: {
+  settings: Settings
+  onChange: (settings: Settings) => void
+}): ReactNode {
+  return (
+    <details className="panel px-3 py-2">
+      <summary className="text-soft text-xs font-medium">Instructions and settings</summary>
+      <div className="grid gap-3 pt-3 sm:grid-cols-[1fr_8rem_8rem]">
+        <AreaField
+          label="Instructions to the model"
+          rows={2}
+          value={settings.system}
+          onChange={(event) => onChange({ ...settings, system: event.target.value })}
+        />
+        <TextField
+          label="Temperature"
+          type="number"
+          min={0}
+          max={2}
+          step={0.1}
+          value={settings.temperature}
+          onChange={(event) => onChange({ ...settings, temperature: event.target.value })}
+        />
+        <TextField
+          label="Most tokens"
+          type="number"
+          min={1}
+          value={settings.tokensMax}
+          onChange={(event) => onChange({ ...settings, tokensMax: event.target.value })}
+        />
+      </div>
+    </details>
+  )
+}
+
+function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; busy: boolean }): ReactNode {
+  const end = useRef<HTMLDivElement>(null)
+  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [messages])
+  if (messages.length === 0)
+    return (
+      <div className="panel grid min-h-40 flex-1 place-items-center">
+        <Empty icon="chat" title="Say something">
+          Answers appear as they are written. For typed answers with probabilities, use the playground.
+        </Empty>
+      </div>
+    )
+  return (
+    <div
+      className="panel min-h-40 flex-1 overflow-y-auto p-4"
+      role="log"
+      aria-label="Conversation"
+      aria-busy={busy}
+      tabIndex={0}
+    >
+      <ol className="flex flex-col gap-4">
+        {messages.map(({ role, content }, index) => (
+          <li key={index} className={role === "user" ? "self-end" : "group self-start"}>
+            <p className="sr-only">{role === "user" ? "You" : "The model"}</p>
+            <div
+              className={`max-w-prose rounded-2xl px-3.5 py-2 leading-relaxed wrap-anywhere whitespace-pre-wrap ${role === "user" ? "bg-accent text-on-accent" : "bg-sunken"}`}
+            >
+              {content}
+            </div>
+            {role === "assistant" ? <CopyButton text={content} label="Copy answer" bare /> : null}
+          </li>
+        ))}
+        {busy && messages.at(-1)?.role === "user" ? (
+          <li className="text-soft animate-pulse self-start text-sm">thinking</li>
+        ) : null}
+      </ol>
+      <div ref={end} />
+    </div>
+  )
+}
+
+function Composer({
+  busy,
+  onSend,
+  onStop,
+}: {
+  busy: boolean
+  onSend: (text: string) => void
+  onStop: () => void
+}): ReactNode {
+  const [text, setText] = useState("")
+  const send = (event: FormEvent | KeyboardEvent): void => {
+    event.preventDefault()
+    if (busy || text.trim() === "") return
+    onSend(text)
+    setText("")
+  }
+  return (
+    <form onSubmit={send} className="flex items-end gap-2">
+      <textarea
+        aria-label="Message"
+        rows={1}
+        value={text}
+        placeholder="Message (Enter sends, Shift Enter breaks the line)"
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) =>
+          event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && send(event)
+        }
+        className="control field-sizing-content max-h-40 min-h-9 resize-none"
+      />
+      {busy ? (
+        <Button icon="stop" onClick={onStop}>
+          Stop
+        </Button>
+      ) : (
+        <Button type="submit" kind="loud" icon="send" disabled={text.trim() === ""}>
+          Send
+        </Button>
+      )}
+    </form>
+  )
 }

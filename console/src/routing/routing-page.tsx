@@ -1,4 +1,281 @@
-/** stub */
-export function RoutingPage() {
-  return <p>stub</p>
+/** Routing policy: where requests run, in which order, and what a request would try. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useMemo, useState } from "react"
+import type { OrganizationResources } from "../../../src/contract/platform/organizations.ts"
+import type { RoutingPolicy } from "../../../src/contract/platform/routing-policy.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { Segments } from "../parts/field.tsx"
+import { Icon } from "../parts/icon.tsx"
+import { Badge, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { ModelSelect } from "../playground/model-select.tsx"
+import { moved, useReorder } from "../playground/reorder.ts"
+import { modelsQuery, useIsOwner, useOrganization } from "../session.ts"
+import { landPath, mapHeight, mapWidth, toMap } from "./land.ts"
+import { type Preview, previewRoute } from "./preview.ts"
+
+type Region = OrganizationResources["regions"][number]
+
+export function RoutingPage(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const policy = useQuery({
+    queryKey: ["routing", org_id],
+    queryFn: async () => await api.getRoutingPolicy({ params: { org_id } }),
+  })
+  const resources = useQuery({
+    queryKey: ["resources", org_id],
+    queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
+  })
+  return (
+    <Page
+      title="Routing"
+      about="In which regions this organization's requests may run, and which are tried when one fails."
+    >
+      <Loaded query={policy} what="the routing policy">
+        {(saved) => (
+          <Loaded query={resources} what="the regions">
+            {({ regions }) => <Policy key={JSON.stringify(saved)} saved={saved} regions={regions} />}
+          </Loaded>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Region[] }): ReactNode {
+  const { id: org_id } = useOrganization()
+  const owner = useIsOwner()
+  const [policy, setPolicy] = useState(saved)
+  const models = useQuery(modelsQuery(org_id)).data ?? []
+  const [chosen, setChosen] = useState("")
+  const model = chosen || (models[0]?.model_sku ?? "")
+  const preview = previewRoute(policy, regions, model)
+  const write = useWrite(
+    async () => await api.putRoutingPolicy({ params: { org_id }, body: policy }),
+    [["routing", org_id]],
+  )
+  const changed = JSON.stringify(policy) !== JSON.stringify(saved)
+  return (
+    <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+      <div className="flex flex-col gap-4">
+        <RegionMap regions={regions} preview={preview} />
+        <Panel title="What a request would try">
+          <div className="flex flex-col gap-3">
+            <label className="flex flex-wrap items-center gap-2 text-sm">
+              A request for
+              <ModelSelect label="Model" models={models} value={model} onChange={setChosen} />
+            </label>
+            <PreviewSteps preview={preview} regions={regions} />
+          </div>
+        </Panel>
+      </div>
+      <Panel title="Policy">
+        <div className="flex flex-col gap-5">
+          <fieldset disabled={!owner} className="flex flex-col gap-5">
+            <Choice
+              title="First region"
+              value={policy.mode}
+              options={[
+                { value: "nearest", label: "Nearest" },
+                { value: "ordered", label: "In order" },
+                { value: "required", label: "Exactly one" },
+              ]}
+              hint={modeHints[policy.mode]}
+              onChange={(mode) => setPolicy({ ...policy, mode })}
+            />
+            <Choice
+              title="When it fails"
+              value={policy.fallback}
+              options={[
+                { value: "visible_regions", label: "Any other" },
+                { value: "same_country", label: "Same country" },
+                { value: "disabled", label: "Give up" },
+              ]}
+              hint={fallbackHints[policy.fallback]}
+              onChange={(fallback) => setPolicy({ ...policy, fallback })}
+            />
+            <RegionList
+              policy={policy}
+              regions={regions}
+              onChange={(next) => setPolicy({ ...policy, regions: next })}
+            />
+          </fieldset>
+          {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
+          {write.isSuccess && !changed ? (
+            <Notice tone="good">Saved. It holds from the next request on.</Notice>
+          ) : null}
+          {owner ? (
+            <div className="flex gap-2">
+              <Button
+                kind="loud"
+                busy={write.isPending}
+                disabled={!changed}
+                onClick={() => write.mutate(undefined)}
+              >
+                Save policy
+              </Button>
+              {changed ? <Button onClick={() => setPolicy(saved)}>Undo</Button> : null}
+            </div>
+          ) : (
+            <Notice tone="info">Owners change the routing policy.</Notice>
+          )}
+        </div>
+      </Panel>
+    </div>
+  )
+}
+
+const modeHints = {
+  nearest: "The allowed region closest to the gateway.",
+  ordered: "The first allowed region of your list that hosts the model.",
+  required: "The first region of your list, or the request is refused.",
+}
+const fallbackHints = {
+  visible_regions: "Every other allowed region is tried.",
+  same_country: "Only allowed regions in the first one's country are tried.",
+  disabled: "No other region is tried.",
+}
+
+function Choice<Value extends string>({
+  title,
+  hint,
+  ...rest
+}: {
+  title: string
+  value: Value
+  hint: string
+  options: readonly { value: Value; label: string }[]
+  onChange: (value: Value) => void
+}): ReactNode {
+  return (
+    <div className="flex flex-col items-start gap-1.5">
+      <span className="label">{title}</span>
+      <Segments label={title} {...rest} />
+      <span className="text-soft text-xs">{hint}</span>
+    </div>
+  )
+}
+
+function RegionList({
+  policy,
+  regions,
+  onChange,
+}: {
+  policy: RoutingPolicy
+  regions: readonly Region[]
+  onChange: (regions: string[]) => void
+}): ReactNode {
+  const listed = policy.regions
+  const drag = useReorder((from, to) => onChange(moved(listed, from, to)))
+  const others = regions.filter(({ id }) => !listed.includes(id))
+  return (
+    <div className="flex flex-col gap-1.5">
+      <span className="label">Allowed regions</span>
+      {listed.length === 0 ? (
+        <p className="text-soft text-sm">Every region you can see. Add some to allow only those.</p>
+      ) : null}
+      <ol className="flex flex-col gap-1.5" aria-label="Allowed regions">
+        {listed.map((id, index) => (
+          <li
+            key={id}
+            {...drag.row(index)}
+            className={`bg-sunken flex items-center gap-2 rounded-md px-2 py-1.5 text-sm ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
+          >
+            <span
+              {...drag.handle(index)}
+              title="Drag to order"
+              aria-hidden="true"
+              className="text-soft cursor-grab"
+            >
+              <Icon name="grip" />
+            </span>
+            <span className="number text-soft">{index + 1}</span>
+            <span className="flex-1">{id}</span>
+            <Button
+              kind="bare"
+              small
+              icon="up"
+              disabled={index === 0}
+              aria-label={`Move ${id} up`}
+              onClick={() => onChange(moved(listed, index, index - 1))}
+            />
+            <Button
+              kind="bare"
+              small
+              icon="cross"
+              aria-label={`Remove ${id}`}
+              onClick={() => onChange(listed.toSpliced(index, 1))}
+            />
+          </li>
+        ))}
+      </ol>
+      <div className="flex flex-wrap gap-1.5">
+        {others.map(({ id, country }) => (
+          <Button key={id} small icon="plus" onClick={() => onChange([...listed, id])}>
+            {id} ({country})
+          </Button>
+        ))}
+      </div>
+    </div>
+  )
+}
+
+function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonly Region[] }): ReactNode {
+  if ("refused" in preview) return <Notice tone="bad">It would be refused. {preview.refused}.</Notice>
+  return (
+    <ol className="flex flex-wrap items-center gap-2 text-sm" aria-label="Regions tried in order">
+      {preview.tries.map((id, index) => (
+        <li key={id} className="flex items-center gap-2">
+          {index > 0 ? (
+            <span className="text-soft text-xs">then</span>
+          ) : (
+            <span className="text-soft text-xs">would try</span>
+          )}
+          <Badge tone={index === 0 ? "good" : "plain"}>
+            {id} · {regions.find((region) => region.id === id)?.country}
+          </Badge>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
+  const land = useMemo(landPath, [])
+  const tries = "tries" in preview ? preview.tries : []
+  return (
+    <figure className="panel overflow-hidden">
+      <svg
+        viewBox={`0 0 ${mapWidth} ${mapHeight}`}
+        className="bg-sunken/50 w-full"
+        role="img"
+        aria-label={`Map of ${regions.length} regions: ${regions.map(({ id }) => id).join(", ")}`}
+      >
+        <path d={land} className="fill-line" />
+        {regions.map((region) => {
+          const [x, y] = toMap(region.longitude, region.latitude)
+          const place = tries.indexOf(region.id)
+          return (
+            <g key={region.id}>
+              {region.home ? (
+                <circle cx={x} cy={y} r={5.5} className="stroke-accent fill-none" strokeWidth={0.8} />
+              ) : null}
+              <circle
+                cx={x}
+                cy={y}
+                r={3.2}
+                className={place < 0 ? "fill-strong" : place === 0 ? "fill-accent" : "fill-bar"}
+              />
+              <text x={x + 7} y={y + 2} className="fill-ink text-[6px]">
+                {place < 0 ? region.id : `${place + 1} ${region.id}`}
+              </text>
+            </g>
+          )
+        })}
+      </svg>
+      <figcaption className="text-soft border-line border-t px-4 py-2 text-xs">
+        Numbered in the order in which a request would try them; the ring is where this gateway stands.
+      </figcaption>
+    </figure>
+  )
 }

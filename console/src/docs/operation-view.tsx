@@ -1,0 +1,156 @@
+/** One endpoint: what it takes, what it answers, and a way to try it. */
+import { type ReactNode, useEffect, useState } from "react"
+import { Button } from "../parts/button.tsx"
+import { Badge } from "../parts/page.tsx"
+import type { Operation, Parameter, Reference } from "./document.ts"
+import { typeOf } from "./document.ts"
+import { SchemaView } from "./schema-view.tsx"
+import { TryIt } from "./try-it.tsx"
+
+export const methodColors: Record<string, string> = {
+  GET: "text-info",
+  POST: "text-accent",
+  PUT: "text-warn",
+  PATCH: "text-warn",
+  DELETE: "text-bad",
+}
+
+export function OperationView({
+  operation,
+  schemas,
+}: {
+  operation: Operation
+  schemas: Reference["schemas"]
+}): ReactNode {
+  const [open, setOpen] = useState(() => location.hash === `#${operation.id}`)
+  useEffect(() => {
+    const look = (): void => {
+      if (location.hash === `#${operation.id}`) setOpen(true)
+    }
+    addEventListener("hashchange", look)
+    return () => removeEventListener("hashchange", look)
+  }, [operation.id])
+  return (
+    <article id={operation.id} className="panel scroll-mt-16" aria-label={operation.summary}>
+      <h3>
+        <button
+          type="button"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+          className="flex w-full flex-wrap items-baseline gap-x-3 gap-y-1 px-4 py-3 text-left"
+        >
+          <span className={`w-14 font-mono text-xs font-semibold ${methodColors[operation.method] ?? ""}`}>
+            {operation.method}
+          </span>
+          <code className="font-mono text-xs wrap-anywhere">{operation.path}</code>
+          <span className="text-soft ml-auto text-sm">{operation.summary}</span>
+        </button>
+      </h3>
+      {open ? <Details operation={operation} schemas={schemas} /> : null}
+    </article>
+  )
+}
+
+function Details({ operation, schemas }: { operation: Operation; schemas: Reference["schemas"] }): ReactNode {
+  const [trying, setTrying] = useState(false)
+  const success = operation.answers.filter(({ status }) => status.startsWith("2"))
+  const failures = operation.answers.filter(({ status }) => !status.startsWith("2"))
+  return (
+    <div className="border-line flex flex-col gap-4 border-t px-4 py-4 text-sm">
+      {operation.description ? <p className="text-soft">{inline(operation.description)}</p> : null}
+      {operation.parameters.length > 0 ? (
+        <Parameters parameters={operation.parameters} schemas={schemas} />
+      ) : null}
+      {operation.body ? (
+        <Part title="Body">
+          <SchemaView schema={operation.body} schemas={schemas} />
+        </Part>
+      ) : null}
+      {success.map(({ status, description, schema }) => (
+        <Part key={status} title={`Answer ${status}`}>
+          {schema ? (
+            <SchemaView schema={schema} schemas={schemas} />
+          ) : (
+            <p className="text-soft">{description}</p>
+          )}
+        </Part>
+      ))}
+      <details>
+        <summary className="label">Errors</summary>
+        <dl className="mt-2 flex flex-col gap-2">
+          {failures.map(({ status, description }) => (
+            <div key={status} className="flex gap-3">
+              <dt>
+                <Badge>{status}</Badge>
+              </dt>
+              <dd className="text-soft text-xs whitespace-pre-line">
+                {inline(description.replaceAll(/^- /gm, ""))}
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+      {trying ? (
+        <TryIt operation={operation} schemas={schemas} />
+      ) : (
+        <Button className="self-start" icon="play" onClick={() => setTrying(true)}>
+          Try it
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function Part({ title, children }: { title: string; children: ReactNode }): ReactNode {
+  return (
+    <section>
+      <h4 className="label mb-1.5">{title}</h4>
+      {children}
+    </section>
+  )
+}
+
+function Parameters({
+  parameters,
+  schemas,
+}: {
+  parameters: readonly Parameter[]
+  schemas: Reference["schemas"]
+}): ReactNode {
+  return (
+    <Part title="Parameters">
+      <dl className="flex flex-col gap-1.5">
+        {parameters.map(({ name, in: place, required, description, schema }) => (
+          <div key={`${place} ${name}`} className="flex flex-wrap items-baseline gap-x-2 text-xs">
+            <dt className="font-mono font-medium">
+              {name}
+              {required ? (
+                <span className="text-bad" title="required">
+                  {" "}
+                  *
+                </span>
+              ) : null}
+            </dt>
+            <dd className="text-soft">
+              <span className="font-mono">{typeOf(schema, schemas)}</span> in {place}
+              {(description ?? schema.description) ? `: ${description ?? schema.description}` : ""}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Part>
+  )
+}
+
+/** The descriptions use one mark only: code in backquotes. */
+export function inline(text: string): ReactNode[] {
+  return text.split(/(`[^`]+`)/).map((part, index) =>
+    part.startsWith("`") && part.endsWith("`") && part.length > 2 ? (
+      <code key={index} className="bg-sunken rounded px-1 font-mono text-[0.92em]">
+        {part.slice(1, -1)}
+      </code>
+    ) : (
+      part
+    ),
+  )
+}

@@ -1,0 +1,277 @@
+/** The form of a provider: who is trusted, what is asked of a token, and what it may do. */
+import { type ReactNode, useState } from "react"
+import { type Permission, permissions } from "../../../src/contract/access.ts"
+import type { NewProvider, WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
+import { ClientError, api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { FormDialog } from "../parts/dialog.tsx"
+import { AreaField, Segments, TextField } from "../parts/field.tsx"
+import { useOrganization } from "../session.ts"
+import { CelField } from "./cel-field.tsx"
+import { type ProviderDraft, draftOf, emptyDraft, toProvider } from "./provider-draft.ts"
+
+export function ProviderDialog({
+  provider,
+  onClose,
+}: {
+  provider: WorkloadIdentityProvider | null
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [draft, setDraft] = useState<ProviderDraft>(() => (provider ? draftOf(provider) : emptyDraft()))
+  const write = useWrite(
+    async () => {
+      const body: NewProvider = toProvider(draft)
+      return provider
+        ? await api.updateWorkloadIdentityProvider({ params: { org_id, provider_id: provider.id }, body })
+        : await api.createWorkloadIdentityProvider({ params: { org_id }, body })
+    },
+    [["identity", org_id]],
+    onClose,
+  )
+  const change = (next: Partial<ProviderDraft>): void => setDraft({ ...draft, ...next })
+  return (
+    <FormDialog
+      title={provider ? `Change ${provider.name}` : "Add a provider"}
+      submit={provider ? "Save" : "Add provider"}
+      wide
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <TextField
+        label="Name"
+        required
+        maxLength={100}
+        value={draft.name}
+        onChange={(event) => change({ name: event.target.value })}
+      />
+      <Segments
+        label="Kind of provider"
+        value={draft.type}
+        options={[
+          { value: "oidc", label: "OIDC tokens" },
+          { value: "x509", label: "X.509 certificates" },
+        ]}
+        onChange={(type) => change({ type })}
+      />
+      {draft.type === "oidc" ? (
+        <OidcFields draft={draft} onChange={change} />
+      ) : (
+        <X509Fields draft={draft} onChange={change} />
+      )}
+      <CelField
+        label="Condition to be let in (CEL, optional)"
+        name="attribute_condition"
+        placeholder='assertion.repository_owner == "acme"'
+        value={draft.condition}
+        refused={fieldErrors(write.error)}
+        onChange={(condition) => change({ condition })}
+      />
+      <Transformations draft={draft} refused={fieldErrors(write.error)} onChange={change} />
+      <Rules draft={draft} refused={fieldErrors(write.error)} onChange={change} />
+    </FormDialog>
+  )
+}
+
+/** What the server found wrong, by the path of the field. */
+function fieldErrors(error: unknown): ReadonlyMap<string, string> {
+  if (!(error instanceof ClientError)) return new Map()
+  const details = (error.body as { error?: { details?: unknown } } | null)?.error?.details
+  if (!Array.isArray(details)) return new Map()
+  return new Map(
+    details.flatMap(({ path, message }: { path?: unknown; message?: unknown }) =>
+      typeof path === "string" && typeof message === "string" ? [[path, message] as const] : [],
+    ),
+  )
+}
+
+interface PartProps {
+  readonly draft: ProviderDraft
+  readonly onChange: (change: Partial<ProviderDraft>) => void
+}
+
+function OidcFields({ draft, onChange }: PartProps): ReactNode {
+  return (
+    <>
+      <TextField
+        label="Issuer"
+        type="url"
+        required
+        placeholder="https://token.actions.githubusercontent.com"
+        hint="Exactly as the tokens say it, to the character."
+        value={draft.issuer}
+        onChange={(event) => onChange({ issuer: event.target.value })}
+      />
+      <TextField
+        label="Allowed audiences"
+        required
+        placeholder="https://umpire.example.com"
+        hint="Separated by commas."
+        value={draft.audiences}
+        onChange={(event) => onChange({ audiences: event.target.value })}
+      />
+      <AreaField
+        label="Key set (JWKS, optional)"
+        rows={2}
+        className="font-mono text-xs"
+        hint="Leave it empty to find the keys at the issuer."
+        value={draft.jwks}
+        onChange={(event) => onChange({ jwks: event.target.value })}
+      />
+    </>
+  )
+}
+
+function X509Fields({ draft, onChange }: PartProps): ReactNode {
+  return (
+    <>
+      <AreaField
+        label="Trusted certificate authorities (PEM)"
+        required
+        rows={4}
+        className="font-mono text-xs"
+        placeholder="-----BEGIN CERTIFICATE-----"
+        value={draft.anchors}
+        onChange={(event) => onChange({ anchors: event.target.value })}
+      />
+      <AreaField
+        label="Intermediate authorities (PEM, optional)"
+        rows={2}
+        className="font-mono text-xs"
+        value={draft.intermediates}
+        onChange={(event) => onChange({ intermediates: event.target.value })}
+      />
+    </>
+  )
+}
+
+type CheckedProps = PartProps & { readonly refused: ReadonlyMap<string, string> }
+
+function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode {
+  const { transformations } = draft
+  return (
+    <fieldset className="flex flex-col gap-2">
+      <legend className="label mb-1.5">Attributes made from the token</legend>
+      {transformations.map((one, index) => (
+        <div key={one.id} className="grid grid-cols-[8rem_1fr_auto] items-end gap-2 max-sm:grid-cols-1">
+          <TextField
+            label="Attribute"
+            placeholder="team"
+            value={one.name}
+            onChange={(event) =>
+              onChange({ transformations: transformations.with(index, { ...one, name: event.target.value }) })
+            }
+          />
+          <CelField
+            label="Expression (CEL)"
+            name={`attribute_transformations.${one.name}`}
+            placeholder="assertion.sub"
+            value={one.expression}
+            refused={refused}
+            onChange={(expression) =>
+              onChange({ transformations: transformations.with(index, { ...one, expression }) })
+            }
+          />
+          <Button
+            kind="bare"
+            icon="cross"
+            aria-label={`Remove attribute ${index + 1}`}
+            onClick={() => onChange({ transformations: transformations.toSpliced(index, 1) })}
+          />
+        </div>
+      ))}
+      <Button
+        kind="bare"
+        small
+        icon="plus"
+        className="self-start"
+        onClick={() =>
+          onChange({
+            transformations: [...transformations, { id: crypto.randomUUID(), name: "", expression: "" }],
+          })
+        }
+      >
+        Add attribute
+      </Button>
+    </fieldset>
+  )
+}
+
+function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
+  const { rules } = draft
+  const put = (index: number, rule: (typeof rules)[number]): void =>
+    onChange({ rules: rules.with(index, rule) })
+  const toggle = (held: readonly Permission[], permission: Permission): Permission[] =>
+    permissions.filter((one) => (one === permission ? !held.includes(one) : held.includes(one)))
+  return (
+    <fieldset className="flex flex-col gap-3">
+      <legend className="label mb-1.5">Rules: the first that matches decides</legend>
+      {rules.map((rule, index) => {
+        const last = index === rules.length - 1
+        return (
+          <div key={rule.id} className="border-line flex flex-col gap-2 rounded-lg border p-3">
+            {last ? (
+              <p className="text-sm">
+                Everyone else <code className="bg-sunken rounded px-1 font-mono text-xs">true</code>
+              </p>
+            ) : (
+              <CelField
+                label={`When (CEL), rule ${index + 1}`}
+                name={`authorization_rules.${index}.condition`}
+                placeholder='attribute.team == "search"'
+                value={rule.condition}
+                refused={refused}
+                onChange={(condition) => put(index, { ...rule, condition })}
+              />
+            )}
+            <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-xs">
+              {permissions.map((permission) => (
+                <label key={permission} className="flex items-center gap-1.5">
+                  <input
+                    type="checkbox"
+                    className="accent-accent"
+                    checked={rule.permissions.includes(permission)}
+                    onChange={() =>
+                      put(index, { ...rule, permissions: toggle(rule.permissions, permission) })
+                    }
+                  />
+                  {permission}
+                </label>
+              ))}
+              {rule.permissions.length === 0 ? <span className="text-soft">is refused</span> : null}
+              {last ? null : (
+                <Button
+                  kind="bare"
+                  small
+                  icon="trash"
+                  className="ml-auto"
+                  aria-label={`Remove rule ${index + 1}`}
+                  onClick={() => onChange({ rules: rules.toSpliced(index, 1) })}
+                />
+              )}
+            </div>
+          </div>
+        )
+      })}
+      <Button
+        kind="bare"
+        small
+        icon="plus"
+        className="self-start"
+        onClick={() =>
+          onChange({
+            rules: rules.toSpliced(rules.length - 1, 0, {
+              id: crypto.randomUUID(),
+              condition: "",
+              permissions: ["inference"],
+            }),
+          })
+        }
+      >
+        Add rule
+      </Button>
+    </fieldset>
+  )
+}

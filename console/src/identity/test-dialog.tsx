@@ -1,0 +1,97 @@
+/** Tries a token or a certificate on a provider, and shows each step of the decision; nothing is issued. */
+import { type ReactNode, useState } from "react"
+import type { ProviderTestResult, WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
+import { api, useWrite } from "../api.ts"
+import { FormDialog } from "../parts/dialog.tsx"
+import { AreaField } from "../parts/field.tsx"
+import { Badge, Notice } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
+
+const stepNames: Record<ProviderTestResult["steps"][number]["step"], string> = {
+  provider: "The provider",
+  assertion: "The token or certificate",
+  attribute_condition: "The condition",
+  attribute_transformations: "The attributes",
+  authorization_rules: "The rules",
+}
+const outcomeTones = { passed: "good", refused: "bad", not_reached: "plain" } as const
+
+export function TestDialog({
+  provider,
+  onClose,
+}: {
+  provider: WorkloadIdentityProvider
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [text, setText] = useState("")
+  const oidc = provider.config.type === "oidc"
+  const write = useWrite(
+    async () =>
+      await api.testWorkloadIdentityProvider({
+        params: { org_id, provider_id: provider.id },
+        body: oidc ? { subject_token: text.trim() } : { certificate_chain: text },
+      }),
+    [],
+  )
+  return (
+    <FormDialog
+      title={`Test ${provider.name}`}
+      submit="Test"
+      wide
+      busy={write.isPending}
+      error={write.error}
+      onClose={onClose}
+      onSubmit={() => write.mutate(undefined)}
+    >
+      <AreaField
+        label={oidc ? "Token (JWT)" : "Certificate chain (PEM), the workload's own first"}
+        required
+        rows={5}
+        className="font-mono text-xs"
+        hint="It is checked and forgotten; no access token is issued."
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      {write.data ? <Outcome result={write.data} /> : null}
+    </FormDialog>
+  )
+}
+
+function Outcome({ result }: { result: ProviderTestResult }): ReactNode {
+  return (
+    <div className="flex flex-col gap-3" role="status" aria-label="Outcome">
+      <Notice tone={result.accepted ? "good" : "bad"}>
+        {result.accepted
+          ? `It would be let in with ${result.permissions.join(", ")}.`
+          : "It would be refused."}
+      </Notice>
+      <ol className="flex flex-col gap-1.5 text-sm">
+        {result.steps.map(({ step, outcome, message }) => (
+          <li key={step} className="flex flex-wrap items-baseline gap-2">
+            <Badge tone={outcomeTones[outcome]}>{outcome.replaceAll("_", " ")}</Badge>
+            <span className="font-medium">{stepNames[step]}</span>
+            <span className="text-soft min-w-0 flex-1 text-xs wrap-anywhere">{message}</span>
+          </li>
+        ))}
+      </ol>
+      {result.assertion ? <Json title="What it says" value={result.assertion} /> : null}
+      {result.attributes ? <Json title="Attributes" value={result.attributes} /> : null}
+    </div>
+  )
+}
+
+function Json({ title, value }: { title: string; value: unknown }): ReactNode {
+  return (
+    <div>
+      <p className="label mb-1">{title}</p>
+      <pre
+        className="bg-sunken max-h-48 overflow-auto rounded-md p-2 font-mono text-xs"
+        tabIndex={0}
+        aria-label={title}
+      >
+        {JSON.stringify(value, null, 2)}
+      </pre>
+    </div>
+  )
+}
