@@ -22,6 +22,7 @@ export const idPrefixes = [
   "rs",
   "call",
   "gw",
+  "adj",
   "ma",
 ] as const
 export type IdPrefix = (typeof idPrefixes)[number]

@@ -1,6 +1,6 @@
 /** A typed client made from the table of endpoints; the console, the CLI and the tests share it. */
 import type { z } from "zod"
-import type { Endpoint } from "./endpoint.ts"
+import { Document, type Endpoint } from "./endpoint.ts"
 import { type EndpointName, type Table, table } from "./table.ts"
 
 type Given<Schema extends z.ZodType, Key extends string> =
@@ -80,6 +80,7 @@ async function call(
     ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     ...(request.signal ? { signal: request.signal } : {}),
   })
+  if (response.ok && endpoint.produces) return new Document(new Uint8Array(await response.arrayBuffer()))
   const text = await response.text()
   const body: unknown = text === "" ? null : JSON.parse(text)
   if (!response.ok) {

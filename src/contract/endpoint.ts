@@ -46,6 +46,8 @@ export interface Endpoint<
   readonly status: 200 | 201 | 204 | 303
   /** A request may ask for its answer as events. */
   readonly streams?: true
+  /** The content type of an answer that is not JSON: the handler answers a `Document`. */
+  readonly produces?: string
   /** Fields of the output that are shown once: null in the answer to a request repeated with its Idempotency-Key. */
   readonly secrets: readonly string[]
   /** Codes of its own, beside those that follow from its access and surface. */
@@ -73,7 +75,7 @@ export function endpoint<
     readonly query?: Query
     readonly body?: Body
     readonly reads?: Reads
-  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams">>,
+  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "produces">>,
 ): Endpoint<Params, Query, Body, Output, Reads> {
   const { surface } = given
   return {
@@ -161,6 +163,15 @@ export class EventStream {
   constructor(events: AsyncIterable<StreamEvent>, ending: string | null) {
     this.events = events
     this.ending = ending
+  }
+}
+
+/** A response body that is not JSON, of the content type that its endpoint produces. */
+export class Document {
+  readonly bytes: Uint8Array
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
   }
 }
 

@@ -89,6 +89,11 @@ export const faultCatalog = {
   ),
   invalid_header: entry(400, "invalid_request_error", "A header that the operation reads is malformed."),
   idempotency_key_reused: invalid("The Idempotency-Key was used before with another body."),
+  invalid_signature: entry(
+    400,
+    "invalid_request_error",
+    "The signature of an event of the payment provider does not match.",
+  ),
   malformed_json: entry(400, "invalid_request_error", "The request body is not JSON."),
   invalid_query: entry(400, "invalid_request_error", "A query parameter is missing or invalid."),
   invalid_body: invalid("The JSON body does not match the schema, or holds a value that is refused."),
@@ -166,6 +171,7 @@ export const faultCatalog = {
   authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
+  payment_provider_failed: entry(500, "server_error", "The payment provider did not answer or refused."),
   metering_unavailable: entry(
     500,
     "server_error",

@@ -54,7 +54,7 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
     ],
     ...(endpoint.body instanceof z.ZodUndefined
       ? {}
-      : { requestBody: { required: true, content: json(schemaOf(endpoint.body, "input", schemas)) } }),
+      : { requestBody: { required: true, content: bodyContent(endpoint, schemas) } }),
     responses: { [endpoint.status]: success(endpoint, schemas), ...failures(endpoint) },
   }
 }
@@ -109,6 +109,11 @@ function success(endpoint: Endpoint, schemas: Json): Json {
   if (endpoint.status === 204) return { description: "Done; no body." }
   if (endpoint.status === 303)
     return { description: "Go to `location`.", headers: { location: { schema: { type: "string" } } } }
+  if (endpoint.produces)
+    return {
+      description: "Success.",
+      content: { [endpoint.produces]: { schema: { type: "string", format: "binary" } } },
+    }
   const schema = schemaOf(endpoint.output, "output", schemas)
   const body =
     endpoint.wrap === "data" ? { type: "object", properties: { data: schema }, required: ["data"] } : schema
@@ -121,13 +126,26 @@ function failures(endpoint: Endpoint): Json {
     .toSorted(([a], [b]) => a - b)
     .map(([status, codes]) => {
       const lines = codes.map((code) => `- \`${code}\`: ${faultCatalog[code].when}`)
-      const name = endpoint.surface === "platform" ? "PlatformError" : "Error"
+      const name = errorNames[endpoint.surface] ?? "Error"
       return [
         String(status),
         { description: lines.join("\n"), content: json({ $ref: `#/components/schemas/${name}` }) },
       ]
     })
   return Object.fromEntries(entries) as Json
+}
+
+/** A token request may also be a form. */
+function bodyContent(endpoint: Endpoint, schemas: Json): Json {
+  const schema = schemaOf(endpoint.body, "input", schemas)
+  return endpoint.surface === "oauth"
+    ? { "application/x-www-form-urlencoded": { schema }, ...json(schema) }
+    : json(schema)
+}
+
+const errorNames: Partial<Record<Endpoint["surface"], string>> = {
+  platform: "PlatformError",
+  oauth: "OauthError",
 }
 
 const json = (schema: Json): Json => ({ "application/json": { schema } })
@@ -169,6 +187,11 @@ const errorSchemas: Json = {
         },
       },
     },
+  },
+  OauthError: {
+    type: "object",
+    required: ["error", "error_description"],
+    properties: { error: { type: "string" }, error_description: { type: "string" } },
   },
   PlatformError: {
     type: "object",

@@ -13,6 +13,8 @@ import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import { type LeaseBook, openLeaseBook } from "../gateway/money/lease-book.ts"
 import { openPayers } from "../gateway/money/payers.ts"
 import { type Journal, openJournal } from "../store/journal/writer.ts"
+import type { JournalState } from "../control/operations/billing.ts"
+import { inspectJournal } from "./billing.ts"
 import { releaseGateway } from "../store/leases.ts"
 import type { Database } from "../store/sql.ts"
 
@@ -31,6 +33,8 @@ export interface Money {
   readonly journal: Journal
   /** Resolves when everything that was used until now is in the ledger. */
   settle(): Promise<void>
+  /** After settling: what is left, which should be nothing. */
+  journalState(): Promise<JournalState>
   /** Told by the server of a request that it refused before any handler saw it. */
   refused(refusal: Refusal): void
   close(): Promise<void>
@@ -74,6 +78,10 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
       meter,
       journal,
       settle: () => applier.drain(),
+      journalState: async () => {
+        await applier.drain()
+        return await inspectJournal(journal.directory, database, journal.end)
+      },
       refused: (refusal) => record(meter, refusal, log),
       close: async () => {
         await payers.close()

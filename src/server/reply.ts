@@ -1,12 +1,17 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
 import type { FastifyReply } from "fastify"
-import { EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
+import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
 import { Fault, faultCatalog } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
 export function sendOutput(reply: FastifyReply, endpoint: Endpoint, output: unknown): FastifyReply {
   if (endpoint.status === 204 || endpoint.status === 303) return reply.code(endpoint.status).send()
+  if (output instanceof Document)
+    return reply
+      .code(endpoint.status)
+      .header("content-type", endpoint.produces ?? "application/octet-stream")
+      .send(Buffer.from(output.bytes))
   const body =
     output instanceof EncodedJson
       ? output.text

@@ -1,6 +1,6 @@
 /** Billing accounts: how an organization pays, and the limits on what it spends. The ledger moves the balance. */
 import type { Role } from "../contract/access.ts"
-import { insertNew, queryRecord, updateRecord, type NewRecord } from "./rows.ts"
+import { insertNew, queryRecord, queryRecords, updateRecord, type NewRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface BillingAccount {
@@ -22,6 +22,10 @@ export interface BillingAccount {
   readonly lowBalanceWarningCents: bigint | null
   readonly spendCutoffCents: bigint | null
   readonly spendWarningCents: bigint | null
+  /** What the payment provider last said when it would not know the account. */
+  readonly providerError: string | null
+  /** The low balance that it is now was told. */
+  readonly lowBalanceWarned: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
   /** Counts the changes, other than of the balance. */
@@ -34,13 +38,41 @@ export type BillingAccountChanges = Partial<
 
 export function insertBillingAccount(
   sql: Sql,
-  account: NewRecord<Omit<BillingAccount, "balanceTicks" | "version">, "autoRefillEnabled">,
+  account: NewRecord<
+    Omit<BillingAccount, "balanceTicks" | "version">,
+    "autoRefillEnabled" | "lowBalanceWarned"
+  >,
 ): Promise<BillingAccount> {
   return insertNew<BillingAccount>(sql, "billing_accounts", { ...account })
 }
 
 export function findBillingAccount(sql: Sql, id: string): Promise<BillingAccount | null> {
   return queryRecord<BillingAccount>(sql, "SELECT * FROM billing_accounts WHERE id = $1", [id])
+}
+
+export function findAccountOfCustomer(
+  sql: Sql,
+  provider: string,
+  customerId: string,
+): Promise<BillingAccount | null> {
+  return queryRecord<BillingAccount>(
+    sql,
+    "SELECT * FROM billing_accounts WHERE provider = $1 AND provider_customer_id = $2",
+    [provider, customerId],
+  )
+}
+
+/** Accounts that their payment provider does not know yet. */
+export function listUnprovisioned(
+  sql: Sql,
+  providers: readonly string[],
+  limit: number,
+): Promise<BillingAccount[]> {
+  return queryRecords<BillingAccount>(
+    sql,
+    "SELECT * FROM billing_accounts WHERE provider_customer_id IS NULL AND provider = ANY($1) ORDER BY id LIMIT $2",
+    [providers, limit],
+  )
 }
 
 /** Holds others who lock or change it back until the transaction ends; rows that refer to it can still be inserted. */

@@ -1,11 +1,15 @@
 /** The append-only ledger of a billing account; the balance moves with it, in the same transaction. */
 import type { Ticks } from "../base/money.ts"
+import { queryRecords, toPage, type Page, type PageRequest } from "./rows.ts"
 import type { Sql } from "./sql.ts"
+
+/** `usage` is entered by applyUsage only. A payment settles a postpaid invoice. */
+export type LedgerKind = "credit" | "purchase" | "usage" | "adjustment" | "payment"
 
 export interface LedgerEntry {
   readonly billingAccountId: string
   readonly at: Date
-  readonly kind: "credit" | "purchase" | "usage" | "adjustment"
+  readonly kind: LedgerKind
   /** Positive adds to the balance. */
   readonly amountTicks: Ticks
   /** What the entry is for; entered once per account and kind. */
@@ -25,4 +29,104 @@ export async function appendLedger(sql: Sql, entry: LedgerEntry): Promise<boolea
     [entry.billingAccountId, entry.at, entry.kind, entry.amountTicks, entry.reference, entry.note ?? null],
   )
   return rows.length > 0
+}
+
+export interface LedgerRow {
+  readonly id: bigint
+  readonly at: Date
+  readonly kind: LedgerKind
+  readonly amountTicks: Ticks
+  readonly reference: string
+  readonly note: string | null
+  readonly organizationId: string | null
+  readonly model: string | null
+  readonly day: string | null
+  readonly sequences: bigint | null
+}
+
+/** Newest first. */
+export async function pageLedger(
+  sql: Sql,
+  billingAccountId: string,
+  page: PageRequest,
+): Promise<Page<LedgerRow>> {
+  const rows = await queryRecords<LedgerRow>(
+    sql,
+    `SELECT id, at, kind, amount_ticks, reference, note, organization_id, model, day, sequences FROM ledger
+     WHERE billing_account_id = $1 AND ($2::bigint IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
+    [billingAccountId, page.cursor ?? null, page.limit + 1],
+  )
+  return toPage(rows, page.limit, ({ id }) => String(id))
+}
+
+export interface DaySpend {
+  readonly day: string
+  readonly model: string
+  readonly ticks: Ticks
+}
+
+/** What was used on each day, by model; `from` is inclusive and `to` exclusive. */
+export async function listDaySpend(
+  sql: Sql,
+  billingAccountId: string,
+  from: string,
+  to: string,
+): Promise<DaySpend[]> {
+  const rows = await sql.query<{ day: string; model: string; ticks: string }>(
+    `SELECT day, model, -sum(amount_ticks) AS ticks FROM ledger
+     WHERE billing_account_id = $1 AND kind = 'usage' AND day >= $2 AND day < $3 GROUP BY day, model`,
+    [billingAccountId, from, to],
+  )
+  return rows.map(({ day, model, ticks }) => ({ day, model, ticks: BigInt(ticks) }))
+}
+
+export interface LedgerCheck {
+  readonly billingAccountId: string
+  readonly mode: "prepaid" | "postpaid"
+  readonly balanceTicks: Ticks
+  /** Of every entry; must be the balance. */
+  readonly ledgerTicks: Ticks
+  /** Of the usage entries, as a positive number; must be what their sequences cost. */
+  readonly usageTicks: Ticks
+  /** Of the charges that are kept. */
+  readonly chargedTicks: Ticks
+  /** Whether every charge that was ever made is still kept. */
+  readonly chargesComplete: boolean
+}
+
+/** Every account with the sums that must agree. */
+export async function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
+  const rows = await sql.query<
+    Record<string, string> & { balance: bigint; complete: boolean; mode: LedgerCheck["mode"] }
+  >(
+    `SELECT b.id, b.mode, b.balance_ticks AS balance,
+       coalesce(l.total, 0) AS total, coalesce(l.usage, 0) AS usage, coalesce(c.charged, 0) AS charged,
+       coalesce(l.sequences, 0) = coalesce(c.count, 0) AS complete
+     FROM billing_accounts b
+     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS total, sum(sequences) AS sequences,
+         -sum(amount_ticks) FILTER (WHERE kind = 'usage') AS usage
+       FROM ledger GROUP BY billing_account_id) l ON l.billing_account_id = b.id
+     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS charged, count(*) AS count
+       FROM charges GROUP BY billing_account_id) c ON c.billing_account_id = b.id
+     ORDER BY b.id`,
+  )
+  return rows.map((row) => ({
+    billingAccountId: row["id"] ?? "",
+    mode: row.mode,
+    balanceTicks: row.balance,
+    ledgerTicks: BigInt(row["total"] ?? 0),
+    usageTicks: BigInt(row["usage"] ?? 0),
+    chargedTicks: BigInt(row["charged"] ?? 0),
+    chargesComplete: row.complete,
+  }))
+}
+
+/** Removes at most `limit` charges made before `before`; the ledger keeps what they came to. */
+export async function purgeCharges(sql: Sql, before: Date, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM charges WHERE seq_id IN
+       (SELECT seq_id FROM charges WHERE charged_at < $1 ORDER BY charged_at LIMIT $2) RETURNING seq_id`,
+    [before, limit],
+  )
+  return rows.length
 }

@@ -5,7 +5,7 @@ import type { BillingAccount } from "./billing-accounts.ts"
 import { monthOf } from "./months.ts"
 import { listOrganizationsOfBillingAccount } from "./organizations.ts"
 import { queryRecord } from "./rows.ts"
-import type { Sql, Transaction } from "./sql.ts"
+import type { Sql } from "./sql.ts"
 
 export interface MonthSpend {
   readonly spentTicks: Ticks
@@ -64,7 +64,7 @@ interface WarningState {
  * account pays for. Called in the transaction of whatever moved the balance or the threshold.
  */
 export async function checkWarnings(
-  sql: Transaction,
+  sql: Sql,
   billingAccountId: string,
   now: Date,
   newAuditId: () => string,

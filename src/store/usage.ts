@@ -1,5 +1,6 @@
 /** Puts the journal of a gateway into the ledger, each sequence once, in one transaction with everything it moves. */
 import type { Ticks } from "../base/money.ts"
+import { lockBillingAccount } from "./billing-accounts.ts"
 import type { SequenceRecord } from "./journal/record.ts"
 import type { JournalPosition } from "./journal/segments.ts"
 import { type SpendWarning, checkWarnings } from "./spend.ts"
@@ -61,7 +62,7 @@ export async function applyUsage(sql: Transaction, batch: UsageBatch): Promise<A
   )
   const accounts = [...new Set(costly.map(({ billing_account_id }) => billing_account_id ?? ""))].toSorted()
   // In order of their ids, so that gateways that apply at the same time wait for each other instead of locking up.
-  for (const id of accounts) await sql.query("SELECT id FROM billing_accounts WHERE id = $1 FOR UPDATE", [id])
+  for (const id of accounts) await lockBillingAccount(sql, id)
   const charged = await insertCharges(sql, costly, batch.now)
   const fresh = costly.filter(({ seq_id }) => charged.has(seq_id))
   for (const entry of groupEntries(fresh)) await insertEntry(sql, entry, batch.now)

@@ -130,6 +130,12 @@ CREATE TABLE invoice_lines (
   PRIMARY KEY (invoice_id, position)
 );
 
+-- The last month that is done with, whether it had an invoice or not.
+CREATE TABLE invoiced_months (
+  billing_account_id text COLLATE "C" PRIMARY KEY REFERENCES billing_accounts,
+  month date NOT NULL
+);
+
 -- Work that is done once across gateways: whoever moves the row does it.
 CREATE TABLE periodic_tasks (
   name text PRIMARY KEY,

@@ -1,0 +1,152 @@
+/** Billing accounts as their owners see them, and what the payment provider says about them. */
+import { centsFloor } from "../../base/money.ts"
+import type { AutoRefill, BillingAccount as View, SpendControls } from "../../contract/billing.ts"
+import {
+  type BillingAccount,
+  findBillingAccount,
+  updateBillingAccount,
+} from "../../store/billing-accounts.ts"
+import { monthOf } from "../../store/months.ts"
+import { findOrganization } from "../../store/organizations.ts"
+import { findLastRefill } from "../../store/purchases.ts"
+import { findMonthSpend, isCutOff } from "../../store/spend.ts"
+import type { Sql } from "../../store/sql.ts"
+import type { BillingStatus } from "../model-status.ts"
+import { entitlementState, needsPaymentMethod, statusOfAccount } from "./account-state.ts"
+import { type BillingParts, auditSystem, providerOf, readAccount } from "./parts.ts"
+import { reconcileAccount } from "./purchases.ts"
+
+export interface AccountSections {
+  readonly autoRefill: boolean
+  readonly spendControls: boolean
+}
+
+export async function viewAccount(parts: BillingParts, id: string, sections: AccountSections): Promise<View> {
+  const { database, clock } = parts
+  const account = await readAccount(database, id)
+  const last = await findLastRefill(database, id)
+  return {
+    id: account.id,
+    billing_email: account.email,
+    billing_mode: account.mode,
+    created_at: account.createdAt.toISOString(),
+    updated_at: account.updatedAt.toISOString(),
+    credit_balance_cents: account.mode === "prepaid" ? centsFloor(account.balanceTicks) : 0,
+    has_default_payment_method: account.paymentMethodId !== null,
+    payment_method_required: needsPaymentMethod(account),
+    payment_method_description: account.paymentMethodDescription,
+    prepaid_entitlement_state: entitlementState(account, last?.status ?? null),
+    balance_checked_at: account.balanceCheckedAt?.toISOString() ?? null,
+    ...(sections.autoRefill
+      ? { auto_refill: account.mode === "prepaid" ? viewAutoRefill(account) : null }
+      : {}),
+    ...(sections.spendControls
+      ? { spend_controls: await viewSpendControls(database, account, clock.nowMs()) }
+      : {}),
+  }
+}
+
+export function viewAutoRefill(account: BillingAccount): AutoRefill {
+  return {
+    enabled: account.autoRefillEnabled,
+    threshold_cents: toNumber(account.autoRefillThresholdCents),
+    recharge_to_cents: toNumber(account.autoRefillRechargeToCents),
+  }
+}
+
+export async function viewSpendControls(
+  sql: Sql,
+  account: BillingAccount,
+  nowMs: number,
+): Promise<SpendControls> {
+  const { lowBalanceWarningCents, spendCutoffCents, spendWarningCents } = account
+  const spend = await findMonthSpend(sql, account.id, monthOf(nowMs))
+  return {
+    billing_account_id: account.id,
+    prepaid_low_balance_warning: alert(lowBalanceWarningCents),
+    usage_spend_cutoff:
+      spendCutoffCents === null
+        ? null
+        : {
+            threshold_cents: Number(spendCutoffCents),
+            local_state: isCutOff(spendCutoffCents, spend) ? "blocked" : "ok",
+          },
+    usage_spend_warning: alert(spendWarningCents),
+  }
+}
+
+const alert = (cents: bigint | null): { threshold_cents: number } | null =>
+  cents === null ? null : { threshold_cents: Number(cents) }
+
+const toNumber = (cents: bigint | null): number | null => (cents === null ? null : Number(cents))
+
+/** What keeps an organization from running models, as far as money goes. */
+export async function billingStatus(
+  { database, clock }: Pick<BillingParts, "database" | "clock">,
+  organizationId: string,
+): Promise<BillingStatus> {
+  const organization = await findOrganization(database, organizationId)
+  const account = organization && (await findBillingAccount(database, organization.billingAccountId))
+  if (!account) return "billing_setup_failed"
+  const spend = await findMonthSpend(database, account.id, monthOf(clock.nowMs()))
+  return statusOfAccount(account, isCutOff(account.spendCutoffCents, spend))
+}
+
+/** Asks the provider for everything it knows about the account, and brings the ledger up to now. */
+export async function refreshAccount(parts: BillingParts, id: string): Promise<void> {
+  await parts.settle()
+  const account = await provision(parts, await readAccount(parts.database, id))
+  if (account.providerCustomerId !== null) await refreshPaymentMethod(parts, account)
+  await reconcileAccount(parts, id)
+  const now = new Date(parts.clock.nowMs())
+  await updateBillingAccount(parts.database, id, { balanceCheckedAt: now }, now)
+}
+
+/** Makes the account known to its provider, if it is not. Safe to repeat: the provider sees the same account. */
+export async function provision(parts: BillingParts, account: BillingAccount): Promise<BillingAccount> {
+  if (account.providerCustomerId !== null) return account
+  const customerId = await providerOf(parts, account).createCustomer({
+    billingAccountId: account.id,
+    email: account.email,
+  })
+  const now = new Date(parts.clock.nowMs())
+  const changed = await updateBillingAccount(
+    parts.database,
+    account.id,
+    { providerCustomerId: customerId, providerError: null },
+    now,
+  )
+  return changed ?? account
+}
+
+/** Takes over the provider's default payment method when it is not the one that we know. */
+export async function refreshPaymentMethod(parts: BillingParts, account: BillingAccount): Promise<void> {
+  const known =
+    account.paymentMethodId === null
+      ? null
+      : { id: account.paymentMethodId, description: account.paymentMethodDescription ?? "" }
+  const found = await providerOf(parts, account).findPaymentMethod(account.providerCustomerId ?? "", known)
+  if (found?.id === known?.id && found?.description === known?.description) return
+  await parts.database.transaction(async (sql) => {
+    const now = new Date(parts.clock.nowMs())
+    await updateBillingAccount(
+      sql,
+      account.id,
+      { paymentMethodId: found?.id ?? null, paymentMethodDescription: found?.description ?? null },
+      now,
+    )
+    await auditSystem(
+      parts,
+      sql,
+      account.id,
+      {
+        action: "billing.payment_method_changed",
+        resource: { type: "billing_account", id: account.id },
+        before: { payment_method_description: account.paymentMethodDescription },
+        after: { payment_method_description: found?.description ?? null },
+      },
+      now,
+    )
+  })
+  parts.forget({ table: "billing_accounts", id: account.id })
+}

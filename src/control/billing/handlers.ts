@@ -1,0 +1,222 @@
+/** The handlers of the billing endpoints. */
+import type { BillingTable } from "../../contract/billing.ts"
+import { type Call, Document, type Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import {
+  type BillingAccount,
+  lockBillingAccount,
+  updateBillingAccount,
+} from "../../store/billing-accounts.ts"
+import { type Invoice, findInvoice, listInvoiceLines, pageInvoices } from "../../store/invoices.ts"
+import { monthOf } from "../../store/months.ts"
+import { findPurchase, pageRefills } from "../../store/purchases.ts"
+import { checkWarnings, noteCutoff } from "../../store/spend.ts"
+import type { Sql } from "../../store/sql.ts"
+import { type ChangeScope, acting, change, notFound } from "../change.ts"
+import {
+  type AccountSections,
+  refreshAccount,
+  viewAccount,
+  viewAutoRefill,
+  viewSpendControls,
+} from "./accounts.ts"
+import { invoiceHtml } from "./invoice-html.ts"
+import { invoicePdf } from "./invoice-pdf.ts"
+import { viewInvoice } from "./invoices.ts"
+import { type BillingParts, readAccount } from "./parts.ts"
+import { removeMethod, setUpMethod } from "./payment-methods.ts"
+import {
+  chargePurchase,
+  checkCanBuy,
+  orderPurchase,
+  repeatKeyOf,
+  settlePurchase,
+  viewPurchase,
+} from "./purchases.ts"
+import { readUsageSpend } from "./usage-spend.ts"
+import { receiveEvent } from "./webhook.ts"
+
+type Given = Call<{ billing_account_id: string }>
+
+export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
+  const { database, clock } = parts
+  return {
+    async getBillingAccount(call) {
+      const id = call.params.billing_account_id
+      if (call.query.force_refresh === "true") await refreshAccount(parts, id)
+      return await viewAccount(parts, id, sectionsOf(call.query.include))
+    },
+    createRefill: async (call) => await refill(parts, call, call.body.amount_in_cents),
+    async listRefills(call) {
+      const { items, nextCursor } = await pageRefills(database, call.params.billing_account_id, call.query)
+      const data = await Promise.all(items.map((purchase) => viewPurchase(database, purchase)))
+      return { data, next_cursor: nextCursor }
+    },
+    async getRefill(call) {
+      const { billing_account_id, refill_id } = call.params
+      const purchase = await findPurchase(database, billing_account_id, refill_id)
+      if (!purchase) throw notFound("purchase")
+      return await viewPurchase(database, purchase)
+    },
+    async getSpendControls(call) {
+      const account = await readAccount(database, call.params.billing_account_id)
+      return await viewSpendControls(database, account, clock.nowMs())
+    },
+    putSpendControls: async (call) => await replaceSpendControls(parts, call, call.body),
+    getUsageSpend: async (call) =>
+      await readUsageSpend(database, call.params.billing_account_id, call.query.range, clock.nowMs()),
+    getAutoRefill: async (call) =>
+      viewAutoRefill(await readAccount(database, call.params.billing_account_id)),
+    putAutoRefill: async (call) => await replaceAutoRefill(parts, call, call.body),
+    createPaymentMethod: async (call) => await setUpMethod(parts, call),
+    deletePaymentMethod: async (call) => await removeMethod(parts, call),
+    async listInvoices(call) {
+      const { items, nextCursor } = await pageInvoices(database, call.params.billing_account_id, call.query)
+      const data = await Promise.all(items.map((invoice) => viewInvoice(database, invoice)))
+      return { data, next_cursor: nextCursor }
+    },
+    getInvoice: async (call) => await viewInvoice(database, await readInvoice(database, call.params)),
+    async getInvoicePdf(call) {
+      const invoice = await readInvoice(database, call.params)
+      const lines = await listInvoiceLines(database, invoice.id)
+      call.header("content-disposition", `inline; filename="${fileName(invoice)}.pdf"`)
+      return new Document(await invoicePdf(invoice, lines, parts.seller))
+    },
+    async getInvoiceHtml(call) {
+      const invoice = await readInvoice(database, call.params)
+      const lines = await listInvoiceLines(database, invoice.id)
+      // Nothing in it runs, whatever a model is called.
+      call.header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
+      return new Document(new TextEncoder().encode(invoiceHtml(invoice, lines, parts.seller)))
+    },
+    receiveStripeEvent: async (call) => await receiveEvent(parts, "stripe", call),
+  }
+}
+
+function sectionsOf(include: string | undefined): AccountSections {
+  const named = new Set((include ?? "").split(",").map((one) => one.trim()))
+  const all = named.has("all")
+  return { autoRefill: all || named.has("auto_refill"), spendControls: all || named.has("spend_controls") }
+}
+
+/** Written down, asked for, settled: each step survives the one after it, and a repetition takes up where it ended. */
+async function refill(parts: BillingParts, call: Given, amountCents: number) {
+  const { principal, standing } = acting(call)
+  const account = await readAccount(parts.database, call.params.billing_account_id)
+  checkCanBuy(account)
+  const purchase = await orderPurchase(parts, {
+    account,
+    amountCents,
+    purpose: "refill",
+    createdBy: principal.userId,
+    repeatKey: repeatKeyOf(call.attempt),
+  })
+  const outcome = await chargePurchase(parts, account, purchase)
+  return await change(parts, call, async ({ sql, audit }) => {
+    const settled = await settlePurchase(parts, sql, purchase.id, outcome)
+    await audit({
+      organizationId: standing.organizationId,
+      action: "billing.refill",
+      resource: { type: "credit_purchase", id: purchase.id },
+      before: null,
+      after: { amount_in_cents: amountCents, status: settled.status },
+    })
+    return await viewPurchase(sql, settled)
+  })
+}
+
+interface Thresholds {
+  readonly prepaid_low_balance_warning_threshold_cents: number | null
+  readonly usage_spend_cutoff_threshold_cents: number | null
+  readonly usage_spend_warning_threshold_cents: number | null
+}
+
+async function replaceSpendControls(parts: BillingParts, call: Given, given: Thresholds) {
+  const nowMs = parts.clock.nowMs()
+  return await changeAccount(parts, call, "billing.spend_controls", async ({ sql, now }, account) => {
+    const low = given.prepaid_low_balance_warning_threshold_cents
+    if (low !== null && account.mode === "postpaid")
+      throw new Fault(
+        "conflict",
+        "Cannot set a low-balance warning: the account is postpaid and has no balance",
+      )
+    const before = await viewSpendControls(sql, account, nowMs)
+    const changed = await updateBillingAccount(
+      sql,
+      account.id,
+      {
+        lowBalanceWarningCents: toBigint(low),
+        spendCutoffCents: toBigint(given.usage_spend_cutoff_threshold_cents),
+        spendWarningCents: toBigint(given.usage_spend_warning_threshold_cents),
+      },
+      now,
+    )
+    // A refusal was about the threshold that was; the next request finds out about this one.
+    await noteCutoff(sql, account.id, monthOf(nowMs), false)
+    for (const warning of await checkWarnings(sql, account.id, now, () => parts.ids.next("aud")))
+      parts.log.warn(warning, "a billing account crossed a warning threshold")
+    return { before, after: await viewSpendControls(sql, changed ?? account, nowMs) }
+  })
+}
+
+interface AutoRefillGiven {
+  readonly enabled: boolean
+  readonly threshold_cents: number | null
+  readonly recharge_to_cents: number | null
+}
+
+async function replaceAutoRefill(parts: BillingParts, call: Given, given: AutoRefillGiven) {
+  return await changeAccount(parts, call, "billing.auto_refill", async ({ sql, now }, account) => {
+    if (given.enabled && account.mode === "postpaid")
+      throw new Fault("conflict", "Cannot refill by itself: the account is postpaid")
+    const changed = await updateBillingAccount(
+      sql,
+      account.id,
+      {
+        autoRefillEnabled: given.enabled,
+        autoRefillThresholdCents: toBigint(given.threshold_cents),
+        autoRefillRechargeToCents: toBigint(given.recharge_to_cents),
+      },
+      now,
+    )
+    return { before: viewAutoRefill(account), after: viewAutoRefill(changed ?? account) }
+  })
+}
+
+/** One change of the account's settings, with its entry in the audit log. */
+async function changeAccount<View>(
+  parts: BillingParts,
+  call: Given,
+  action: string,
+  work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>,
+): Promise<View> {
+  const { standing } = acting(call)
+  return await change(parts, call, async (scope) => {
+    const account = await lockBillingAccount(scope.sql, call.params.billing_account_id)
+    if (!account) throw notFound("billing account")
+    const { before, after } = await work(scope, account)
+    await scope.audit({
+      organizationId: standing.organizationId,
+      action,
+      resource: { type: "billing_account", id: account.id },
+      before,
+      after,
+    })
+    scope.touched({ table: "billing_accounts", id: account.id })
+    return after
+  })
+}
+
+const toBigint = (cents: number | null): bigint | null => (cents === null ? null : BigInt(cents))
+
+async function readInvoice(
+  sql: Sql,
+  params: { readonly billing_account_id: string; readonly invoice_id: string },
+): Promise<Invoice> {
+  const invoice = await findInvoice(sql, params.billing_account_id, params.invoice_id)
+  if (!invoice) throw notFound("invoice")
+  return invoice
+}
+
+const fileName = ({ number, periodStart }: Invoice): string =>
+  `invoice-${String(number).padStart(4, "0")}-${periodStart.slice(0, "2026-01".length)}`

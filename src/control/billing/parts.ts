@@ -1,0 +1,73 @@
+/** What the billing handlers and tasks are given, and what they have in common. */
+import type { Log } from "../../base/log.ts"
+import { Fault } from "../../contract/errors.ts"
+import { appendAudit } from "../../store/audit.ts"
+import { type BillingAccount, findBillingAccount } from "../../store/billing-accounts.ts"
+import { listOrganizationsOfBillingAccount } from "../../store/organizations.ts"
+import type { Sql } from "../../store/sql.ts"
+import { type ControlParts, notFound } from "../change.ts"
+import type { PaymentProvider } from "../payments/provider.ts"
+
+export interface BillingParts extends ControlParts {
+  /** By name: an account stays with the provider that it was made with. */
+  readonly providers: ReadonlyMap<string, PaymentProvider>
+  readonly log: Log
+  /** Puts what was used until now into the ledger. */
+  readonly settle: () => Promise<void>
+  /** The address of this installation as browsers see it. */
+  readonly publicUrl: () => string
+  readonly seller: Seller
+}
+
+/** Who sends the invoices. */
+export interface Seller {
+  readonly name: string
+  readonly addressLines: readonly string[]
+}
+
+export async function readAccount(sql: Sql, id: string): Promise<BillingAccount> {
+  const account = await findBillingAccount(sql, id)
+  if (!account) throw notFound("billing account")
+  return account
+}
+
+export function providerOf({ providers }: BillingParts, account: BillingAccount): PaymentProvider {
+  const provider = providers.get(account.provider)
+  if (!provider)
+    throw new Fault(
+      "payment_provider_failed",
+      `Cannot ask the payment provider: ${account.provider} is not configured`,
+    )
+  return provider
+}
+
+export interface SystemDeed {
+  readonly action: string
+  readonly resource: { readonly type: string; readonly id: string }
+  readonly before?: unknown
+  readonly after?: unknown
+}
+
+/** What the installation does by itself stands in the log of every organization that the account pays for. */
+export async function auditSystem(
+  { ids }: Pick<BillingParts, "ids">,
+  sql: Sql,
+  billingAccountId: string,
+  deed: SystemDeed,
+  at: Date,
+): Promise<void> {
+  const organizations = await listOrganizationsOfBillingAccount(sql, billingAccountId)
+  // Ascending ids, as everyone locks the chains.
+  for (const { id } of organizations.toReversed())
+    await appendAudit(sql, {
+      id: ids.next("aud"),
+      organizationId: id,
+      actorKind: "system",
+      action: deed.action,
+      resourceType: deed.resource.type,
+      resourceId: deed.resource.id,
+      before: deed.before ?? null,
+      after: deed.after ?? null,
+      at,
+    })
+}

@@ -1,0 +1,67 @@
+/** The payment provider port: it moves money in and keeps payment methods; the ledger is ours. */
+
+export interface Customer {
+  readonly billingAccountId: string
+  readonly email: string
+}
+
+export interface PaymentMethod {
+  readonly id: string
+  /** For people: the brand and the last digits. */
+  readonly description: string
+}
+
+export interface ChargeRequest {
+  readonly purchaseId: string
+  readonly billingAccountId: string
+  readonly customerId: string
+  readonly paymentMethodId: string
+  readonly amountCents: number
+  readonly description: string
+  /** The same key is the same purchase, however often it is asked for. */
+  readonly idempotencyKey: string
+}
+
+export interface ChargeOutcome {
+  /** `timed_out`: the provider did not answer, so nobody knows; it is asked again later. */
+  readonly status: "processing" | "succeeded" | "failed" | "action_required" | "timed_out"
+  /** What the provider calls the payment; null when it did not say. */
+  readonly reference: string | null
+  /** Safe to show. */
+  readonly errorMessage: string | null
+}
+
+export interface FindRequest {
+  readonly purchaseId: string
+  readonly customerId: string
+  readonly reference: string | null
+  readonly amountCents: number
+  readonly createdAt: Date
+}
+
+/** What an event of a provider is about; nothing in it is believed but that, and the provider is asked. */
+export interface PaymentEvent {
+  readonly id: string
+  readonly type: string
+  readonly purchaseId: string | null
+  readonly customerId: string | null
+}
+
+/** Every method but `charge` throws Fault `payment_provider_failed` when the provider does not answer. */
+export interface PaymentProvider {
+  readonly name: string
+  /** Idempotent: the same account is the same customer. */
+  createCustomer(customer: Customer): Promise<string>
+  /** The default payment method; null when there is none, or the provider no longer knows the customer. `known` is ours. */
+  findPaymentMethod(customerId: string, known: PaymentMethod | null): Promise<PaymentMethod | null>
+  /** Where to enter a payment method, or the method where none needs to be entered. */
+  setUp(customerId: string, returnUrl: string): Promise<{ readonly url: string } | PaymentMethod>
+  removePaymentMethod(customerId: string, paymentMethodId: string): Promise<void>
+  charge(request: ChargeRequest): Promise<ChargeOutcome>
+  /** What became of a purchase; null when the provider has never heard of it. */
+  find(request: FindRequest): Promise<ChargeOutcome | null>
+  /** Checks the signature (Fault `invalid_signature`). */
+  readEvent?(body: Uint8Array, signature: string | null): PaymentEvent
+  /** What an event asks for beside looking at its purchase, such as keeping a new payment method. */
+  settleEvent?(event: PaymentEvent): Promise<void>
+}

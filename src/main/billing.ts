@@ -1,0 +1,56 @@
+/** Builds what billing needs from the configuration: providers, the seller, the journal as operators see it. */
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { type Config, ConfigError } from "../base/config.ts"
+import type { BillingParts } from "../control/billing/parts.ts"
+import type { JournalState } from "../control/operations/billing.ts"
+import { createLocalProvider } from "../control/payments/local.ts"
+import type { PaymentProvider } from "../control/payments/provider.ts"
+import { createStripeProvider } from "../control/payments/stripe.ts"
+import { type JournalPosition, isBefore, readJournal } from "../store/journal/segments.ts"
+import type { Sql } from "../store/sql.ts"
+import { findJournalPosition } from "../store/usage.ts"
+
+/** Accounts keep the provider that they were made with, so the local one is always there. */
+export function providersOf({ billing }: Config): ReadonlyMap<string, PaymentProvider> {
+  const providers = new Map([["local", createLocalProvider()]])
+  if (billing.stripe_secret_key)
+    providers.set(
+      "stripe",
+      createStripeProvider({
+        secretKey: billing.stripe_secret_key,
+        webhookSecret: billing.stripe_webhook_secret,
+        apiUrl: billing.stripe_api_url,
+      }),
+    )
+  if (!providers.has(billing.provider))
+    throw new ConfigError(
+      `Cannot use billing.provider ${billing.provider}: billing.stripe_secret_key is not set`,
+    )
+  return providers
+}
+
+export function sellerOf({ billing }: Config): BillingParts["seller"] {
+  const lines = billing.seller_address.split(";").map((line) => line.trim())
+  return { name: billing.seller_name, addressLines: lines.filter((line) => line !== "") }
+}
+
+/** Counts what the journal in a directory holds beyond the ledger. */
+export async function inspectJournal(
+  directory: string,
+  sql: Sql,
+  until?: JournalPosition,
+): Promise<JournalState> {
+  const gatewayId = await readFile(join(directory, "gateway-id"), "utf8").catch(() => null)
+  if (!gatewayId) return { gatewayId: null, pendingRecords: 0, damagedLines: 0 }
+  let position = await findJournalPosition(sql, gatewayId.trim())
+  let pendingRecords = 0
+  let damagedLines = 0
+  for (;;) {
+    const { records, next, damaged } = await readJournal(directory, position, { until })
+    if (!isBefore(position, next)) return { gatewayId: gatewayId.trim(), pendingRecords, damagedLines }
+    pendingRecords += records.length
+    damagedLines += damaged
+    position = next
+  }
+}

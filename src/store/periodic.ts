@@ -1,0 +1,17 @@
+/** Who does periodic work: a row per task, taken by one gateway at a time. */
+import type { Sql } from "./sql.ts"
+
+/** Answers false when the task is not due or another gateway does it. */
+export async function takeTask(sql: Sql, name: string, now: Date, heldUntil: Date): Promise<boolean> {
+  const rows = await sql.query(
+    `INSERT INTO periodic_tasks AS t (name, due_at, held_until) VALUES ($1, $2, $3)
+     ON CONFLICT (name) DO UPDATE SET held_until = excluded.held_until
+     WHERE t.due_at <= $2 AND (t.held_until IS NULL OR t.held_until <= $2) RETURNING name`,
+    [name, now, heldUntil],
+  )
+  return rows.length > 0
+}
+
+export async function finishTask(sql: Sql, name: string, dueAt: Date): Promise<void> {
+  await sql.query("UPDATE periodic_tasks SET due_at = $2, held_until = NULL WHERE name = $1", [name, dueAt])
+}

@@ -1,0 +1,158 @@
+/** Purchases: money that a payment provider is asked to move in, and what it said. */
+import { queryRecord, queryRecords, insertRecord, toPage, updateRecord } from "./rows.ts"
+import type { NewRecord, Page, PageRequest } from "./rows.ts"
+import type { Sql } from "./sql.ts"
+
+export type PurchaseStatus = "processing" | "succeeded" | "failed" | "action_required" | "timed_out"
+
+export interface Purchase {
+  readonly id: string
+  readonly billingAccountId: string
+  readonly purpose: "refill" | "auto_refill" | "invoice"
+  readonly invoiceId: string | null
+  readonly amountCents: bigint
+  readonly status: PurchaseStatus
+  readonly createdBy: string | null
+  /** Tells two attempts at one purchase from two purchases, here and at the provider. */
+  readonly providerKey: string
+  readonly providerReference: string | null
+  readonly errorMessage: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** When the provider is asked again; null when it is decided. */
+  readonly checkAt: Date | null
+  readonly checks: number
+}
+
+/** Answers the purchase that has the key already, if one has. */
+export async function ensurePurchase(
+  sql: Sql,
+  purchase: NewRecord<Purchase, "checks">,
+): Promise<{ readonly purchase: Purchase; readonly created: boolean }> {
+  const created = await insertRecord<Purchase>(
+    sql,
+    "purchases",
+    { ...purchase },
+    "ON CONFLICT (billing_account_id, provider_key) DO NOTHING",
+  )
+  if (created) return { purchase: created, created: true }
+  const known = await queryRecord<Purchase>(
+    sql,
+    "SELECT * FROM purchases WHERE billing_account_id = $1 AND provider_key = $2",
+    [purchase.billingAccountId, purchase.providerKey],
+  )
+  if (!known) throw new Error("Cannot insert the purchase: its key was taken and is gone")
+  return { purchase: known, created: false }
+}
+
+export function findPurchase(sql: Sql, billingAccountId: string, id: string): Promise<Purchase | null> {
+  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE billing_account_id = $1 AND id = $2", [
+    billingAccountId,
+    id,
+  ])
+}
+
+export function findPurchaseById(sql: Sql, id: string): Promise<Purchase | null> {
+  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE id = $1", [id])
+}
+
+/** Holds others back until the transaction ends. */
+export function lockPurchase(sql: Sql, id: string): Promise<Purchase | null> {
+  return queryRecord<Purchase>(sql, "SELECT * FROM purchases WHERE id = $1 FOR UPDATE", [id])
+}
+
+/** The refill that says how the account stands; an invoice's payment does not. */
+export function findLastRefill(sql: Sql, billingAccountId: string): Promise<Purchase | null> {
+  return queryRecord<Purchase>(
+    sql,
+    "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice' ORDER BY id DESC LIMIT 1",
+    [billingAccountId],
+  )
+}
+
+/** Newest first, without payments of invoices. */
+export async function pageRefills(
+  sql: Sql,
+  billingAccountId: string,
+  page: PageRequest,
+): Promise<Page<Purchase>> {
+  const rows = await queryRecords<Purchase>(
+    sql,
+    `SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice' AND ($2::text IS NULL OR id < $2)
+     ORDER BY id DESC LIMIT $3`,
+    [billingAccountId, page.cursor ?? null, page.limit + 1],
+  )
+  return toPage(rows, page.limit, ({ id }) => id)
+}
+
+export function updatePurchase(
+  sql: Sql,
+  id: string,
+  changes: Partial<Pick<Purchase, "status" | "providerReference" | "errorMessage" | "checkAt" | "checks">>,
+  updatedAt: Date,
+): Promise<Purchase | null> {
+  return updateRecord<Purchase>(sql, {
+    table: "purchases",
+    where: "id = $1",
+    whereValues: [id],
+    changes: { ...changes, updatedAt },
+  })
+}
+
+/** Purchases that are not decided and whose time to be looked at has come. */
+export function listUndecided(sql: Sql, now: Date, limit: number): Promise<Purchase[]> {
+  return queryRecords<Purchase>(
+    sql,
+    "SELECT * FROM purchases WHERE check_at <= $1 ORDER BY check_at LIMIT $2",
+    [now, limit],
+  )
+}
+
+export function listUndecidedOf(sql: Sql, billingAccountId: string): Promise<Purchase[]> {
+  return queryRecords<Purchase>(
+    sql,
+    "SELECT * FROM purchases WHERE billing_account_id = $1 AND check_at IS NOT NULL ORDER BY id",
+    [billingAccountId],
+  )
+}
+
+/** Prepaid accounts whose balance is below their threshold, that can pay, and for which nothing is under way. */
+export function listAccountsToRefill(
+  sql: Sql,
+  retryFailedBefore: Date,
+  limit: number,
+): Promise<{ readonly id: string; readonly balanceTicks: bigint; readonly rechargeToCents: bigint }[]> {
+  return queryRecords(
+    sql,
+    `SELECT b.id, b.balance_ticks, b.auto_refill_recharge_to_cents AS recharge_to_cents FROM billing_accounts b
+     WHERE b.mode = 'prepaid' AND b.auto_refill_enabled AND b.payment_method_id IS NOT NULL
+       AND b.provider_customer_id IS NOT NULL AND b.balance_ticks < b.auto_refill_threshold_cents * 100000000
+       AND NOT EXISTS (SELECT 1 FROM purchases p WHERE p.billing_account_id = b.id AND p.purpose <> 'invoice'
+         AND (p.status IN ('processing', 'timed_out', 'action_required')
+           OR (p.purpose = 'auto_refill' AND p.status = 'failed' AND p.updated_at > $1)))
+     ORDER BY b.id LIMIT $2`,
+    [retryFailedBefore, limit],
+  )
+}
+
+/** Answers false when the event was dealt with before. */
+export async function insertPaymentEvent(
+  sql: Sql,
+  event: {
+    readonly provider: string
+    readonly eventId: string
+    readonly type: string
+    readonly receivedAt: Date
+  },
+): Promise<boolean> {
+  const row = await insertRecord(sql, "payment_events", { ...event }, "ON CONFLICT DO NOTHING")
+  return row !== null
+}
+
+export async function hasPaymentEvent(sql: Sql, provider: string, eventId: string): Promise<boolean> {
+  const rows = await sql.query("SELECT 1 FROM payment_events WHERE provider = $1 AND event_id = $2", [
+    provider,
+    eventId,
+  ])
+  return rows.length > 0
+}

@@ -1,0 +1,279 @@
+/** The billing endpoints on a real HTTP server in this process, with a clock that a test can move. */
+import { createCatalog, type Model } from "../src/base/catalog.ts"
+import { ManualClock } from "../src/base/clock.ts"
+import { createIds, type Ids } from "../src/base/ids.ts"
+import { silentLog } from "../src/base/log.ts"
+import type { Handlers } from "../src/contract/endpoint.ts"
+import type { Table } from "../src/contract/table.ts"
+import { billingStatus } from "../src/control/billing/accounts.ts"
+import { billingHandlers } from "../src/control/billing/handlers.ts"
+import type { BillingParts } from "../src/control/billing/parts.ts"
+import { auditLogHandlers } from "../src/control/audit-log.ts"
+import { permissions } from "../src/contract/access.ts"
+import { newKeyValue } from "../src/control/bearer.ts"
+import type { ControlParts } from "../src/control/change.ts"
+import { firstStart, openLocalAccount } from "../src/control/first-start.ts"
+import { createRepeats } from "../src/control/idempotency.ts"
+import { modelHandlers } from "../src/control/models.ts"
+import { openLastUsed } from "../src/control/last-used.ts"
+import { createLocalProvider } from "../src/control/payments/local.ts"
+import type { PaymentProvider } from "../src/control/payments/provider.ts"
+import { openPrincipals } from "../src/control/principals.ts"
+import { gateOf } from "../src/main/platform.ts"
+import { createHttp } from "../src/server/http.ts"
+import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { type BillingAccountChanges, updateBillingAccount } from "../src/store/billing-accounts.ts"
+import { insertKey } from "../src/store/keys.ts"
+import { insertOrganization } from "../src/store/organizations.ts"
+import { appendLedger } from "../src/store/ledger.ts"
+import type { Database } from "../src/store/sql.ts"
+import { applyUsage, findJournalPosition } from "../src/store/usage.ts"
+import { openTestDatabase } from "./database.ts"
+import { sequenceRecord } from "./sequence-record.ts"
+import { bootstrapKey } from "./server.ts"
+
+export const startMs = Date.UTC(2026, 4, 10, 12)
+export const ticksPerCent = 100_000_000n
+
+export interface BillingWorld {
+  readonly url: string
+  readonly database: Database
+  readonly clock: ManualClock
+  readonly ids: Ids
+  readonly parts: BillingParts
+  /** Of the organization that the present test has for itself. */
+  accountId: string
+  organizationId: string
+  /** A new organization with an account of its own and a key, at the starting time; earlier ones are left in peace. */
+  renew(): Promise<void>
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  /** The account as a test wants it. */
+  set(changes: BillingAccountChanges): Promise<void>
+  /** Usage that a gateway reported, at the present time unless told. */
+  use(ticks: bigint, given?: { readonly model?: string; readonly atMs?: number }): Promise<void>
+  /** Brings the balance to this. */
+  balance(ticks: bigint): Promise<void>
+  close(): Promise<void>
+}
+
+export interface Answer {
+  readonly status: number
+  // The tests look into it; what it is, is the point of the test.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly data: any
+  // oxlint-disable-next-line typescript/no-explicit-any
+  readonly error: any
+  readonly bytes: Buffer
+  readonly headers: Headers
+}
+
+const model: Model = {
+  sku: "umpire-nano",
+  kind: "generation",
+  description: "",
+  developer: null,
+  releaseDate: null,
+  public: true,
+  enabled: true,
+  prices: {
+    inputTokenTicks: 200n,
+    cachedInputTokenTicks: 100n,
+    outputTokenTicks: 800n,
+    millisecondTicks: 0n,
+  },
+  contextTokensMax: 4096,
+  quantization: "Q8_0",
+  file: "",
+}
+
+export async function openBillingWorld(providers: readonly PaymentProvider[] = []): Promise<BillingWorld> {
+  const database = await openTestDatabase()
+  const clock = new ManualClock(startMs)
+  const ids = createIds(clock)
+  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  const lastUsed = openLastUsed(database, clock, silentLog)
+  const principals = await openPrincipals({ database, clock, lastUsed })
+  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
+  const state = { url: "" }
+  const parts: BillingParts = {
+    ...control,
+    providers: new Map([createLocalProvider(), ...providers].map((provider) => [provider.name, provider])),
+    log: silentLog,
+    settle: async () => undefined,
+    publicUrl: () => state.url,
+    seller: { name: "Umpire Ltd", addressLines: ["1 Example Street", "Exampleton"] },
+  }
+  const http = createHttp({
+    // Only these endpoints are called.
+    handlers: {
+      ...billingHandlers(parts),
+      ...modelHandlers({
+        ...control,
+        catalog: createCatalog([model]),
+        billingStatus: (id) => billingStatus(control, id),
+      }),
+      ...auditLogHandlers(control),
+    } as unknown as Handlers<Table>,
+    gate: gateOf(principals),
+    repeats: createRepeats(control),
+    limiter: createRateLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),
+    clock,
+    ids,
+    log: silentLog,
+    trustProxy: false,
+    requestTimeoutMs: 60_000,
+  })
+  state.url = await http.listen("127.0.0.1", 0)
+  const forget = (): void => principals.forget({ table: "organizations", id: "" })
+  let key = bootstrapKey
+  const world: BillingWorld = {
+    url: state.url,
+    database,
+    clock,
+    ids,
+    parts,
+    accountId: "",
+    organizationId: "",
+    renew: async () => {
+      clock.advance(startMs - clock.nowMs())
+      await retireAccounts(database)
+      const made = await createCustomer(database, ids)
+      key = made.key
+      world.accountId = made.accountId
+      world.organizationId = made.organizationId
+      forget()
+    },
+    call: async (method, path, body, headers = {}) =>
+      await call(`${state.url}/v1${path.replace(":account", world.accountId)}`, key, method, body, headers),
+    set: async (changes) => {
+      await updateBillingAccount(database, world.accountId, changes, new Date(clock.nowMs()))
+      forget()
+    },
+    use: async (ticks, given = {}) =>
+      await use(database, clock, ids, {
+        accountId: world.accountId,
+        organizationId: world.organizationId,
+        ticks,
+        ...given,
+      }),
+    balance: async (ticks) => await setBalance(database, clock, ids, world.accountId, ticks),
+    close: async () => {
+      await http.close(0)
+      await principals.close()
+      await lastUsed.close()
+      await database.close()
+    },
+  }
+  await world.renew()
+  return world
+}
+
+/** Tasks look at every account: those of earlier tests must not be due for anything. */
+async function retireAccounts(database: Database): Promise<void> {
+  await database.query("UPDATE billing_accounts SET auto_refill_enabled = false")
+  await database.query("UPDATE purchases SET check_at = NULL")
+  await database.query("UPDATE invoices SET status = 'paid'")
+  await database.query(
+    `INSERT INTO invoiced_months SELECT id, '2100-01-01' FROM billing_accounts
+     ON CONFLICT (billing_account_id) DO UPDATE SET month = excluded.month`,
+  )
+}
+
+async function createCustomer(
+  database: Database,
+  ids: Ids,
+): Promise<{ key: string; accountId: string; organizationId: string }> {
+  const now = new Date(startMs)
+  const times = { createdAt: now, updatedAt: now }
+  const [organizationId, keyId] = [ids.next("org"), ids.next("key")]
+  const { value: key, secretHash } = newKeyValue(keyId)
+  const accountId = await openLocalAccount(database, "owner@example.com", now, ids)
+  await insertOrganization(database, {
+    id: organizationId,
+    name: "Customer",
+    billingAccountId: accountId,
+    isPersonal: false,
+    ...times,
+  })
+  await insertKey(database, {
+    id: keyId,
+    organizationId,
+    name: "k",
+    permissions,
+    scope: "organization",
+    secretHash,
+    ...times,
+  })
+  return { key, accountId, organizationId }
+}
+
+async function call(
+  url: string,
+  key: string,
+  method: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method,
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  const json = response.headers.get("content-type")?.startsWith("application/json")
+    ? JSON.parse(bytes.toString())
+    : null
+  return { status: response.status, data: json?.data, error: json?.error, bytes, headers: response.headers }
+}
+
+interface Use {
+  readonly accountId: string
+  readonly organizationId: string
+  readonly ticks: bigint
+  readonly model?: string
+  readonly atMs?: number
+}
+
+async function use(database: Database, clock: ManualClock, ids: Ids, given: Use): Promise<void> {
+  const gatewayId = "gw_test"
+  const from = await findJournalPosition(database, gatewayId)
+  const record = sequenceRecord({
+    seq_id: ids.next("seq"),
+    timestamp: given.atMs ?? clock.nowMs(),
+    organization_id: given.organizationId,
+    billing_account_id: given.accountId,
+    model: given.model ?? "umpire-nano",
+    cost_ticks: String(given.ticks),
+  })
+  const next = { segment: from.segment + 1, offset: 0 }
+  const now = new Date(clock.nowMs())
+  const batch = { gatewayId, from, next, records: [record], now, newAuditId: () => ids.next("aud") }
+  await database.transaction((sql) => applyUsage(sql, batch))
+}
+
+async function setBalance(
+  database: Database,
+  clock: ManualClock,
+  ids: Ids,
+  accountId: string,
+  ticks: bigint,
+): Promise<void> {
+  const [row] = await database.query<{ balance_ticks: bigint }>(
+    "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
+    [accountId],
+  )
+  const amountTicks = ticks - (row?.balance_ticks ?? 0n)
+  if (amountTicks === 0n) return
+  const at = new Date(clock.nowMs())
+  await appendLedger(database, {
+    billingAccountId: accountId,
+    at,
+    kind: "adjustment",
+    amountTicks,
+    reference: ids.next("adj"),
+  })
+}

@@ -1,0 +1,464 @@
+/** The billing endpoints: what an account may do in each state, refills, spend controls, spend by day, invoices. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { fromCents } from "../src/base/money.ts"
+import { refillAccounts, refillCents } from "../src/control/billing/auto-refill.ts"
+import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
+import { reconcileDue } from "../src/control/billing/purchases.ts"
+import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
+import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
+
+let world: BillingWorld
+beforeAll(async () => void (world = await openBillingWorld()))
+beforeEach(async () => await world.renew())
+afterAll(async () => await world.close())
+
+const account = "/billing_accounts/:account"
+const refill = (amount_in_cents: unknown, headers = {}) =>
+  world.call("POST", `${account}/refill`, { amount_in_cents }, headers)
+const controls = (low: unknown, cutoff: unknown, warning: unknown) =>
+  world.call("PUT", `${account}/spend_controls`, {
+    prepaid_low_balance_warning_threshold_cents: low,
+    usage_spend_cutoff_threshold_cents: cutoff,
+    usage_spend_warning_threshold_cents: warning,
+  })
+const postpaid: BillingAccountChanges = { mode: "postpaid", autoRefillEnabled: false }
+const dayMs = 24 * 3_600_000
+
+async function actions(): Promise<string[]> {
+  const { data } = await world.call("GET", `/organizations/${world.organizationId}/audit_log`)
+  return data.map(({ action }: { action: string }) => action)
+}
+
+describe("the account", () => {
+  test("shows the balance rounded down to cents, and sections only when asked for", async () => {
+    await world.balance(123n * ticksPerCent + 99_999_999n)
+    const plain = await world.call("GET", account)
+    expect(plain.status).toBe(200)
+    expect(plain.data).toMatchObject({
+      id: world.accountId,
+      billing_mode: "prepaid",
+      credit_balance_cents: 123,
+      has_default_payment_method: true,
+      payment_method_required: false,
+      prepaid_entitlement_state: "enabled",
+      balance_checked_at: null,
+    })
+    expect(Object.keys(plain.data)).not.toContain("auto_refill")
+    expect(Object.keys(plain.data)).not.toContain("spend_controls")
+    const all = await world.call("GET", `${account}?include=all`)
+    expect(all.data.auto_refill).toEqual({ enabled: true, threshold_cents: 1000, recharge_to_cents: 10_000 })
+    expect(all.data.spend_controls.usage_spend_cutoff).toBeNull()
+    const one = await world.call("GET", `${account}?include=spend_controls`)
+    expect(Object.keys(one.data)).not.toContain("auto_refill")
+    expect(one.data.spend_controls.billing_account_id).toBe(world.accountId)
+  })
+
+  test.each(["?include=nothing", "?include=all,nothing", "?force_refresh=maybe"])(
+    "%s is 400",
+    async (query) => {
+      expect((await world.call("GET", account + query)).status).toBe(400)
+    },
+  )
+
+  test("another account is not found", async () => {
+    expect((await world.call("GET", "/billing_accounts/ba_0")).status).toBe(404)
+  })
+
+  test("force_refresh asks the provider and says when", async () => {
+    world.clock.advance(1000)
+    const { data } = await world.call("GET", `${account}?force_refresh=true`)
+    expect(Date.parse(data.balance_checked_at)).toBe(startMs + 1000)
+  })
+
+  const states: readonly [string, BillingAccountChanges, bigint, number | null, string, string][] = [
+    ["credit", {}, 1n, null, "enabled", "active"],
+    ["no credit", {}, 0n, null, "payment_required", "prepaid_credits_required"],
+    ["no credit, last purchase failed", {}, 0n, 1002, "payment_failed", "prepaid_credits_required"],
+    ["no credit, last purchase needs action", {}, 0n, 1003, "action_required", "prepaid_credits_required"],
+    ["no credit, last purchase timed out", {}, 0n, 1004, "payment_required", "prepaid_credits_required"],
+    ["credit, last purchase failed", {}, 5n, 1002, "enabled", "active"],
+    [
+      "unknown to its provider",
+      { providerCustomerId: null },
+      5n,
+      null,
+      "provisioning_failed",
+      "billing_setup_failed",
+    ],
+    ["postpaid", postpaid, -5n, null, "disabled", "active"],
+    [
+      "postpaid without a payment method",
+      { ...postpaid, paymentMethodId: null, paymentMethodDescription: null },
+      0n,
+      null,
+      "disabled",
+      "payment_method_required",
+    ],
+  ]
+  test.each(states)(
+    "%s: entitlement and model status follow",
+    async (_, changes, ticks, bought, state, status) => {
+      if (bought !== null) await refill(bought)
+      await world.balance(ticks)
+      await world.set(changes)
+      const { data } = await world.call("GET", account)
+      expect(data.prepaid_entitlement_state).toBe(state)
+      expect(data.payment_method_required).toBe(status === "payment_method_required")
+      const models = await world.call("GET", `/organizations/${world.organizationId}/models`)
+      expect(models.data[0].status).toBe(status)
+    },
+  )
+})
+
+describe("a refill", () => {
+  test.each([
+    [999, 422],
+    [1000, 200],
+    [50_000, 200],
+    [50_001, 422],
+    [1000.5, 422],
+    ["1000", 422],
+    [null, 422],
+  ])("of %s cents is %s", async (amount, status) => {
+    expect((await refill(amount)).status).toBe(status)
+  })
+
+  test("with an unknown field is 422, without JSON 415, malformed 400", async () => {
+    const path = `${account}/refill`
+    expect((await world.call("POST", path, { amount_in_cents: 1000, x: 1 })).status).toBe(422)
+    expect((await world.call("POST", path, "{", {})).status).toBe(400)
+    expect((await world.call("POST", path, "{}", { "content-type": "text/plain" })).status).toBe(415)
+  })
+
+  test("that succeeds adds the credit once, and reads back", async () => {
+    await world.balance(0n)
+    const { data } = await refill(1000)
+    expect(data).toMatchObject({
+      status: "succeeded",
+      amount_in_cents: 1000,
+      error_message: null,
+      created_by_user: null,
+    })
+    expect((await world.call("GET", account)).data.credit_balance_cents).toBe(1000)
+    expect((await world.call("GET", `${account}/refills/${data.id}`)).data).toEqual(data)
+    expect((await world.call("GET", `${account}/refills`)).data).toEqual([data])
+    expect(await actions()).toContain("billing.refill")
+  })
+
+  test.each([
+    [1002, "failed"],
+    [1003, "action_required"],
+    [1004, "timed_out"],
+    [1005, "processing"],
+  ])("of %s cents at the local provider is %s and adds nothing", async (amount, status) => {
+    await world.balance(0n)
+    const { data } = await refill(amount)
+    expect(data.status).toBe(status)
+    expect(data.error_message === null).toBe(status === "processing")
+    expect((await world.call("GET", account)).data.credit_balance_cents).toBe(0)
+  })
+
+  test("that is under way is asked about until it is decided, and credited then, once", async () => {
+    await world.balance(0n)
+    const { data } = await refill(1005)
+    expect(await reconcileDue(world.parts)).toBe(0)
+    world.clock.advance(60_000)
+    await reconcileDue(world.parts)
+    await reconcileDue(world.parts)
+    const path = `${account}/refills/${data.id}`
+    expect((await world.call("GET", path)).data.status).toBe("succeeded")
+    expect((await world.call("GET", account)).data.credit_balance_cents).toBe(1005)
+  })
+
+  test("repeated with its Idempotency-Key buys once", async () => {
+    await world.balance(0n)
+    const key = { "idempotency-key": "order-1" }
+    const [first, second] = [await refill(2000, key), await refill(2000, key)]
+    expect(second.data).toEqual(first.data)
+    expect((await refill(3000, key)).status).toBe(422)
+    expect((await world.call("GET", account)).data.credit_balance_cents).toBe(2000)
+  })
+
+  const refused: readonly [string, BillingAccountChanges][] = [
+    ["postpaid", postpaid],
+    ["unknown to its provider", { providerCustomerId: null }],
+    ["without a payment method", { paymentMethodId: null, paymentMethodDescription: null }],
+  ]
+  test.each(refused)("of an account that is %s is 409", async (_, changes) => {
+    await world.set(changes)
+    expect((await refill(1000)).status).toBe(409)
+  })
+
+  test("that is not there is 404", async () => {
+    expect((await world.call("GET", `${account}/refills/cp_0`)).status).toBe(404)
+  })
+})
+
+describe("spend controls", () => {
+  test("are replaced as a whole and read back", async () => {
+    const put = await controls(500, 10_000, 5_000)
+    expect(put.data).toEqual({
+      billing_account_id: world.accountId,
+      prepaid_low_balance_warning: { threshold_cents: 500 },
+      usage_spend_cutoff: { threshold_cents: 10_000, local_state: "ok" },
+      usage_spend_warning: { threshold_cents: 5_000 },
+    })
+    expect((await world.call("GET", `${account}/spend_controls`)).data).toEqual(put.data)
+    const none = await controls(null, null, null)
+    expect(none.data).toMatchObject({
+      prepaid_low_balance_warning: null,
+      usage_spend_cutoff: null,
+      usage_spend_warning: null,
+    })
+  })
+
+  const bad: readonly [string, unknown, unknown, unknown][] = [
+    ["a warning equal to the cutoff", null, 100, 100],
+    ["a warning above the cutoff", null, 100, 101],
+    ["zero", 0, null, null],
+    ["a negative cutoff", null, -1, null],
+    ["a zero warning", null, null, 0],
+    ["a fraction", null, 1.5, null],
+    ["a text", "1", null, null],
+  ]
+  test.each(bad)("%s is 422", async (_, low, cutoff, warning) => {
+    expect((await controls(low, cutoff, warning)).status).toBe(422)
+  })
+
+  test("a warning just below the cutoff is accepted", async () => {
+    expect((await controls(null, 100, 99)).status).toBe(200)
+  })
+
+  test("a missing field is 422", async () => {
+    const body = { usage_spend_cutoff_threshold_cents: null, usage_spend_warning_threshold_cents: null }
+    expect((await world.call("PUT", `${account}/spend_controls`, body)).status).toBe(422)
+  })
+
+  test("a low-balance warning needs a prepaid account", async () => {
+    await world.set(postpaid)
+    expect((await controls(500, null, null)).status).toBe(409)
+    expect((await controls(null, 500, null)).status).toBe(200)
+  })
+
+  test("the cutoff blocks at exactly its threshold, and unblocks when raised, removed, or in the next month", async () => {
+    await controls(null, 100, null)
+    const state = async () =>
+      (await world.call("GET", `${account}/spend_controls`)).data.usage_spend_cutoff?.local_state ?? null
+    const status = async () =>
+      (await world.call("GET", `/organizations/${world.organizationId}/models`)).data[0].status
+    await world.use(fromCents(100) - 1n)
+    expect([await state(), await status()]).toEqual(["ok", "active"])
+    await world.use(1n)
+    expect([await state(), await status()]).toEqual(["blocked", "spend_limit_exceeded"])
+    await controls(null, 101, null)
+    expect(await state()).toBe("ok")
+    await controls(null, 100, null)
+    expect(await state()).toBe("blocked")
+    await controls(null, null, null)
+    expect([await state(), await status()]).toEqual([null, "active"])
+    await controls(null, 100, null)
+    world.clock.advance(31 * dayMs)
+    expect(await state()).toBe("ok")
+  })
+
+  test("a warning is recorded once per crossing", async () => {
+    await controls(9_950, null, 100)
+    const count = async (action: string) => (await actions()).filter((one) => one === action).length
+    await world.use(fromCents(50))
+    expect(await count("billing.low_balance_warning")).toBe(0)
+    await world.use(1n)
+    await world.use(1n)
+    expect(await count("billing.low_balance_warning")).toBe(1)
+    await refill(1000)
+    await world.use(fromCents(1_040))
+    await world.use(1n)
+    expect(await count("billing.low_balance_warning")).toBe(2)
+    expect(await count("billing.spend_warning")).toBe(1)
+    world.clock.advance(31 * dayMs)
+    await world.use(fromCents(100))
+    expect(await count("billing.spend_warning")).toBe(2)
+  })
+})
+
+describe("usage spend", () => {
+  test("has every day of the range, ends at the next midnight, and is exact", async () => {
+    const midnight = Date.UTC(2026, 4, 10)
+    await world.use(3n, { model: "a" })
+    await world.use(ticksPerCent, { model: "b", atMs: midnight - 1 })
+    await world.use(2n * ticksPerCent, { model: "a", atMs: midnight - 1 })
+    await world.use(7n, { model: "a", atMs: midnight - 29 * dayMs - 1 })
+    const { data } = await world.call("GET", `${account}/usage_spend`)
+    expect(data.bucket_ms).toBe(dayMs)
+    expect(data.buckets).toHaveLength(30)
+    expect(data.range_end).toBe("2026-05-11T00:00:00.000Z")
+    expect(data.buckets.at(-1)).toEqual({
+      date: "2026-05-10",
+      t0: midnight,
+      t1: midnight + dayMs,
+      total_cents: 3e-8,
+      model_totals_cents: { a: 3e-8 },
+    })
+    expect(data.buckets.at(-2).model_totals_cents).toEqual({ a: 2, b: 1 })
+    // The oldest use is a millisecond before the range.
+    expect(data.models).toEqual([
+      { model: "a", total_cents: 2.00000003 },
+      { model: "b", total_cents: 1 },
+    ])
+  })
+
+  test.each([
+    ["90d", 90],
+    ["ytd", 130],
+  ])("%s has %i days on 10 May", async (range, days) => {
+    expect((await world.call("GET", `${account}/usage_spend?range=${range}`)).data.buckets).toHaveLength(days)
+  })
+
+  test("an unknown range is 400", async () => {
+    expect((await world.call("GET", `${account}/usage_spend?range=7d`)).status).toBe(400)
+  })
+})
+
+describe("auto-refill", () => {
+  test.each([
+    [fromCents(999), 10_000, 9_100],
+    [fromCents(-5), 10_000, 10_100],
+    [fromCents(9_990), 10_000, 1_000],
+    [0n, 1_000_000, 50_000],
+  ])("of a balance of %s ticks to %s cents buys %s cents", (balance, target, cents) => {
+    expect(refillCents(balance, target)).toBe(cents)
+  })
+
+  test("buys below the threshold and not at it, once, as the system", async () => {
+    await world.balance(fromCents(1000))
+    expect(await refillAccounts(world.parts)).toBe(0)
+    await world.use(1n)
+    expect(await refillAccounts(world.parts)).toBe(1)
+    expect(await refillAccounts(world.parts)).toBe(0)
+    const [bought] = (await world.call("GET", `${account}/refills`)).data
+    expect(bought).toMatchObject({ status: "succeeded", amount_in_cents: 9_100, created_by_user: null })
+  })
+
+  test("is set and read back, and needs both amounts, in order, and a prepaid account", async () => {
+    const put = (body: unknown) => world.call("PUT", `${account}/auto_refill`, body)
+    const on = { enabled: true, threshold_cents: 100, recharge_to_cents: 5000 }
+    expect((await put(on)).data).toEqual(on)
+    expect((await world.call("GET", `${account}/auto_refill`)).data).toEqual(on)
+    expect((await put({ ...on, recharge_to_cents: null })).status).toBe(422)
+    expect((await put({ ...on, recharge_to_cents: 100 })).status).toBe(422)
+    expect((await put({ enabled: false, threshold_cents: null, recharge_to_cents: null })).status).toBe(200)
+    await world.set(postpaid)
+    expect((await put(on)).status).toBe(409)
+  })
+})
+
+test("a payment method is removed, and set up again", async () => {
+  expect((await world.call("DELETE", `${account}/payment_method`)).status).toBe(204)
+  expect((await world.call("GET", account)).data.has_default_payment_method).toBe(false)
+  const made = await world.call("POST", `${account}/payment_method`)
+  expect(made.data).toEqual({ setup_url: null, payment_method_description: "Test card ending in 4242" })
+  expect((await world.call("GET", account)).data.has_default_payment_method).toBe(true)
+})
+
+describe("invoices", () => {
+  const invoices = async () => (await world.call("GET", `${account}/invoices`)).data
+
+  test("are one per month with anything in it, numbered without gaps, with a line per model", async () => {
+    await world.use(fromCents(3) + 1n, { model: "a" })
+    await world.use(fromCents(2), { model: "b" })
+    await world.use(fromCents(1), { model: "a" })
+    expect(await issueInvoices(world.parts)).toBe(0)
+    world.clock.advance(31 * dayMs)
+    expect(await issueInvoices(world.parts)).toBe(1)
+    expect(await issueInvoices(world.parts)).toBe(0)
+    // June has nothing; July has.
+    world.clock.advance(40 * dayMs)
+    await world.use(fromCents(7), { model: "c" })
+    world.clock.advance(31 * dayMs)
+    expect(await issueInvoices(world.parts)).toBe(1)
+    const [july, may] = await invoices()
+    expect([may.number, july.number]).toEqual([1, 2])
+    expect(may).toMatchObject({
+      period_start: "2026-05-01",
+      period_end: "2026-06-01",
+      status: "paid",
+      amount_due_cents: 0,
+      usage_cents: 6.00000001,
+    })
+    expect(
+      may.lines.map(({ model, requests, amount_cents }: never) => [model, requests, amount_cents]),
+    ).toEqual([
+      ["a", 2, 4.00000001],
+      ["b", 1, 2],
+    ])
+    expect(july).toMatchObject({ period_start: "2026-07-01", usage_cents: 7 })
+  })
+
+  test("usage that arrives after its month's invoice is on the next one, and none is on two", async () => {
+    await world.use(fromCents(3))
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    await world.use(fromCents(4), { atMs: startMs })
+    await world.use(fromCents(5))
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    expect((await invoices()).map(({ usage_cents }: { usage_cents: number }) => usage_cents)).toEqual([9, 3])
+  })
+
+  test("a postpaid month is charged in whole cents, and the rest is carried over", async () => {
+    await world.balance(0n)
+    await world.set(postpaid)
+    await world.use(fromCents(100) + 7n)
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    await chargeInvoices(world.parts)
+    await chargeInvoices(world.parts)
+    const [first] = await invoices()
+    // The first start's credit and its removal are in the same month and cancel out.
+    expect(first).toMatchObject({ status: "paid", amount_due_cents: 100 })
+    await world.use(fromCents(100) + ticksPerCent - 7n)
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    await chargeInvoices(world.parts)
+    expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
+    const [row] = await world.database.query<{ balance_ticks: bigint }>(
+      "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
+      [world.accountId],
+    )
+    expect(row?.balance_ticks).toBe(0n)
+  })
+
+  test("a declined invoice says so, and is tried again the next day", async () => {
+    await world.balance(0n)
+    await world.set(postpaid)
+    await world.use(fromCents(1002))
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    await chargeInvoices(world.parts)
+    expect((await invoices())[0].status).toBe("payment_failed")
+    await chargeInvoices(world.parts)
+    world.clock.advance(dayMs + 1)
+    await chargeInvoices(world.parts)
+    const [tries] = await world.database.query<{ count: bigint }>(
+      "SELECT count(*) AS count FROM purchases WHERE billing_account_id = $1",
+      [world.accountId],
+    )
+    expect(tries?.count).toBe(2n)
+  })
+
+  test("come as a page and as PDF, and nothing in a model's name is taken for markup", async () => {
+    await world.use(fromCents(3), { model: "<script>alert(1)</script>" })
+    world.clock.advance(31 * dayMs)
+    await issueInvoices(world.parts)
+    const [{ id }] = await invoices()
+    const page = await world.call("GET", `${account}/invoices/${id}.html`)
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
+    expect(page.bytes.toString()).toContain("&lt;script&gt;")
+    expect(page.bytes.toString()).not.toContain("<script>")
+    const pdf = await world.call("GET", `${account}/invoices/${id}.pdf`)
+    expect(pdf.headers.get("content-type")).toBe("application/pdf")
+    expect(pdf.bytes.subarray(0, 5).toString()).toBe("%PDF-")
+    expect((await world.call("GET", `${account}/invoices/${id}`)).data.id).toBe(id)
+    expect((await world.call("GET", `${account}/invoices/iv_0`)).status).toBe(404)
+    expect((await world.call("GET", `${account}/invoices/iv_0.pdf`)).status).toBe(404)
+  })
+})
