@@ -1,13 +1,12 @@
 /** The served document is valid, and the Platform API keeps to it whatever it is sent. */
 import { Validator } from "@seriousme/openapi-schema-validator"
-import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import fc from "fast-check"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { permissions } from "../src/contract/access.ts"
 import { platformTable } from "../src/contract/platform/table.ts"
 import { openTestDatabase } from "./database.ts"
-import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
-import { type Schema, valuesOf } from "./schema-values.ts"
+import { type Driver, createDriver } from "./openapi-driver.ts"
+import { type Platform, seeder, startPlatform } from "./platform.ts"
 
 const runsPerOperation = 50
 const seedOfRuns = 20261
@@ -15,46 +14,20 @@ const seedOfRuns = 20261
 let platform: Platform
 let account: string
 
-interface Operation {
-  readonly operationId: string
-  readonly method: string
-  readonly path: string
-  readonly parameters: readonly { name: string; in: string; required: boolean; schema: Schema }[]
-  readonly body: Schema | null
-  readonly responses: Record<string, { content?: Record<string, { schema: Schema }> }>
-}
-
 let document: Record<string, unknown>
-let operations: Operation[]
-let ajv: Ajv2020
+let driver: Driver
 
 beforeAll(async () => {
   platform = await startPlatform(await openTestDatabase())
   account = await seeder(platform).billingAccount()
   document = (await platform.send("GET", "/openapi.json")).body
-  operations = readOperations(document)
-  ajv = new Ajv2020({ strict: false, validateFormats: false })
-  ajv.addSchema({ $id: "openapi", ...document })
+  driver = createDriver(document)
 })
 
 afterAll(async () => {
   await platform.close()
   await platform.database.close()
 })
-
-function readOperations(from: Record<string, unknown>): Operation[] {
-  // The validator has shown that the document has this form.
-  const paths = from["paths"] as Record<string, Record<string, Record<string, unknown>>>
-  return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => {
-      const { operationId, parameters, requestBody, responses } = operation as unknown as Operation & {
-        requestBody?: { content: Record<string, { schema: Schema }> }
-      }
-      const body = requestBody?.content["application/json"]?.schema ?? null
-      return { operationId, method: method.toUpperCase(), path, parameters, body, responses }
-    }),
-  )
-}
 
 test("the served document is valid OpenAPI", async () => {
   const result = await new Validator().validate(structuredClone(document))
@@ -63,7 +36,7 @@ test("the served document is valid OpenAPI", async () => {
 })
 
 test("every operation documents its errors, each with a body", () => {
-  for (const { operationId, responses, path } of operations) {
+  for (const { operationId, responses, path } of driver.operations) {
     const failures = Object.keys(responses).filter((status) => Number(status) >= 400)
     expect(failures, operationId).toContain("500")
     if (path.includes("{org_id}"))
@@ -83,20 +56,26 @@ const unreachable = new Set([
 
 describe.each(Object.keys(platformTable))("%s", (name) => {
   test("answers what it documents, never a 500, whatever it is sent", async () => {
-    const operation = operations.find(({ operationId }) => operationId === name)
+    const operation = driver.operations.find(({ operationId }) => operationId === name)
     if (!operation) throw new Error(`the document lacks ${name}`)
     const place = await freshPlace(operation.path)
     const reached = new Set<number>()
     await fc.assert(
-      fc.asyncProperty(requests(operation, place), async ({ path, body, useKey }) => {
-        const bearer = useKey ? place.key : await place.session()
-        const answer = await platform.send(operation.method, path, {
-          bearer,
-          ...(body === undefined ? {} : { body }),
-        })
-        reached.add(answer.status)
-        check(operation, answer)
-      }),
+      fc.asyncProperty(
+        driver.requests(operation, place.ids),
+        fc.boolean(),
+        async ({ path, body }, useKey) => {
+          const bearer = useKey ? place.key : await place.session()
+          const answer = await platform.send(operation.method, path, {
+            bearer,
+            ...(body === undefined ? {} : { body }),
+          })
+          reached.add(answer.status)
+          driver.check(operation, answer)
+          if (answer.status >= 400)
+            expect(Object.keys(answer.body.error).toSorted()).toEqual(["code", "details", "message"])
+        },
+      ),
       { numRuns: runsPerOperation, seed: seedOfRuns },
     )
     const success =
@@ -145,71 +124,4 @@ async function freshPlace(path: string): Promise<Place> {
     ids,
     session: async () => await seed.session(owner),
   }
-}
-
-interface Generated {
-  readonly path: string
-  readonly body: unknown
-  readonly useKey: boolean
-}
-
-function requests(operation: Operation, place: Place): fc.Arbitrary<Generated> {
-  const names = operation.parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name)
-  const params = fc.record(Object.fromEntries(names.map((name) => [name, pathValue(place.ids[name] ?? [])])))
-  const queries = operation.parameters.filter((parameter) => parameter.in === "query")
-  const query = fc.record(
-    Object.fromEntries(queries.map(({ name, schema }) => [name, valuesOf(schema, document)])),
-    { requiredKeys: [] },
-  )
-  const body = operation.body
-    ? fc.oneof(
-        { weight: 12, arbitrary: valuesOf(operation.body, document) },
-        { weight: 1, arbitrary: fc.constantFrom("", "{", "[1,", '"') },
-      )
-    : fc.constant(undefined)
-  return fc.record({ params, query, body, useKey: fc.boolean() }).map((made) => ({
-    path: addressOf(operation.path, made.params, made.query),
-    // Objects with odd prototypes and lone surrogates go out as JSON writes them.
-    body: made.body,
-    useKey: made.useKey,
-  }))
-}
-
-function pathValue(ids: readonly string[]): fc.Arbitrary<string> {
-  const odd = fc.constantFrom("org_0", "x", "%00", "..%2f", "a".repeat(129), "ümlaut")
-  return ids.length === 0
-    ? odd
-    : fc.oneof({ weight: 7, arbitrary: fc.constantFrom(...ids) }, { weight: 1, arbitrary: odd })
-}
-
-function addressOf(template: string, params: Record<string, string>, query: Record<string, unknown>): string {
-  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => params[name] ?? "")
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query))
-    search.append(name, typeof value === "string" ? value : JSON.stringify(value))
-  return search.size > 0 ? `${path}?${search.toString()}` : path
-}
-
-function check(operation: Operation, answer: Answer): void {
-  const said = `${operation.method} ${operation.path}: ${answer.status} ${JSON.stringify(answer.body)}`
-  expect(answer.status, said).toBeLessThan(500)
-  const response = operation.responses[String(answer.status)]
-  expect(response, `${said} is not documented`).toBeDefined()
-  const schema = response?.content?.["application/json"]?.schema
-  if (!schema) return expect(answer.body, said).toBe("")
-  const validate = validatorOf(schema)
-  expect(validate(answer.body) ? [] : validate.errors, said).toEqual([])
-  if (answer.status >= 400)
-    expect(Object.keys(answer.body.error).toSorted()).toEqual(["code", "details", "message"])
-}
-
-const validators = new Map<Schema, ValidateFunction>()
-
-function validatorOf(schema: Schema): ValidateFunction {
-  const known = validators.get(schema)
-  if (known) return known
-  const text = JSON.stringify(schema).replaceAll('"#/', '"openapi#/')
-  const made = ajv.compile(JSON.parse(text))
-  validators.set(schema, made)
-  return made
 }

@@ -40,6 +40,8 @@ function spoiled(schema: Schema, document: Document, depth: number): fc.Arbitrar
 }
 
 function allowed(schema: Schema, document: Document, depth: number): fc.Arbitrary<unknown> {
+  // Schemas may contain themselves.
+  if (depth > depthMax) return oddValue
   const target = resolve(schema, document)
   const options = (target["anyOf"] ?? target["oneOf"]) as Schema[] | undefined
   if (options) return fc.oneof(...options.map((option) => spoiled(option, document, depth)))
@@ -74,7 +76,7 @@ function boundsOf(schema: Schema): { min: number; max: number } {
 
 function objects(schema: Schema, document: Document, depth: number): fc.Arbitrary<unknown> {
   const properties = Object.entries((schema["properties"] ?? {}) as Record<string, Schema>)
-  if (depth >= depthMax || properties.length === 0) return fc.constant({})
+  if (properties.length === 0) return fc.constant({})
   const required = new Set((schema["required"] ?? []) as string[])
   const model = Object.fromEntries(
     properties.map(([name, property]) => [name, spoiled(property, document, depth + 1)]),

@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import { fromCents } from "../base/money.ts"
 import { permissions } from "../contract/access.ts"
+import { appendAudit } from "../store/audit.ts"
 import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertKey } from "../store/keys.ts"
 import { appendLedger } from "../store/ledger.ts"
@@ -82,6 +83,16 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
     ...times,
   })
   await insertMembership(sql, { organizationId, userId, role: "primary_owner", ...times })
+  await appendAudit(sql, {
+    id: ids.next("aud"),
+    organizationId,
+    actorKind: "system",
+    action: "organization.create",
+    resourceType: "organization",
+    resourceId: organizationId,
+    after: { name: "Personal", billing_account_id: billingAccountId, primary_owner: userId },
+    at: now,
+  })
   const keyId = founder.brought?.id ?? ids.next("key")
   const fresh = founder.brought ? null : newKeyValue(keyId)
   const secretHash = founder.brought?.secretHash ?? fresh?.secretHash ?? new Uint8Array()

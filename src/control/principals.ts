@@ -24,6 +24,8 @@ const freshMs = 15_000
 /** How long known principals go on working while the database is away. */
 const staleMs = 300_000
 const cachedMax = 10_000
+/** A session in use is marked this often: idleness counts in hours. */
+const seenEveryMs = 60_000
 
 /** What a call is about: an organization (null: the personal one, or a key's own) or a billing account. */
 export type StandingSubject =
@@ -103,7 +105,8 @@ async function authenticate(
     case "session": {
       const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
-      if (principal) lastUsed.session(principal.id)
+      if (principal && nowMs - known.session.lastSeenAt.getTime() >= seenEveryMs)
+        lastUsed.session(principal.id)
       return principal
     }
     case "key": {

@@ -8,8 +8,8 @@ const issuesMax = 20
 
 export function parseParams(endpoint: Endpoint, params: unknown): unknown {
   const parsed = endpoint.params.safeParse(params)
-  // An id that cannot exist is an id that is not visible.
-  if (!parsed.success)
+  // An id that cannot exist is an id that is not visible; the store cannot even be asked about U+0000.
+  if (!parsed.success || Object.values(params as object).some((value) => String(value).includes("\u0000")))
     throw new Fault("not_found", "Cannot find the resource: no such id is visible to this principal")
   return parsed.data
 }
@@ -20,14 +20,18 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
   for (const [name, schema] of Object.entries(endpoint.query.shape)) {
     const given = search.getAll(name)
     if (given.length === 0) continue
+    if (given.some((value) => value.includes("\u0000"))) throw badQuery(name, "holds U+0000")
     if (acceptsList(schema as z.ZodType)) values[name] = given
     else if (given.length === 1 && given[0] !== undefined) values[name] = given[0]
-    else
-      throw new Fault("invalid_query", `Cannot read the query: ${name} is given more than once`, {
-        details: [{ path: name, message: "given more than once" }],
-      })
+    else throw badQuery(name, "is given more than once")
   }
   return check(endpoint.query, values, "invalid_query", "query")
+}
+
+function badQuery(name: string, found: string): Fault {
+  return new Fault("invalid_query", `Cannot read the query: ${name} ${found}`, {
+    details: [{ path: name, message: found }],
+  })
 }
 
 export function parseBody(endpoint: Endpoint, body: unknown): unknown {
