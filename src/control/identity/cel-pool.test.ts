@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { type CelPool, CelStopped, createCelPool } from "./cel-pool.ts"
+import { type CelPool, createCelPool } from "./cel-pool.ts"
+import { CelStopped } from "./cel-thread.ts"
 import type { PolicyText } from "./cel.ts"
 
 let pool: CelPool
@@ -111,7 +112,7 @@ test.each([
 
 test("a comprehension bomb is stopped while the exchanges of others go on", async () => {
   const stopped = run("attacker", { rules: [bomb, "true"] })
-  const more = Array.from({ length: 5 }, () => run("attacker", { rules: [bomb, "true"] }))
+  const more = Array.from({ length: 2 }, () => run("attacker", { rules: [bomb, "true"] }))
   const others = Array.from({ length: 200 }, (_, index) =>
     run(`other-${index % 7}`, { rules: ["assertion.ok"] }, { ok: true }),
   )

@@ -15,19 +15,24 @@ export type CelJob =
   | { readonly kind: "check"; readonly expression: ExpressionCheck }
   | { readonly kind: "run"; readonly policy: PolicyText; readonly claims: Claims }
 
-export type CelReply =
+/** With the processor time that the worker has used so far. */
+export type CelReply = { readonly usage: NodeJS.CpuUsage } & (
   | { readonly kind: "ready" }
   | { readonly kind: "checked"; readonly flaw: ExpressionFlaw | null }
   | { readonly kind: "ran"; readonly outcome: PolicyOutcome }
+)
 
 assert(parentPort, "this module is the entry of a worker")
 const port = parentPort
 
 port.on("message", (job: CelJob) => port.postMessage(answer(job)))
-port.postMessage({ kind: "ready" } satisfies CelReply)
+port.postMessage({ kind: "ready", usage: process.threadCpuUsage() } satisfies CelReply)
 
 function answer(job: CelJob): CelReply {
-  return job.kind === "check"
-    ? { kind: "checked", flaw: findFlaw(job.expression) }
-    : { kind: "ran", outcome: runPolicy(job.policy, job.claims) }
+  if (job.kind === "check") {
+    const flaw = findFlaw(job.expression)
+    return { kind: "checked", flaw, usage: process.threadCpuUsage() }
+  }
+  const outcome = runPolicy(job.policy, job.claims)
+  return { kind: "ran", outcome, usage: process.threadCpuUsage() }
 }

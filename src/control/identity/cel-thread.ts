@@ -1,0 +1,129 @@
+/** One worker for CEL at a time: runs a job within its deadline, or is killed and replaced. */
+import { setImmediate as afterMessages } from "node:timers/promises"
+import { Worker } from "node:worker_threads"
+import type { CelJob, CelReply } from "./cel-worker.ts"
+
+/** Of the worker's own processor time: a machine that is busy with other things does not make a policy slow. */
+const deadlineMs = 200
+/** However little of that it got. */
+const patienceMs = 2000
+/** Starting a worker is our own work, not the policy's; this only ends a start that hangs. */
+const startMs = 20_000
+/** Enough for claims and rules; a policy that builds more is stopped before it hurts the process. */
+const heapMib = 64
+
+/** The policy took too long or too much memory. */
+export class CelStopped extends Error {
+  override readonly name = "CelStopped"
+}
+
+interface Started {
+  readonly worker: Worker
+  /** Processor time that it had used when its last job ended. */
+  usage: NodeJS.CpuUsage
+}
+
+export class CelThread {
+  #started: Promise<Started> | null = null
+
+  /** One job at a time. Throws CelStopped when it had to be ended. */
+  async run(job: CelJob): Promise<CelReply> {
+    const started = await (this.#started ??= this.#start())
+    const { worker } = started
+    return await new Promise((resolve, reject) => {
+      const settle = (finish: () => void): void => {
+        ended.abort()
+        worker.off("message", onMessage).off("error", onError).off("exit", onExit)
+        finish()
+      }
+      const stop = (reason: string): void => {
+        if (ended.signal.aborted) return
+        settle(() => {
+          // Its successor starts now, so that the next job does not wait for it.
+          this.#started = this.#start()
+          void worker.terminate()
+          reject(new CelStopped(reason))
+        })
+      }
+      const onMessage = (reply: CelReply): void =>
+        settle(() => {
+          started.usage = reply.usage
+          resolve(reply)
+        })
+      const onError = (): void => stop("it needs too much memory")
+      const onExit = (): void => stop("it ended its worker")
+      const ended = new AbortController()
+      worker.on("message", onMessage).on("error", onError).on("exit", onExit)
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
+      worker.postMessage(job)
+      void watch(started, ended.signal).then(() => stop(`it takes longer than ${deadlineMs} ms`))
+    })
+  }
+
+  async close(): Promise<void> {
+    const started = await this.#started?.catch(() => null)
+    await started?.worker.terminate()
+  }
+
+  #start(): Promise<Started> {
+    const starting = startWorker(() => {
+      if (this.#started === starting) this.#started = null
+    })
+    starting.catch(() => {
+      if (this.#started === starting) this.#started = null
+    })
+    return starting
+  }
+}
+
+/** Resolves when the job has had its time, or is over. */
+async function watch({ worker, usage }: Started, ended: AbortSignal): Promise<void> {
+  const startedMs = performance.now()
+  let leftMs = deadlineMs
+  while (leftMs > 0 && !ended.aborted) {
+    await pause(leftMs, ended)
+    // An answer that came while this thread was busy is waiting to be read: it counts.
+    await afterMessages()
+    if (ended.aborted || performance.now() - startedMs >= patienceMs) return
+    const { user, system } = await worker.cpuUsage(usage).catch(() => ({ user: Infinity, system: 0 }))
+    leftMs = deadlineMs - (user + system) / 1000
+  }
+}
+
+/** A timer that ends with the job, so that nothing is left behind. */
+async function pause(ms: number, ended: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, Math.ceil(ms))
+    ended.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+  })
+}
+
+async function startWorker(onGone: () => void): Promise<Started> {
+  const worker = new Worker(new URL("./cel-worker.ts", import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: heapMib / 4 },
+  })
+  worker.unref()
+  // One that dies while it is idle is replaced by the next job; while it works, the job hears of it too.
+  worker.on("error", () => {})
+  worker.once("exit", onGone)
+  return await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => fail(new Error("Cannot start a CEL worker: it does not answer")), startMs)
+    const fail = (error: Error): void => {
+      clearTimeout(timer)
+      reject(error)
+    }
+    worker.once("error", fail)
+    worker.once("message", ({ usage }: CelReply) => {
+      clearTimeout(timer)
+      worker.off("error", fail)
+      resolve({ worker, usage })
+    })
+  })
+}
