@@ -217,7 +217,7 @@ async function call(
   const response = await fetch(url, {
     method,
     headers: {
-      authorization: `Bearer ${key}`,
+      ...(headers["stripe-signature"] === undefined ? { authorization: `Bearer ${key}` } : {}),
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...headers,
     },

@@ -29,6 +29,8 @@ async function actions(): Promise<string[]> {
   return data.map(({ action }: { action: string }) => action)
 }
 
+const count = async (action: string) => (await actions()).filter((one) => one === action).length
+
 describe("the account", () => {
   test("shows the balance rounded down to cents, and sections only when asked for", async () => {
     await world.balance(123n * ticksPerCent + 99_999_999n)
@@ -263,7 +265,6 @@ describe("spend controls", () => {
 
   test("a warning is recorded once per crossing", async () => {
     await controls(9_950, null, 100)
-    const count = async (action: string) => (await actions()).filter((one) => one === action).length
     await world.use(fromCents(50))
     expect(await count("billing.low_balance_warning")).toBe(0)
     await world.use(1n)
@@ -359,9 +360,9 @@ test("a payment method is removed, and set up again", async () => {
   expect((await world.call("GET", account)).data.has_default_payment_method).toBe(true)
 })
 
-describe("invoices", () => {
-  const invoices = async () => (await world.call("GET", `${account}/invoices`)).data
+const invoices = async () => (await world.call("GET", `${account}/invoices`)).data
 
+describe("invoices", () => {
   test("are one per month with anything in it, numbered without gaps, with a line per model", async () => {
     await world.use(fromCents(3) + 1n, { model: "a" })
     await world.use(fromCents(2), { model: "b" })
