@@ -6,6 +6,7 @@ import { join } from "node:path"
 /** Each measures the product beside what a user would pick instead and beside the physical limit, in one run. */
 const benches = {
   scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
+  identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
 } as const
 
 const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith("-"))
