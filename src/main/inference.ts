@@ -15,6 +15,7 @@ import { ResponseConversation } from "../gateway/openai/response-conversation.ts
 import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
 import { checkParameters } from "../server/input.ts"
 import type { SocketParts } from "../server/socket.ts"
+import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
 
 const mebibyte = 1024 * 1024
@@ -39,6 +40,8 @@ export interface Generators {
 export interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
   readonly socket: SocketParts
+  /** For changes made by this process: the next request sees them. */
+  forget(change: Change): void
 }
 
 export function createGenerators(config: Config, log: Log): Generators {
@@ -59,17 +62,19 @@ export function createGenerators(config: Config, log: Log): Generators {
 
 export function openInference(root: InferenceRoot): Inference {
   const { config, catalog, clock, ids, meter, router } = root
+  const shelf = new ResponseShelf(root)
   const parts = {
     catalog,
     clock,
     ids,
     meter,
     timeoutMs: config.server.request_timeout_ms,
-    shelf: new ResponseShelf(root),
+    shelf,
     router,
   }
   return {
     handlers: inferenceHandlers(parts),
+    forget: (change) => shelf.forget(change),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
       converse: () => new ResponseConversation({ ...parts, check: checkParameters }),

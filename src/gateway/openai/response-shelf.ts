@@ -21,6 +21,7 @@ import {
   insertStoredResponse,
   storedDaysDefault,
 } from "../../store/responses.ts"
+import type { Change } from "../../store/changes.ts"
 import type { Database } from "../../store/sql.ts"
 
 /** An item of a conversation with the id that later requests may name it by. */
@@ -69,6 +70,11 @@ export class ResponseShelf {
   /** Whether the organization stores responses at all. */
   async stores(organizationId: string): Promise<boolean> {
     return ((await this.#days.get(organizationId)) ?? 0) > 0
+  }
+
+  /** For changes made by this process: the next request sees them. */
+  forget({ table, id }: Change): void {
+    if (table === "organizations") this.#days.forget(id)
   }
 
   /** Notes a response that is being written, until the function it answers is called. */
