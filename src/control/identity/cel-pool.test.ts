@@ -59,6 +59,20 @@ test.each([
   expect(outcome).toMatchObject({ refusedBy: step, reason: expect.stringMatching(reason) })
 })
 
+test.each([
+  ["'a/b/c/d'.split('/', 2)", ["a", "b/c/d"]],
+  ["'a/b/c/d'.split('/', 1)", ["a/b/c/d"]],
+  ["'a/b'.split('/', 3)", ["a", "b"]],
+  ["'a/b'.split('/', 0)", []],
+  ["'a/b'.split('/', -1)", ["a", "b"]],
+  ["'hello hello'.replace('he', 'we', -1)", "wello wello"],
+  ["'hello hello'.replace('he', 'we', 1)", "wello hello"],
+  ["'hello hello'.replace('he', '$&', 2)", "$&llo $&llo"],
+  ["'hello'.replace('he', 'we', 0)", "hello"],
+])("%s is as the extension defines it", async (text, x) => {
+  expect(await run("a", { transformations: { x: text } })).toEqual({ matched: 0, attributes: { x } })
+})
+
 test("a claim named like a property that every object has is absent unless it was sent", async () => {
   for (const name of ["constructor", "toString", "__proto__", "hasOwnProperty"])
     expect(await run("a", { rules: [`has(assertion.${name})`, "true"] }, { sub: "x" })).toMatchObject({

@@ -11,7 +11,7 @@ import {
   parse,
   plan,
 } from "@bufbuild/cel"
-import { strings } from "@bufbuild/cel/ext"
+import { strings } from "./cel-strings.ts"
 import { CelMistake, checkTypes } from "./cel-check.ts"
 
 /** Where an expression goes wrong; line and column count from 1. */
