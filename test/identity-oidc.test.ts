@@ -559,4 +559,23 @@ describe("an access token", () => {
     expect(await server.send("DELETE", `${providersPath()}/${deleted.id}`)).toMatchObject({ status: 204 })
     expect(await listWith(deleted.token)).toMatchObject({ status: 401 })
   })
+
+  test("is accepted by another gateway, which hears of a deactivation from the database", async () => {
+    const other = await startIdentityServer(database)
+    try {
+      const id = await server.provide({
+        config: oidc(issuer.url),
+        authorization_rules: everyone("api-admin"),
+      })
+      const { body } = await server.exchange(id, await issuer.token())
+      const there = async () =>
+        (await other.send("GET", providersPath(), undefined, { bearer: body.access_token as string })).status
+      expect(await there()).toBe(200)
+      await server.send("PATCH", `${providersPath()}/${id}`, { active: false })
+      // Sooner than its cache of 15 seconds would tell.
+      await expect.poll(there, { timeout: 10_000 }).toBe(401)
+    } finally {
+      await other.close()
+    }
+  })
 })

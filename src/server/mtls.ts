@@ -60,6 +60,8 @@ const sessionContextMax = 32
 const handshakeTimeoutMs = 10_000
 const requestTimeoutMs = 30_000
 const headTimeoutMs = 10_000
+/** How long a stop waits for exchanges that run. */
+const closeMs = 5000
 /** Connections without a name learn of a change of the only provider within this time. */
 const refreshMs = 5000
 const nameForm = /^(wi-[0-9a-z]{26})(?:\.|$)/i
@@ -113,7 +115,7 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
     close: async () => {
       clearInterval(refresh)
       server.closeIdleConnections()
-      setTimeout(() => server.closeAllConnections(), requestTimeoutMs).unref()
+      setTimeout(() => server.closeAllConnections(), closeMs).unref()
       await new Promise<void>((resolve) => server.close(() => resolve()))
     },
   }
