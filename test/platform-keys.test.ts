@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import type { Permission } from "../src/contract/access.ts"
 import { openTestDatabase } from "./database.ts"
-import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
+import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
 let organizationId: string
@@ -10,7 +10,7 @@ let owner: { id: string; session: string }
 let base: string
 
 beforeAll(async () => {
-  platform = await startPlatform(await openTestDatabase())
+  platform = await startPlatform(deaf(await openTestDatabase()))
   const seed = seeder(platform)
   organizationId = await seed.organization("Acme", await seed.billingAccount())
   const id = await seed.user("owner@example.com")

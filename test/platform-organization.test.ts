@@ -4,9 +4,8 @@ import { createCatalog } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import type { Role } from "../src/contract/access.ts"
 import { operations } from "../src/control/operations.ts"
-import { deleteOrganization } from "../src/store/organizations.ts"
 import { openTestDatabase } from "./database.ts"
-import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
+import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
 let org: string
@@ -14,7 +13,7 @@ let people: Record<Role, { id: string; session: string }>
 let count = 0
 
 beforeAll(async () => {
-  platform = await startPlatform(await openTestDatabase())
+  platform = await startPlatform(deaf(await openTestDatabase()))
 })
 
 afterAll(async () => {
@@ -70,8 +69,8 @@ test("a key sees its one organization as a member, and 404 once that is deleted"
   expect((await list()).body.data.map((one: { id: string; role: string }) => [one.id, one.role])).toEqual([
     [org, "member"],
   ])
-  await deleteOrganization(platform.database, org, new Date())
-  await expect.poll(async () => (await list()).status).toBe(404)
+  await operator()("orgs.delete", { id: org })
+  expect((await list()).status).toBe(404)
   const detail = await platform.send("GET", `/v1/organizations/${org}`, { bearer: value })
   expect(detail.status).toBe(404)
   expect((await as("owner", "GET", "")).status).toBe(404)
@@ -298,7 +297,7 @@ function operator(): (name: string, input: unknown) => Promise<unknown> {
     database: platform.database,
     clock: systemClock,
     ids: platform.ids,
-    forget: () => undefined,
+    forget: platform.forget,
     // Commands about access read the catalog's names only.
     catalog: async () => createCatalog([model as never]),
   })

@@ -57,6 +57,7 @@ export interface Platform {
   readonly url: string
   readonly database: Database
   readonly ids: ReturnType<typeof createIds>
+  readonly forget: ControlParts["forget"]
   flushLastUsed(): Promise<void>
   send(method: string, path: string, sent?: Sent): Promise<Answer>
   close(): Promise<void>
@@ -104,6 +105,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     url: state.url,
     database,
     ids,
+    forget: control.forget,
     flushLastUsed: () => lastUsed.flush(),
     send: async (method, path, sent = {}) => await send(state.url, method, path, sent),
     close: async () => {
@@ -111,6 +113,17 @@ export async function startPlatform(database: Database, options: PlatformOptions
       await principals.close()
       await lastUsed.close()
     },
+  }
+}
+
+/** A database whose notifications are all lost: what is seen at once is then not seen because of them. */
+export function deaf(database: Database): Database {
+  return {
+    query: async (text, values) => await database.query(text, values),
+    transaction: async (work, options) => await database.transaction(work, options),
+    script: async (text) => await database.script(text),
+    listen: async () => async () => undefined,
+    close: async () => await database.close(),
   }
 }
 
