@@ -38,12 +38,15 @@ const limitMax = 12
 /** Whole numbers as people write them in an address: no exponent, no fraction, nothing empty. */
 const WholeNumber = z
   .string()
-  .regex(/^-?\d{1,19}$/, "a whole number is needed")
+  .regex(/^-?\d{1,19}$/, { message: "a whole number is needed", abort: true })
   .meta({ type: "integer", pattern: undefined })
   .transform(Number)
 
 const Instant = WholeNumber.pipe(
-  z.number().min(1, "it must be greater than zero").max(Number.MAX_SAFE_INTEGER, "it is too large"),
+  z
+    .number()
+    .min(1, { message: "it must be greater than zero", abort: true })
+    .max(Number.MAX_SAFE_INTEGER, { message: "it is too large", abort: true }),
 )
 
 export const Filter = z.string().transform((text, context) => {

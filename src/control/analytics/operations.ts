@@ -2,6 +2,7 @@
 import { z } from "zod"
 import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
+import { EventEngineError } from "../../store/events/engine.ts"
 import type { Events } from "../../store/events/events.ts"
 import { sumUsage } from "../../store/events/ledger-usage.ts"
 import type { ChargedSum } from "../../store/events/upkeep.ts"
@@ -37,13 +38,13 @@ const VerifyInput = z.strictObject({
 export function analyticsOperations(parts: AnalyticsOperatorParts): Operations {
   return {
     "analytics.status": async () => await eventsOf(parts).ask("holdings", null),
-    "analytics.import": async (input) => await eventsOf(parts).ask("import", read(FileInput, input)),
+    "analytics.import": async (input) => await told(eventsOf(parts).ask("import", read(FileInput, input))),
     "analytics.export": async (input) => {
       const { file, organization, from, to } = read(ExportInput, input)
       const events = eventsOf(parts)
       await parts.settle()
       const range = { startMs: msOf(from, 0), endMs: msOf(to, Number.MAX_SAFE_INTEGER) }
-      return await events.ask("export", { file, organizationId: organization, ...range })
+      return await told(events.ask("export", { file, organizationId: organization, ...range }))
     },
     "analytics.prune": async (input) => {
       const days = read(PruneInput, input).days ?? parts.retentionDays
@@ -119,6 +120,16 @@ function compare(kept: readonly ChargedSum[], charged: readonly ChargedSum[]): D
       .filter(({ events, ledger }) => events !== ledger)
       .map((difference) => ({ organization_id, billing_account_id, day, model, ...difference }))
   })
+}
+
+/** What is wrong with a file is said to the operator, who chose it. */
+async function told<Output>(work: Promise<Output>): Promise<Output> {
+  try {
+    return await work
+  } catch (cause) {
+    if (cause instanceof EventEngineError) throw new Fault("invalid_request", cause.message, { cause })
+    throw cause
+  }
 }
 
 function eventsOf({ events }: AnalyticsOperatorParts): Events {

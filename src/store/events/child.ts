@@ -10,7 +10,7 @@ import { overview, timeseries } from "./reports.ts"
 import { exportFile, holdings, importFile, sumCharged, takeJournal } from "./upkeep.ts"
 
 /** Dashboards and exports give way to requests. */
-const niceness = 10
+const niceness = 5
 /** The process before this one may still be ending. */
 const lockAttemptsMax = 50
 const lockRetryMs = 200
