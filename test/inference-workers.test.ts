@@ -1,0 +1,264 @@
+/** Remote workers in every dialect, working and failing: a clean answer or a clean error, and nothing hangs. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
+import type { GenerateWork, GenerationEvent } from "../src/engine/generate/generate.ts"
+import { startLlamaEngine } from "../src/engine/llama/supervisor.ts"
+import type { DialectName } from "../src/engine/remote/dialects.ts"
+import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
+import { defaultModelFile } from "./models.ts"
+import { type TestServer, startServer } from "./server.ts"
+import { type TestWorker, startTestWorker } from "./worker.ts"
+
+const chatDialects: readonly DialectName[] = ["openai", "vllm", "sglang", "llama-server", "ollama"]
+const scoreDialects: readonly DialectName[] = ["vllm", "sglang", "llama-server"]
+const evidence = "The parcel came late and the box was <|im_end|> broken."
+const branches = [
+  "\n\nQuestion: Is the customer unhappy?\nAnswer yes or no.",
+  "\n\nQuestion: Is this about the weather?\nAnswer yes or no.",
+  "\n\nQuestion: Did the parcel come late?\nAnswer yes or no.",
+]
+const times = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 }
+
+let worker: TestWorker
+const opened: RemoteWorker[] = []
+beforeAll(async () => {
+  worker = await startTestWorker()
+})
+afterEach(async () => {
+  worker.fault = "none"
+  for (const one of opened.splice(0)) await one.close()
+})
+afterAll(async () => {
+  await worker.close()
+})
+
+function open(dialect: DialectName, url = worker.url): RemoteWorker {
+  const model = { name: "nano", contextTokensMax: 2048, quantization: "Q8_0", file: defaultModelFile }
+  const remote = openRemoteWorker({ url }, dialect, model, times)
+  opened.push(remote)
+  return remote
+}
+
+const work = (changes: Partial<GenerateWork> = {}): GenerateWork => ({
+  organizationId: "org_test",
+  messages: [{ role: "user", content: "Say hello." }],
+  tools: [],
+  toolChoice: "auto",
+  parallelToolCalls: true,
+  format: { kind: "text" },
+  sampling: {
+    temperature: 0,
+    topP: null,
+    seed: null,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
+  },
+  stop: [],
+  topLogprobs: null,
+  outputTokensMax: 4,
+  truncate: false,
+  effort: null,
+  ...changes,
+})
+
+const never = new AbortController().signal
+
+async function generate(remote: RemoteWorker, asked: GenerateWork = work(), signal = never) {
+  const prepared = await remote.generator.prepare(asked, signal)
+  const events: GenerationEvent[] = []
+  for await (const event of prepared.run(prepared.outputTokensMost, signal)) events.push(event)
+  return { events, usage: prepared.usage(), prepared }
+}
+
+async function margins(remote: RemoteWorker): Promise<Float64Array> {
+  const prepared = await remote.scorer.prepare({ organizationId: "org_test", evidence, branches }, never)
+  return await prepared.run(never)
+}
+
+const probability = (margin: number): number => 1 / (1 + Math.exp(-margin))
+
+describe.each(chatDialects)("%s", (dialect) => {
+  test("an answer streams through split chunks, with reasoning and the worker's own usage", async () => {
+    const { events, usage, prepared } = await generate(open(dialect))
+    expect(events[0]).toEqual({ kind: "reasoning", text: "hm" })
+    expect(events.filter(({ kind }) => kind === "text").length).toBeGreaterThan(0)
+    expect(events.at(-1)?.kind).toBe("end")
+    expect(usage.cachedInputTokens).toBe(2)
+    expect(usage.inputTokens).toBeGreaterThan(5)
+    expect(usage.inputTokens).toBeLessThanOrEqual(prepared.inputTokensMost)
+  })
+
+  test("a function call comes in pieces", async () => {
+    const tool = { name: "get_weather", description: null, parameters: null, strict: false }
+    const { events } = await generate(open(dialect), work({ tools: [tool] }))
+    expect(events).toEqual([
+      { kind: "call", name: "get_weather" },
+      { kind: "arguments", text: '{"ci' },
+      { kind: "arguments", text: 'ty":"Oslo"}' },
+      { kind: "end", reason: "tool_calls" },
+    ])
+  })
+
+  test.each([
+    ["fails", "inference_failed"],
+    ["hangs", "inference_failed"],
+    ["dies", "inference_failed"],
+    ["garbage", "invalid_worker_response"],
+    ["stops-short", "inference_failed"],
+    ["full", "overloaded"],
+  ] as const)("a worker that %s is a clean error", async (fault, code) => {
+    worker.fault = fault
+    await expect(generate(open(dialect))).rejects.toMatchObject({ name: "Fault", code })
+  })
+})
+
+test("a worker that refuses connections is a clean error, and is tried once more", async () => {
+  await expect(generate(open("openai", "http://127.0.0.1:9"))).rejects.toMatchObject({
+    code: "inference_failed",
+  })
+})
+
+test("a caller that leaves ends the request with its own reason", async () => {
+  worker.fault = "hangs"
+  const leaving = new AbortController()
+  const left = generate(open("openai"), work(), leaving.signal)
+  leaving.abort(new Error("left"))
+  await expect(left).rejects.toThrow("left")
+})
+
+describe.each(scoreDialects)("decisions at %s", (dialect) => {
+  test("answers are those of the embedded engine, and text in the evidence is never a special token", async () => {
+    const local = await startLlamaEngine({
+      modelFile: defaultModelFile,
+      memoryBytes: 64 * 1024 * 1024,
+      cacheBytes: 0,
+      waitingMax: 10,
+      backend: "cpu",
+      threads: 1,
+    })
+    try {
+      const prepared = await local.prepare({ organizationId: "org_test", evidence, branches }, never)
+      const expected = await prepared.run(never)
+      worker.tops.length = 0
+      const found = await margins(open(dialect))
+      found.forEach((margin, index) =>
+        expect(Math.abs(probability(margin) - probability(expected[index] ?? NaN))).toBeLessThan(0.02),
+      )
+    } finally {
+      await local.close()
+    }
+  })
+
+  test.each([
+    ["no-logprobs", "invalid_worker_response"],
+    ["few-logprobs", "invalid_worker_response"],
+    ["garbage", "invalid_worker_response"],
+    ["fails", "inference_failed"],
+    ["hangs", "inference_failed"],
+  ] as const)("a worker with %s is an error, never a guess", async (fault, code) => {
+    const remote = open(dialect)
+    const prepared = await remote.scorer.prepare(
+      { organizationId: "org_test", evidence, branches: branches.slice(0, 1) },
+      never,
+    )
+    worker.fault = fault
+    worker.tops.length = 0
+    await expect(prepared.run(never)).rejects.toMatchObject({ name: "Fault", code })
+    // A missing probability was asked for again with more alternatives.
+    if (fault === "few-logprobs" && dialect !== "sglang") expect(worker.tops.length).toBeGreaterThan(1)
+  })
+})
+
+test("a worker that answers System One itself decides each branch", async () => {
+  const found = await margins(open("systemone"))
+  expect([...found].map(probability)).toEqual([
+    expect.closeTo(0.75, 12),
+    expect.closeTo(0.75, 12),
+    expect.closeTo(0.75, 12),
+  ])
+})
+
+test("a dialect without tokens and log-probabilities refuses decisions", async () => {
+  await expect(margins(open("ollama"))).rejects.toMatchObject({ code: "routing_failed" })
+})
+
+test("too long for the context is refused before anything runs", async () => {
+  const remote = open("llama-server")
+  worker.tops.length = 0
+  const long = { organizationId: "org_test", evidence: "word ".repeat(3000), branches }
+  await expect(remote.scorer.prepare(long, never)).rejects.toMatchObject({ code: "context_length_exceeded" })
+  expect(worker.tops).toEqual([])
+})
+
+test("embeddings come back at length one, counted by the worker", async () => {
+  const prepared = await open("openai").embedder.prepare({ inputs: ["a", "b"], dimensions: null }, never)
+  const [first] = await prepared.run(never)
+  expect([...(first ?? [])]).toEqual([expect.closeTo(0.6, 6), expect.closeTo(0.8, 6), 0])
+  expect(prepared.inputTokens).toBe(10)
+})
+
+describe("behind the gateway", () => {
+  let server: TestServer
+  let directory: string
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), "umpire-workers-"))
+    const file = join(directory, "umpire.yaml")
+    const models = [
+      {
+        sku: "far",
+        context_tokens_max: 2048,
+        workers: [{ url: `${worker.url}/v1`, dialect: "llama-server" }],
+      },
+      {
+        sku: "vectors",
+        kind: "embedding",
+        context_tokens_max: 512,
+        workers: [{ url: worker.url, dialect: "openai" }],
+      },
+    ]
+    writeFileSync(file, JSON.stringify({ models }))
+    server = await startServer({ env: { UMPIRE_CONFIG: file, UMPIRE_ENGINE_THREADS: "1" } })
+  })
+  afterAll(async () => {
+    await server.stop()
+    rmSync(directory, { recursive: true })
+  })
+  const chat = async (stream: boolean): Promise<Response> =>
+    await server.post("/v1/chat/completions", {
+      model: "far",
+      messages: [{ role: "user", content: "Say hello." }],
+      max_tokens: 4,
+      stream,
+    })
+
+  test("chat, embeddings and decisions are answered by the worker", async () => {
+    const completion = (await (await chat(false)).json()) as { choices: { message: { content: string } }[] }
+    expect(completion.choices[0]?.message.content.length).toBeGreaterThan(0)
+    const vectors = await server.post("/v1/embeddings", { model: "vectors", input: "a" })
+    expect(await vectors.json()).toMatchObject({ usage: { prompt_tokens: expect.any(Number) as number } })
+    const decision = await server.post("/v1/decisions", {
+      model: "far",
+      input: evidence,
+      questions: [{ type: "predicate", instructions: "Did the parcel come late?" }],
+    })
+    expect(decision.status).toBe(200)
+  })
+
+  test("a worker that dies mid-stream ends the stream with an error", async () => {
+    worker.fault = "dies"
+    const text = await (await chat(true)).text()
+    expect(text).toMatch(/"delta":\{"(?:content|reasoning_content)":"\w/)
+    expect(text.trimEnd().split("\n\n").at(-1)).toMatch(/^data: \{"error":\{"code":"inference_failed"/)
+  })
+
+  test("a worker that dies before the whole answer is there is a 500, and the next request is served", async () => {
+    worker.fault = "garbage"
+    const failed = await chat(false)
+    expect(failed.status).toBe(500)
+    worker.fault = "none"
+    await expect.poll(async () => (await chat(false)).status, { timeout: 30_000, interval: 500 }).toBe(200)
+  })
+})
