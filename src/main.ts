@@ -17,6 +17,7 @@ import { type Operate, operateOverSocket } from "./cli/operator.ts"
 import { orgs } from "./cli/orgs.ts"
 import { type Commands, runCli } from "./cli/run.ts"
 import { serve } from "./cli/serve.ts"
+import { status } from "./cli/status.ts"
 import { worker } from "./cli/worker.ts"
 import { users } from "./cli/users.ts"
 import { analyticsOperations } from "./control/analytics/operations.ts"
@@ -53,6 +54,7 @@ const commands: Commands = {
   identity: identity(operator),
   billing: billing(operator),
   analytics: analytics(operator),
+  status: status(operator),
   doctor: doctor(examine),
 }
 

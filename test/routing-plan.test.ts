@@ -88,14 +88,16 @@ async function routed(given: RoutingCase): Promise<Expectation> {
     queueWaitMs: 1000,
   })
   try {
-    const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint })
+    let placed = "none"
+    const onPlaced = (region: string): void => void (placed = region)
+    const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint, onPlaced })
     const { signal } = new AbortController()
     const prepared = await way.scorer.prepare(
       { organizationId: "org_1", evidence: "e", branches: ["b"] },
       signal,
     )
     await prepared.run(signal)
-    return { asked, outcome: { region: way.region ?? "none" } }
+    return { asked, outcome: { region: placed } }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     return { asked, outcome: { error: error.code } }

@@ -1,6 +1,6 @@
 /** Endpoints about the process itself; open to anyone who can reach it. */
 import { z } from "zod"
-import { endpoint } from "./endpoint.ts"
+import { Document, endpoint } from "./endpoint.ts"
 
 const access = { principals: [] } as const
 
@@ -25,6 +25,17 @@ export const getReadiness = endpoint({
   access,
   output: Health,
   errors: ["not_ready"],
+})
+
+export const getMetrics = endpoint({
+  method: "GET",
+  path: "/metrics",
+  area: "Service",
+  surface: "service",
+  summary: "Counts, levels and durations, as Prometheus reads them",
+  access,
+  output: z.instanceof(Document),
+  produces: "text/plain; version=0.0.4; charset=utf-8",
 })
 
 export const getOpenapi = endpoint({

@@ -5,7 +5,7 @@ import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
 import { inferenceEndpoints } from "./openai/endpoints.ts"
 import { platformTable } from "./platform/table.ts"
-import { getHealth, getOpenapi, getReadiness } from "./service.ts"
+import { getHealth, getMetrics, getOpenapi, getReadiness } from "./service.ts"
 
 export const table = {
   createDecision,
@@ -17,6 +17,7 @@ export const table = {
   ...identityEndpoints,
   getHealth,
   getReadiness,
+  getMetrics,
   getOpenapi,
 }
 

@@ -10,7 +10,7 @@ import type { Fault } from "../contract/errors.ts"
 import type { CallSource, Meter } from "../gateway/meter.ts"
 import { createMeter, recordRefusal } from "../gateway/metering.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
-import { type LeaseBook, openLeaseBook } from "../gateway/money/lease-book.ts"
+import { type LeaseBook, type LeaseReport, openLeaseBook } from "../gateway/money/lease-book.ts"
 import { openPayers } from "../gateway/money/payers.ts"
 import { type Journal, openJournal } from "../store/journal/writer.ts"
 import type { JournalState } from "../control/operations/billing.ts"
@@ -35,9 +35,19 @@ export interface Money {
   settle(): Promise<void>
   /** After settling: what is left, which should be nothing. */
   journalState(): Promise<JournalState>
+  /** How this gateway's money parts stand now. */
+  report(): MoneyReport
   /** Told by the server of a request that it refused before any handler saw it. */
   refused(refusal: Refusal): void
   close(): Promise<void>
+}
+
+export interface MoneyReport {
+  readonly gatewayId: string
+  readonly journalBytes: number
+  /** How long usage has been waiting to get into the ledger. */
+  readonly lagMs: number
+  readonly leases: readonly LeaseReport[]
 }
 
 interface Refusal {
@@ -82,6 +92,12 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
         await applier.drain()
         return await inspectJournal(journal.directory, database, journal.end)
       },
+      report: () => ({
+        gatewayId,
+        journalBytes: journal.bytes,
+        lagMs: applier.lagMs,
+        leases: leases.report(),
+      }),
       refused: (refusal) => record(meter, refusal, log),
       close: async () => {
         await payers.close()

@@ -9,7 +9,7 @@ import { createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
-import type { Handlers } from "../contract/endpoint.ts"
+import { Document, type Handlers } from "../contract/endpoint.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
 import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { openapi } from "../contract/openapi.ts"
@@ -50,6 +50,7 @@ import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { createReadiness } from "./readiness.ts"
+import { createStatus } from "./status.ts"
 import { localEngines, openRouting, remoteEngines, runsHere } from "./routing.ts"
 import { version } from "./version.ts"
 
@@ -100,6 +101,7 @@ async function compose(
       identity.forget(change)
       routing.forget(change)
       access.forget(change)
+      inference.forget(change)
     },
   }
   const identity = await openConfiguredIdentity(config, { control, log })
@@ -139,6 +141,10 @@ async function compose(
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
   // The default model is loaded before the first request, and a broken file is found now.
   if (runsHere(config, catalog.fallback)) await engines.scorer(catalog.fallback)
+  const state = { stopping: false, url: config.server.public_url ?? "" }
+  const regions = regionsOf(config)
+  const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
+  const status = createStatus({ router: routing, money, regions, gatewayRegion, state, clock })
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
@@ -146,13 +152,13 @@ async function compose(
       ...billingOperations({ ...control, journalState: () => money.journalState() }),
       ...analytics.operations({ database, settle: () => money.settle() }),
       ...identityOperations(control, async () => identity),
+      status: async () => status.report(),
       "classification.margins": (input) =>
         margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
     },
     log,
   )
   closers.push(() => operator.close())
-  const state = { stopping: false, url: config.server.public_url ?? "" }
   const readiness = createReadiness({
     database,
     clock,
@@ -180,11 +186,13 @@ async function compose(
     handlers: {
       ...billingHandlers(billing),
       ...handlers(config, catalog, readiness, platform, money, router),
+      getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
       ...inference.handlers,
     },
     refused: (refusal) => money.refused(refusal),
+    answered: (answered) => status.observe(answered),
     gate: gateOf(principals),
     repeats: createRepeats(control),
     socket: inference.socket,
@@ -242,6 +250,7 @@ function handlers(
   | keyof typeof inferenceEndpoints
   | keyof typeof billingEndpoints
   | keyof AnalyticsTable
+  | "getMetrics"
 > {
   const document = openapi(table, {
     title: "Umpire",

@@ -37,8 +37,18 @@ export interface HttpParts {
   readonly log: Log
   /** Told of an inference request that was refused before its handler saw it, although its principal is known. */
   refused?(refusal: Refusal): void
+  /** Told of every request when its answer has left. */
+  answered?(answered: Answered): void
   readonly trustProxy: boolean
   readonly requestTimeoutMs: number
+}
+
+export interface Answered {
+  /** The path of the endpoint, with its parameters in braces; "other" for what has none. */
+  readonly route: string
+  readonly method: string
+  readonly status: number
+  readonly durationMs: number
 }
 
 export interface Refusal {
@@ -102,7 +112,8 @@ function socketRoot(parts: HttpParts): SocketRoot {
   }
 }
 
-function createApp({ log, ids, trustProxy, pages }: HttpParts): FastifyInstance {
+function createApp(parts: HttpParts): FastifyInstance {
+  const { log, ids, trustProxy, pages } = parts
   const app = Fastify({
     logger: false,
     trustProxy,
@@ -124,6 +135,12 @@ function createApp({ log, ids, trustProxy, pages }: HttpParts): FastifyInstance 
         log,
       )
     },
+  })
+  app.addHook("onResponse", (request, reply, done) => {
+    const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, "{$1}") ?? "other"
+    const { method } = request
+    parts.answered?.({ route, method, status: reply.statusCode, durationMs: reply.elapsedTime })
+    done()
   })
   // Bodies are read by `life`, which knows the limit and the errors of each endpoint.
   app.removeAllContentTypeParsers()

@@ -31,12 +31,21 @@ export class Applier {
   #tried: JournalBatch | null = null
   #working: Promise<boolean> | null = null
   #loop: Promise<void> = Promise.resolve()
+  /** When the ledger last had everything. */
+  #caughtUpMs: number
   /** Told what the ledger took, after each batch. */
   onApplied: (sums: readonly AccountSum[]) => void = () => undefined
 
   private constructor(parts: ApplierParts, position: JournalPosition) {
     this.#parts = parts
     this.#position = position
+    this.#caughtUpMs = parts.clock.monotonicMs()
+  }
+
+  /** How long something has been in the journal that is not in the ledger. */
+  get lagMs(): number {
+    const { journal, clock } = this.#parts
+    return isBefore(this.#position, journal.end) ? clock.monotonicMs() - this.#caughtUpMs : 0
   }
 
   static async open(parts: ApplierParts): Promise<Applier> {
@@ -89,6 +98,7 @@ export class Applier {
 
   async #applyNext(): Promise<boolean> {
     const { database, journal, clock, ids, log } = this.#parts
+    if (!isBefore(this.#position, journal.end)) this.#caughtUpMs = clock.monotonicMs()
     const batch = this.#tried ?? (await journal.read(this.#position))
     if (!isBefore(this.#position, batch.next)) return false
     if (batch.damaged > 0)

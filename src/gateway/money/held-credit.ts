@@ -38,6 +38,11 @@ export class HeldCredit {
     this.#ratedMs = this.#firstMs
   }
 
+  /** What the store should hold for it. */
+  get heldTicks(): Ticks {
+    return this.#free + this.#reserved + this.#unapplied
+  }
+
   /** Changes when the lease is lost: what was reserved before is no longer part of it. */
   get epoch(): number {
     return this.#epoch

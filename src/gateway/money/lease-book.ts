@@ -38,6 +38,11 @@ export interface Reservation {
   settle(costTicks: Ticks): void
 }
 
+export interface LeaseReport {
+  readonly accountId: string
+  readonly heldTicks: Ticks
+}
+
 export interface LeaseBook {
   /** Throws Fault 402 when the account cannot pay, 500 when that cannot be known. */
   reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation>
@@ -45,6 +50,8 @@ export interface LeaseBook {
   applied(sums: readonly AccountSum[]): void
   /** Tells the store that this gateway lives, and learns what it holds; done every few seconds. */
   renew(): Promise<void>
+  /** What this gateway holds of each account. */
+  report(): readonly LeaseReport[]
   /** Gives back everything that no request has reserved. */
   surrender(): Promise<void>
   /** Ends the renewal; what is held stays held. */
@@ -104,6 +111,13 @@ class Book implements LeaseBook {
   applied(sums: readonly AccountSum[]): void {
     for (const { accountId, month, ticks } of sums)
       this.#accounts.get(`${accountId} ${month}`)?.credit.applied(ticks)
+  }
+
+  report(): readonly LeaseReport[] {
+    return [...this.#accounts].map(([key, { credit }]) => ({
+      accountId: key.split(" ")[0] ?? key,
+      heldTicks: credit.heldTicks,
+    }))
   }
 
   async surrender(): Promise<void> {

@@ -1,0 +1,114 @@
+/** Counts, levels and distributions of this process, in the text that Prometheus reads. */
+
+export type Labels = Readonly<Record<string, string>>
+
+export interface Sample {
+  readonly labels: Labels
+  readonly value: number
+}
+
+/** Different labels of one metric; a label that can take any value must not fill the memory. */
+const seriesMax = 10_000
+export const durationBucketsMs = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000]
+
+interface Metric {
+  readonly name: string
+  readonly help: string
+  readonly type: "counter" | "gauge" | "histogram"
+  readonly lines: () => Iterable<string>
+}
+
+interface Distribution {
+  readonly counts: number[]
+  sum: number
+  count: number
+}
+
+export class Metrics {
+  readonly #metrics: Metric[] = []
+
+  /** Answers the function that counts. */
+  counter(name: string, help: string): (labels: Labels, by?: number) => void {
+    const series = new Map<string, number>()
+    this.#add({
+      name,
+      help,
+      type: "counter",
+      lines: () => [...series].map(([key, value]) => `${key} ${value}`),
+    })
+    return (labels, by = 1) => {
+      const key = name + drawLabels(labels)
+      if (series.has(key) || series.size < seriesMax) series.set(key, (series.get(key) ?? 0) + by)
+    }
+  }
+
+  /** Answers the function that adds an observation. */
+  histogram(name: string, help: string, buckets: readonly number[]): (labels: Labels, value: number) => void {
+    const series = new Map<string, { readonly labels: Labels; readonly seen: Distribution }>()
+    const lines = (): string[] =>
+      [...series.values()].flatMap(({ labels, seen }) => distributionLines(name, labels, buckets, seen))
+    this.#add({ name, help, type: "histogram", lines })
+    return (labels, value) => {
+      const key = drawLabels(labels)
+      let known = series.get(key)
+      if (!known) {
+        if (series.size >= seriesMax) return
+        series.set(key, (known = { labels, seen: { counts: buckets.map(() => 0), sum: 0, count: 0 } }))
+      }
+      observe(known.seen, buckets, value)
+    }
+  }
+
+  /** Measured when the text is asked for. */
+  gauge(name: string, help: string, measure: () => Iterable<Sample>): void {
+    const lines = (): string[] =>
+      [...measure()].map(({ labels, value }) => `${name}${drawLabels(labels)} ${value}`)
+    this.#add({ name, help, type: "gauge", lines })
+  }
+
+  text(): string {
+    const blocks = this.#metrics.map(({ name, help, type, lines }) =>
+      [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines()].join("\n"),
+    )
+    return `${blocks.join("\n")}\n`
+  }
+
+  #add(metric: Metric): void {
+    if (this.#metrics.some(({ name }) => name === metric.name))
+      throw new RangeError(`Cannot add the metric ${metric.name}: there is one of this name`)
+    this.#metrics.push(metric)
+  }
+}
+
+function observe(seen: Distribution, buckets: readonly number[], value: number): void {
+  seen.sum += value
+  seen.count++
+  for (const [index, upTo] of buckets.entries())
+    if (value <= upTo) seen.counts[index] = (seen.counts[index] ?? 0) + 1
+}
+
+function distributionLines(
+  name: string,
+  labels: Labels,
+  buckets: readonly number[],
+  { counts, sum, count }: Distribution,
+): string[] {
+  const bucket = (upTo: string, value: number): string =>
+    `${name}_bucket${drawLabels({ ...labels, le: upTo })} ${value}`
+  return [
+    ...buckets.map((upTo, index) => bucket(String(upTo), counts[index] ?? 0)),
+    bucket("+Inf", count),
+    `${name}_sum${drawLabels(labels)} ${sum}`,
+    `${name}_count${drawLabels(labels)} ${count}`,
+  ]
+}
+
+function drawLabels(labels: Labels): string {
+  const entries = Object.entries(labels)
+  if (entries.length === 0) return ""
+  return `{${entries.map(([name, value]) => `${name}="${escape(value)}"`).join(",")}}`
+}
+
+const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", '"': '\\"', "\n": "\\n" }
+
+const escape = (value: string): string => value.replaceAll(/[\\"\n]/g, (found) => escapes[found] ?? found)
