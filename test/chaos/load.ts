@@ -1,0 +1,307 @@
+/** Steady traffic of decisions and streams through a load balancer that only looks at /readyz, with every answer checked. */
+import { setTimeout as wait } from "node:timers/promises"
+import { bootstrapKey } from "../server.ts"
+import {
+  type Gateway,
+  inputTokenTicks,
+  judgeModel,
+  outputTokenTicks,
+  requestTimeoutMs,
+  writerModel,
+} from "./cluster.ts"
+
+export interface Tally {
+  requests: number
+  successes: number
+  /** Answered with an error of the contract, or ended by an error event. */
+  cleanErrors: number
+  /** Not over by the deadline. */
+  hangs: number
+  /** Answers that differ from what the model answers, or that no client could read. */
+  wrong: number
+  codes: Record<string, number>
+  /** Successes of this phase that ran in each region. */
+  regions: Record<string, number>
+  lastFailureMs: number
+}
+
+/** What the answers said was used; failed streams may have used up to `streamTicksMost` each. */
+export interface Spent {
+  decisionTicks: bigint
+  decisions: number
+  streamTicks: bigint
+  streams: number
+  failedStreams: number
+}
+
+export const streamTicksMost = 4_000n * inputTokenTicks
+
+const warmUpsMax = 8
+const probeEveryMs = 100
+/** Beyond the server's own deadline, for the answer to travel on a busy machine. */
+const slackMs = 5_000
+const thinkMs = 10
+/** Random F32 weights: shared batches differ by rounding only. */
+const toleranceMax = 1e-3
+const streamTokensMax = 6
+const texts = ["The parcel is late.", "I love it.", "Where is my invoice?", "The box was crushed, again."]
+
+export const newTally = (): Tally => ({
+  requests: 0,
+  successes: 0,
+  cleanErrors: 0,
+  hangs: 0,
+  wrong: 0,
+  codes: {},
+  regions: {},
+  lastFailureMs: 0,
+})
+
+export class Load {
+  readonly spent: Spent = { decisionTicks: 0n, decisions: 0, streamTicks: 0n, streams: 0, failedStreams: 0 }
+  readonly #gateways: readonly Gateway[]
+  readonly #regions: readonly string[]
+  readonly #ready = new Set<Gateway>()
+  readonly #stop = new AbortController()
+  readonly #expected = new Map<string, readonly number[]>()
+  #tally = newTally()
+  #turn = 0
+  #running: Promise<unknown> = Promise.resolve()
+
+  constructor(gateways: readonly Gateway[], regions: readonly string[]) {
+    this.#gateways = gateways
+    this.#regions = regions
+  }
+
+  /** Uses every worker once, learns what the right answers are from an untroubled cluster, then begins. */
+  async start(decisions: number, streams: number): Promise<void> {
+    for (const gateway of this.#gateways) await this.#probe(gateway)
+    for (const region of this.#regions) {
+      await untilAnswered(async () => await this.#ask(texts[0] ?? "", region))
+      await untilAnswered(async () => await this.#stream(texts[0] ?? "", region))
+    }
+    for (const text of texts) this.#expected.set(text, (await this.#ask(text)).answers)
+    const probing = this.#gateways.map(async (gateway) => await this.#keepProbing(gateway))
+    const clients = [
+      ...Array.from(
+        { length: decisions },
+        async (_, index) => await this.#repeat(index, async (text) => await this.#decide(text)),
+      ),
+      ...Array.from(
+        { length: streams },
+        async (_, index) => await this.#repeat(index, async (text) => await this.#stream(text)),
+      ),
+    ]
+    this.#running = Promise.all([...probing, ...clients])
+  }
+
+  /** Ends a phase and begins the next. */
+  take(): Tally {
+    const tally = this.#tally
+    this.#tally = newTally()
+    return tally
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #repeat(first: number, request: (text: string) => Promise<void>): Promise<void> {
+    for (let turn = first; !this.#stop.signal.aborted; turn++) {
+      const tally = this.#tally
+      tally.requests++
+      try {
+        await request(texts[turn % texts.length] ?? "")
+        tally.successes++
+      } catch (error) {
+        this.#note(tally, error)
+      }
+      await wait(thinkMs)
+    }
+  }
+
+  #note(tally: Tally, error: unknown): void {
+    tally.lastFailureMs = performance.now()
+    const code =
+      error instanceof CleanError
+        ? error.message
+        : error instanceof WrongAnswer
+          ? `wrong: ${error.message}`
+          : "hang"
+    if (error instanceof CleanError) tally.cleanErrors++
+    else if (error instanceof WrongAnswer) tally.wrong++
+    else if (error instanceof DOMException && error.name === "TimeoutError") tally.hangs++
+    else {
+      // A broken connection is no answer at all.
+      tally.wrong++
+      tally.codes[String(error)] = (tally.codes[String(error)] ?? 0) + 1
+      return
+    }
+    tally.codes[code] = (tally.codes[code] ?? 0) + 1
+  }
+
+  async #decide(text: string): Promise<void> {
+    const { answers, region } = await this.#ask(text)
+    this.#tally.regions[region] = (this.#tally.regions[region] ?? 0) + 1
+    const expected = this.#expected.get(text) ?? []
+    const isRight = answers.every(
+      (value, index) => Math.abs(value - (expected[index] ?? NaN)) <= toleranceMax,
+    )
+    if (!isRight) throw new WrongAnswer(`${answers.join(",")} is not ${expected.join(",")}`)
+  }
+
+  async #ask(text: string, region?: string): Promise<{ answers: number[]; region: string }> {
+    const response = await this.#send(
+      "/v1/decisions",
+      {
+        model: judgeModel,
+        input: text,
+        questions: [
+          { type: "predicate", name: "late", instructions: "Is something late?" },
+          {
+            type: "choice",
+            name: "topic",
+            instructions: "What is it about?",
+            choices: [{ value: "delivery" }, { value: "praise" }, { value: "billing" }],
+          },
+        ],
+      },
+      region,
+    )
+    const body = (await response.json()) as DecisionBody
+    const [predicate, choice] = body.answers
+    const answers = [
+      predicate?.probability ?? NaN,
+      ...(choice?.probabilities ?? []).map(({ probability }) => probability),
+    ]
+    this.spent.decisions++
+    this.spent.decisionTicks += BigInt(body.usage.input_tokens) * inputTokenTicks
+    if (answers.length !== 4) throw new WrongAnswer(`unexpected shape ${JSON.stringify(body).slice(0, 400)}`)
+    return { answers, region: response.headers.get("x-umpire-region") ?? "none" }
+  }
+
+  async #stream(text: string, region?: string): Promise<void> {
+    try {
+      const response = await this.#send(
+        "/v1/chat/completions",
+        {
+          model: writerModel,
+          messages: [{ role: "user", content: text }],
+          stream: true,
+          stream_options: { include_usage: true },
+          max_completion_tokens: streamTokensMax,
+          temperature: 0,
+        },
+        region,
+      )
+      const { prompt_tokens, completion_tokens } = readStream(await response.text())
+      this.spent.streams++
+      this.spent.streamTicks +=
+        BigInt(prompt_tokens) * inputTokenTicks + BigInt(completion_tokens) * outputTokenTicks
+    } catch (error) {
+      this.spent.failedStreams++
+      throw error
+    }
+  }
+
+  async #send(path: string, body: object, region?: string): Promise<Response> {
+    const gateway = await this.#next()
+    const response = await fetch(gateway.url + path, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${bootstrapKey}`,
+        "content-type": "application/json",
+        ...(region === undefined ? {} : { "x-umpire-region": region }),
+      },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(requestTimeoutMs + slackMs),
+    })
+    if (response.ok) return response
+    const { error } = (await response.json()) as { error: { code: string } }
+    throw new CleanError(error.code)
+  }
+
+  /** A load balancer holds a request back while nobody is ready. */
+  async #next(): Promise<Gateway> {
+    for (;;) {
+      const ready = this.#gateways.filter((gateway) => this.#ready.has(gateway))
+      const gateway = ready[this.#turn++ % Math.max(1, ready.length)]
+      if (gateway) return gateway
+      this.#stop.signal.throwIfAborted()
+      await wait(probeEveryMs)
+    }
+  }
+
+  async #keepProbing(gateway: Gateway): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      await this.#probe(gateway)
+      await wait(probeEveryMs)
+    }
+  }
+
+  async #probe(gateway: Gateway): Promise<void> {
+    const isReady = await fetch(`${gateway.url}/readyz`, { signal: AbortSignal.timeout(3_000) }).then(
+      async (response) => {
+        await response.body?.cancel()
+        return response.ok
+      },
+      () => false,
+    )
+    if (isReady) this.#ready.add(gateway)
+    else this.#ready.delete(gateway)
+  }
+}
+
+/** The first request loads the model, which on a busy machine may take longer than a request is given. */
+async function untilAnswered(request: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      await request()
+      return
+    } catch (error) {
+      if (attempt >= warmUpsMax) throw error
+    }
+}
+
+class CleanError extends Error {}
+class WrongAnswer extends Error {}
+
+interface AnswerBody {
+  readonly probability?: number
+  readonly probabilities?: readonly { readonly probability: number }[]
+}
+interface DecisionBody {
+  readonly answers: readonly AnswerBody[]
+  readonly usage: { readonly input_tokens: number }
+}
+
+interface StreamUsage {
+  readonly prompt_tokens: number
+  readonly completion_tokens: number
+}
+
+/** A stream is whole when it says why it stopped, what it used, and that it is done; or it says what went wrong. */
+function readStream(text: string): StreamUsage {
+  let usage: StreamUsage | null = null
+  let hasReason = false
+  let isDone = false
+  for (const block of text.split("\n\n")) {
+    const line = block.split("\n").find((one) => one.startsWith("data: "))
+    if (line === undefined) continue
+    if (line === "data: [DONE]") {
+      isDone = true
+      continue
+    }
+    const chunk = JSON.parse(line.slice("data: ".length)) as {
+      error?: { code: string }
+      usage?: StreamUsage | null
+      choices?: { finish_reason: string | null }[]
+    }
+    if (chunk.error) throw new CleanError(chunk.error.code)
+    if (chunk.choices?.some(({ finish_reason }) => finish_reason !== null)) hasReason = true
+    if (chunk.usage) usage = chunk.usage
+  }
+  if (!isDone || !hasReason || !usage) throw new WrongAnswer("a stream ended without its end")
+  return usage
+}
