@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs"
+import { describe, expect, test } from "vitest"
+import { ChatRequest } from "./chat.ts"
+import { EmbeddingRequest } from "./embeddings.ts"
+import { parametersOf } from "./parameters.ts"
+import { ResponseRequest } from "./responses.ts"
+
+const guide = readFileSync(new URL("../../../docs/inference.md", import.meta.url), "utf8")
+const requests = [
+  ["Chat completions", ChatRequest],
+  ["Responses", ResponseRequest],
+  ["Embeddings", EmbeddingRequest],
+] as const
+
+test.each(requests)("the guide lists every parameter of %s with what is done with it", (title, request) => {
+  const section = guide.split(`### ${title}\n`)[1]?.split("\n### ")[0] ?? ""
+  const listed = section.split("\n").filter((line) => line.startsWith("| `"))
+  const expected = parametersOf(request).map(
+    ({ name, treatment, note }) => `| \`${name}\` | ${treatment} | ${note} |`,
+  )
+  expect(listed).toEqual(expected)
+})
+
+describe.each(requests)("%s", (_title, request) => {
+  const valid: Record<string, unknown> = {
+    model: "m",
+    input: "x",
+    messages: [{ role: "user", content: "x" }],
+  }
+  const base = Object.fromEntries(
+    Object.entries(valid).filter(([name]) => Object.hasOwn(request.shape, name)),
+  )
+  const named = parametersOf(request)
+
+  test("takes what it needs", () => {
+    expect(request.safeParse(base).success).toBe(true)
+  })
+
+  test.each(named.filter(({ treatment }) => treatment === "refused"))("refuses $name by name", ({ name }) => {
+    const parsed = request.safeParse({ ...base, [name]: { some: "value" } })
+    expect(parsed.error?.issues[0]).toMatchObject({
+      path: [name],
+      params: { fault: "unsupported_parameter" },
+    })
+    expect(request.safeParse({ ...base, [name]: null }).success).toBe(true)
+  })
+
+  test.each(named.filter(({ treatment }) => treatment === "ignored"))("ignores $name", ({ name }) => {
+    expect(request.safeParse({ ...base, [name]: { some: "value" } }).success).toBe(true)
+  })
+
+  test("refuses what it does not know", () => {
+    expect(request.safeParse({ ...base, nonsense: 1 }).error?.issues[0]).toMatchObject({
+      code: "unrecognized_keys",
+    })
+  })
+})
