@@ -9,7 +9,7 @@ type Pdf = InstanceType<typeof PDFDocument>
 const margin = 56
 const rowHeight = 22
 /** Where each column ends, as a part of the width; the first is read from the left, the others from the right. */
-const columnEnds = [0.3, 0.42, 0.57, 0.71, 0.86, 1]
+const columnEnds = [0.27, 0.37, 0.52, 0.65, 0.79, 1]
 const ink = "#111827"
 const soft = "#6b7280"
 const rule = "#d1d5db"

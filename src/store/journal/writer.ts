@@ -1,4 +1,5 @@
 /** Writes the journal: a record survives the death of the process once `append` resolves, and a power cut within 20 ms. */
+import { writeSync } from "node:fs"
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { type Clock, systemClock } from "../../base/clock.ts"
@@ -193,11 +194,12 @@ export class Journal {
 
   /** One write for all that wait: the busier it is, the more records share one system call. */
   async #drain(): Promise<void> {
+    await Promise.resolve()
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch()
       try {
         await this.#rotate()
-        await this.#writeAll(Buffer.concat(batch.map(({ line }) => line)))
+        this.#writeAll(Buffer.concat(batch.map(({ line }) => line)))
         this.#failure = null
       } catch (error) {
         await this.#retreat(error, batch)
@@ -220,11 +222,13 @@ export class Journal {
     return this.#waiting.splice(0, count <= 0 ? this.#waiting.length : count)
   }
 
-  async #writeAll(bytes: Buffer): Promise<void> {
-    for (let done = 0; done < bytes.length;) {
-      const { bytesWritten } = await this.#file.write(bytes, done, bytes.length - done, this.#offset + done)
-      done += bytesWritten
-    }
+  /**
+   * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
+   * record and the answer. A kill in that time charges for an answer that nobody got.
+   */
+  #writeAll(bytes: Buffer): void {
+    for (let done = 0; done < bytes.length;)
+      done += writeSync(this.#file.fd, bytes, done, bytes.length - done, this.#offset + done)
     this.#offset += bytes.length
     this.#bytes += bytes.length
   }

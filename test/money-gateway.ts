@@ -1,0 +1,120 @@
+/** A gateway process for fault tests: everything of the product but the model, so that it starts and dies quickly. */
+import { setTimeout as wait } from "node:timers/promises"
+import { createCatalog, type Model } from "../src/base/catalog.ts"
+import { systemClock } from "../src/base/clock.ts"
+import { loadConfig } from "../src/base/config.ts"
+import { createIds } from "../src/base/ids.ts"
+import { createLog } from "../src/base/log.ts"
+import type { Handlers } from "../src/contract/endpoint.ts"
+import type { Table } from "../src/contract/table.ts"
+import { billingHandlers } from "../src/control/billing/handlers.ts"
+import { firstStart } from "../src/control/first-start.ts"
+import { createRepeats } from "../src/control/idempotency.ts"
+import { openLastUsed } from "../src/control/last-used.ts"
+import { createLocalProvider } from "../src/control/payments/local.ts"
+import { openPrincipals } from "../src/control/principals.ts"
+import type { ScoreEngine } from "../src/engine/engine.ts"
+import { classificationHandlers } from "../src/gateway/classify.ts"
+import type { Routed } from "../src/gateway/routing/router.ts"
+import { openMoney } from "../src/main/money.ts"
+import { gateOf } from "../src/main/platform.ts"
+import { createHttp } from "../src/server/http.ts"
+import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { migrate } from "../src/store/migrate.ts"
+import { openDatabase } from "../src/store/open.ts"
+
+const ticksPerToken = 1_000n
+const workMs = 3
+
+const model = {
+  sku: "test",
+  kind: "generation",
+  description: "",
+  developer: null,
+  releaseDate: null,
+  public: true,
+  enabled: true,
+  prices: {
+    inputTokenTicks: ticksPerToken,
+    cachedInputTokenTicks: 0n,
+    outputTokenTicks: 0n,
+    millisecondTicks: 0n,
+  },
+  contextTokensMax: 1_000_000,
+  quantization: "F32",
+  file: "",
+} satisfies Partial<Model> as Model
+
+/** A token per character of the evidence, and an answer after a moment. */
+const scorer: Pick<ScoreEngine, "prepare"> = {
+  prepare: async ({ evidence, branches }) => ({
+    inputTokens: evidence.length,
+    run: async (signal) => {
+      await wait(workMs, undefined, { signal })
+      return new Float64Array(branches.length)
+    },
+    discard: () => undefined,
+  }),
+}
+
+// Only decisions are asked of it.
+const router = { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed }
+
+const config = loadConfig(process.env, process.cwd())
+const log = createLog(config.log.level)
+const ids = createIds()
+const clock = systemClock
+const database = await openDatabase({ url: config.database.url, directory: `${config.data_dir}/database` })
+await migrate(database)
+await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
+const lastUsed = openLastUsed(database, clock, log)
+const principals = await openPrincipals({ database, clock, lastUsed })
+const money = await openMoney({ config, database, clock, ids, log, consumers: [] })
+const control = {
+  database,
+  clock,
+  ids,
+  forget: (change: Parameters<typeof principals.forget>[0]) => principals.forget(change),
+}
+const http = createHttp({
+  // The other endpoints are not called.
+  handlers: {
+    ...classificationHandlers({
+      catalog: createCatalog([model]),
+      router,
+      meter: money.meter,
+      clock,
+      timeoutMs: config.server.request_timeout_ms,
+      nullDescriptions: false,
+      calibrations: {},
+    }),
+    ...billingHandlers({
+      ...control,
+      providers: new Map([["local", createLocalProvider()]]),
+      log,
+      settle: () => money.settle(),
+      publicUrl: () => "",
+      seller: { name: "Test", addressLines: [] },
+    }),
+  } as unknown as Handlers<Table>,
+  gate: gateOf(principals),
+  repeats: createRepeats(control),
+  refused: (refusal) => money.refused(refusal),
+  limiter: createRateLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),
+  clock,
+  ids,
+  log,
+  trustProxy: false,
+  requestTimeoutMs: config.server.request_timeout_ms,
+})
+const url = await http.listen("127.0.0.1", config.server.port)
+process.stdout.write(`ready on ${url}\n`)
+process.once("SIGTERM", () => void close())
+
+async function close(): Promise<void> {
+  await http.close(5_000)
+  await money.close()
+  await principals.close()
+  await lastUsed.close()
+  await database.close()
+}
