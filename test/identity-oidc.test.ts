@@ -1,12 +1,14 @@
 /** OIDC tokens against the running API: what is let in, and every known way of not deserving it. */
 import { createHmac, generateKeyPairSync } from "node:crypto"
 import { type JWTPayload, SignJWT, exportSPKI, importJWK } from "jose"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
+import { createIds } from "../src/base/ids.ts"
 import type { Database } from "../src/store/sql.ts"
 import { openTestDatabase } from "./database.ts"
 import { type IdentityServer, everyone, startIdentityServer } from "./identity-server.ts"
 import { Issuer, type Signer, makeSigner } from "./issuer.ts"
 import { OpenSsl, caExtensions } from "./openssl.ts"
+import { seeder } from "./platform.ts"
 
 let database: Database
 let openssl: OpenSsl
@@ -44,6 +46,12 @@ afterAll(async () => {
   await issuer.close()
   await database.close()
   openssl.close()
+})
+
+/** An organization has 20 providers at most: what a test made goes with it. */
+afterEach(async () => {
+  for (const { id } of (await server.send("GET", providersPath())).body.data as { id: string }[])
+    if (id !== providerId) await server.send("DELETE", `${providersPath()}/${id}`)
 })
 
 const providersPath = () => `/v1/organizations/${server.organizationId}/workload_identity/providers`
@@ -440,6 +448,62 @@ describe("an issuer that misbehaves is refused within its bounds", () => {
     expect(fetches() - before).toBeLessThanOrEqual(1)
     const recorded = (await server.audit(refusedAction)).filter(({ resourceId }) => resourceId === id)
     expect(recorded).toHaveLength(60)
+  })
+})
+
+describe("a policy that never ends", () => {
+  const thousand = `[${Array.from({ length: 1000 }, () => 1).join(",")}]`
+  const bomb = `${thousand}.all(a, ${thousand}.all(b, ${thousand}.all(c, a + b + c > 0)))`
+  const longest = `${"1 == 1 && ".repeat(120)}${`${thousand}.all(a, a == 1) && `.repeat(7)}true`
+
+  test("is refused and on record, while exchanges of other organizations go on", async () => {
+    const seed = seeder({ database, ids: createIds() })
+    const organization = await seed.organization("Bystander", await seed.billingAccount())
+    const bearer = (await seed.key(organization, ["inference", "api-admin"])).value
+    const made = await server.send(
+      "POST",
+      `/v1/organizations/${organization}/workload_identity/providers`,
+      { name: "calm", config: oidc(issuer.url), authorization_rules: everyone("inference") },
+      { bearer },
+    )
+    const bombed = await server.provide({
+      config: oidc(issuer.url),
+      authorization_rules: [{ condition: bomb, permissions: ["inference"] }, ...everyone("inference")],
+    })
+    const assertion = await issuer.token()
+    const calm = async () => await server.exchange(made.body.data.id as string, assertion)
+    const attacks = [await server.exchange(bombed, assertion)]
+    const state = { over: false }
+    const attack = async () => {
+      while (!state.over) attacks.push(await server.exchange(bombed, assertion))
+    }
+    const attackers = Promise.all(Array.from({ length: 4 }, attack))
+    await calm()
+    const before = attacks.length
+    for (let turn = 0; turn < 20; turn++) expect(await calm()).toMatchObject({ status: 200 })
+    // Had each of them waited for an attack to end, as many attacks would have ended.
+    expect(attacks.length - before).toBeLessThan(20)
+    state.over = true
+    await attackers
+    for (const answer of attacks)
+      expect(answer).toMatchObject({
+        status: 400,
+        body: {
+          error: "invalid_grant",
+          error_description: expect.stringMatching(/takes longer than 200 ms/),
+        },
+      })
+    expect((await server.audit(refusedAction))[0]).toMatchObject({ resourceId: bombed })
+  })
+
+  test("of nearly 16 KiB that does end is evaluated", async () => {
+    expect(longest.length).toBeGreaterThan(15_000)
+    expect(longest.length).toBeLessThanOrEqual(16_384)
+    const id = await server.provide({
+      config: oidc(issuer.url),
+      authorization_rules: [{ condition: longest, permissions: ["inference"] }, ...everyone()],
+    })
+    expect(await server.exchange(id, await issuer.token())).toMatchObject({ status: 200 })
   })
 })
 
