@@ -75,7 +75,9 @@ export function endpoint<
     readonly query?: Query
     readonly body?: Body
     readonly reads?: Reads
-  } & Partial<Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "produces">>,
+  } & Partial<
+      Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "produces">
+    >,
 ): Endpoint<Params, Query, Body, Output, Reads> {
   const { surface } = given
   return {
@@ -175,9 +177,9 @@ export class Document {
   }
 }
 
-export type Handler<E extends Endpoint> = (
-  call: Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>,
-) => Promise<Reply<E>>
+export type CallOf<E extends Endpoint> = Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>
+
+export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<Reply<E>>
 
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
 type Reply<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream

@@ -1,11 +1,12 @@
 /** Invitations: sent, sent again, taken back, and accepted by a user or by someone who becomes one. */
 import { newSecret } from "../base/ids.ts"
 import type { Principal, Role } from "../contract/access.ts"
-import type { BodyOf, Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type {
+  AcceptedInvitation,
   Invitation as WireInvitation,
-  acceptInvitation as AcceptInvitationEndpoint,
+  SentInvitation as WireSentInvitation,
 } from "../contract/platform/members.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import {
@@ -50,110 +51,127 @@ export function invitationHandlers(parts: InvitationParts): Pick<Handlers<Platfo
       const now = new Date(parts.clock.nowMs())
       return (await listPendingInvitations(parts.database, organizationId, now)).map(toInvitation)
     },
-    async createInvitation(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      const { email, role } = call.body
-      const id = parts.ids.next("inv")
-      const token = newSecret()
-      return await change(parts, call, async ({ sql, now, audit }) => {
-        await lockOrganization(sql, organizationId)
-        checkRank(await roleNow(sql, principal, standing), role)
-        await checkNotMember(sql, organizationId, email)
-        const made = await insertInvitation(sql, {
-          id,
-          organizationId,
-          email,
-          role,
-          tokenHash: hashSecret(token),
-          invitedBy: await inviterOf(sql, principal, organizationId),
-          createdAt: now,
-          expiresAt: new Date(now.getTime() + lifetimeMs),
-        })
-        if (!made)
-          throw new Fault("conflict", `Cannot invite ${email}: an invitation is open; send that one again`)
-        const invitation = toInvitation(await readInvitation(sql, organizationId, id))
-        await audit({
-          organizationId,
-          action: "invitation.create",
-          resource: { type: "invitation", id },
-          before: null,
-          after: invitation,
-        })
-        return { ...invitation, accept_token: token }
-      })
-    },
-    async revokeInvitation(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      await change(parts, call, async ({ sql, now, audit }) => {
-        const before = await readInvitation(sql, organizationId, call.params.invitation_id)
-        checkRank(await roleNow(sql, principal, standing), before.role)
-        if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
-        await audit({
-          organizationId,
-          action: "invitation.revoke",
-          resource: { type: "invitation", id: before.id },
-          before: toInvitation(before),
-          after: null,
-        })
-      })
-    },
-    async resendInvitation(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      const token = newSecret()
-      return await change(parts, call, async ({ sql, now, audit }) => {
-        const before = await readInvitation(sql, organizationId, call.params.invitation_id)
-        checkRank(await roleNow(sql, principal, standing), before.role)
-        const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
-        const renewed = await renewInvitation(sql, organizationId, before.id, renewal)
-        if (!renewed) throw notFound("invitation")
-        await audit({
-          organizationId,
-          action: "invitation.resend",
-          resource: { type: "invitation", id: before.id },
-          before: { expires_at: before.expiresAt.toISOString() },
-          after: { expires_at: renewed.expiresAt.toISOString() },
-        })
-        return { ...toInvitation({ ...before, ...renewed }), accept_token: token }
-      })
-    },
-    async acceptInvitation(call) {
-      const { principal, body } = call
-      if (principal && principal.kind !== "session")
-        throw new Fault(
-          "principal_not_accepted",
-          "Cannot accept the invitation: use a session, or no credentials to become a new user",
-        )
-      await parts.limits.knock(call.request.ip)
-      const found = await findOpen(parts, body.token)
-      // Hashing takes time, which nobody else should wait for inside a transaction.
-      const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
-      const accepted = await change(parts, call, async ({ sql, now, audit, touched }) => {
-        const user = principal
-          ? await sessionUser(sql, principal, found)
-          : await newUser(sql, parts, { email: found.email, name: body.name ?? null, passwordHash }, now)
-        const { organizationId, role } = await accept(sql, found, user.id, now)
-        // The new member acts here, whatever they came with.
-        await audit({
-          organizationId,
-          action: "invitation.accept",
-          resource: { type: "invitation", id: found.id },
-          before: null,
-          after: { user_id: user.id, email: user.email, role },
-        })
-        touched({ table: "memberships", id: organizationId })
-        const session = principal ? null : await startSession(parts, sql, user.id, call.request)
-        return { organization_id: organizationId, role, user: toPerson(user), session }
-      })
-      if (accepted.session) giveCookie(parts, call, accepted.session)
-      return accepted
-    },
+    createInvitation: async (call) => await invite(parts, call),
+    revokeInvitation: async (call) => await takeBack(parts, call),
+    resendInvitation: async (call) => await sendAgain(parts, call),
+    acceptInvitation: async (call) => await join(parts, call),
   }
 }
 
-type AcceptBody = BodyOf<typeof AcceptInvitationEndpoint>
+async function invite(
+  parts: InvitationParts,
+  call: CallOf<PlatformTable["createInvitation"]>,
+): Promise<WireSentInvitation> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const { email, role } = call.body
+  const id = parts.ids.next("inv")
+  const token = newSecret()
+  return await change(parts, call, async ({ sql, now, audit }) => {
+    await lockOrganization(sql, organizationId)
+    checkRank(await roleNow(sql, principal, standing), role)
+    await checkNotMember(sql, organizationId, email)
+    const made = await insertInvitation(sql, {
+      id,
+      organizationId,
+      email,
+      role,
+      tokenHash: hashSecret(token),
+      invitedBy: await inviterOf(sql, principal, organizationId),
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + lifetimeMs),
+    })
+    if (!made)
+      throw new Fault("conflict", `Cannot invite ${email}: an invitation is open; send that one again`)
+    const invitation = toInvitation(await readInvitation(sql, organizationId, id))
+    await audit({
+      organizationId,
+      action: "invitation.create",
+      resource: { type: "invitation", id },
+      before: null,
+      after: invitation,
+    })
+    return { ...invitation, accept_token: token }
+  })
+}
+
+async function takeBack(
+  parts: InvitationParts,
+  call: CallOf<PlatformTable["revokeInvitation"]>,
+): Promise<void> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  await change(parts, call, async ({ sql, now, audit }) => {
+    const before = await readInvitation(sql, organizationId, call.params.invitation_id)
+    checkRank(await roleNow(sql, principal, standing), before.role)
+    if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
+    await audit({
+      organizationId,
+      action: "invitation.revoke",
+      resource: { type: "invitation", id: before.id },
+      before: toInvitation(before),
+      after: null,
+    })
+  })
+}
+
+async function sendAgain(
+  parts: InvitationParts,
+  call: CallOf<PlatformTable["resendInvitation"]>,
+): Promise<WireSentInvitation> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const token = newSecret()
+  return await change(parts, call, async ({ sql, now, audit }) => {
+    const before = await readInvitation(sql, organizationId, call.params.invitation_id)
+    checkRank(await roleNow(sql, principal, standing), before.role)
+    const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
+    const renewed = await renewInvitation(sql, organizationId, before.id, renewal)
+    if (!renewed) throw notFound("invitation")
+    await audit({
+      organizationId,
+      action: "invitation.resend",
+      resource: { type: "invitation", id: before.id },
+      before: { expires_at: before.expiresAt.toISOString() },
+      after: { expires_at: renewed.expiresAt.toISOString() },
+    })
+    return { ...toInvitation({ ...before, ...renewed }), accept_token: token }
+  })
+}
+
+async function join(
+  parts: InvitationParts,
+  call: CallOf<PlatformTable["acceptInvitation"]>,
+): Promise<AcceptedInvitation> {
+  const { principal, body } = call
+  if (principal && principal.kind !== "session")
+    throw new Fault(
+      "principal_not_accepted",
+      "Cannot accept the invitation: use a session, or no credentials to become a new user",
+    )
+  await parts.limits.knock(call.request.ip)
+  const found = await findOpen(parts, body.token)
+  // Hashing takes time, which nobody else should wait for inside a transaction.
+  const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
+  const accepted = await change(parts, call, async ({ sql, now, audit, touched }) => {
+    const user = principal
+      ? await sessionUser(sql, principal, found)
+      : await newUser(sql, parts, { email: found.email, name: body.name ?? null, passwordHash }, now)
+    const { organizationId, role } = await accept(sql, found, user.id, now)
+    await audit({
+      organizationId,
+      action: "invitation.accept",
+      resource: { type: "invitation", id: found.id },
+      before: null,
+      after: { user_id: user.id, email: user.email, role },
+    })
+    touched({ table: "memberships", id: organizationId })
+    const session = principal ? null : await startSession(parts, sql, user.id, call.request)
+    return { organization_id: organizationId, role, user: toPerson(user), session }
+  })
+  if (accepted.session) giveCookie(parts, call, accepted.session)
+  return accepted
+}
 
 async function findOpen({ database, clock }: InvitationParts, token: string): Promise<Invitation> {
   const found = await findInvitationByTokenHash(database, hashSecret(token))
@@ -168,7 +186,7 @@ const closed = (): Fault =>
 
 async function newPasswordHash(
   { database, singleSignOn }: InvitationParts,
-  { password }: AcceptBody,
+  { password }: CallOf<PlatformTable["acceptInvitation"]>["body"],
   { email }: Invitation,
 ): Promise<string | null> {
   if (await findUserByEmail(database, email)) throw hasUser()

@@ -1,8 +1,8 @@
 /** API keys: made, changed, rotated and ended by those who may. */
 import type { Permission, Principal, RateLimit, Standing } from "../contract/access.ts"
-import type { Call, Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ApiKey } from "../contract/platform/keys.ts"
+import type { ApiKey, ApiKeyWithSecret } from "../contract/platform/keys.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
 import type { Sql } from "../store/sql.ts"
@@ -38,78 +38,77 @@ export function keyHandlers(parts: KeyParts): Pick<Handlers<PlatformTable>, Name
       const { items, nextCursor } = await pageKeys(parts.database, organizationId, call.query)
       return { data: items.map(toApiKey), next_cursor: nextCursor }
     },
-    async createApiKey(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      const { name, permissions, scope, expires_at, rate_limit } = call.body
-      checkHeld(standing, permissions)
-      const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
-      const userId = scope === "user" ? userOf(principal) : null
-      const id = parts.ids.next("key")
-      const { value, secretHash } = newKeyValue(id)
-      return await change(parts, call, async (scoped) => {
-        const { sql, now } = scoped
-        await checkLimit(sql, organizationId, rate_limit, parts.rateLimit)
-        const createdBy = await creatorOf(sql, principal)
-        const key = await insertKey(sql, {
-          id,
-          organizationId,
-          name,
-          permissions,
-          scope,
-          userId,
-          secretHash,
-          createdBy,
-          expiresAt,
-          ...limitColumns(rate_limit ?? null),
-          createdAt: now,
-          updatedAt: now,
-        })
-        await auditKey(scoped, "api_key.create", key, { before: null, after: toApiKey(key) })
-        call.header("etag", etag(key.version))
-        return { ...toApiKey(key), secret: value }
-      })
-    },
-    async updateApiKey(call) {
-      const { standing } = acting(call)
-      const { name, permissions, expires_at, rate_limit } = call.body
-      const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
-      return await change(parts, call, async (scoped) => {
-        const { sql, now } = scoped
-        const before = await lockKey(sql, standing, call.params.key_id)
-        checkVersion(call.request, before.version)
-        // What the key has already is not given to it now.
-        checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
-        await checkLimit(sql, standing.organizationId, rate_limit, parts.rateLimit)
-        const after = await updateKey(sql, standing.organizationId, before.id, {
-          ...(name === undefined ? {} : { name }),
-          ...(permissions === undefined ? {} : { permissions }),
-          ...(expiresAt === undefined ? {} : { expiresAt }),
-          ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
-          updatedAt: now,
-        })
-        if (!after) throw notFound("API key")
-        await auditKey(scoped, "api_key.update", after, difference(toApiKey(before), toApiKey(after)))
-        call.header("etag", etag(after.version))
-        return toApiKey(after)
-      })
-    },
+    createApiKey: async (call) => await create(parts, call),
+    updateApiKey: async (call) => await update(parts, call),
     rotateApiKey: async (call) => await rotate(parts, call),
-    async deleteApiKey(call) {
-      const { standing } = acting(call)
-      await change(parts, call, async (scoped) => {
-        const { sql, now } = scoped
-        const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
-        if (!ended) throw notFound("API key")
-        await auditKey(scoped, "api_key.delete", ended, { before: toApiKey(ended), after: null })
-      })
-    },
+    deleteApiKey: async (call) => await end(parts, call),
   }
 }
 
-type RotateCall = Call<{ key_id: string }, unknown, { grace_seconds: number }>
+async function create(
+  parts: KeyParts,
+  call: CallOf<PlatformTable["createApiKey"]>,
+): Promise<ApiKeyWithSecret> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const { name, permissions, scope, expires_at, rate_limit } = call.body
+  checkHeld(standing, permissions)
+  const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
+  const userId = scope === "user" ? userOf(principal) : null
+  const id = parts.ids.next("key")
+  const { value, secretHash } = newKeyValue(id)
+  return await change(parts, call, async (scoped) => {
+    const { sql, now } = scoped
+    await checkLimit(sql, organizationId, rate_limit, parts.rateLimit)
+    const key = await insertKey(sql, {
+      id,
+      organizationId,
+      name,
+      permissions,
+      scope,
+      userId,
+      secretHash,
+      createdBy: await creatorOf(sql, principal),
+      expiresAt,
+      ...limitColumns(rate_limit ?? null),
+      createdAt: now,
+      updatedAt: now,
+    })
+    await auditKey(scoped, "api_key.create", key, { before: null, after: toApiKey(key) })
+    call.header("etag", etag(key.version))
+    return { ...toApiKey(key), secret: value }
+  })
+}
 
-async function rotate(parts: KeyParts, call: RotateCall): Promise<ApiKey & { secret: string }> {
+async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"]>): Promise<ApiKey> {
+  const { standing } = acting(call)
+  const { name, permissions, expires_at, rate_limit } = call.body
+  const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
+  return await change(parts, call, async (scoped) => {
+    const { sql, now } = scoped
+    const before = await lockKey(sql, standing, call.params.key_id)
+    checkVersion(call.request, before.version)
+    // What the key has already is not given to it now.
+    checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
+    await checkLimit(sql, standing.organizationId, rate_limit, parts.rateLimit)
+    const after = await updateKey(sql, standing.organizationId, before.id, {
+      ...(name === undefined ? {} : { name }),
+      ...(permissions === undefined ? {} : { permissions }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
+      updatedAt: now,
+    })
+    if (!after) throw notFound("API key")
+    await auditKey(scoped, "api_key.update", after, difference(toApiKey(before), toApiKey(after)))
+    call.header("etag", etag(after.version))
+    return toApiKey(after)
+  })
+}
+
+async function rotate(
+  parts: KeyParts,
+  call: CallOf<PlatformTable["rotateApiKey"]>,
+): Promise<ApiKeyWithSecret> {
   const { principal, standing } = acting(call)
   const { key_id } = call.params
   const { value, secretHash } = newKeyValue(key_id)
@@ -127,6 +126,16 @@ async function rotate(parts: KeyParts, call: RotateCall): Promise<ApiKey & { sec
     await auditKey(scoped, "api_key.rotate", after, difference(toApiKey(before), toApiKey(after)))
     call.header("etag", etag(after.version))
     return { ...toApiKey(after), secret: value }
+  })
+}
+
+async function end(parts: KeyParts, call: CallOf<PlatformTable["deleteApiKey"]>): Promise<void> {
+  const { standing } = acting(call)
+  await change(parts, call, async (scoped) => {
+    const { sql, now } = scoped
+    const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
+    if (!ended) throw notFound("API key")
+    await auditKey(scoped, "api_key.delete", ended, { before: toApiKey(ended), after: null })
   })
 }
 

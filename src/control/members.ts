@@ -1,6 +1,6 @@
 /** Members of an organization: their roles, and their leaving. */
 import { type Principal, type Role, type Standing, roles } from "../contract/access.ts"
-import type { Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Member as WireMember } from "../contract/platform/members.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
@@ -27,53 +27,56 @@ export function memberHandlers(parts: ControlParts): Pick<Handlers<PlatformTable
       const { items, nextCursor } = await pageMembers(parts.database, organizationId, call.query)
       return { data: items.map(toMember), next_cursor: nextCursor }
     },
-    async updateMember(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      const { role } = call.body
-      return await change(parts, call, async ({ sql, now, audit, touched }) => {
-        await lockOrganization(sql, organizationId)
-        const actorRole = await roleNow(sql, principal, standing)
-        const before = await readMember(sql, organizationId, call.params.user_id)
-        checkRank(actorRole, before.role, role)
-        if (before.role === "primary_owner" && role !== "primary_owner")
-          await checkNotLast(sql, organizationId)
-        const after = await updateMembership(sql, organizationId, before.userId, { role, updatedAt: now })
-        if (!after) throw notFound("member")
-        await audit({
-          organizationId,
-          action: "member.update",
-          resource: { type: "member", id: before.userId },
-          before: { role: before.role },
-          after: { role },
-        })
-        touched({ table: "memberships", id: organizationId })
-        return toMember({ ...before, ...after })
-      })
-    },
-    async removeMember(call) {
-      const { principal, standing } = acting(call)
-      const { organizationId } = standing
-      await change(parts, call, async ({ sql, now, audit, touched }) => {
-        await lockOrganization(sql, organizationId)
-        const actorRole = await roleNow(sql, principal, standing)
-        const before = await readMember(sql, organizationId, call.params.user_id)
-        checkRank(actorRole, before.role)
-        if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
-        await deleteMembership(sql, organizationId, before.userId)
-        const ended = await revokeKeysOfMember(sql, organizationId, before.userId, now)
-        await audit({
-          organizationId,
-          action: "member.remove",
-          resource: { type: "member", id: before.userId },
-          before: { ...toMember(before), api_keys: ended.map(({ id }) => id) },
-          after: null,
-        })
-        touched({ table: "memberships", id: organizationId })
-        for (const { id } of ended) touched({ table: "api_keys", id })
-      })
-    },
+    updateMember: async (call) => await update(parts, call),
+    removeMember: async (call) => await remove(parts, call),
   }
+}
+
+async function update(parts: ControlParts, call: CallOf<PlatformTable["updateMember"]>): Promise<WireMember> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const { role } = call.body
+  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+    await lockOrganization(sql, organizationId)
+    const actorRole = await roleNow(sql, principal, standing)
+    const before = await readMember(sql, organizationId, call.params.user_id)
+    checkRank(actorRole, before.role, role)
+    if (before.role === "primary_owner" && role !== "primary_owner") await checkNotLast(sql, organizationId)
+    const after = await updateMembership(sql, organizationId, before.userId, { role, updatedAt: now })
+    if (!after) throw notFound("member")
+    await audit({
+      organizationId,
+      action: "member.update",
+      resource: { type: "member", id: before.userId },
+      before: { role: before.role },
+      after: { role },
+    })
+    touched({ table: "memberships", id: organizationId })
+    return toMember({ ...before, ...after })
+  })
+}
+
+async function remove(parts: ControlParts, call: CallOf<PlatformTable["removeMember"]>): Promise<void> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  await change(parts, call, async ({ sql, now, audit, touched }) => {
+    await lockOrganization(sql, organizationId)
+    const actorRole = await roleNow(sql, principal, standing)
+    const before = await readMember(sql, organizationId, call.params.user_id)
+    checkRank(actorRole, before.role)
+    if (before.role === "primary_owner") await checkNotLast(sql, organizationId)
+    await deleteMembership(sql, organizationId, before.userId)
+    const ended = await revokeKeysOfMember(sql, organizationId, before.userId, now)
+    await audit({
+      organizationId,
+      action: "member.remove",
+      resource: { type: "member", id: before.userId },
+      before: { ...toMember(before), api_keys: ended.map(({ id }) => id) },
+      after: null,
+    })
+    touched({ table: "memberships", id: organizationId })
+    for (const { id } of ended) touched({ table: "api_keys", id })
+  })
 }
 
 /**

@@ -1,9 +1,10 @@
 /** Organizations as their members see them. */
 import { type Region, visibleRegions } from "../base/regions.ts"
 import type { RateLimit, Role } from "../contract/access.ts"
-import type { Handlers } from "../contract/endpoint.ts"
+import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import type {
   OrganizationItem,
+  OrganizationResources,
   Organization as WireOrganization,
 } from "../contract/platform/organizations.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
@@ -55,51 +56,62 @@ export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<Pl
       call.header("etag", etag(organization.version))
       return await toDetail(database, organization, standing.role)
     },
-    async updateOrganization(call) {
-      const { standing } = acting(call)
-      const { name, data_persistence } = call.body
-      return await change(parts, call, async ({ sql, now, audit, touched }) => {
-        const before = await lockOrganization(sql, standing.organizationId)
-        if (!before || before.deletedAt !== null) throw notFound("organization")
-        checkVersion(call.request, before.version)
-        const changes = {
-          ...(name === undefined ? {} : { name }),
-          ...(data_persistence === undefined
-            ? {}
-            : { storedResponsesDays: data_persistence.stored_responses_days }),
-        }
-        const after = await updateOrganization(sql, before.id, changes, now)
-        if (!after) throw notFound("organization")
-        await audit({
-          organizationId: before.id,
-          action: "organization.update",
-          resource: { type: "organization", id: before.id },
-          ...difference(settingsOf(before), settingsOf(after)),
-        })
-        touched({ table: "organizations", id: before.id })
-        call.header("etag", etag(after.version))
-        return await toDetail(sql, after, standing.role)
-      })
-    },
-    async getOrganizationResources(call) {
-      const { organizationId } = acting(call).standing
-      const organization = await readOrganization(database, organizationId)
-      const [{ members }, keys, pending, models] = await Promise.all([
-        countMembers(database, organizationId),
-        countKeys(database, organizationId),
-        listPendingInvitations(database, organizationId, new Date(parts.clock.nowMs())),
-        parts.countModels(organizationId),
-      ])
-      const limit = rateLimitOf(organization) ?? parts.rateLimit
-      return {
-        regions: visibleRegions(parts.regions, organization.visibleRegions).map((region) => ({
-          ...region,
-          ...parts.placement(region.id),
-        })),
-        rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
-        counts: { members, api_keys: keys, pending_invitations: pending.length, models },
-      }
-    },
+    updateOrganization: async (call) => await update(parts, call),
+    getOrganizationResources: async (call) => await resources(parts, call),
+  }
+}
+
+async function update(
+  parts: OrganizationParts,
+  call: CallOf<PlatformTable["updateOrganization"]>,
+): Promise<WireOrganization> {
+  const { standing } = acting(call)
+  const { name, data_persistence } = call.body
+  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+    const before = await lockOrganization(sql, standing.organizationId)
+    if (!before || before.deletedAt !== null) throw notFound("organization")
+    checkVersion(call.request, before.version)
+    const changes = {
+      ...(name === undefined ? {} : { name }),
+      ...(data_persistence === undefined
+        ? {}
+        : { storedResponsesDays: data_persistence.stored_responses_days }),
+    }
+    const after = await updateOrganization(sql, before.id, changes, now)
+    if (!after) throw notFound("organization")
+    await audit({
+      organizationId: before.id,
+      action: "organization.update",
+      resource: { type: "organization", id: before.id },
+      ...difference(settingsOf(before), settingsOf(after)),
+    })
+    touched({ table: "organizations", id: before.id })
+    call.header("etag", etag(after.version))
+    return await toDetail(sql, after, standing.role)
+  })
+}
+
+async function resources(
+  parts: OrganizationParts,
+  call: CallOf<PlatformTable["getOrganizationResources"]>,
+): Promise<OrganizationResources> {
+  const { database } = parts
+  const { organizationId } = acting(call).standing
+  const organization = await readOrganization(database, organizationId)
+  const [{ members }, keys, pending, models] = await Promise.all([
+    countMembers(database, organizationId),
+    countKeys(database, organizationId),
+    listPendingInvitations(database, organizationId, new Date(parts.clock.nowMs())),
+    parts.countModels(organizationId),
+  ])
+  const limit = rateLimitOf(organization) ?? parts.rateLimit
+  return {
+    regions: visibleRegions(parts.regions, organization.visibleRegions).map((region) => ({
+      ...region,
+      ...parts.placement(region.id),
+    })),
+    rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
+    counts: { members, api_keys: keys, pending_invitations: pending.length, models },
   }
 }
 
