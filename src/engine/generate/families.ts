@@ -21,6 +21,8 @@ export interface Family {
   readonly recognises: RegExp
   readonly reasoning: { readonly open: string; readonly close: string } | null
   readonly calls: readonly CallFormat[]
+  /** Marks around calls that say nothing by themselves. */
+  readonly dropped: readonly string[]
   /** Whether the template itself shows the tools to the model. */
   readonly showsTools: boolean
 }
@@ -79,6 +81,7 @@ export const families: readonly Family[] = [
     recognises: /<\|channel\|>/,
     reasoning: null,
     calls: [],
+    dropped: [],
     showsTools: true,
   },
   {
@@ -93,6 +96,7 @@ export const families: readonly Family[] = [
         written: ["<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>"],
       },
     ],
+    dropped: ["<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"],
     showsTools: true,
   },
   {
@@ -107,6 +111,7 @@ export const families: readonly Family[] = [
         written: ['[TOOL_CALLS][{"name": "', '", "arguments": ', "}]"],
       },
     ],
+    dropped: [],
     showsTools: true,
   },
   {
@@ -122,6 +127,7 @@ export const families: readonly Family[] = [
         written: ['{"name": "', '", "parameters": ', "}"],
       },
     ],
+    dropped: [],
     showsTools: true,
   },
   {
@@ -129,6 +135,7 @@ export const families: readonly Family[] = [
     recognises: /<\|tool_call>/,
     reasoning: { open: "<|channel>thought", close: "<channel|>" },
     calls: [escapedCall("<|tool_call>", "<tool_call|>", '<|"|>')],
+    dropped: [],
     showsTools: true,
   },
   {
@@ -136,6 +143,7 @@ export const families: readonly Family[] = [
     recognises: /<start_function_call>/,
     reasoning: null,
     calls: [escapedCall("<start_function_call>", "<end_function_call>", "<escape>")],
+    dropped: [],
     showsTools: true,
   },
   {
@@ -143,6 +151,7 @@ export const families: readonly Family[] = [
     recognises: /<start_of_turn>/,
     reasoning: null,
     calls: [hermesCall],
+    dropped: [],
     showsTools: false,
   },
   {
@@ -150,10 +159,25 @@ export const families: readonly Family[] = [
     recognises: /<tool_call>[\s\S]*<function=/,
     reasoning: think,
     calls: [tagCall],
+    dropped: [],
     showsTools: true,
   },
-  { name: "qwen", recognises: /<tool_call>/, reasoning: think, calls: [hermesCall], showsTools: true },
-  { name: "plain", recognises: /(?:)/, reasoning: think, calls: [hermesCall], showsTools: false },
+  {
+    name: "qwen",
+    recognises: /<tool_call>/,
+    reasoning: think,
+    calls: [hermesCall],
+    dropped: [],
+    showsTools: true,
+  },
+  {
+    name: "plain",
+    recognises: /(?:)/,
+    reasoning: think,
+    calls: [hermesCall],
+    dropped: [],
+    showsTools: false,
+  },
 ]
 
 export function familyOf(template: string | undefined): Family {

@@ -35,6 +35,8 @@ class MarkReader implements Reader {
   #state: State
   #held = ""
   #written = false
+  /** Space at the start of the answer and after a call is not text. */
+  #starts = true
 
   constructor(family: Family, { startsReasoning, tools }: ReaderOptions) {
     this.#family = family
@@ -93,20 +95,23 @@ class MarkReader implements Reader {
   }
 
   #moveText(events: ReadEvent[]): boolean {
-    if (!this.#written) this.#held = this.#held.trimStart()
+    if (this.#starts) this.#held = this.#held.trimStart()
     const { reasoning } = this.#family
     const formats = this.#calls.filter(
       ({ onlyAtStart, open }) => !onlyAtStart || (!this.#written && this.#held.startsWith(open)),
     )
     const marks = [
       ...formats.map(({ open }) => open),
+      ...(this.#calls.length > 0 ? this.#family.dropped : []),
       ...(reasoning ? [reasoning.open, reasoning.close] : []),
     ]
     const found = firstMark(this.#held, marks)
     if (!found) {
-      const kept = holdBack(this.#held, marks)
-      this.#emitText(events, this.#held.slice(0, this.#held.length - kept))
-      this.#held = this.#held.slice(this.#held.length - kept)
+      // Space before a call is not text; whether one follows is not known yet.
+      const sure = this.#held.slice(0, this.#held.length - holdBack(this.#held, marks))
+      const text = this.#calls.length > 0 ? sure.trimEnd() : sure
+      this.#emitText(events, text)
+      this.#held = this.#held.slice(text.length)
       return false
     }
     this.#emitText(events, this.#held.slice(0, found.index).replace(/\s+$/, ""))
@@ -120,6 +125,7 @@ class MarkReader implements Reader {
   #emitText(events: ReadEvent[], text: string): void {
     if (text === "") return
     this.#written = true
+    this.#starts = false
     events.push({ kind: "text", text })
   }
 
@@ -158,6 +164,7 @@ class MarkReader implements Reader {
     const body = this.#held.slice(0, close)
     const read = this.#readBody(format, body)
     if (read) this.#written = true
+    this.#starts = read !== null
     events.push(...(read ?? textEvents(format.open + body + format.close)))
     this.#held = this.#held.slice(close + format.close.length)
     this.#state = { kind: "text" }
@@ -184,29 +191,30 @@ class MarkReader implements Reader {
     return true
   }
 
-  /** Between two calls of a list stands a comma; after the last one the list and its marks end. */
   #moveTail(format: CallFormat): boolean {
-    const another = /^\s*\}?\s*,\s*\{\s*(?="name")/.exec(this.#held)
-    if (another && format.close === "") {
-      this.#held = `[{${this.#held.slice(another[0].length)}`
-      this.#state = { kind: "head", format }
-      return true
-    }
-    const index = format.close === "" ? -1 : this.#held.indexOf(format.close)
-    if (index < 0) {
-      // Nothing but the rest of the format can stand here: it is not text.
-      if (format.close === "" && /^[\s}\],]*\S/.test(this.#held) && !/^[\s}\],]*$/.test(this.#held)) {
-        this.#held = this.#held.replace(/^[\s}\],]+/, "")
-        this.#state = { kind: "text" }
-        return true
-      }
-      return false
-    }
-    this.#held = this.#held.slice(index + format.close.length).replace(/^\s*(?:<｜tool▁calls▁end｜>)?\s*/, "")
+    if (format.close === "") return this.#moveList(format)
+    const index = this.#held.indexOf(format.close)
+    // Nothing but the rest of the format can stand before the closing mark: it is not text.
+    if (index < 0) return false
+    this.#held = this.#held.slice(index + format.close.length)
     this.#state = { kind: "text" }
-    return this.#held !== ""
+    this.#starts = true
+    return true
+  }
+
+  /** Between two calls of a list stand a comma and a brace; after the last one the list ends without a mark. */
+  #moveList(format: CallFormat): boolean {
+    const structure = /^[\s}\],{]*/.exec(this.#held)?.[0] ?? ""
+    const rest = this.#held.slice(structure.length)
+    const another = structure.includes("{") && rest.startsWith(nameKey)
+    if (rest === "" || (structure.includes("{") && nameKey.startsWith(rest) && !another)) return false
+    this.#held = another ? `[{${rest}` : rest
+    this.#state = another ? { kind: "head", format } : { kind: "text" }
+    return true
   }
 }
+
+const nameKey = '"name"'
 
 function firstMark(text: string, marks: readonly string[]): { mark: string; index: number } | null {
   let best: { mark: string; index: number } | null = null
