@@ -40,10 +40,10 @@ const warmUpsMax = 8
 const probeEveryMs = 100
 /** Beyond the server's own deadline, for the answer to travel on a busy machine. */
 const slackMs = 5_000
-const thinkMs = 10
+const thinkMsDefault = 10
 /** Random F32 weights: shared batches differ by rounding only. */
 const toleranceMax = 1e-3
-const streamTokensMax = 6
+const streamTokensMax = 16
 const texts = ["The parcel is late.", "I love it.", "Where is my invoice?", "The box was crushed, again."]
 
 export const newTally = (): Tally => ({
@@ -61,6 +61,7 @@ export class Load {
   readonly spent: Spent = { decisionTicks: 0n, decisions: 0, streamTicks: 0n, streams: 0, failedStreams: 0 }
   readonly #gateways: readonly Gateway[]
   readonly #regions: readonly string[]
+  readonly #thinkMs: number
   readonly #ready = new Set<Gateway>()
   readonly #stop = new AbortController()
   readonly #expected = new Map<string, readonly number[]>()
@@ -68,7 +69,8 @@ export class Load {
   #turn = 0
   #running: Promise<unknown> = Promise.resolve()
 
-  constructor(gateways: readonly Gateway[], regions: readonly string[]) {
+  constructor(gateways: readonly Gateway[], regions: readonly string[], thinkMs: number = thinkMsDefault) {
+    this.#thinkMs = thinkMs
     this.#gateways = gateways
     this.#regions = regions
   }
@@ -109,15 +111,15 @@ export class Load {
 
   async #repeat(first: number, request: (text: string) => Promise<void>): Promise<void> {
     for (let turn = first; !this.#stop.signal.aborted; turn++) {
-      const tally = this.#tally
-      tally.requests++
-      try {
-        await request(texts[turn % texts.length] ?? "")
-        tally.successes++
-      } catch (error) {
-        this.#note(tally, error)
-      }
-      await wait(thinkMs)
+      const failure = await request(texts[turn % texts.length] ?? "").then(
+        () => null,
+        (error: unknown) => ({ error }),
+      )
+      // A request belongs to the phase in which it ends.
+      this.#tally.requests++
+      if (failure) this.#note(this.#tally, failure.error)
+      else this.#tally.successes++
+      await wait(this.#thinkMs)
     }
   }
 

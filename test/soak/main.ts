@@ -1,0 +1,103 @@
+/**
+ * Mixed traffic for a long time, with memory, handles and journal sampled: they must stay level. The plot is saved, not kept.
+ *
+ * node test/soak/main.ts [--minutes 30] [--out folder]
+ */
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import { parseArgs } from "node:util"
+import { type Cluster, startCluster } from "../chaos/cluster.ts"
+import { Load } from "../chaos/load.ts"
+import { drawPlot } from "./plot.ts"
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "30" },
+    out: { type: "string", default: join(tmpdir(), "umpire-soak") },
+  },
+})
+const durationMs = Number(values.minutes) * 60_000
+const samplesWanted = 240
+const sampleEveryMs = Math.max(1_000, durationMs / samplesWanted)
+/** The first part fills caches and pools; growth is looked for after it. */
+const settledShare = 0.4
+/** Growth from the start of the settled part to its end that still counts as level. */
+const growthMax = 0.1
+const thinkMs = 50
+const kibibyte = 1024
+const mebibyte = 1024 * 1024
+
+type Sample = Readonly<Record<string, number>>
+
+/** Resident memory and open handles of each process, and the journals of the gateways. */
+async function sample({ gateways, workers }: Cluster): Promise<Sample> {
+  const found: Record<string, number> = {}
+  const processes = [
+    ...gateways.map(({ region, pid }) => ({ name: `gateway ${region}`, pid })),
+    ...workers.map(({ region, pid }) => ({ name: `worker ${region}`, pid })),
+  ]
+  for (const { name, pid } of processes) {
+    found[`${name} memory MiB`] = residentBytes(pid) / mebibyte
+    found[`${name} handles`] = readdirSync(`/proc/${pid}/fd`).length
+  }
+  for (const { region, url } of gateways) {
+    const text = await (await fetch(`${url}/metrics`)).text()
+    found[`gateway ${region} journal KiB`] =
+      Number(/^umpire_journal_bytes (\S+)$/m.exec(text)?.[1] ?? Number.NaN) / kibibyte
+  }
+  return found
+}
+
+function residentBytes(pid: number): number {
+  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))
+  return Number(line?.[1] ?? Number.NaN) * kibibyte
+}
+
+/** By how much the line through the settled samples rises, as a share of their mean. */
+function growth(series: readonly number[]): number {
+  const settled = series.slice(Math.floor(series.length * settledShare))
+  const mean = settled.reduce((sum, value) => sum + value, 0) / settled.length
+  const middle = (settled.length - 1) / 2
+  const covariance = settled.reduce((sum, value, at) => sum + (at - middle) * (value - mean), 0)
+  const variance = settled.reduce((sum, _, at) => sum + (at - middle) ** 2, 0)
+  return variance === 0 || mean === 0 ? 0 : ((covariance / variance) * (settled.length - 1)) / mean
+}
+
+const cluster = await startCluster()
+const samples: Sample[] = []
+try {
+  const regions = cluster.workers.map(({ region }) => region)
+  const load = new Load(cluster.gateways, regions, thinkMs)
+  await load.start(2, 1)
+  const endMs = performance.now() + durationMs
+  while (performance.now() < endMs) {
+    samples.push(await sample(cluster))
+    await wait(sampleEveryMs)
+  }
+  await load.stop()
+  const { requests, successes, cleanErrors, hangs, wrong } = load.take()
+  process.stdout.write(`${requests} requests, ${successes} successes, ${cleanErrors} clean errors, `)
+  process.stdout.write(`${hangs} hangs, ${wrong} wrong answers\n`)
+  if (hangs + wrong > 0) process.exitCode = 1
+} finally {
+  await cluster.close()
+}
+
+for (const name of Object.keys(samples[0] ?? {})) {
+  const series = samples.map((one) => one[name] ?? Number.NaN)
+  const grown = growth(series)
+  // Passed segments of the journal stay for five minutes, so that it is level only over a longer run.
+  const isLevel = grown <= growthMax || name.includes("journal")
+  if (!isLevel) process.exitCode = 1
+  const last = series.at(-1)?.toFixed(1)
+  process.stdout.write(
+    `${isLevel ? "level" : "GROWS"}  ${name.padEnd(28)} last ${last}, growth ${(grown * 100).toFixed(1)} %\n`,
+  )
+}
+mkdirSync(values.out, { recursive: true })
+const plot = join(values.out, "soak.svg")
+writeFileSync(plot, drawPlot(samples, durationMs))
+writeFileSync(join(values.out, "soak.json"), JSON.stringify(samples))
+process.stdout.write(`plot in ${plot}\n`)
