@@ -26,8 +26,6 @@ export function createQueries(): QueryClient {
 export function sentenceOf(error: unknown): string {
   if (error instanceof ClientError) return withDetails(error)
   if (error instanceof DOMException && error.name === "AbortError") return "Cancelled."
-  if (error instanceof TypeError)
-    return "Umpire is not answering. Nothing was changed; try again in a moment."
   return error instanceof Error ? error.message : String(error)
 }
 

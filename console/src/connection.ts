@@ -9,6 +9,11 @@ export interface Connection {
   readonly session: "unknown" | "open" | "ended"
 }
 
+/** The request did not arrive, or its answer did not. */
+export class Unreachable extends Error {
+  override readonly name = "Unreachable"
+}
+
 const retryMsMin = 500
 const retryMsMax = 5_000
 const backShownMs = 4_000
@@ -40,8 +45,9 @@ export const watchedFetch: typeof fetch = async (input, init) => {
   try {
     response = await fetch(input, init)
   } catch (error) {
-    if (!(error instanceof DOMException && error.name === "AbortError")) lost()
-    throw error
+    if (error instanceof DOMException && error.name === "AbortError") throw error
+    lost()
+    throw new Unreachable("Umpire is not answering. Try again in a moment.", { cause: error })
   }
   if (response.status === 401 && state.session === "open") change({ session: "ended" })
   return response

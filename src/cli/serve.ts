@@ -8,7 +8,12 @@ import { text } from "./command.ts"
 export interface Running {
   readonly url: string
   readonly modelSku: string
-  readonly first: { readonly email: string; readonly keyValue: string | null } | null
+  readonly first: {
+    readonly email: string
+    readonly keyValue: string | null
+    /** Signs the first user in, once. */
+    readonly consoleLink: string | null
+  } | null
   close(): Promise<void>
 }
 
@@ -101,6 +106,10 @@ function welcome({ url, modelSku, first }: Running): string {
     "",
     `  ${first.keyValue}`,
     "",
+    ...(first.consoleLink === null
+      ? []
+      : // In the fragment, which browsers do not send: it reaches no log of a proxy.
+        ["The console; this link signs you in once:", "", `  ${url}/sign-in#link=${first.consoleLink}`, ""]),
     "Try it:",
     "",
     `curl -s ${url}/v1/decisions \\`,

@@ -56,7 +56,7 @@ export const metricNames: Record<Metric, string> = {
   out_tokens: "Output tokens",
   duration: "Time spent",
   p50_latency: "Median latency",
-  p95_latency: "95th percentile latency",
+  p95_latency: "p95 latency",
 }
 
 export const dimensionNames: Record<Dimension, string> = {

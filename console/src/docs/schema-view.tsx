@@ -126,7 +126,7 @@ function limits({ minimum, maximum, minLength, maxLength, minItems, maxItems }: 
   const parts = [
     minimum !== undefined && minimum > -huge ? `from ${minimum}` : "",
     maximum !== undefined && maximum < huge ? `to ${maximum}` : "",
-    minLength ? `at least ${minLength} characters` : "",
+    minLength && minLength > 1 ? `at least ${minLength} characters` : "",
     maxLength !== undefined ? `at most ${maxLength} characters` : "",
     minItems ? `at least ${minItems}` : "",
     maxItems !== undefined ? `at most ${maxItems}` : "",

@@ -183,7 +183,19 @@ function ProgressBar({
         </span>
         <span>{count(progress.inputTokens)} tokens</span>
       </div>
-      <progress className="accent-accent h-2 w-full" aria-label="Rows answered" max={total} value={through} />
+      <div
+        role="progressbar"
+        aria-label="Rows answered"
+        aria-valuemin={0}
+        aria-valuemax={total}
+        aria-valuenow={through}
+        className="bg-sunken h-2 overflow-hidden rounded-full"
+      >
+        <div
+          className="bg-bar h-full rounded-full transition-[width]"
+          style={{ width: `${(through / total) * 100}%` }}
+        />
+      </div>
       {progress.lastError ? (
         <Notice tone="bad">
           {count(progress.failed)} rows failed; the last one: {progress.lastError}

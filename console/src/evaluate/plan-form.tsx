@@ -55,6 +55,7 @@ export function PlanForm({
         <div className="flex flex-col gap-1">
           <span className="label">Model</span>
           <ModelSelect
+            tall
             label="Model"
             models={models}
             value={plan.model}

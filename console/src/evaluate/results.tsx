@@ -18,7 +18,7 @@ export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan
     <section aria-label="Results" className="flex flex-col gap-4">
       <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
         <Figure name="Accuracy" value={percent(found.accuracy)} />
-        <Figure name="Always the commonest" value={percent(found.majority)} />
+        <Figure name="Majority guess" value={percent(found.majority)} />
         <Figure name="Macro F1" value={found.macroF1.toFixed(3)} />
         <Figure name="Brier score" value={found.brier.toFixed(3)} />
         <Figure name="Calibration error" value={percent(found.calibrationError)} />

@@ -95,7 +95,7 @@ function ProviderCard({
           <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "active" : "paused"}</Badge>
           {owner ? (
             <Menu
-              trigger={<Button kind="bare" small icon="down" aria-label={`Actions for ${provider.name}`} />}
+              trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${provider.name}`} />}
             >
               <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", provider })}>
                 Change

@@ -79,7 +79,7 @@ function Filters({
   const [values, setValues] = useState(filters)
   return (
     <form
-      className="flex flex-wrap items-end gap-3"
+      className="grid items-end gap-3 sm:flex sm:flex-wrap"
       onSubmit={(event) => {
         event.preventDefault()
         onChange(Object.fromEntries(Object.entries(values).filter(([, value]) => value)))
@@ -129,7 +129,7 @@ function Entry({
       <details className="group">
         <summary className="hover:bg-sunken/50 flex list-none flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
           <Badge tone={toneOf(entry.action)}>{entry.action}</Badge>
-          <span className="min-w-0 flex-1 wrap-anywhere">
+          <span className="min-w-0 flex-1 basis-60 wrap-anywhere">
             <strong className="font-medium">{who}</strong>
             <span className="text-soft"> on {entry.resource.type.replaceAll("_", " ")} </span>
             <span className="text-soft font-mono text-xs">{entry.resource.id}</span>

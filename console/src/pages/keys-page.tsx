@@ -129,7 +129,7 @@ function KeyTable({
           align: "right",
           cell: (key) =>
             owner ? (
-              <Menu trigger={<Button kind="bare" small icon="down" aria-label={`Actions for ${key.name}`} />}>
+              <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${key.name}`} />}>
                 <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
                   Change
                 </MenuItem>

@@ -112,7 +112,7 @@ function MemberTable({
           cell: (member) =>
             owner ? (
               <Menu
-                trigger={<Button kind="bare" small icon="down" aria-label={`Actions for ${member.email}`} />}
+                trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${member.email}`} />}
               >
                 <MenuItem icon="shield" onSelect={() => onOpen({ kind: "role", member })}>
                   Change role
@@ -184,7 +184,7 @@ function Invitations({
                           <Button
                             kind="bare"
                             small
-                            icon="down"
+                            icon="dots"
                             aria-label={`Actions for ${invitation.email}`}
                           />
                         }

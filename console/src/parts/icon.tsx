@@ -26,6 +26,7 @@ const paths = {
   down: "m5.5 8 4.5 4.5L14.5 8",
   up: "m5.5 12 4.5-4.5 4.5 4.5",
   grip: "M7.5 5h.01M12.5 5h.01M7.5 10h.01M12.5 10h.01M7.5 15h.01M12.5 15h.01",
+  dots: "M5 10h.01M10 10h.01M15 10h.01",
   menu: "M3.5 6h13M3.5 10h13M3.5 14h13",
   sun: "M10 13.2a3.2 3.2 0 1 0 0-6.4 3.2 3.2 0 0 0 0 6.4ZM10 2.5v1.7M10 15.8v1.7M17.5 10h-1.7M4.2 10H2.5M15.3 4.7l-1.2 1.2M5.9 14.1l-1.2 1.2M15.3 15.3l-1.2-1.2M5.9 5.9 4.7 4.7",
   moon: "M16.3 12A6.8 6.8 0 0 1 8 3.7 6.8 6.8 0 1 0 16.3 12Z",
@@ -53,7 +54,7 @@ export function Icon({ name, className = "size-4" }: { name: IconName; className
       className={`shrink-0 ${className}`}
       fill={filled ? "currentColor" : "none"}
       stroke="currentColor"
-      strokeWidth={name === "grip" || name === "list" ? 2 : 1.6}
+      strokeWidth={name === "grip" || name === "list" || name === "dots" ? 2 : 1.6}
       strokeLinecap="round"
       strokeLinejoin="round"
       aria-hidden="true"

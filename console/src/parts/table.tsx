@@ -46,7 +46,7 @@ export function Table<Row>({
               {columns.map((column) => (
                 <td
                   key={column.name}
-                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""}`}
+                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:justify-end" : ""}`}
                 >
                   {column.quiet ? null : (
                     <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">

@@ -158,7 +158,9 @@ function SettingsForm({
 
 function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; busy: boolean }): ReactNode {
   const end = useRef<HTMLDivElement>(null)
-  useEffect(() => end.current?.scrollIntoView({ block: "end" }), [messages])
+  useEffect(() => {
+    end.current?.scrollIntoView({ block: "end" })
+  }, [messages])
   if (messages.length === 0)
     return (
       <div className="panel grid min-h-40 flex-1 place-items-center">

@@ -16,11 +16,14 @@ export function ModelSelect({
   label,
   models,
   value,
+  tall = false,
   onChange,
 }: {
   label: string
   models: readonly OrgModel[]
   value: string
+  /** As high as a form field. */
+  tall?: boolean
   onChange: (sku: string) => void
 }): ReactNode {
   const shown = models.filter(({ model_kind }) => model_kind === "generation")
@@ -28,7 +31,7 @@ export function ModelSelect({
   return (
     <select
       aria-label={label}
-      className="control h-8 w-auto max-w-60"
+      className={`control ${tall ? "" : "h-8 w-auto max-w-60"}`}
       value={value}
       onChange={(event) => onChange(event.target.value)}
     >

@@ -74,7 +74,7 @@ const placeholders = {
 
 function QuestionMenu({ question, number, last, onRemove, onMove, onCopy }: QuestionCardProps): ReactNode {
   return (
-    <Menu trigger={<Button kind="bare" small icon="down" aria-label={`Actions for question ${number}`} />}>
+    <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for question ${number}`} />}>
       {number > 1 ? (
         <MenuItem icon="up" onSelect={() => onMove(-1)}>
           Move up

@@ -38,11 +38,14 @@ function decode(arc: Arc, scale: Point, translate: Point): Arc {
   })
 }
 
+/** Where the outline goes around the back of the map, it is lifted and set down again. */
 function draw(points: Arc): string {
-  const text = points.map(([longitude, latitude]) =>
-    toMap(longitude, latitude)
-      .map((value) => value.toFixed(1))
-      .join(" "),
-  )
-  return text.length === 0 ? "" : `M${text.join("L")}Z`
+  let before: number | null = null
+  const parts = points.map(([longitude, latitude]) => {
+    const lifted: boolean = before === null || Math.abs(longitude - before) > 180
+    before = longitude
+    const [x, y] = toMap(longitude, latitude)
+    return `${lifted ? "M" : "L"}${x.toFixed(1)} ${y.toFixed(1)}`
+  })
+  return parts.length === 0 ? "" : `${parts.join("")}Z`
 }

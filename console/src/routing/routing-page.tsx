@@ -240,6 +240,16 @@ function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonl
   )
 }
 
+const labelHeight = 7
+const nearDegrees = 14
+
+/** Labels of neighbours would lie on one another. */
+function near(a: Region, b: Region): boolean {
+  return (
+    Math.abs(a.longitude - b.longitude) < nearDegrees && Math.abs(a.latitude - b.latitude) < nearDegrees / 2
+  )
+}
+
 function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
   const land = useMemo(landPath, [])
   const tries = "tries" in preview ? preview.tries : []
@@ -252,7 +262,8 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
         aria-label={`Map of ${regions.length} regions: ${regions.map(({ id }) => id).join(", ")}`}
       >
         <path d={land} className="fill-line" />
-        {regions.map((region) => {
+        {regions.map((region, index) => {
+          const lower = regions.slice(0, index).filter((other) => near(other, region)).length * labelHeight
           const [x, y] = toMap(region.longitude, region.latitude)
           const place = tries.indexOf(region.id)
           return (
@@ -266,7 +277,7 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
                 r={3.2}
                 className={place < 0 ? "fill-strong" : place === 0 ? "fill-accent" : "fill-bar"}
               />
-              <text x={x + 7} y={y + 2} className="fill-ink text-[6px]">
+              <text x={x + 7} y={y + 2 + lower} className="fill-ink text-[6px]">
                 {place < 0 ? region.id : `${place + 1} ${region.id}`}
               </text>
             </g>

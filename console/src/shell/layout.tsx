@@ -195,7 +195,9 @@ function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
   const drawer = useRef<HTMLDialogElement>(null)
   const { name } = useOrganization()
   const path = useRouterState({ select: (state) => state.location.pathname })
-  useEffect(() => drawer.current?.close(), [path])
+  useEffect(() => {
+    drawer.current?.close()
+  }, [path])
   const jump = (): void => {
     drawer.current?.close()
     onJump()

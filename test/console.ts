@@ -1,0 +1,63 @@
+/** A server with something to show, and a browser that is signed in to its console. */
+import { mkdtempSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Page } from "playwright-core"
+import { type Client, createClient } from "../src/contract/client.ts"
+import { type TestServer, startServer } from "./server.ts"
+
+export const owner = { email: "ada@example.com", password: "correct horse battery" } as const
+
+const defaultModel = join(import.meta.dirname, "..", "model", "umpire-nano-q8_0.gguf")
+
+/** Three regions, and a second model that must be asked for. */
+const configuration = `
+regions:
+  - { id: paris, country: FR, latitude: 48.9, longitude: 2.4 }
+  - { id: lyon, country: FR, latitude: 45.8, longitude: 4.8 }
+  - { id: oregon, country: US, latitude: 45.5, longitude: -122.7 }
+models:
+  - { sku: umpire-reserved, file: ${defaultModel}, developer: Umpire, public: false }
+`
+
+export async function startConsoleServer(options: { dataDirectory?: string } = {}): Promise<TestServer> {
+  const file = join(mkdtempSync(join(tmpdir(), "umpire-config-")), "umpire.yaml")
+  writeFileSync(file, configuration)
+  return await startServer({
+    ...options,
+    env: {
+      UMPIRE_CONFIG: file,
+      UMPIRE_BOOTSTRAP_EMAIL: owner.email,
+      UMPIRE_BOOTSTRAP_PASSWORD: owner.password,
+    },
+  })
+}
+
+/** The API with the rights of the first key. */
+export const clientOf = ({ url, key }: TestServer): Client =>
+  createClient(url, { authorization: `Bearer ${key}` })
+
+export async function signIn(page: Page, url: string): Promise<string> {
+  await page.goto(url)
+  await page.getByLabel("Email").fill(owner.email)
+  await page.getByLabel("Password").fill(owner.password)
+  await page.getByRole("button", { name: "Sign in" }).click()
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+  return /\/o\/([^/]+)/.exec(page.url())?.[1] ?? ""
+}
+
+/** Every page of an organization, by its heading. */
+export const consolePages = [
+  ["playground", "Playground"],
+  ["chat", "Chat"],
+  ["evaluate", "Evaluate"],
+  ["analytics", "Analytics"],
+  ["billing", "Billing"],
+  ["audit", "Audit log"],
+  ["keys", "API keys"],
+  ["models", "Models"],
+  ["members", "Members"],
+  ["routing", "Routing"],
+  ["identity", "Workload identity"],
+  ["settings", "Settings"],
+] as const
