@@ -161,6 +161,12 @@ test("an old cookie keeps nobody from signing in, and opens nothing", async () =
   expect((await platform.send("GET", "/v1/session", { headers })).status).toBe(401)
 })
 
+test("signing in does not need the proof, for the cookie does not count there", async () => {
+  const headers = { cookie: `umpire_session=${await token()}`, origin: "https://evil.example" }
+  const body = { email: "ada@example.com", password }
+  expect((await platform.send("POST", "/v1/session", { headers, body })).status).toBe(200)
+})
+
 test("without a provider there is no single sign-on", async () => {
   expect((await platform.send("GET", "/v1/session/sso")).status).toBe(404)
 })

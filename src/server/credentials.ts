@@ -23,8 +23,15 @@ export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Creden
   }
   const bearer = readCookie(facts, sessionCookie)
   if (bearer === null) return null
-  if (isWrite(endpoint)) checkOrigin(facts)
-  return { bearer, source: "cookie" }
+  // A socket is opened with GET, and what is said over it costs money.
+  const needsProof = isWrite(endpoint) || facts.header("upgrade") !== null
+  if (!needsProof || isFromOurPage(facts)) return { bearer, source: "cookie" }
+  // Whoever may call without credentials may also call with a cookie that does not count.
+  if (endpoint.access.principals.length === 0) return null
+  throw new Fault(
+    "csrf_refused",
+    `Cannot use the session cookie: the request does not come from this site; send the header ${csrfHeader}`,
+  )
 }
 
 export function missing(): Fault {
@@ -43,14 +50,10 @@ export function readCookie(facts: RequestFacts, name: string): string | null {
 }
 
 /** Browsers send cookies whoever wrote the page, so a write must show that the page is ours. */
-function checkOrigin(facts: RequestFacts): void {
-  if (facts.header(csrfHeader) !== null) return
+function isFromOurPage(facts: RequestFacts): boolean {
+  if (facts.header(csrfHeader) !== null) return true
   const origin = facts.header("origin")
-  if (origin !== null && hostOf(origin) === facts.header("host")) return
-  throw new Fault(
-    "csrf_refused",
-    `Cannot use the session cookie: the request does not come from this site; send the header ${csrfHeader}`,
-  )
+  return origin !== null && hostOf(origin) === facts.header("host")
 }
 
 function hostOf(origin: string): string | null {
