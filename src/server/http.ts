@@ -68,6 +68,8 @@ export interface HttpServer {
 const headBytesMax = 16 * 1024
 const paramCharactersMax = 512
 const headTimeoutMs = 30_000
+/** What a handler gets to end by itself when its time is up. */
+const deadlineSlackMs = 2_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
 const saneRequestId = /^[\w.:-]{1,128}$/
 
@@ -198,7 +200,7 @@ async function answer(
       progress,
       header: (name: string, value: string) => void reply.header(name, value),
     }
-    const output = await live(endpoint, handler, arrival, parts)
+    const output = await byDeadline(live(endpoint, handler, arrival, parts), gone.signal)
     if (output instanceof EventStream) return await sendEvents(reply, endpoint, output, gone.signal)
     return sendOutput(reply, endpoint, output)
   } catch (error) {
@@ -210,6 +212,21 @@ async function answer(
     return fail(reply, endpoint.surface, fault, request, parts.log)
   } finally {
     clearTimeout(deadline)
+  }
+}
+
+/** Whatever a request waits for, it is answered soon after its deadline; a handler that heeds its signal is quicker. */
+async function byDeadline<Output>(work: Promise<Output>, signal: AbortSignal): Promise<Output> {
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => undefined)
+  let timer: NodeJS.Timeout | undefined
+  const onAbort = (): void => void (timer = setTimeout(() => late.reject(signal.reason), deadlineSlackMs))
+  signal.addEventListener("abort", onAbort, { once: true })
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    signal.removeEventListener("abort", onAbort)
+    clearTimeout(timer)
   }
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest"
+import { expect, test, vi } from "vitest"
 import { ManualClock } from "../base/clock.ts"
 import { StoreUnavailable } from "./sql.ts"
 import { FreshCache } from "./fresh-cache.ts"
@@ -82,4 +82,23 @@ test("absence is not remembered", async () => {
   expect(await cache.get("a")).toBeNull()
   value = "made since"
   expect(await cache.get("a")).toBe("made since")
+})
+
+test("a store that keeps silent does not hold up a request that the cache can serve", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  try {
+    const clock = new ManualClock(0)
+    let isSilent = false
+    const cache = new FreshCache({ clock, freshMs: 10, staleMs: 100, entriesMax: 10 }, async () =>
+      isSilent ? await new Promise<string>(() => undefined) : "known",
+    )
+    await cache.get("key")
+    isSilent = true
+    clock.advance(11)
+    const answer = cache.get("key")
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(await answer).toBe("known")
+  } finally {
+    vi.useRealTimers()
+  }
 })

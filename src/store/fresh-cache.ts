@@ -2,6 +2,9 @@
 import type { Clock } from "../base/clock.ts"
 import { StoreUnavailable } from "./sql.ts"
 
+/** How long a request that could be served from the cache waits for a fresh answer. */
+const answerMsMax = 1_000
+
 export interface FreshCacheOptions {
   readonly clock: Clock
   /** A change that nobody announced is seen within this time. */
@@ -34,7 +37,8 @@ export class FreshCache<Value> {
     const ageMs = entry ? clock.monotonicMs() - entry.readMs : Infinity
     if (entry && ageMs < freshMs) return entry.value
     try {
-      return await this.#read(key)
+      const reading = this.#read(key)
+      return await (entry && ageMs < staleMs ? soon(reading) : reading)
     } catch (error) {
       if (entry && ageMs < staleMs && error instanceof StoreUnavailable) return entry.value
       throw error
@@ -81,5 +85,21 @@ export class FreshCache<Value> {
       if (oldest !== undefined) this.#entries.delete(oldest)
     }
     this.#entries.set(key, { value, readMs: this.#options.clock.monotonicMs() })
+  }
+}
+
+/** A store that keeps silent is away as much as one that cannot be reached. */
+async function soon<Result>(reading: Promise<Result>): Promise<Result> {
+  const silent = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => silent.reject(new StoreUnavailable("The store does not answer")),
+    answerMsMax,
+  )
+  try {
+    return await Promise.race([reading, silent.promise])
+  } finally {
+    clearTimeout(timer)
+    // Nobody may be left to hear of a read that fails later.
+    reading.catch(() => undefined)
   }
 }
