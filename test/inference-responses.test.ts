@@ -124,10 +124,10 @@ describe("streamed events", () => {
   })
 })
 
-describe("stored responses", () => {
-  const get = async (path: string, method = "GET"): Promise<Response> =>
-    await fetch(`${server.url}${path}`, { method, headers: authorized() })
+const get = async (path: string, method = "GET"): Promise<Response> =>
+  await fetch(`${server.url}${path}`, { method, headers: authorized() })
 
+describe("stored responses", () => {
   test("store:false leaves nothing behind", async () => {
     const body = { model, input: "Hello", max_output_tokens: 4, store: false }
     const { id, store } = ResponseObject.parse(await (await server.post("/v1/responses", body)).json())
@@ -255,6 +255,18 @@ class Client {
   }
 }
 
+function resident(): number {
+  const status = readFileSync(`/proc/${server.process.pid}/status`, "utf8")
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
+}
+
+async function pong({ socket }: Client): Promise<void> {
+  await new Promise<void>((resolve) => {
+    socket.once("pong", () => resolve())
+    socket.ping()
+  })
+}
+
 describe("over a socket", () => {
   test("turns continue each other without being stored", async () => {
     const client = await Client.open()
@@ -353,19 +365,9 @@ describe("over a socket", () => {
   })
 
   test(`${idleConnections} idle connections are held with flat memory`, async () => {
-    const resident = (): number => {
-      const status = readFileSync(`/proc/${server.process.pid}/status`, "utf8")
-      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024
-    }
     const clients = await Promise.all(
       Array.from({ length: idleConnections }, async () => await Client.open()),
     )
-    const pong = async ({ socket }: Client): Promise<void> => {
-      await new Promise<void>((resolve) => {
-        socket.once("pong", () => resolve())
-        socket.ping()
-      })
-    }
     await Promise.all(clients.map(pong))
     const before = resident()
     for (let round = 0; round < 5; round++) await Promise.all(clients.map(pong))

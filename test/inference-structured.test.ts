@@ -125,7 +125,7 @@ test(`${schemasCount} random schemas give JSON that each accepts, within the tok
     const shortest = shortestText(schemaGrammar(schema, { strict: true, param: "schema" })) ?? ""
     const limit = Buffer.byteLength(shortest) + 12
     const { text, tokens } = await answer(schema, limit)
-    const checked = z.fromJSONSchema(schema as z.core.JSONSchema.JSONSchema).safeParse(JSON.parse(text))
+    const checked = z.fromJSONSchema(schema).safeParse(JSON.parse(text))
     expect(checked.success, `${text} for ${JSON.stringify(schema)}`).toBe(true)
     expect(tokens).toBeLessThanOrEqual(limit)
     valid++

@@ -94,7 +94,7 @@ class WorkerEngine {
   async logprobs(prompt: readonly number[]): Promise<[number, number][]> {
     return await this.#alone(async () => {
       await this.#sequence.clearHistory()
-      const tokens = prompt as readonly number[] as Token[]
+      const tokens = prompt as Token[]
       const all = { temperature: 1, topK: 0, topP: 1, minP: 0 }
       for await (const { probabilities } of this.#sequence.evaluateWithMetadata(
         [...tokens],

@@ -49,9 +49,7 @@ export function checkParameters(schema: z.ZodType, value: unknown): unknown {
   throw new Fault(
     codeOf(issue),
     `Cannot use ${param || "the request"}: ${found?.message ?? "it does not match the schema"}`,
-    {
-      ...(param === "" ? {} : { param }),
-    },
+    param === "" ? {} : { param },
   )
 }
 
@@ -62,8 +60,7 @@ function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefi
     return issue
   const candidates = issue.errors.map((option) => deepest(option)).filter((one) => one !== undefined)
   const best = candidates.toSorted((a, b) => b.path.length - a.path.length)[0]
-  // A copy of an issue with a longer path is an issue.
-  return best ? ({ ...best, path: [...issue.path, ...best.path] } as z.core.$ZodIssue) : issue
+  return best ? { ...best, path: [...issue.path, ...best.path] } : issue
 }
 
 const unionMessage = "Invalid input"

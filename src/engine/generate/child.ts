@@ -162,7 +162,7 @@ function wireFault(error: unknown): WireFault {
     process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
     return { code: "inference_failed", sentence: "Cannot run the request: the engine failed while it worked" }
   }
-  if (error.cause !== undefined) process.stderr.write(`${error.message}: ${String(error.cause)}\n`)
+  if (error.cause instanceof Error) process.stderr.write(`${error.message}: ${error.cause.message}\n`)
   const { code, message, param, retryAfterMs } = error
   return {
     code,

@@ -55,7 +55,7 @@ class Printer {
   print(rule: Rule): string {
     switch (rule.kind) {
       case "text":
-        return `"${[...rule.text].map(escapeText).join("")}"`
+        return `"${Array.from(rule.text, escapeText).join("")}"`
       case "set":
         return `[${rule.negated ? "^" : ""}${rule.ranges.map(printRange).join("")}]`
       case "all":

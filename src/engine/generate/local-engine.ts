@@ -112,10 +112,8 @@ class GeneratorProcess {
   #closing = false
   alive = true
 
-  constructor(
-    { onDeath: _, makeFile: _make, ...options }: LocalEngineOptions,
-    onDeath: (reason: string) => void,
-  ) {
+  constructor(given: LocalEngineOptions, onDeath: (reason: string) => void) {
+    const { onDeath: _onDeath, makeFile: _makeFile, ...options } = given
     this.#onDeath = onDeath
     this.ready = this.#ready.promise
     // Whoever awaits it hears of a failed start; nobody may.

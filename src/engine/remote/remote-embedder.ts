@@ -46,7 +46,7 @@ function read(answer: unknown, expected: number): { vectors: Float32Array[]; inp
     .map(({ embedding }) => {
       if (!Array.isArray(embedding) || !embedding.every((value) => typeof value === "number"))
         throw garbage("a vector is not a list of numbers")
-      return normalised(embedding as number[])
+      return normalised(embedding)
     })
   const inputTokens = usage?.prompt_tokens
   if (typeof inputTokens !== "number") throw garbage("it does not say how many tokens it read")

@@ -54,13 +54,14 @@ export function remoteScorer(client: WorkerClient, dialect: Dialect, model: Remo
 
 /** Without its tokenizer the tokens of a branch cannot be counted, and are not guessed. */
 function unable(): ScoreEngine {
-  const refuse = async (): Promise<never> => {
-    throw new Fault(
-      "routing_failed",
-      "Cannot decide at this worker: its dialect shows no tokens and no log-probabilities",
-    )
-  }
   return { facts: refuse, prepare: refuse, close: async () => undefined }
+}
+
+async function refuse(): Promise<never> {
+  throw new Fault(
+    "routing_failed",
+    "Cannot decide at this worker: its dialect shows no tokens and no log-probabilities",
+  )
 }
 
 async function open(

@@ -127,7 +127,6 @@ async function* stream(
 ): AsyncGenerator<StreamEvent> {
   const withUsage = body.stream_options?.include_usage === true
   const none = withUsage ? null : undefined
-  const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
   const runs = generating.runs(request.signal)
   let left = runs.length
   let settled = false
@@ -162,6 +161,8 @@ async function* stream(
     if (!settled) await generating.call.fail(clientGone(request.signal), meterUsage(generating.usage()))
   }
 }
+
+const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
 
 const clientGone = (signal: AbortSignal): unknown => signal.reason ?? new Error("The stream was left")
 

@@ -7,7 +7,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { listInputItems } from "../../contract/openai/endpoints.ts"
 import {
   type InputItem,
-  ItemReference,
+  type ItemReference,
   MessageItem,
   type ResponseObject,
 } from "../../contract/openai/responses.ts"

@@ -255,8 +255,7 @@ export class ResponseWriter {
   }
 
   #numbered(...events: readonly Unnumbered[]): ResponseEvent[] {
-    // Adding the number makes an event whole again.
-    return events.map((event) => ({ ...event, sequence_number: this.#number++ }) as ResponseEvent)
+    return events.map((event) => ({ ...event, sequence_number: this.#number++ }))
   }
 }
 
@@ -274,12 +273,13 @@ export function toUsage(used: GenerationUsage): ResponseUsage {
   }
 }
 
+const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null)
+
 function emptyResponse(
   id: string,
   createdAt: number,
   { request, model, store }: ResponseFacts,
 ): ResponseObject {
-  const text = (value: unknown): string | null => (typeof value === "string" ? value : null)
   return {
     id,
     object: "response",
@@ -297,9 +297,9 @@ function emptyResponse(
     output: [],
     parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: request.previous_response_id ?? null,
-    prompt_cache_key: text(request.prompt_cache_key),
+    prompt_cache_key: textOrNull(request.prompt_cache_key),
     reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
-    safety_identifier: text(request.safety_identifier),
+    safety_identifier: textOrNull(request.safety_identifier),
     service_tier: "default",
     store,
     temperature: request.temperature ?? temperatureDefault,
@@ -316,6 +316,6 @@ function emptyResponse(
     top_p: request.top_p ?? 1,
     truncation: request.truncation ?? "disabled",
     usage: null,
-    user: text(request.user),
+    user: textOrNull(request.user),
   }
 }
