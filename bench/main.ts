@@ -7,6 +7,7 @@ import { join } from "node:path"
 const benches = {
   scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
   identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
+  analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
 } as const
 
 const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith("-"))

@@ -196,7 +196,7 @@ describe("one sequence", () => {
       "SELECT seq_id FROM read_parquet($file) WHERE result = 'error'",
       { file },
     )
-    id = String(rows.getRowsJS()[0]?.[0])
+    id = rows.getRowsJS()[0]?.[0] as string // a text column
   })
 
   const path = (query = "", org = organization): string =>

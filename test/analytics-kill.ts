@@ -121,7 +121,8 @@ async function missing(directory: string, acknowledged: ReadonlySet<string>): Pr
     file: join(directory, "kept.parquet"),
   })
   const counts = new Map<string, number>()
-  for (const [id] of result.getRowsJS()) counts.set(String(id), (counts.get(String(id)) ?? 0) + 1)
+  // One text column.
+  for (const [id] of result.getRowsJS() as [string][]) counts.set(id, (counts.get(id) ?? 0) + 1)
   const lost = [...acknowledged].filter((id) => !counts.has(id))
   const twice = [...counts].filter(([, count]) => count > 1).map(([id]) => id)
   return [...lost, ...twice]

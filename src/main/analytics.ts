@@ -3,6 +3,7 @@ import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config.ts"
 import type { Log } from "../base/log.ts"
+import type { Metrics } from "../base/metrics.ts"
 import { analyticsHandlers } from "../control/analytics/handlers.ts"
 import { type AnalyticsOperatorParts, analyticsOperations } from "../control/analytics/operations.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
@@ -48,8 +49,8 @@ export interface Analytics {
   operations(
     parts: Pick<AnalyticsOperatorParts, "database" | "settle">,
   ): ReturnType<typeof analyticsOperations>
-  /** Null where there is no engine. */
-  state(): Promise<ExportState | null>
+  /** How far the export is. */
+  addMetrics(metrics: Metrics): void
   close(): Promise<void>
 }
 
@@ -62,7 +63,7 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
       handlers: analyticsHandlers(null),
       tasks: [],
       operations: (parts) => analyticsOperations({ ...parts, clock, retentionDays, events: null }),
-      state: async () => null,
+      addMetrics: () => undefined,
       close: async () => undefined,
     }
   }
@@ -94,7 +95,7 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
           await flush()
         },
       }),
-    state: async () => await exporter.state(),
+    addMetrics: (metrics) => addMetrics(metrics, () => exporter.state()),
     close: async () => {
       const timer = setTimeout(() => void exporter.close(), closeWithinMs)
       await flush().catch(() => undefined)
@@ -103,4 +104,20 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
       await events.close()
     },
   }
+}
+
+function addMetrics(metrics: Metrics, state: () => ExportState): void {
+  const gauges: [string, string, (state: ExportState) => number][] = [
+    ["lag_ms", "How long events have been waiting to be exported.", ({ lagMs }) => lagMs],
+    ["failing", "1 while events cannot be exported.", ({ failing }) => Number(failing)],
+    ["exported_events", "Events exported since the start.", ({ exportedEvents }) => exportedEvents],
+    [
+      "dropped_bytes",
+      "Journal given up because it could not be exported.",
+      ({ droppedBytes }) => droppedBytes,
+    ],
+    ["damaged_lines", "Lines of the journal that cannot be read.", ({ damagedLines }) => damagedLines],
+  ]
+  for (const [name, help, measure] of gauges)
+    metrics.gauge(`umpire_analytics_${name}`, help, () => [{ labels: {}, value: measure(state()) }])
 }

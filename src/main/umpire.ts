@@ -89,7 +89,7 @@ async function compose(
   const ids = createIds(clock)
   const catalog = await loadCatalog(config.models, config.data_dir)
   const database = await openStore(config, closers)
-  const first = await firstStart(database, bootstrap, clock, ids)
+  const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
   const lastUsed = openLastUsed(database, clock, log)
   closers.push(() => lastUsed.close())
   const control: ControlParts = {
@@ -145,10 +145,11 @@ async function compose(
   const regions = regionsOf(config)
   const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
   const status = createStatus({ router: routing, money, regions, gatewayRegion, state, clock })
+  analytics.addMetrics(status.metrics)
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
-      ...operations({ ...control, catalog: async () => catalog }),
+      ...operations({ ...control, catalog: async () => catalog, provider: config.billing.provider }),
       ...billingOperations({ ...control, journalState: () => money.journalState() }),
       ...analytics.operations({ database, settle: () => money.settle() }),
       ...identityOperations(control, async () => identity),

@@ -100,9 +100,10 @@ interface Difference {
 
 const compared = ["sequences", "input_tokens", "cached_input_tokens", "output_tokens", "ticks"] as const
 
+const keyOf = (sum: ChargedSum): string =>
+  JSON.stringify([sum.organization_id, sum.billing_account_id, sum.day, sum.model])
+
 function compare(kept: readonly ChargedSum[], charged: readonly ChargedSum[]): Difference[] {
-  const keyOf = (sum: ChargedSum): string =>
-    JSON.stringify([sum.organization_id, sum.billing_account_id, sum.day, sum.model])
   const byKey = new Map<string, { kept?: ChargedSum; charged?: ChargedSum }>()
   for (const sum of kept) byKey.set(keyOf(sum), { kept: sum })
   for (const sum of charged) byKey.set(keyOf(sum), { ...byKey.get(keyOf(sum)), charged: sum })

@@ -44,7 +44,6 @@ export interface ExportState {
   readonly damagedLines: number
   /** Given up because the events could not be kept for too long. */
   readonly droppedBytes: number
-  readonly lagBytes: number
   /** How long ago everything was exported; 0 when it is. */
   readonly lagMs: number
   readonly failing: boolean
@@ -91,14 +90,13 @@ export class Exporter {
     if (isBefore(this.#position, target)) await this.#run()
   }
 
-  async state(): Promise<ExportState> {
-    const lagBytes = await this.#lagBytes()
+  state(): ExportState {
+    const behind = isBefore(this.#position, this.#settings.journal.end)
     return {
       exportedEvents: this.#exportedEvents,
       damagedLines: this.#damagedLines,
       droppedBytes: this.#droppedBytes,
-      lagBytes,
-      lagMs: lagBytes === 0 ? 0 : Math.round(this.#settings.clock.monotonicMs() - this.#caughtUpMs),
+      lagMs: behind ? Math.round(this.#settings.clock.monotonicMs() - this.#caughtUpMs) : 0,
       failing: this.#failures > 0,
     }
   }
@@ -138,7 +136,7 @@ export class Exporter {
       if (!isBefore(from, taken.next)) break
       await this.#moveTo(taken.next)
     }
-    this.#caughtUpMs = this.#settings.clock.monotonicMs()
+    if (!isBefore(this.#position, journal.end)) this.#caughtUpMs = this.#settings.clock.monotonicMs()
   }
 
   async #failed(error: unknown): Promise<void> {
