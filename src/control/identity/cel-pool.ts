@@ -34,8 +34,9 @@ export function createCelPool(): CelPool {
 
   /** An organization holds one thread at most, so that slow rules of its own delay nobody else. */
   const next = (): void => {
-    for (const seat of seats) {
-      if (seat.owner !== null) continue
+    // One whose worker was just killed takes a moment to get another: it comes last.
+    const free = seats.filter(({ owner }) => owner === null)
+    for (const seat of free.toSorted((a, b) => Number(b.thread.ready) - Number(a.thread.ready))) {
       const at = waiting.findIndex(({ owner }) => seats.every((other) => other.owner !== owner))
       const [turn] = at < 0 ? [] : waiting.splice(at, 1)
       if (!turn) return
