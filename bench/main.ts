@@ -8,6 +8,8 @@ const benches = {
   scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
   identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
   analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
+  "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",
+  console: "the console's first pages: until they are usable, and their bytes",
 } as const
 
 const chosen = process.argv.slice(2).filter((argument) => !argument.startsWith("-"))
