@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import { untilAborted } from "./abort.ts"
+import { joinSignals, untilAborted } from "./abort.ts"
 import type { Worker } from "./worker.ts"
 
 export interface HealthOptions {
@@ -57,12 +57,20 @@ export class Health {
 
   async check(stop: AbortSignal): Promise<void> {
     const startedMs = this.#clock.monotonicMs()
-    const signal = AbortSignal.any([stop, AbortSignal.timeout(this.#options.timeoutMs)])
+    const limit = joinSignals(stop)
+    const timer = setTimeout(
+      () => limit.abort(new Error("no answer in time")),
+      this.#options.timeoutMs,
+    ).unref()
     try {
+      const { signal } = limit
       await untilAborted(this.#worker.engines.check?.(signal) ?? Promise.resolve(), signal)
     } catch (error) {
       if (!stop.aborted) this.#failed(error, startedMs)
       return
+    } finally {
+      clearTimeout(timer)
+      limit.release()
     }
     this.#passed(this.#clock.monotonicMs() - startedMs)
   }

@@ -25,8 +25,8 @@ export interface RouteParts {
 
 export interface Placement {
   readonly claim: Claim
-  /** Names the prefix for affinity; null where there is none. */
-  readonly prefix: string | null
+  /** Names the prefix for affinity, where there is one; asked for only where there is a choice of workers. */
+  readonly prefix: (() => string) | null
   /** A further answer to a request that has a place already needs none of its own. */
   readonly rides?: boolean
 }
@@ -51,6 +51,7 @@ export class Route {
   #isRetry = false
   #waitLeftMs: number
   #current: Attempt | null = null
+  #prefix: string | null = null
 
   constructor(parts: RouteParts) {
     this.#parts = parts
@@ -68,7 +69,8 @@ export class Route {
       this.#current = attempt
       try {
         const prepared = await attempt.step(signal, (either) => prepare(attempt.worker.engines, either))
-        if (placement.prefix !== null) this.#parts.affinity.remember(placement.prefix, attempt.worker)
+        const prefix = this.#prefixOf(placement)
+        if (prefix !== null) this.#parts.affinity.remember(prefix, attempt.worker)
         this.#parts.onPlaced(attempt.worker.regionId)
         return { prepared, attempt }
       } catch (error) {
@@ -114,7 +116,13 @@ export class Route {
     }
   }
 
-  #next({ claim, prefix }: Placement): Worker | undefined {
+  #prefixOf({ prefix }: Placement): string | null {
+    if (prefix === null || this.#parts.workers.length < 2) return null
+    this.#prefix ??= prefix()
+    return this.#prefix
+  }
+
+  #next(placement: Placement): Worker | undefined {
     const { plan, workers, affinity } = this.#parts
     for (; this.#regionAt < plan.length; this.#regionAt++, this.#triedInRegion = 0) {
       if (this.#triedInRegion >= workersPerRegionMax) continue
@@ -122,7 +130,7 @@ export class Route {
       const candidates = workers.filter(
         (worker) => worker.regionId === regionId && worker.isAvailable && !this.#tried.has(worker),
       )
-      const worker = affinity.choose(candidates, prefix, claim.tokens)
+      const worker = affinity.choose(candidates, this.#prefixOf(placement), placement.claim.tokens)
       if (!worker) continue
       this.#triedInRegion++
       this.#tried.add(worker)

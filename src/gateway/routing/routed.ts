@@ -176,7 +176,7 @@ async function* generateAnywhere(
 
 function place(organizationId: string, tokens: number, prefix: string | null): Placement {
   const claim = { organizationId, tokens: Math.ceil(tokens) }
-  return { claim, prefix: prefix === null ? null : prefixKey(organizationId, prefix) }
+  return { claim, prefix: prefix === null ? null : () => prefixKey(organizationId, prefix) }
 }
 
 function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
