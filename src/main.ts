@@ -13,6 +13,7 @@ import { doctor } from "./cli/doctor.ts"
 import { evaluation } from "./cli/eval.ts"
 import { identity } from "./cli/identity.ts"
 import { keys } from "./cli/keys.ts"
+import { models } from "./cli/models.ts"
 import { type Operate, operateOverSocket } from "./cli/operator.ts"
 import { orgs } from "./cli/orgs.ts"
 import { type Commands, runCli } from "./cli/run.ts"
@@ -26,7 +27,8 @@ import { identityOperations } from "./control/operations/identity.ts"
 import { operations } from "./control/operations.ts"
 import { Fault } from "./contract/errors.ts"
 import { openEventsOf } from "./main/analytics.ts"
-import { loadCatalog } from "./main/catalog.ts"
+import { loadCatalog, toModel } from "./main/catalog.ts"
+import { modelOperations } from "./main/models.ts"
 import { examine } from "./main/checks.ts"
 import { openIdleIdentity } from "./main/identity.ts"
 import { inspectJournal } from "./main/billing.ts"
@@ -46,6 +48,7 @@ const commands: Commands = {
   worker: worker(startWorker),
   ask,
   eval: evaluation(operator),
+  models: models(operator),
   keys: keys(operator),
   orgs: orgs(operator),
   users: users(operator),
@@ -99,6 +102,13 @@ function operator({ environment, workingDirectory }: CliContext): Operate {
       }
       const run = {
         ...operations(parts),
+        ...modelOperations({
+          dataDirectory: config.data_dir,
+          catalog: parts.catalog,
+          read: toModel,
+          // The next start finds it in the data directory.
+          added: () => undefined,
+        }),
         ...billingOperations(parts),
         ...analyticsOperations({ ...parts, ...analyticsParts }),
         ...identityOperations(parts, async () => await openIdleIdentity(config, parts)),

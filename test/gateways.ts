@@ -2,6 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import { recallLeases, sumHeld } from "../src/store/leases.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
@@ -10,6 +12,7 @@ import { bootstrapKey } from "./server.ts"
 
 const script = join(import.meta.dirname, "money-gateway.ts")
 const startTimeoutMs = 60_000
+const recallEveryMs = 50
 
 export interface GatewayOptions {
   readonly databaseUrl: string
@@ -126,6 +129,7 @@ export async function prepareAccount(url: string, balanceTicks: bigint): Promise
     const [account] = await database.query<{ id: string }>("SELECT id FROM billing_accounts")
     const id = account?.id ?? ""
     await database.query("UPDATE billing_accounts SET auto_refill_enabled = false")
+    await untilNothingIsHeld(database, id)
     await database.query(
       `WITH entry AS (INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference)
          SELECT id, now(), 'adjustment', $2 - balance_ticks, gen_random_uuid()::text FROM billing_accounts WHERE id = $1)
@@ -135,6 +139,15 @@ export async function prepareAccount(url: string, balanceTicks: bigint): Promise
     return id
   } finally {
     await database.close()
+  }
+}
+
+/** A balance that is set below what gateways hold would be overspent by the test itself. */
+async function untilNothingIsHeld(database: Database, accountId: string): Promise<void> {
+  for (;;) {
+    await recallLeases(database, accountId, "gw_test")
+    if ((await sumHeld(database, accountId)) === 0n) return
+    await wait(recallEveryMs)
   }
 }
 

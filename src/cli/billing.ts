@@ -33,6 +33,7 @@ export const billing = (operate: (context: CliContext) => Operate): Command => (
     "umpire billing credit --cents 5000 --reason 'goodwill' [--account ba_...]",
     "umpire billing adjust --cents=-250 --reason 'double booking of 3 May' [--account ba_...]",
     "umpire billing ledger [--account ba_...] [--limit 50]",
+    "umpire billing set [--mode postpaid] [--provider stripe] [--account ba_...]",
     "umpire billing verify",
     "umpire billing release gw_...",
   ],
@@ -42,6 +43,8 @@ export const billing = (operate: (context: CliContext) => Operate): Command => (
     reason: { type: "string", short: "r" },
     reference: { type: "string" },
     limit: { type: "string" },
+    mode: { type: "string" },
+    provider: { type: "string" },
     json: { type: "boolean" },
   },
   optionHelp: {
@@ -50,6 +53,8 @@ export const billing = (operate: (context: CliContext) => Operate): Command => (
     reason: "why; it stands in the ledger and in the audit log",
     reference: "entered once: a repeated command with the same reference changes nothing",
     limit: "how many entries to show",
+    mode: "prepaid or postpaid",
+    provider: "local or stripe; the payment method is entered anew there",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -65,13 +70,15 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
       return show(context, await operate(`billing.${action}`, { ...scope, ...move(context) }), drawMove)
     case "ledger":
       return show(context, await operate("billing.ledger", { ...scope, limit: limitOf(context) }), drawLedger)
+    case "set":
+      return show(context, await operate("billing.set", { ...scope, ...settings(context) }), drawSet)
     case "verify":
       return verify(context, await operate("billing.verify", {}))
     case "release":
       if (!gateway) throw new UsageError("which gateway? umpire billing release gw_...")
       return show(context, await operate("billing.release", { gateway }), drawRelease)
     default:
-      throw new UsageError("say credit, adjust, ledger, verify or release")
+      throw new UsageError("say credit, adjust, ledger, set, verify or release")
   }
 }
 
@@ -83,6 +90,12 @@ function move(context: CliContext): Record<string, unknown> {
     throw new UsageError("how much? --cents takes whole cents")
   if (reason === undefined) throw new UsageError("why? say so with --reason")
   return { cents: Number(cents), reason, ...(reference === undefined ? {} : { reference }) }
+}
+
+function settings(context: CliContext): Record<string, unknown> {
+  const [mode, provider] = [text(context, "mode"), text(context, "provider")]
+  if (mode === undefined && provider === undefined) throw new UsageError("set what? --mode or --provider")
+  return { ...(mode === undefined ? {} : { mode }), ...(provider === undefined ? {} : { provider }) }
 }
 
 function limitOf(context: CliContext): number {
@@ -113,6 +126,12 @@ function drawMove(result: unknown): string {
     reference: string
   }
   return `${moved.billing_account_id}: ${dollars(moved.amount_cents)} entered as ${moved.reference}; the balance is ${dollars(moved.balance_cents)}.\n`
+}
+
+function drawSet(result: unknown): string {
+  // What billing.set answers.
+  const set = result as { billing_account_id: string; mode: string; provider: string }
+  return `${set.billing_account_id} is ${set.mode}, paid through ${set.provider}.\n`
 }
 
 function drawLedger(result: unknown): string {

@@ -23,6 +23,8 @@ export interface Bootstrap {
   readonly key?: string | undefined
   readonly email?: string | undefined
   readonly password?: string | undefined
+  /** Who moves money in for the first account; the local provider unless told. */
+  readonly provider?: string | undefined
 }
 
 export interface FirstStart {
@@ -50,7 +52,12 @@ export async function firstStart(
     if (await hasUsers(sql)) return null
     return await setUp(
       sql,
-      { brought, passwordHash, email: bootstrap.email ?? "owner@localhost" },
+      {
+        brought,
+        passwordHash,
+        email: bootstrap.email ?? "owner@localhost",
+        provider: bootstrap.provider ?? "local",
+      },
       new Date(clock.nowMs()),
       ids,
     )
@@ -66,6 +73,7 @@ interface Founder {
   readonly brought: BroughtKey | null
   readonly passwordHash: string | null
   readonly email: string
+  readonly provider: string
 }
 
 async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<FirstStart> {
@@ -73,7 +81,7 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
   const { email } = founder
   const userId = ids.next("usr")
   await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
-  const billingAccountId = await openLocalAccount(sql, email, now, ids)
+  const billingAccountId = await openAccount(sql, { email, provider: founder.provider }, now, ids)
   const organizationId = ids.next("org")
   await insertOrganization(sql, {
     id: organizationId,
@@ -109,6 +117,19 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
   const attended = founder.brought === null && founder.passwordHash === null
   const consoleLink = attended ? (await createOneTimeLink(sql, userId, now)).link : null
   return { organizationId, userId, email, keyValue: fresh?.value ?? null, consoleLink }
+}
+
+/** At a real provider it starts with nothing: the provider is told of it soon, and a payment method is entered there. */
+export async function openAccount(
+  sql: Sql,
+  { email, provider }: { readonly email: string; readonly provider: string },
+  now: Date,
+  ids: Ids,
+): Promise<string> {
+  if (provider === "local") return await openLocalAccount(sql, email, now, ids)
+  const id = ids.next("ba")
+  await insertBillingAccount(sql, { id, email, mode: "prepaid", provider, createdAt: now, updatedAt: now })
+  return id
 }
 
 /** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */

@@ -42,12 +42,13 @@ import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { analyticsConsumers, openAnalytics } from "./analytics.ts"
-import { loadCatalog } from "./catalog.ts"
+import { loadCatalog, toModel } from "./catalog.ts"
 import { createEngines, engineOptions } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
 import { createGenerators, openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
+import { modelOperations } from "./models.ts"
 import { gateOf, platformParts, regionsOf } from "./platform.ts"
 import { createReadiness } from "./readiness.ts"
 import { createStatus } from "./status.ts"
@@ -154,6 +155,15 @@ async function compose(
       ...analytics.operations({ database, settle: () => money.settle() }),
       ...identityOperations(control, async () => identity),
       status: async () => status.report(),
+      ...modelOperations({
+        dataDirectory: config.data_dir,
+        catalog: async () => catalog,
+        read: toModel,
+        added: (model) => {
+          catalog.add(model)
+          routing.addLocal(model)
+        },
+      }),
       "classification.margins": (input) =>
         margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
     },

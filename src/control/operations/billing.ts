@@ -2,7 +2,12 @@
 import { z } from "zod"
 import { centsExact, fromCents, type Ticks } from "../../base/money.ts"
 import { Fault } from "../../contract/errors.ts"
-import { findBillingAccount, lockBillingAccount } from "../../store/billing-accounts.ts"
+import {
+  type BillingAccount,
+  findBillingAccount,
+  lockBillingAccount,
+  updateBillingAccount,
+} from "../../store/billing-accounts.ts"
 import { listLeases, releaseGateway, sumHeld } from "../../store/leases.ts"
 import {
   appendLedger,
@@ -41,6 +46,11 @@ const LedgerInput = z.strictObject({
   limit: z.int().min(1).max(1000).default(50),
   cursor: z.string().optional(),
 })
+const SetInput = z.strictObject({
+  account: z.string().optional(),
+  provider: z.enum(["local", "stripe"]).optional(),
+  mode: z.enum(["prepaid", "postpaid"]).optional(),
+})
 const ReleaseInput = z.strictObject({ gateway: z.string().min(1) })
 
 export function billingOperations(parts: BillingOperatorParts): Operations {
@@ -58,6 +68,7 @@ export function billingOperations(parts: BillingOperatorParts): Operations {
       const page = await pageLedger(parts.database, id, { limit, cursor })
       return { billing_account_id: id, entries: page.items.map(viewEntry), next_cursor: page.nextCursor }
     },
+    "billing.set": async (input) => await set(parts, read(SetInput, input)),
     "billing.verify": async () => await verify(parts),
     "billing.release": async (input) => await release(parts, read(ReleaseInput, input).gateway),
   }
@@ -123,6 +134,47 @@ async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
       "Cannot tell which account is meant: there are several; name one with --account",
     )
   return only.id
+}
+
+const shown = (account: BillingAccount | null): { provider: string; mode: string } | null =>
+  account && { provider: account.provider, mode: account.mode }
+
+/** Another provider knows nothing of the account yet: it is told soon, and a payment method is entered there. */
+async function set(parts: ControlParts, given: z.infer<typeof SetInput>): Promise<unknown> {
+  const now = new Date(parts.clock.nowMs())
+  const view = await parts.database.transaction(async (sql) => {
+    const id = await accountOf(sql, given.account)
+    const before = await lockBillingAccount(sql, id)
+    const moved = given.provider === before?.provider ? undefined : given.provider
+    const after = await updateBillingAccount(
+      sql,
+      id,
+      {
+        ...(given.mode === undefined ? {} : { mode: given.mode }),
+        ...(given.mode === "postpaid" ? { autoRefillEnabled: false, lowBalanceWarningCents: null } : {}),
+        ...(moved === undefined
+          ? {}
+          : {
+              provider: moved,
+              providerCustomerId: null,
+              paymentMethodId: null,
+              paymentMethodDescription: null,
+            }),
+      },
+      now,
+    )
+    const resource = { type: "billing_account", id }
+    await auditSystem(
+      parts,
+      sql,
+      id,
+      { action: "billing.account_set", resource, before: shown(before), after: shown(after) },
+      now,
+    )
+    return { billing_account_id: id, ...shown(after) }
+  })
+  parts.forget({ table: "billing_accounts", id: view.billing_account_id })
+  return view
 }
 
 /** Sums agree, the journal is drained, nothing is held for a gateway that is gone. */

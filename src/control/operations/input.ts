@@ -8,6 +8,8 @@ import type { ControlParts } from "../change.ts"
 export interface OperatorParts extends ControlParts {
   /** Read when a command needs it: without a running server that takes a moment. */
   catalog(): Promise<Catalog>
+  /** Who moves money in for new billing accounts; the local provider unless told. */
+  readonly provider?: string
 }
 
 export type Operation = (input: unknown) => Promise<unknown>

@@ -14,7 +14,7 @@ import {
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
 import { change, difference, systemCaller } from "../change.ts"
-import { openLocalAccount } from "../first-start.ts"
+import { openAccount } from "../first-start.ts"
 import { createOneTimeLink } from "../sessions.ts"
 import { type Operations, type OperatorParts, read } from "./input.ts"
 
@@ -64,7 +64,9 @@ async function createOrganization(
     const times = { createdAt: now, updatedAt: now }
     const known = await findUserByEmail(sql, owner)
     const user = known ?? (await newUser(sql, parts, owner, now))
-    const billingAccountId = billing_account ?? (await openLocalAccount(sql, owner, now, parts.ids))
+    const billingAccountId =
+      billing_account ??
+      (await openAccount(sql, { email: owner, provider: parts.provider ?? "local" }, now, parts.ids))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
     await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
