@@ -6,9 +6,11 @@ import { join } from "node:path"
 /** Each measures the product beside what a user would pick instead and beside the physical limit, in one run. */
 const benches = {
   scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
+  metering: "decisions a second with metering and without, embedded and on PostgreSQL",
   identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
   analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
   "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",
+  overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
   console: "the console's first pages: until they are usable, and their bytes",
 } as const
 

@@ -72,12 +72,20 @@ export async function main(argv: readonly string[]): Promise<number> {
   })
 }
 
+/** What only a server that runs can answer. */
+const ofRunningServer = ["status", "classification.margins"]
+
 /** An operator's command goes to the running server if there is one, for it holds the embedded store. */
 function operator({ environment, workingDirectory }: CliContext): Operate {
   const config = loadConfig(environment, workingDirectory)
   return async (operation, input) => {
     const answered = await operateOverSocket(operatorAddress(config.data_dir), operation, input)
     if (answered) return answered.result
+    if (ofRunningServer.includes(operation))
+      throw new Fault(
+        "not_ready",
+        "Cannot run the command: no server runs on this data directory; umpire serve starts one",
+      )
     const database = await openDatabase({
       url: config.database.url,
       directory: join(config.data_dir, "database"),

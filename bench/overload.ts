@@ -1,0 +1,201 @@
+/**
+ * Ten times the load that the machine can do: throughput, latency of what is admitted, memory, and who gets served.
+ *
+ * node bench/overload.ts [--seconds=10]
+ */
+import { readFileSync } from "node:fs"
+import { setTimeout as wait } from "node:timers/promises"
+import { operateOverSocket } from "../src/cli/operator.ts"
+import { operatorAddress } from "../src/server/operator-socket.ts"
+import { type TestServer, startServer } from "../test/server.ts"
+
+const seconds = Number(/--seconds=(\d+)/.exec(process.argv.join(" "))?.[1] ?? 10)
+const millisecondsPerSecond = 1_000
+const mebibyte = 1024 * 1024
+const clientsAtPeak = 8
+const overloadFactor = 10
+/** What this script itself may have open; beyond it the load is not offered. */
+const openMax = 2_000
+const branchesMax = 4096
+const smallEveryMs = 250
+
+interface Phase {
+  readonly name: string
+  readonly offeredPerSecond: number
+  readonly donePerSecond: number
+  readonly refused: number
+  readonly failed: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly memoryMiB: number
+}
+
+const small = {
+  model: "umpire-nano",
+  input: "The parcel is two weeks late.",
+  questions: [{ type: "predicate", instructions: "Is something late?" }],
+}
+const large = {
+  model: "umpire-nano",
+  input: "The parcel is two weeks late.",
+  questions: Array.from({ length: branchesMax }, (_, at) => ({
+    type: "predicate",
+    instructions: `Is it ${at} days late?`,
+  })),
+}
+
+class Meter {
+  readonly latencies: number[] = []
+  refused = 0
+  failed = 0
+  offered = 0
+  memoryBytes = 0
+  open = 0
+  readonly #server: TestServer
+  readonly #key: string
+
+  constructor(server: TestServer, key: string) {
+    this.#server = server
+    this.#key = key
+  }
+
+  async send(body: object): Promise<void> {
+    const startedMs = performance.now()
+    this.offered++
+    this.open++
+    try {
+      const response = await this.#server.post("/v1/decisions", body, {
+        authorization: `Bearer ${this.#key}`,
+      })
+      await response.arrayBuffer()
+      if (response.ok) this.latencies.push(performance.now() - startedMs)
+      else if (response.status === 429 && response.headers.has("retry-after")) this.refused++
+      else this.failed++
+    } catch {
+      this.failed++
+    } finally {
+      this.open--
+      this.memoryBytes = Math.max(this.memoryBytes, residentBytes(this.#server.process.pid ?? 0))
+    }
+  }
+
+  result(name: string, forMs: number): Phase {
+    const sorted = this.latencies.toSorted((a, b) => a - b)
+    const at = (share: number): number =>
+      sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+    const perSecond = (count: number): number => (count * millisecondsPerSecond) / forMs
+    return {
+      name,
+      offeredPerSecond: perSecond(this.offered),
+      donePerSecond: perSecond(this.latencies.length),
+      refused: this.refused,
+      failed: this.failed,
+      p50Ms: at(0.5),
+      p99Ms: at(0.99),
+      memoryMiB: this.memoryBytes / mebibyte,
+    }
+  }
+}
+
+function residentBytes(pid: number): number {
+  const line = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))
+  return Number(line?.[1] ?? 0) * 1024
+}
+
+/** As many as answer: each client sends its next request when it has its answer. */
+async function closedLoop(meter: Meter, clients: number, forMs: number): Promise<void> {
+  const endMs = performance.now() + forMs
+  const client = async (): Promise<void> => {
+    while (performance.now() < endMs) await meter.send(small)
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+}
+
+/** At a rate, whatever becomes of the earlier ones. */
+async function openLoop(meter: Meter, body: object, everyMs: number, forMs: number): Promise<void> {
+  const startedMs = performance.now()
+  const sent: Promise<void>[] = []
+  for (let count = 0; performance.now() - startedMs < forMs;) {
+    const due = Math.floor((performance.now() - startedMs) / everyMs)
+    for (; count < due && meter.open < openMax; count++) sent.push(meter.send(body))
+    await wait(Math.min(10, everyMs))
+  }
+  await Promise.all(sent)
+}
+
+async function secondKey(server: TestServer): Promise<string> {
+  const address = operatorAddress(server.dataDirectory)
+  const operate = async (operation: string, input: unknown): Promise<unknown> =>
+    (await operateOverSocket(address, operation, input))?.result
+  // What these operations answer is printed by `umpire orgs` and `umpire keys` with --json.
+  const listed = (await operate("orgs.list", {})) as { billing_account_id: string }[]
+  const made = (await operate("orgs.create", {
+    name: "Second",
+    owner: "second@example.com",
+    billing_account: listed[0]?.billing_account_id,
+  })) as { id: string }
+  const key = (await operate("keys.create", {
+    organization: made.id,
+    name: "bench",
+    permissions: ["inference"],
+  })) as { secret: string }
+  return key.secret
+}
+
+function print(phase: Phase): void {
+  const cells = [
+    phase.name.padEnd(42),
+    `${phase.offeredPerSecond.toFixed(1)}/s offered`.padStart(18),
+    `${phase.donePerSecond.toFixed(1)}/s done`.padStart(14),
+    `${phase.refused} x 429`.padStart(12),
+    `${phase.failed} failed`.padStart(10),
+    `p50 ${phase.p50Ms.toFixed(0)} ms`.padStart(13),
+    `p99 ${phase.p99Ms.toFixed(0)} ms`.padStart(13),
+    `${phase.memoryMiB.toFixed(0)} MiB`.padStart(9),
+  ]
+  console.log(cells.join(" "))
+}
+
+const server = await startServer({
+  env: {
+    UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000",
+    UMPIRE_LIMITS_BURST: "10000000",
+    UMPIRE_ROUTING_CONCURRENCY_MAX: "16",
+    UMPIRE_ROUTING_QUEUE_MAX: "64",
+    UMPIRE_ROUTING_QUEUE_WAIT_MS: "5000",
+  },
+})
+try {
+  const other = await secondKey(server)
+  const forMs = seconds * millisecondsPerSecond
+  await closedLoop(new Meter(server, server.key), clientsAtPeak, forMs / 4)
+
+  const peakMeter = new Meter(server, server.key)
+  await closedLoop(peakMeter, clientsAtPeak, forMs)
+  const peak = peakMeter.result("peak: as many as answer", forMs)
+  print(peak)
+
+  const overMeter = new Meter(server, server.key)
+  const smallMeter = new Meter(server, other)
+  await Promise.all([
+    openLoop(overMeter, small, millisecondsPerSecond / (peak.donePerSecond * overloadFactor), forMs),
+    openLoop(smallMeter, small, smallEveryMs, forMs),
+  ])
+  const over = overMeter.result("ten times as many, one organization", forMs)
+  print(over)
+  print(smallMeter.result("beside it, a few of another organization", forMs))
+
+  const floodMeter = new Meter(server, server.key)
+  const besideMeter = new Meter(server, other)
+  await Promise.all([
+    openLoop(floodMeter, large, millisecondsPerSecond, forMs),
+    openLoop(besideMeter, small, smallEveryMs, forMs),
+  ])
+  print(floodMeter.result(`a request of ${branchesMax} branches every second`, forMs))
+  print(besideMeter.result("beside it, a few of another organization", forMs))
+  console.log(
+    `throughput at ten times the load is ${((100 * over.donePerSecond) / peak.donePerSecond).toFixed(0)} % of the peak`,
+  )
+} finally {
+  await server.stop()
+}
