@@ -21,7 +21,7 @@ export interface Model {
   readonly prices: Prices
   readonly contextTokensMax: number
   readonly quantization: string
-  /** The GGUF file of a local model. */
+  /** The GGUF file of a local model; empty for one that only runs at workers. */
   readonly file: string
 }
 
@@ -30,14 +30,17 @@ export interface Catalog {
   list(): readonly Model[]
   /** What requests are answered by on a fresh installation. */
   readonly fallback: Model
+  /** Throws RangeError when the SKU is taken. */
+  add(model: Model): void
 }
 
 export function createCatalog(models: readonly [Model, ...Model[]]): Catalog {
   const bySku = new Map<string, Model>()
-  for (const model of models) {
+  const add = (model: Model): void => {
     if (bySku.has(model.sku))
       throw new RangeError(`Cannot use the catalog: the model ${model.sku} is listed twice`)
     bySku.set(model.sku, model)
   }
-  return { find: (sku) => bySku.get(sku) ?? null, list: () => [...bySku.values()], fallback: models[0] }
+  for (const model of models) add(model)
+  return { find: (sku) => bySku.get(sku) ?? null, list: () => [...bySku.values()], fallback: models[0], add }
 }

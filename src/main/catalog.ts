@@ -6,6 +6,7 @@ import { ConfigError, ModelConfig } from "../base/config.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm, minilmFile } from "../engine/generate/minilm.ts"
 import { readGguf } from "../engine/llama/gguf.ts"
+import { addedModels, skuOf } from "./models.ts"
 
 /** The folder of the shipped model: whatever GGUF stands there is the default, under the name of its file. */
 export const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
@@ -23,6 +24,7 @@ export async function loadCatalog(
   const [first, ...rest] = [
     ...shipped.map((model) => configured.find(({ sku }) => sku === model.sku) ?? model),
     ...configured.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),
+    ...(await othersAdded(dataDirectory, [...shipped, ...configured])),
   ]
   if (!first)
     throw new ConfigError("Cannot start without a model: none is shipped and none is configured under models")
@@ -48,12 +50,14 @@ async function shippedModels(): Promise<ModelConfig[]> {
     )
 }
 
-/** A file is named after its model, with the quantization last: umpire-nano-q8_0.gguf is umpire-nano. */
-export function skuOf(file: string): string {
-  return file
-    .replace(/\.gguf$/i, "")
-    .replace(/[-.](?:i?q\d\w*|b?f16|f32)$/i, "")
-    .toLowerCase()
+/** Those added by command; one that the configuration names since is the configuration's. */
+async function othersAdded(
+  dataDirectory: string | undefined,
+  known: readonly ModelConfig[],
+): Promise<ModelConfig[]> {
+  if (dataDirectory === undefined) return []
+  const added = await addedModels(dataDirectory)
+  return added.filter(({ sku }) => !known.some((model) => model.sku === sku))
 }
 
 function embeddingModel(dataDirectory: string): Model {
@@ -75,7 +79,7 @@ function embeddingModel(dataDirectory: string): Model {
   }
 }
 
-async function toModel(config: ModelConfig): Promise<Model> {
+export async function toModel(config: ModelConfig): Promise<Model> {
   const facts = config.file === undefined ? statedFacts(config) : await fileFacts(config, config.file)
   return {
     sku: config.sku,

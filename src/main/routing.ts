@@ -31,6 +31,8 @@ export interface RoutingNeeds {
 export interface Routing extends Router {
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
+  /** A model that was added to the catalog runs in this machine. */
+  addLocal(model: Model): void
 }
 
 const millisecondsPerSecond = 1_000
@@ -107,6 +109,7 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   return {
     ...router,
     forget: (change) => policies.forget(change),
+    addLocal: (model) => router.add(model.sku, settingsOf(needs, from, model, [])),
     close: async () => {
       await router.close()
       await policies.close()

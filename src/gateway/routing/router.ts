@@ -57,6 +57,8 @@ export interface ModelReport {
 export interface Router {
   /** Throws Fault `unknown_routing_hint`, `region_denied` or `routing_failed`. */
   open(request: RouteRequest): Promise<Routed>
+  /** A model that was added to the catalog, with workers that watch themselves. */
+  add(sku: string, workers: readonly WorkerSettings[]): void
   report(): readonly ModelReport[]
   close(): Promise<void>
 }
@@ -69,16 +71,16 @@ interface Pool {
 
 export function createRouter(parts: RouterParts): Router {
   const pools = new Map<string, Pool>()
-  for (const [sku, settings] of parts.workers)
-    pools.set(sku, {
-      workers: settings.map((one) => new Worker(parts.clock, one)),
-      affinity: new PrefixAffinity(),
-      budget: new RetryBudget(),
-    })
+  const add = (sku: string, settings: readonly WorkerSettings[]): void => {
+    const workers = settings.map((one) => new Worker(parts.clock, one))
+    pools.set(sku, { workers, affinity: new PrefixAffinity(), budget: new RetryBudget() })
+  }
+  for (const [sku, settings] of parts.workers) add(sku, settings)
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
     open: async (request) => await open(parts, pools.get(request.model), request),
+    add,
     report: () =>
       [...pools].map(([model, { workers }]) => ({
         model,

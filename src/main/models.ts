@@ -1,0 +1,102 @@
+/** What an operator does with the catalog: lists it, and adds models that stay after a restart. */
+import { readFile, rename, writeFile, mkdir } from "node:fs/promises"
+import { basename, join, resolve } from "node:path"
+import { z } from "zod"
+import type { Catalog, Model } from "../base/catalog.ts"
+import { ConfigError, ModelConfig } from "../base/config.ts"
+import { Fault } from "../contract/errors.ts"
+
+export interface ModelOperationParts {
+  readonly dataDirectory: string
+  readonly catalog: () => Promise<Catalog>
+  read(config: ModelConfig): Promise<Model>
+  /** Puts a model to work in the running server. */
+  added(model: Model): void
+}
+
+const AddInput = z.strictObject({
+  file: z.string().min(1),
+  sku: z.string().trim().min(1).max(256).optional(),
+  kind: z.enum(["generation", "embedding"]).optional(),
+})
+
+type Operation = (input: unknown) => Promise<unknown>
+
+export function modelOperations(parts: ModelOperationParts): Readonly<Record<string, Operation>> {
+  return {
+    "models.list": async () => (await parts.catalog()).list().map(listed),
+    "models.add": async (input) => await add(parts, input),
+  }
+}
+
+const listed = ({ sku, kind, contextTokensMax, quantization, description }: Model) => ({
+  sku,
+  kind,
+  context: contextTokensMax,
+  quantization,
+  description,
+})
+
+async function add(parts: ModelOperationParts, input: unknown): Promise<unknown> {
+  const parsed = AddInput.safeParse(input)
+  if (!parsed.success)
+    throw new Fault("invalid_request", "Cannot add the model: name its file, and at most sku and kind")
+  const { file, sku = skuOf(basename(file)), kind } = parsed.data
+  const catalog = await parts.catalog()
+  if (catalog.find(sku))
+    throw new Fault(
+      "invalid_request",
+      `Cannot add ${sku}: the catalog has a model of this name; choose another with --sku`,
+    )
+  const config = ModelConfig.parse({ sku, file, ...(kind === undefined ? {} : { kind }) })
+  const model = await parts.read(config).catch((error: unknown) => {
+    throw new Fault(
+      "invalid_request",
+      error instanceof ConfigError ? error.message : `Cannot add ${sku}: its file cannot be used`,
+    )
+  })
+  const before = await readAdded(parts.dataDirectory)
+  await writeAdded(parts.dataDirectory, [...before, { sku, file, ...(kind === undefined ? {} : { kind }) }])
+  parts.added(model)
+  return listed(model)
+}
+
+/** A file is named after its model, with the quantization last: umpire-nano-q8_0.gguf is umpire-nano. */
+export function skuOf(file: string): string {
+  return file
+    .replace(/\.gguf$/i, "")
+    .replace(/[-.](?:i?q\d\w*|b?f16|f32)$/i, "")
+    .toLowerCase()
+}
+
+const Added = z.array(AddInput.extend({ sku: z.string().min(1) }))
+type Added = z.infer<typeof Added>
+
+const listFile = (dataDirectory: string): string => join(dataDirectory, "models", "added.json")
+
+/** The models that were added by command. */
+export async function addedModels(dataDirectory: string): Promise<ModelConfig[]> {
+  const added = await readAdded(dataDirectory)
+  return added.map((one) => ModelConfig.parse({ ...one, file: resolve(dataDirectory, "models", one.file) }))
+}
+
+async function readAdded(dataDirectory: string): Promise<Added> {
+  let text: string
+  try {
+    text = await readFile(listFile(dataDirectory), "utf8")
+  } catch {
+    return []
+  }
+  const parsed = Added.safeParse(JSON.parse(text))
+  if (!parsed.success)
+    throw new ConfigError("Cannot read the list of added models in the data directory: it is damaged")
+  return parsed.data
+}
+
+/** Replaced as a whole: a crash leaves the old list or the new one. */
+async function writeAdded(dataDirectory: string, added: Added): Promise<void> {
+  const file = listFile(dataDirectory)
+  await mkdir(join(dataDirectory, "models"), { recursive: true, mode: 0o700 })
+  await writeFile(`${file}.new`, `${JSON.stringify(added, null, 2)}\n`, { mode: 0o600 })
+  await rename(`${file}.new`, file)
+}
