@@ -1,12 +1,16 @@
 /** One worker for CEL at a time: runs a job within its deadline, or is killed and replaced. */
+import { createHash } from "node:crypto"
 import { setImmediate as afterMessages } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
+import type { PolicyText } from "./cel.ts"
 import type { CelJob, CelReply } from "./cel-worker.ts"
 
-const deadlineMs = 200
-/** A policy that got less of the processor than this is not slow: the machine is busy, and it gets more time. */
-const fairShareMs = 50
+/** To run is what workloads wait for; to check and compile is done when a policy is new. */
+const deadlineMsOf = { run: 200, prepare: 1000, check: 1000 } as const
+/** A job that got less of the processor than this part of its time is not slow: the machine is busy, and it gets more. */
+const fairShare = 0.25
 const patienceMs = 2000
+const preparedMax = 1000
 /** Starting a worker is our own work, not the policy's; this only ends a start that hangs. */
 const startMs = 20_000
 /** Enough for claims and rules; a policy that builds more is stopped before it hurts the process. */
@@ -21,6 +25,8 @@ interface Started {
   readonly worker: Worker
   /** Processor time that it had used when its last job ended. */
   usage: NodeJS.CpuUsage
+  /** Digests of the policies that it has compiled. */
+  readonly prepared: Set<string>
 }
 
 export class CelThread {
@@ -35,7 +41,21 @@ export class CelThread {
   /** One job at a time. Throws CelStopped when it had to be ended. */
   async run(job: CelJob): Promise<CelReply> {
     const started = await (this.#started ??= this.#start())
+    if (job.kind === "run") await this.#prepare(started, job.policy)
+    return await this.#send(started, job)
+  }
+
+  async #prepare(started: Started, policy: PolicyText): Promise<void> {
+    const key = createHash("sha256").update(JSON.stringify(policy)).digest("base64")
+    if (started.prepared.has(key)) return
+    await this.#send(started, { kind: "prepare", policy })
+    if (started.prepared.size >= preparedMax) started.prepared.clear()
+    started.prepared.add(key)
+  }
+
+  async #send(started: Started, job: CelJob): Promise<CelReply> {
     const { worker } = started
+    const deadlineMs = deadlineMsOf[job.kind]
     return await new Promise((resolve, reject) => {
       const settle = (finish: () => void): void => {
         ended.abort()
@@ -62,7 +82,7 @@ export class CelThread {
       worker.on("message", onMessage).on("error", onError).on("exit", onExit)
       // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
       worker.postMessage(job)
-      void watch(started, ended.signal).then(() => stop(`it takes longer than ${deadlineMs} ms`))
+      void watch(started, deadlineMs, ended.signal).then(() => stop(`it takes longer than ${deadlineMs} ms`))
     })
   }
 
@@ -88,7 +108,7 @@ export class CelThread {
 }
 
 /** Resolves when the job has had its time, or is over. */
-async function watch({ worker, usage }: Started, ended: AbortSignal): Promise<void> {
+async function watch({ worker, usage }: Started, deadlineMs: number, ended: AbortSignal): Promise<void> {
   const startedMs = performance.now()
   let leftMs = deadlineMs
   while (leftMs > 0) {
@@ -97,7 +117,7 @@ async function watch({ worker, usage }: Started, ended: AbortSignal): Promise<vo
     await afterMessages()
     if (ended.aborted || performance.now() - startedMs >= patienceMs) return
     const { user, system } = await worker.cpuUsage(usage).catch(() => ({ user: Infinity, system: 0 }))
-    leftMs = fairShareMs - (user + system) / 1000
+    leftMs = deadlineMs * fairShare - (user + system) / 1000
   }
 }
 
@@ -134,7 +154,7 @@ async function startWorker(onGone: () => void): Promise<Started> {
     worker.once("message", ({ usage }: CelReply) => {
       clearTimeout(timer)
       worker.off("error", fail)
-      resolve({ worker, usage })
+      resolve({ worker, usage, prepared: new Set() })
     })
   })
 }

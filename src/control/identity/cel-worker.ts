@@ -8,16 +8,19 @@ import {
   type PolicyOutcome,
   type PolicyText,
   findFlaw,
+  preparePolicy,
   runPolicy,
 } from "./cel.ts"
 
 export type CelJob =
   | { readonly kind: "check"; readonly expression: ExpressionCheck }
+  /** Compiles a policy, so that running it is all that its runs do. */
+  | { readonly kind: "prepare"; readonly policy: PolicyText }
   | { readonly kind: "run"; readonly policy: PolicyText; readonly claims: Claims }
 
 /** With the processor time that the worker has used so far. */
 export type CelReply = { readonly usage: NodeJS.CpuUsage } & (
-  | { readonly kind: "ready" }
+  | { readonly kind: "ready" | "prepared" }
   | { readonly kind: "checked"; readonly flaw: ExpressionFlaw | null }
   | { readonly kind: "ran"; readonly outcome: PolicyOutcome }
 )
@@ -32,6 +35,10 @@ function answer(job: CelJob): CelReply {
   if (job.kind === "check") {
     const flaw = findFlaw(job.expression)
     return { kind: "checked", flaw, usage: process.threadCpuUsage() }
+  }
+  if (job.kind === "prepare") {
+    preparePolicy(job.policy)
+    return { kind: "prepared", usage: process.threadCpuUsage() }
   }
   const outcome = runPolicy(job.policy, job.claims)
   return { kind: "ran", outcome, usage: process.threadCpuUsage() }

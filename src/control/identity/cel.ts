@@ -85,8 +85,14 @@ export function expressionsOf(policy: PolicyText): ExpressionCheck[] {
   ]
 }
 
+/** Enough for a list of two thousand names; more is slow to parse, and nobody reads it. */
+const signsMax = 3000
+const literals = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g
+
 /** What is wrong with an expression, or null. */
 export function findFlaw({ text, purpose, attributes }: ExpressionCheck): ExpressionFlaw | null {
+  const signs = text.replaceAll(literals, "").match(/[^\w\s]/g)?.length ?? 0
+  if (signs > signsMax) return { message: `more than ${signsMax} operators and signs`, line: 1, column: 1 }
   const types = purpose === "attribute" ? attributeTypes : conditionTypes
   const variables = { assertion: "map", ...(purpose === "rule" ? { attribute: "map" } : {}) }
   let positions: Readonly<Record<string, number>> = {}
@@ -124,6 +130,17 @@ function place(text: string, offset: number): { line: number; column: number } {
   const start = offset + (/^\s*/.exec(text.slice(offset))?.[0].length ?? 0)
   const before = text.slice(0, start)
   return { line: before.split("\n").length, column: start - before.lastIndexOf("\n") }
+}
+
+/** Compiles the expressions of a policy. One that cannot be compiled fails when the policy runs. */
+export function preparePolicy(policy: PolicyText): void {
+  for (const { text } of expressionsOf(policy)) {
+    try {
+      program(text)
+    } catch {
+      // The run says which step it is in.
+    }
+  }
 }
 
 /** Condition, then transformations, then rules: the first that is true wins. Any error refuses. */
