@@ -1,4 +1,5 @@
 /** Builds analytics from the configuration: where the events are, and what moves them there. */
+import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config.ts"
@@ -81,7 +82,10 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
       {
         name: "analytics.prune",
         everyMs: dayMs,
-        run: async () => await events.ask("prune", { beforeMs: clock.nowMs() - retentionDays * dayMs }),
+        // Before the first export there is nothing to prune, and no process to be started for it.
+        run: async () =>
+          existsSync(positionFile) &&
+          (await events.ask("prune", { beforeMs: clock.nowMs() - retentionDays * dayMs })),
       },
     ],
     operations: ({ database, settle }) =>

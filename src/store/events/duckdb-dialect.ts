@@ -29,9 +29,9 @@ const types: Record<ColumnType, string> = {
   ticks: "BIGINT NOT NULL",
 }
 
-const table = (name: string, kind: string): string =>
-  `CREATE ${kind} IF NOT EXISTS ${name} (${columnNames.map((column) => `${column} ${types[columns[column]]}`).join(", ")})`
+const table = (create: string): string =>
+  `${create} (${columnNames.map((column) => `${column} ${types[columns[column]]}`).join(", ")})`
 
-export const duckdbSchema = table("sequences", "TABLE")
-/** Where the rows of an insert stand before it is known which of them are new. */
-export const duckdbIncoming = table("incoming", "TEMP TABLE")
+export const duckdbSchema = table("CREATE TABLE IF NOT EXISTS sequences")
+/** Where the rows of an insert stand before it is known which are new; made anew, for deleted rows keep their memory. */
+export const duckdbIncoming = table("CREATE OR REPLACE TEMP TABLE incoming")

@@ -34,7 +34,6 @@ export async function openDuckdb(file: string): Promise<EventEngine> {
   })
   const writer = await instance.connect()
   await writer.run(duckdbSchema)
-  await writer.run(duckdbIncoming)
   const readers = await Promise.all(Array.from({ length: readersMax }, () => instance.connect()))
   return new DuckdbEngine(instance, writer, readers)
 }
@@ -92,7 +91,7 @@ class DuckdbEngine implements EventEngine {
 
   /** Only rows near the new ones in time can be the same, and time is what the file is sorted by. */
   async #insertNew(rows: readonly EventRow[]): Promise<void> {
-    await this.#writer.run("DELETE FROM incoming")
+    await this.#writer.run(duckdbIncoming)
     const appender = await this.#writer.createAppender("incoming", null, "temp")
     for (let start = 0; start < rows.length; start += rowsPerChunk)
       appender.appendDataChunk(chunkOf(rows.slice(start, start + rowsPerChunk)))
