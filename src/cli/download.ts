@@ -43,9 +43,9 @@ export async function download(asked: Download): Promise<string> {
   return found
 }
 
-async function fetchRest({ url, progress }: Download, partial: string): Promise<void> {
+async function fetchRest(asked: Download, partial: string): Promise<void> {
   const had = await sizeOf(partial)
-  const response = await fetch(url, { headers: had > 0 ? { range: `bytes=${had}-` } : {} })
+  const response = await fetch(asked.url, { headers: had > 0 ? { range: `bytes=${had}-` } : {} })
   // Nothing is left: what is there is all of it.
   if (response.status === 416) return
   if (!response.ok || !response.body)
@@ -57,7 +57,7 @@ async function fetchRest({ url, progress }: Download, partial: string): Promise<
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, next) {
       done += chunk.length
-      progress(done, total)
+      asked.progress(done, total)
       next(null, chunk)
     },
   })

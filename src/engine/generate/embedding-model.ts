@@ -20,13 +20,15 @@ export class EmbeddingModel {
 
   static async open(options: GenerationOptions): Promise<EmbeddingModel> {
     const { model } = await openLlama(options)
-    const contextSize = Math.min(model.trainContextSize, CONTEXT_TOKENS_MAX)
+    const contextTokensMax = Math.min(model.trainContextSize, CONTEXT_TOKENS_MAX)
+    // node-llama-cpp keeps one place free for a token that embeddings never have.
+    const contextSize = contextTokensMax + 1
     const context = await model.createEmbeddingContext({
       contextSize,
       batchSize: contextSize,
       ...(options.threads === undefined ? {} : { threads: options.threads }),
     })
-    return new EmbeddingModel(model, context, contextSize)
+    return new EmbeddingModel(model, context, contextTokensMax)
   }
 
   private constructor(model: LlamaModel, context: LlamaEmbeddingContext, contextTokensMax: number) {

@@ -37,7 +37,7 @@ const making = new Map<string, Promise<void>>()
 /** Makes the file unless it is there; those who ask at the same time wait for the same one. */
 export async function ensureMinilm(file: string): Promise<void> {
   if (existsSync(file)) return
-  const known = making.get(file) ?? convert(await minilmFiles(), file)
+  const known = making.get(file) ?? convert(file)
   making.set(file, known)
   try {
     await known
@@ -46,7 +46,8 @@ export async function ensureMinilm(file: string): Promise<void> {
   }
 }
 
-async function convert(files: MinilmFiles, file: string): Promise<void> {
+async function convert(file: string): Promise<void> {
+  const files = await minilmFiles()
   const weights = await readSafetensors(files.weightsPath)
   const tokenizer = JSON.parse(await readFile(files.tokenizerPath, "utf8")) as TokenizerFile
   const config = JSON.parse(await readFile(files.configPath, "utf8")) as BertConfig
