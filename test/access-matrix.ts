@@ -480,7 +480,7 @@ const gateway: readonly Row[] = [
   { endpoint: "GET /v1/models/{model}", ...inference, request: inferenceRequest("/v1/models/open") },
 ]
 
-const service: readonly Row[] = ["/healthz", "/readyz", "/openapi.json"].map((path) => ({
+const service: readonly Row[] = ["/healthz", "/readyz", "/metrics", "/openapi.json"].map((path) => ({
   endpoint: `GET ${path}`,
   ...open("200"),
   request: () => ({ path }),

@@ -8,7 +8,7 @@ import { table } from "../src/contract/table.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 
-const runs = 500
+const runs = 300
 
 interface Side {
   /** By path parameter. */

@@ -8,7 +8,7 @@ import { openTestDatabase } from "./database.ts"
 import { type Driver, createDriver } from "./openapi-driver.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 
-const runsPerOperation = 50
+const runsPerOperation = 30
 const seedOfRuns = 20261
 
 let platform: Platform

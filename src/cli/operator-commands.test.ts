@@ -1,0 +1,99 @@
+import { Writable } from "node:stream"
+import { expect, test } from "vitest"
+import { access } from "./access.ts"
+import { audit } from "./audit.ts"
+import { keys } from "./keys.ts"
+import { orgs } from "./orgs.ts"
+import { runCli } from "./run.ts"
+import { users } from "./users.ts"
+
+class Written extends Writable {
+  text = ""
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString()
+    done()
+  }
+}
+
+/** Runs a line with a server that answers `result` to whatever it is told. */
+async function type(line: string, result: unknown = {}) {
+  const [stdout, stderr] = [new Written(), new Written()]
+  const told: unknown[] = []
+  const operate = () => async (operation: string, input: unknown) => {
+    told.push([operation, input])
+    return result
+  }
+  const commands = {
+    orgs: orgs(operate),
+    users: users(operate),
+    access: access(operate),
+    audit: audit(operate),
+    keys: keys(operate),
+  }
+  const surroundings = { stdout, stderr, stdin: process.stdin, environment: {}, workingDirectory: "/" }
+  const status = await runCli(commands, "0", line.split(" "), surroundings)
+  return { status, told, stdout: stdout.text, stderr: stderr.text }
+}
+
+test.each([
+  ["orgs create --name A --owner a@b.c", "orgs.create", { name: "A", owner: "a@b.c" }],
+  [
+    "orgs create -n A --owner a@b.c --billing-account ba_1",
+    "orgs.create",
+    { name: "A", owner: "a@b.c", billing_account: "ba_1" },
+  ],
+  [
+    "orgs limit org_1 --burst 5 --requests-per-minute 60",
+    "orgs.update",
+    { id: "org_1", requests_per_minute: "60", burst: "5" },
+  ],
+  [
+    "orgs limit org_1 --region paris --region oslo",
+    "orgs.update",
+    { id: "org_1", regions: ["paris", "oslo"] },
+  ],
+  ["orgs limit org_1 --every-region", "orgs.update", { id: "org_1", regions: [] }],
+  ["orgs delete org_1", "orgs.delete", { id: "org_1" }],
+  ["users reset a@b.c", "users.reset", { email: "a@b.c" }],
+  ["access grant nano -o org_1", "access.grant", { organization: "org_1", model: "nano" }],
+  ["access deny nano", "access.deny", { model: "nano" }],
+  ["keys revoke key_1", "keys.revoke", { id: "key_1" }],
+])("umpire %s tells the server %s", async (line, operation, input) => {
+  const { status, told } = await type(`${line} --json`)
+  expect([status, told]).toEqual([0, [[operation, input]]])
+})
+
+test.each([
+  ["orgs", "say create, list, limit or delete"],
+  ["orgs create --name x", "a name and an owner are needed"],
+  ["orgs limit", "which organization?"],
+  ["orgs delete", "which organization?"],
+  ["users reset", "whose password?"],
+  ["users", "say list or reset"],
+  ["access grant", "which model?"],
+  ["access", "say list, grant or deny"],
+  ["audit", "say verify"],
+  ["audit verify --loud", "loud"],
+])("umpire %s is a usage mistake that says what is missing", async (line, sentence) => {
+  const { status, told, stderr } = await type(line)
+  expect([status, told, stderr]).toEqual([2, [], expect.stringContaining(sentence)])
+})
+
+test("a broken audit log is the exit status 1, with the place of the flaw", async () => {
+  const intact = { organization_id: "org_1", intact: true, position: 3, reason: null }
+  const broken = { organization_id: "org_2", intact: false, position: 2, reason: "the entry was changed" }
+  expect(await type("audit verify", [intact])).toMatchObject({
+    status: 0,
+    stdout: "org_1: intact, 3 entries\n",
+  })
+  expect(await type("audit verify", [intact, broken])).toMatchObject({
+    status: 1,
+    stdout: "org_1: intact, 3 entries\norg_2: BROKEN at entry 2: the entry was changed\n",
+  })
+})
+
+test("text of others cannot move the cursor of the operator's terminal", async () => {
+  const hostile = { id: "org_1", name: "\u001b[2JAcme", billing_account_id: "ba_1", members: 1 }
+  expect((await type("orgs list", [hostile])).stdout).not.toContain("\u001b")
+})
