@@ -62,15 +62,10 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
       </div>
       <div className="grid items-start gap-4 lg:grid-cols-2">
         {account.billing_mode === "prepaid" && account.auto_refill ? (
-          <AutoRefillForm
-            key={JSON.stringify(account.auto_refill)}
-            settings={account.auto_refill}
-            owner={owner}
-          />
+          <AutoRefillForm settings={account.auto_refill} owner={owner} />
         ) : null}
         {account.spend_controls ? (
           <SpendControlsForm
-            key={JSON.stringify(account.spend_controls)}
             controls={account.spend_controls}
             prepaid={account.billing_mode === "prepaid"}
             owner={owner}

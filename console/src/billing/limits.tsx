@@ -20,6 +20,10 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
         body: { enabled, threshold_cents: amount(threshold), recharge_to_cents: amount(target) },
       }),
     [["billing", billing_account_id]],
+    (saved) => {
+      setThreshold(toDollars(saved.threshold_cents))
+      setTarget(toDollars(saved.recharge_to_cents))
+    },
   )
   return (
     <LimitForm title="Automatic refill" owner={owner} write={write}>
@@ -76,6 +80,11 @@ export function SpendControlsForm({
       ["billing", billing_account_id],
       ["models", id],
     ],
+    (saved) => {
+      setLow(toDollars(saved.prepaid_low_balance_warning?.threshold_cents))
+      setWarning(toDollars(saved.usage_spend_warning?.threshold_cents))
+      setCutoff(toDollars(saved.usage_spend_cutoff?.threshold_cents))
+    },
   )
   return (
     <LimitForm title="Spend controls" owner={owner} write={write}>

@@ -16,9 +16,10 @@ export function DocsPage(): ReactNode {
   return (
     <div className="min-h-dvh">
       <header className="border-line bg-panel sticky top-0 z-20 flex h-12 items-center gap-3 border-b px-4">
-        <Link to="/" aria-label="Console" className="flex items-center gap-2.5">
+        <Link to="/" className="flex items-center gap-2.5">
           <img src="/icon.svg" alt="" className="size-7" width={28} height={28} />
           <span className="text-sm font-semibold">Umpire</span>
+          <span className="sr-only">console</span>
         </Link>
         <span className="text-soft text-sm">API reference</span>
         <a href="/openapi.json" className="text-soft hover:text-ink ml-auto text-xs underline">

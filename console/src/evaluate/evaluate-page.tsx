@@ -11,7 +11,7 @@ import { PlanForm } from "./plan-form.tsx"
 import { type Plan, guessPlan, whatIsWrong } from "./plan.ts"
 import { Results } from "./results.tsx"
 import { type Rows, fileBytesMax, readRows } from "./rows.ts"
-import { type Progress, runPlan } from "./run.ts"
+import { type Progress, noProgress, runPlan } from "./run.ts"
 
 const sample = [
   "text,label",
@@ -99,7 +99,7 @@ function useEvaluation(orgId: string) {
     const controller = new AbortController()
     setRunning(controller)
     setPlan(next)
-    setProgress(null)
+    setProgress(noProgress)
     await runPlan(next, rows, orgId, controller.signal, setProgress)
     setRunning(null)
   }

@@ -21,6 +21,8 @@ export interface Progress {
   readonly inputTokens: number
 }
 
+export const noProgress: Progress = { done: [], failed: 0, lastError: null, inputTokens: 0 }
+
 export async function runPlan(
   plan: Plan,
   { rows }: Rows,
@@ -28,7 +30,7 @@ export async function runPlan(
   signal: AbortSignal,
   onProgress: (progress: Progress) => void,
 ): Promise<void> {
-  let progress: Progress = { done: [], failed: 0, lastError: null, inputTokens: 0 }
+  let progress = noProgress
   let next = 0
   const tell = (change: Partial<Progress>): void => {
     progress = { ...progress, ...change }

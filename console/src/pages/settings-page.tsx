@@ -12,11 +12,10 @@ import { chooseTheme, themes, useTheme } from "../theme.ts"
 const passwordCharactersMin = 8
 
 export function SettingsPage(): ReactNode {
-  const organization = useOrganization()
   return (
     <Page title="Settings">
       <div className="grid items-start gap-4 lg:grid-cols-2">
-        <OrganizationPanel key={organization.updated_at} />
+        <OrganizationPanel />
         <ResourcesPanel />
         <PasswordPanel />
         <AppearancePanel />

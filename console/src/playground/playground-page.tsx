@@ -224,9 +224,14 @@ function ShareButton({ draft }: { draft: Draft }): ReactNode {
     setTimeout(() => setSaid(null), sharedShownMs)
   }
   return (
-    <Button kind="bare" icon={said ? "check" : "share"} onClick={() => void share()}>
-      <span role="status">{said ?? "Share"}</span>
-    </Button>
+    <>
+      <Button kind="bare" icon={said ? "check" : "share"} onClick={() => void share()}>
+        {said ?? "Share"}
+      </Button>
+      <span role="status" className="sr-only">
+        {said}
+      </span>
+    </>
   )
 }
 

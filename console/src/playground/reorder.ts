@@ -22,7 +22,8 @@ export function useReorder(onMove: (from: number, to: number) => void) {
       onDragStart: (event: DragEvent) => {
         event.stopPropagation()
         event.dataTransfer.effectAllowed = "move"
-        event.dataTransfer.setData("text/plain", "")
+        // Without data nothing is dragged; a type of our own is dropped nowhere else.
+        event.dataTransfer.setData("application/x-umpire-row", String(index))
         setFrom(index)
       },
       onDragEnd: end,

@@ -34,7 +34,7 @@ export function RoutingPage(): ReactNode {
       <Loaded query={policy} what="the routing policy">
         {(saved) => (
           <Loaded query={resources} what="the regions">
-            {({ regions }) => <Policy key={JSON.stringify(saved)} saved={saved} regions={regions} />}
+            {({ regions }) => <Policy saved={saved} regions={regions} />}
           </Loaded>
         )}
       </Loaded>

@@ -117,11 +117,12 @@ function OrganizationSwitcher(): ReactNode {
       trigger={
         <button
           type="button"
-          aria-label={`Organization ${organization.name}, switch`}
           className="hover:bg-sunken flex h-10 w-full min-w-0 items-center gap-2.5 rounded-md px-1.5 text-left"
         >
           <Mark />
+          <span className="sr-only">Organization </span>
           <span className="min-w-0 flex-1 truncate text-sm font-semibold">{organization.name}</span>
+          <span className="sr-only">, switch</span>
           <Icon name="down" className="text-soft size-3.5" />
         </button>
       }
@@ -160,13 +161,16 @@ function UserMenu(): ReactNode {
       trigger={
         <button
           type="button"
-          aria-label={`${shown}, account and appearance`}
           className="hover:bg-sunken flex h-9 min-w-0 flex-1 items-center gap-2 rounded-md px-1.5 text-left"
         >
-          <span className="bg-accent-wash text-accent grid size-6 shrink-0 place-items-center rounded-full text-xs font-semibold uppercase">
+          <span
+            aria-hidden="true"
+            className="bg-accent-wash text-accent grid size-6 shrink-0 place-items-center rounded-full text-xs font-semibold uppercase"
+          >
             {shown.slice(0, 1)}
           </span>
           <span className="min-w-0 flex-1 truncate text-sm">{shown}</span>
+          <span className="sr-only">, account and appearance</span>
         </button>
       }
     >
