@@ -160,6 +160,8 @@ const server = await startServer({
   env: {
     UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000",
     UMPIRE_LIMITS_BURST: "10000000",
+    // On a slow machine the flood does not get done; it must not go on for ever either.
+    UMPIRE_SERVER_REQUEST_TIMEOUT_MS: "60000",
     UMPIRE_ROUTING_CONCURRENCY_MAX: "16",
     UMPIRE_ROUTING_QUEUE_MAX: "64",
     UMPIRE_ROUTING_QUEUE_WAIT_MS: "5000",
