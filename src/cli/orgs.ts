@@ -84,7 +84,7 @@ function limits(context: CliContext, id: string): Record<string, unknown> {
 function drawCreated(result: unknown): string {
   // What orgs.create answers.
   const { id, link } = result as { id: string; link: string | null }
-  const first = link === null ? "" : ` Its owner signs in once at /?link=${link}`
+  const first = link === null ? "" : ` Its owner signs in once at /sign-in#link=${link}`
   return `${id} is ready.${first}\n`
 }
 

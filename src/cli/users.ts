@@ -38,7 +38,7 @@ function drawReset(result: unknown): string {
     `The password and the sessions of ${email} are gone.`,
     `Until ${expires_at} this address signs in once; it is shown only now:`,
     "",
-    `  /?link=${link}`,
+    `  /sign-in#link=${link}`,
     "",
   ].join("\n")
 }

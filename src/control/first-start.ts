@@ -33,7 +33,7 @@ export interface FirstStart {
   readonly email: string
   /** The key to show once; null when the operator brought it. */
   readonly keyValue: string | null
-  /** Signs the first user in to the console, once: the address is `/?link=<this>`. Null when unattended. */
+  /** Signs the first user in to the console, once: the address is `/sign-in#link=<this>`. Null when unattended. */
   readonly consoleLink: string | null
 }
 
