@@ -198,6 +198,7 @@ async function send(address: WorkerAddress, request: WorkerRequest, signal: Abor
 /** Refusals of the work are told as they are; anything else than a worker's own words is a failure of the worker. */
 async function failureOf(response: Response): Promise<Fault> {
   const text = await response.text().catch(() => "")
+  // The digest says that a worker of ours wrote it.
   if (digestOf(text) === response.headers.get(digestHeader))
     return decodeError((JSON.parse(text) as { error: WireError }).error)
   return new Fault("inference_failed", `Cannot run the work: the worker answered ${response.status}`)

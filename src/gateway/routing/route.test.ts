@@ -369,15 +369,16 @@ describe("a stream", () => {
 describe("among the workers of a region", () => {
   test("the one with the fewest outstanding tokens is taken", async () => {
     const asked: string[] = []
-    const workers = ["a.1", "a.2"].map((id) => worker(id, scorer(asked, id)))
-    await busy(workers[0] as Worker, 100)
-    await score(routeOver(workers))
+    const first = worker("a.1", scorer(asked, "a.1"))
+    await busy(first, 100)
+    await score(routeOver([first, worker("a.2", scorer(asked, "a.2"))]))
     expect(asked).toEqual(["a.2"])
   })
 
   test("the one that has the prefix is taken while its extra load is less than the prefix", async () => {
     const affinity = new PrefixAffinity()
-    const [first, second] = ["a.1", "a.2"].map((id) => worker(id, {})) as [Worker, Worker]
+    const first = worker("a.1", {})
+    const second = worker("a.2", {})
     affinity.remember("prefix", second)
     await busy(second, 50)
     expect(affinity.choose([first, second], "prefix", 50)).toBe(second)
@@ -389,11 +390,12 @@ describe("among the workers of a region", () => {
   test("the same evidence comes to the same worker again", async () => {
     const asked: string[] = []
     const affinity = new PrefixAffinity()
-    const workers = ["a.1", "a.2"].map((id) => worker(id, scorer(asked, id)))
-    await busy(workers[0] as Worker, 1)
-    await score(routeOver(workers, { affinity }))
-    await busy(workers[1] as Worker, 2)
-    await score(routeOver(workers, { affinity }))
+    const first = worker("a.1", scorer(asked, "a.1"))
+    const second = worker("a.2", scorer(asked, "a.2"))
+    await busy(first, 1)
+    await score(routeOver([first, second], { affinity }))
+    await busy(second, 2)
+    await score(routeOver([first, second], { affinity }))
     expect(asked).toEqual(["a.2", "a.2"])
   })
 })
