@@ -172,7 +172,7 @@ async function exchange(providerId: string, token: string): Promise<Answer> {
       identity_provider_id: providerId,
     }),
   })
-  return { status: response.status, body: (await response.json()) }
+  return { status: response.status, body: await response.json() }
 }
 
 const organization = () => `/v1/organizations/${organizationId}`
