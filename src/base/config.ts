@@ -203,6 +203,13 @@ export const Config = z.strictObject({
         .enum(["off", "auto"])
         .default("auto")
         .describe("Use a GPU build of the library where one is installed."),
+      library_dir: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          "A folder with a build of llama.cpp to score with, instead of an installed one; see gpu.md.",
+        ),
     })
     .prefault({}),
   limits: z
@@ -315,6 +322,13 @@ export const Config = z.strictObject({
         .max(86_400)
         .default(300)
         .describe("How long requests go on while the database is away."),
+      recall_wait_ms: z.coerce
+        .number()
+        .int()
+        .min(0)
+        .max(10_000)
+        .default(250)
+        .describe("How long a request that lacks credit waits for what other gateways hold and do not use."),
       provider: z
         .enum(["local", "stripe"])
         .default("local")

@@ -34,7 +34,7 @@ export function createEngines(open: (model: Model) => Promise<ScoreEngine>): Eng
 }
 
 export function engineOptions(config: Config, model: Model, log: Log): LlamaEngineOptions {
-  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu } = config.engine
+  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu, library_dir } = config.engine
   return {
     modelFile: model.file,
     memoryBytes: kv_memory_mib * mebibyte,
@@ -43,5 +43,6 @@ export function engineOptions(config: Config, model: Model, log: Log): LlamaEngi
     backend: gpu === "off" ? "cpu" : "auto",
     onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
     ...(threads === undefined ? {} : { threads }),
+    ...(library_dir === undefined ? {} : { libraryDir: library_dir }),
   }
 }

@@ -8,8 +8,8 @@ import { openLlamaLibrary } from "./library.ts"
 
 /** llama.cpp's own bound on sequences in one context. */
 export const SEQUENCES_MAX = 256
-/** Tokens of one decode: measured as the best group size, and llama.cpp's physical batch. */
-export const BATCH_TOKENS_MAX = 512
+/** Tokens of one decode, which is llama.cpp's physical batch too: measured as the best group sizes. */
+export const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
 /**
  * Below this many tokens llama.cpp's attention sums in half precision. Smaller decodes are filled up to it, so that an
  * answer does not depend on whether others were decoded beside it: measured on the default model, the furthest
@@ -19,8 +19,8 @@ const FILLED_TOKENS_MIN = 64
 const PADDING_SEQUENCE = SEQUENCES_MAX - 1
 /** Texts up to this size are tokenised on the calling thread: a hop to another one costs more. */
 const SYNCHRONOUS_BYTES_MAX = 4096
-/** Cells beyond one full context, for the branches that hang from it. */
-const SPARE_CELLS = 1024
+/** Cells beyond one full context, for the branches that hang from it: room for so many full decodes. */
+const SPARE_DECODES = 2
 const GGML_TYPE_F16 = 1
 const FLASH_ATTENTION_ON = 1
 const KV_ELEMENT_BYTES = 2
@@ -28,6 +28,8 @@ const KV_ELEMENT_BYTES = 2
 export interface ModelOptions {
   readonly file: string
   readonly backend: LlamaBackend
+  /** A folder with a build of llama.cpp to use instead of an installed package. */
+  readonly libraryDir?: string
 }
 
 export interface ContextOptions {
@@ -38,6 +40,8 @@ export interface ContextOptions {
   readonly contextTokensMax?: number
   /** Width of all key and value heads of one layer together, for the size of a cell. */
   readonly keyValueWidth: number
+  /** Instead of the size that was measured as best for where the model runs. */
+  readonly batchTokensMax?: number
 }
 
 export class LlamaModel {
@@ -45,23 +49,28 @@ export class LlamaModel {
   readonly handle: NativePointer
   readonly vocabulary: NativePointer
   readonly vocabularySize: number
+  /** Whether its layers lie on a GPU. */
+  readonly onGpu: boolean
 
-  private constructor(library: LlamaLibrary, handle: NativePointer) {
+  private constructor(library: LlamaLibrary, handle: NativePointer, onGpu: boolean) {
     this.library = library
     this.handle = handle
+    this.onGpu = onGpu
     this.vocabulary = library.vocabularyOf(handle)
     this.vocabularySize = library.vocabularySize(this.vocabulary)
   }
 
   static async load(options: ModelOptions): Promise<LlamaModel> {
-    const library = openLlamaLibrary(options.backend)
+    const library = openLlamaLibrary(options.backend, options.libraryDir)
+    const onGpu = options.backend !== "cpu" && library.hasGpu()
     const parameters = library.modelDefaults()
-    parameters.n_gpu_layers = options.backend === "cpu" ? 0 : -1
+    parameters.n_gpu_layers = onGpu ? -1 : 0
+    if (!onGpu) parameters.devices = emptyDeviceList()
     const handle = await called<NativePointer | null>((done) =>
       library.loadModel.async(options.file, parameters, done),
     )
     if (handle === null) throw new Error("Cannot load the model: llama.cpp does not accept the file")
-    const model = new LlamaModel(library, handle)
+    const model = new LlamaModel(library, handle, onGpu)
     const refusal = model.#refusal()
     if (refusal === undefined) return model
     model.close()
@@ -137,6 +146,13 @@ export class LlamaModel {
   }
 }
 
+/** With a GPU in sight llama.cpp keeps weights where that could read them, in a layout that slows the processor down. */
+function emptyDeviceList(): NativePointer {
+  const list: NativePointer = koffi.alloc("void *", 1)
+  koffi.encode(list, "void *", null)
+  return list
+}
+
 /** No token is shorter than a byte; a tokenizer may add a space in front. */
 const tokenSpace = (bytes: Buffer): Int32Array => new Int32Array(bytes.length + 8)
 
@@ -150,12 +166,12 @@ export class LlamaContext implements Decoder {
   readonly contextTokensMax: number
   readonly cellsMax: number
   readonly sequencesMax = PADDING_SEQUENCE
-  readonly batchTokensMax = BATCH_TOKENS_MAX
+  readonly batchTokensMax: number
   readonly #library: LlamaLibrary
   readonly #handle: NativePointer
   readonly #memory: NativePointer
   readonly #answers: AnswerTokens
-  readonly #batch = new BatchBuffers()
+  readonly #batch: BatchBuffers
   #decodingSinceMs: number | undefined
 
   private constructor(model: LlamaModel, handle: NativePointer, shape: ContextShape, answers: AnswerTokens) {
@@ -163,8 +179,10 @@ export class LlamaContext implements Decoder {
     this.#handle = handle
     this.#memory = model.library.memoryOf(handle)
     this.#answers = answers
+    this.#batch = new BatchBuffers(shape.batchTokensMax)
     this.contextTokensMax = shape.contextTokensMax
     this.cellsMax = shape.cellsMax
+    this.batchTokensMax = shape.batchTokensMax
   }
 
   static async create(
@@ -176,8 +194,8 @@ export class LlamaContext implements Decoder {
     const parameters = model.library.contextDefaults()
     Object.assign(parameters, {
       n_ctx: shape.cellsMax,
-      n_batch: BATCH_TOKENS_MAX,
-      n_ubatch: BATCH_TOKENS_MAX,
+      n_batch: shape.batchTokensMax,
+      n_ubatch: shape.batchTokensMax,
       n_seq_max: SEQUENCES_MAX,
       n_outputs_max: SEQUENCES_MAX,
       n_threads: options.threads,
@@ -188,6 +206,8 @@ export class LlamaContext implements Decoder {
       // A window that forgets would leave later branches without the start of the evidence.
       swa_full: true,
       kv_unified: true,
+      offload_kqv: model.onGpu,
+      op_offload: model.onGpu,
     })
     const handle = await called<NativePointer | null>((done) =>
       model.library.createContext.async(model.handle, parameters, done),
@@ -275,27 +295,41 @@ function padding(tokenCount: number): BatchToken[] {
 interface ContextShape {
   readonly contextTokensMax: number
   readonly cellsMax: number
+  readonly batchTokensMax: number
 }
 
 function contextShape(model: LlamaModel, options: ContextOptions): ContextShape {
   const contextTokensMax = Math.min(model.trainedContext, options.contextTokensMax ?? model.trainedContext)
   const cellBytes = model.library.layerCount(model.handle) * 2 * options.keyValueWidth * KV_ELEMENT_BYTES
-  const wanted = Math.max(Math.floor(options.memoryBytes / cellBytes), contextTokensMax + SPARE_CELLS)
+  const batchTokensMax = options.batchTokensMax ?? BATCH_TOKENS[model.onGpu ? "gpu" : "cpu"]
+  const needed = contextTokensMax + SPARE_DECODES * batchTokensMax
+  const wanted = Math.max(Math.floor(options.memoryBytes / cellBytes), needed)
   // llama.cpp rounds the cells up to a multiple of 256; doing it here keeps our count of them exact.
-  return { contextTokensMax, cellsMax: Math.ceil(wanted / 256) * 256 }
+  return { contextTokensMax, cellsMax: Math.ceil(wanted / 256) * 256, batchTokensMax }
 }
 
 /** The arrays of a llama_batch, allocated once and written for every decode. */
 class BatchBuffers {
-  readonly #token = nativeArray("int32", BATCH_TOKENS_MAX)
-  readonly #position = nativeArray("int32", BATCH_TOKENS_MAX)
-  readonly #sequenceCount = nativeArray("int32", BATCH_TOKENS_MAX)
-  readonly #sequences = nativeArray("int32", BATCH_TOKENS_MAX * SEQUENCES_MAX)
-  readonly #sequencePointers = nativeArray("uint64", BATCH_TOKENS_MAX + 1)
-  readonly #output = nativeArray("int8", BATCH_TOKENS_MAX)
+  readonly #tokensMax: number
+  readonly #token: NativeArray
+  readonly #position: NativeArray
+  readonly #sequenceCount: NativeArray
+  readonly #sequences: NativeArray
+  readonly #sequencePointers: NativeArray
+  readonly #output: NativeArray
+
+  constructor(tokensMax: number) {
+    this.#tokensMax = tokensMax
+    this.#token = nativeArray("int32", tokensMax)
+    this.#position = nativeArray("int32", tokensMax)
+    this.#sequenceCount = nativeArray("int32", tokensMax)
+    this.#sequences = nativeArray("int32", tokensMax * SEQUENCES_MAX)
+    this.#sequencePointers = nativeArray("uint64", tokensMax + 1)
+    this.#output = nativeArray("int8", tokensMax)
+  }
 
   write(batch: readonly BatchToken[]) {
-    assert(batch.length > 0 && batch.length <= BATCH_TOKENS_MAX, `a batch of ${batch.length} tokens`)
+    assert(batch.length > 0 && batch.length <= this.#tokensMax, `a batch of ${batch.length} tokens`)
     const token = new Int32Array(this.#token.memory)
     const position = new Int32Array(this.#position.memory)
     const sequenceCount = new Int32Array(this.#sequenceCount.memory)
@@ -323,7 +357,13 @@ class BatchBuffers {
   }
 }
 
-function nativeArray(type: string, length: number) {
+interface NativeArray {
+  readonly pointer: NativePointer
+  readonly address: bigint
+  readonly memory: ArrayBuffer
+}
+
+function nativeArray(type: string, length: number): NativeArray {
   const pointer: NativePointer = koffi.alloc(type, length)
   return {
     pointer,

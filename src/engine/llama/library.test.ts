@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import type { LlamaBackend } from "./library.ts"
-import { candidatePackages, checkAbi, openLlamaLibrary } from "./library.ts"
+import { LLAMA_FILE, candidatePackages, checkAbi, openLlamaLibrary } from "./library.ts"
 
 test.each<[LlamaBackend, string, string, string[]]>([
   ["auto", "linux", "x64", ["linux-x64-cuda", "linux-x64-vulkan", "linux-x64"]],
@@ -15,6 +15,25 @@ test.each<[LlamaBackend, string, string, string[]]>([
   ["auto", "aix", "ppc64", []],
 ])("%s on %s-%s looks for %j", (backend, platform, arch, expected) => {
   expect(candidatePackages(backend, platform, arch)).toEqual(expected)
+})
+
+test.each([
+  ["libllama.v0.5.0.so", true],
+  ["libllama.cuda.v0.5.0.so", true],
+  ["libllama.metal.v0.5.0.dylib", true],
+  ["llama.vulkan.v0.5.0.dll", true],
+  ["libllama.so", true],
+  ["libllama-common.so", false],
+  ["llama-addon.node", false],
+  ["libllama.so.0.5.0", false],
+])("%s is taken for the library: %s", (file, expected) => {
+  expect(LLAMA_FILE.test(file)).toBe(expected)
+})
+
+test("a given folder without the library is refused by name, and no package is taken instead", () => {
+  expect(() => openLlamaLibrary("auto", import.meta.dirname)).toThrow(
+    `Cannot open llama.cpp from ${import.meta.dirname}: no libllama there`,
+  )
 })
 
 test("the installed library has the version and the struct layouts that the binding was written for", () => {

@@ -1,4 +1,4 @@
-/** Finds the llama.cpp library inside node-llama-cpp's platform packages, declares its functions and checks its ABI. */
+/** Finds the llama.cpp library in node-llama-cpp's platform packages or a given folder, declares it and checks its ABI. */
 import { readdirSync } from "node:fs"
 import { createRequire } from "node:module"
 import path from "node:path"
@@ -81,6 +81,8 @@ export interface LlamaLibrary {
   >
   readonly trainedContext: (model: NativePointer) => number
   readonly layerCount: (model: NativePointer) => number
+  /** Whether a back end is loaded that has a GPU to compute on. */
+  readonly hasGpu: () => boolean
   readonly isRecurrent: (model: NativePointer) => boolean
   readonly isHybrid: (model: NativePointer) => boolean
   readonly hasEncoder: (model: NativePointer) => boolean
@@ -100,20 +102,25 @@ export interface LlamaLibrary {
   >
 }
 
-let opened: { readonly backend: LlamaBackend; readonly library: LlamaLibrary } | undefined
+let opened: { readonly choice: string; readonly library: LlamaLibrary } | undefined
 
-/** Opens the library once per process: its back ends and its log setting are global to the process. */
-export function openLlamaLibrary(backend: LlamaBackend = "auto"): LlamaLibrary {
+/**
+ * Opens the library once per process: its back ends and its log setting are global to the process. A `libraryDir`
+ * holds a build that no package brings; its back ends are those that lie beside it.
+ */
+export function openLlamaLibrary(backend: LlamaBackend = "auto", libraryDir?: string): LlamaLibrary {
+  const choice = libraryDir === undefined ? backend : `${backend} from ${libraryDir}`
   if (opened !== undefined) {
-    if (opened.backend !== backend) {
-      throw new Error(`Cannot open llama.cpp for ${backend}: this process has it open for ${opened.backend}`)
+    if (opened.choice !== choice) {
+      throw new Error(`Cannot open llama.cpp for ${choice}: this process has it open for ${opened.choice}`)
     }
     return opened.library
   }
-  const { packageName, folder } = findBinaries(backend)
+  const { packageName, folder } =
+    libraryDir === undefined ? findBinaries(backend) : givenBinaries(path.resolve(libraryDir))
   const library = declare(packageName, folder)
   checkAbi(library)
-  opened = { backend, library }
+  opened = { choice, library }
   return library
 }
 
@@ -144,22 +151,36 @@ function findBinaries(backend: LlamaBackend): { packageName: string; folder: str
   )
 }
 
+function givenBinaries(folder: string): { packageName: string; folder: string } {
+  if (holdsLlama(folder)) return { packageName: folder, folder }
+  throw new Error(
+    `Cannot open llama.cpp from ${folder}: no libllama there; ` +
+      "name the folder that holds libllama, libggml and the back ends",
+  )
+}
+
 function installedFolder(name: string): string | undefined {
   const require = createRequire(import.meta.url)
   // The platform packages export no package.json from an ESM resolver's view, so their folders are looked up by path.
   for (const root of [require.resolve.paths("@node-llama-cpp/x") ?? []].flat()) {
     const folder = path.join(root, "@node-llama-cpp", name, "bins", name)
-    try {
-      if (readdirSync(folder).some((file) => LLAMA_FILE.test(file))) return folder
-    } catch {
-      // Not installed under this root; the next one may have it.
-    }
+    if (holdsLlama(folder)) return folder
   }
   return undefined
 }
 
-const LLAMA_FILE = /^(lib)?llama(\.v[\d.]+)?\.(so|dylib|dll)$/
-const GGML_FILE = /^(lib)?ggml(\.v[\d.]+)?\.(so|dylib|dll)$/
+function holdsLlama(folder: string): boolean {
+  try {
+    return readdirSync(folder).some((file) => LLAMA_FILE.test(file))
+  } catch {
+    // Not installed there.
+    return false
+  }
+}
+
+/** GPU packages put their back end into the name: `libllama.cuda.v0.5.0.so`. */
+export const LLAMA_FILE = /^(lib)?llama(\.[a-z]+)?(\.v[\d.]+)?\.(so|dylib|dll)$/
+const GGML_FILE = /^(lib)?ggml(\.[a-z]+)?(\.v[\d.]+)?\.(so|dylib|dll)$/
 
 function fileOf(folder: string, pattern: RegExp): string {
   const file = readdirSync(folder).find((name) => pattern.test(name))
@@ -274,6 +295,7 @@ function declare(packageName: string, folder: string): LlamaLibrary {
     ),
     trainedContext: llama.func("int llama_model_n_ctx_train(void *model)"),
     layerCount: llama.func("int llama_model_n_layer(void *model)"),
+    hasGpu: llama.func("bool llama_supports_gpu_offload()"),
     isRecurrent: llama.func("bool llama_model_is_recurrent(void *model)"),
     isHybrid: llama.func("bool llama_model_is_hybrid(void *model)"),
     hasEncoder: llama.func("bool llama_model_has_encoder(void *model)"),

@@ -20,6 +20,8 @@ export interface ScorerOptions {
   /** Path of a GGUF file. */
   readonly modelFile: string
   readonly backend?: LlamaBackend
+  /** A folder with a build of llama.cpp to use instead of an installed package. */
+  readonly libraryDir?: string
   readonly threads?: number
   /** Memory for the key-value cells of running requests; at least one full context is always allocated. */
   readonly memoryBytes?: number
@@ -27,6 +29,8 @@ export interface ScorerOptions {
   readonly cacheBytes?: number
   /** Shortens the context below what the model was trained for. */
   readonly contextTokensMax?: number
+  /** Tokens of one decode, instead of the size that was measured as best for where the model runs. */
+  readonly batchTokensMax?: number
   /** Requests that may wait for cells before further ones are refused as `overloaded`. */
   readonly waitingMax?: number
 }
@@ -62,7 +66,11 @@ export class Scorer {
 
   static async open(options: ScorerOptions): Promise<Scorer> {
     const summary = await readGguf(options.modelFile)
-    const model = await LlamaModel.load({ file: options.modelFile, backend: options.backend ?? "auto" })
+    const model = await LlamaModel.load({
+      file: options.modelFile,
+      backend: options.backend ?? "auto",
+      ...(options.libraryDir === undefined ? {} : { libraryDir: options.libraryDir }),
+    })
     const frame = splitTemplate({
       template: summary.chatTemplate,
       bosText: model.bosToken >= 0 ? model.tokenText(model.bosToken) : "",
@@ -73,6 +81,7 @@ export class Scorer {
       memoryBytes: options.memoryBytes ?? DEFAULT_MEMORY_BYTES,
       keyValueWidth: summary.keyValueWidth,
       ...(options.contextTokensMax === undefined ? {} : { contextTokensMax: options.contextTokensMax }),
+      ...(options.batchTokensMax === undefined ? {} : { batchTokensMax: options.batchTokensMax }),
     })
     const scheduler = new Scheduler(context, {
       cacheBytesMax: options.cacheBytes ?? DEFAULT_CACHE_BYTES,
