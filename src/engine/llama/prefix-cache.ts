@@ -35,6 +35,11 @@ export class PrefixCache {
     this.#chunkTokens = chunkTokens
   }
 
+  /** Whether it can keep anything at all: reading a state out of a context is not free. */
+  get keeps(): boolean {
+    return this.#bytesMax > 0
+  }
+
   get bytes(): number {
     return this.#bytes
   }

@@ -316,3 +316,21 @@ test("a failed decode fails every job, and no other is taken", async () => {
     code: "inference_failed",
   })
 })
+
+test("without room in the cache no state is read out of the context", async () => {
+  class Counting extends FakeDecoder {
+    saves = 0
+    override saveSequence(sequence: number): Promise<Uint8Array> {
+      this.saves++
+      return super.saveSequence(sequence)
+    }
+  }
+  const saves = async (options: typeof withCache): Promise<number> => {
+    const decoder = new Counting(shape)
+    const scheduler = new Scheduler(decoder, options)
+    await scheduler.submit(jobOf(one("a", 1)), never)
+    await scheduler.idle()
+    return decoder.saves
+  }
+  expect([await saves(withCache), await saves(withoutCache)]).toEqual([1, 0])
+})

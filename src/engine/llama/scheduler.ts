@@ -332,7 +332,7 @@ export class Scheduler {
   async #finish(task: RunningTask): Promise<void> {
     task.settle.resolve(task.answers)
     const { organizationId, prefix } = task.job
-    if (prefix.length > 0 && !this.#cache.holds(organizationId, prefix)) {
+    if (prefix.length > 0 && this.#cache.keeps && !this.#cache.holds(organizationId, prefix)) {
       this.#decoder.removeSequence(task.trunk, task.prefixTokens)
       this.#cache.keep(organizationId, prefix, await this.#decoder.saveSequence(task.trunk))
     }
