@@ -17,7 +17,12 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "umpire-overshoot-"))
   for (const name of ["a", "b"])
     gateways.push(
-      await TestGateway.start({ databaseUrl: database.url, dataDirectory: join(directory, name) }),
+      await TestGateway.start({
+        databaseUrl: database.url,
+        dataDirectory: join(directory, name),
+        // Long enough on a busy machine: the test is about what is affordable, not about how soon.
+        env: { UMPIRE_BILLING_RECALL_WAIT_MS: "3000" },
+      }),
     )
 }, 180_000)
 afterAll(async () => {

@@ -79,7 +79,14 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
     const applier = await Applier.open({ database, journal, clock, ids, log })
     await applier.drain()
     await releaseGateway(database, gatewayId)
-    const leases = await openLeaseBook({ database, gatewayId, clock, log, graceMs })
+    const leases = await openLeaseBook({
+      database,
+      gatewayId,
+      clock,
+      log,
+      graceMs,
+      recallWaitMs: config.billing.recall_wait_ms,
+    })
     applier.onApplied = (sums) => leases.applied(sums)
     applier.start()
     const payers = await openPayers(database, clock, graceMs)

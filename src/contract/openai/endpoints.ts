@@ -30,6 +30,7 @@ const errors: readonly FaultCode[] = [
   "overloaded",
   "routing_failed",
   "inference_failed",
+  "metering_unavailable",
   "invalid_worker_response",
 ]
 

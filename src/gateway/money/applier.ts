@@ -20,7 +20,7 @@ export interface ApplierParts {
   readonly log: Log
 }
 
-const idleMs = 100
+const idleMs = 500
 const retryMs = 1_000
 
 export class Applier {

@@ -49,7 +49,8 @@ async function open(gatewayId = ids.next("gw")): Promise<LeaseBook> {
     clock,
     log: silentLog,
     graceMs,
-    recallWaitMs: 100,
+    // Long enough on a busy machine: these tests are about what is affordable, not about how soon.
+    recallWaitMs: 3_000,
   })
   books.push(book)
   return book
@@ -227,4 +228,22 @@ test("a lease that an operator released holds nothing, and the gateway starts an
   expect((await listLeases(database)).filter(({ gatewayId: of }) => of === gatewayId)).toEqual([])
   await book.renew()
   expect(await outcome(book.reserve(id, clock.nowMs(), cent))).toBe("admitted")
+})
+
+test("what is held of an account that nobody uses goes back", async () => {
+  const gatewayId = ids.next("gw")
+  const book = await open(gatewayId)
+  const id = await account(10)
+  const reservation = await book.reserve(id, clock.nowMs(), cent)
+  clock.advance(3_600_000)
+  await book.renew()
+  const held = async () =>
+    (await listLeases(database))
+      .filter((lease) => lease.gatewayId === gatewayId)
+      .reduce((sum, { heldTicks }) => sum + heldTicks, 0n)
+  expect(await held(), "what is reserved stays held").toBe(cent)
+  reservation.settle(0n)
+  await book.renew()
+  expect(await held()).toBe(0n)
+  expect(book.report()).toEqual([])
 })

@@ -64,6 +64,8 @@ const marginMs = 5_000
 const recallWaitMsDefault = 250
 const waitingMax = 10_000
 const spareEveryMs = 1_000
+/** An account that nobody used for so long is forgotten, and what was held of it goes back. */
+const idleMsMax = 600_000
 
 interface Waiter {
   readonly ticks: Ticks
@@ -190,15 +192,18 @@ class Account {
   /** Admission ends here, on the monotonic clock, unless the lease is renewed. */
   #validUntilMs = -Infinity
   #cutOff = false
+  #usedMs: number
 
   constructor(parts: LeaseBookParts, id: string, month: string) {
     this.#parts = parts
     this.id = id
     this.month = month
     this.credit = new HeldCredit(parts.clock, parts.graceMs)
+    this.#usedMs = parts.clock.monotonicMs()
   }
 
   async reserve(ticks: Ticks): Promise<Reservation> {
+    this.#usedMs = this.#parts.clock.monotonicMs()
     if (this.#waiting.length === 0 && this.#isValid() && this.credit.take(ticks)) {
       if (this.#wantsSpare()) this.#ask()
       if (this.#cutOff) this.#clearCutOff()
@@ -256,12 +261,13 @@ class Account {
     if (this.#validUntilMs > -Infinity) this.#validUntilMs = askedMs + this.#parts.graceMs
   }
 
-  /** Gives back what recent spend does not need. Answers true when nothing is left of a past month. */
+  /** Gives back what recent spend does not need. Answers true when it can be forgotten. */
   async tidy(currentMonth: string): Promise<boolean> {
-    const past = this.month < currentMonth
-    const excess = past ? undefined : this.credit.excess()
+    const idle = this.#parts.clock.monotonicMs() - this.#usedMs > idleMsMax
+    const over = idle || this.month < currentMonth
+    const excess = over ? undefined : this.credit.excess()
     if (excess !== 0n) await this.giveBack(excess)
-    return past && this.credit.isEmpty() && this.#waiting.length === 0
+    return over && this.credit.isEmpty() && this.#waiting.length === 0
   }
 
   get #recallWaitMs(): number {

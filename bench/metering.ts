@@ -1,0 +1,208 @@
+/**
+ * Measures what metering costs: decisions a second over HTTP with the meter and without, on the embedded database and on
+ * PostgreSQL. Rounds of all three take turns, so that a busy machine disturbs them alike.
+ *
+ * node bench/metering.ts [--seconds=3] [--rounds=8] [--clients=8] [--instant]
+ *
+ * --instant answers without a model: then the meter is compared with bare HTTP, which no decision can be.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { Agent, request } from "undici"
+import { systemClock } from "../src/base/clock.ts"
+import { loadConfig } from "../src/base/config.ts"
+import { createIds } from "../src/base/ids.ts"
+import { silentLog } from "../src/base/log.ts"
+import type { Handlers } from "../src/contract/endpoint.ts"
+import type { Table } from "../src/contract/table.ts"
+import { firstStart } from "../src/control/first-start.ts"
+import { createRepeats } from "../src/control/idempotency.ts"
+import { openLastUsed } from "../src/control/last-used.ts"
+import { openPrincipals } from "../src/control/principals.ts"
+import type { ScoreEngine } from "../src/engine/engine.ts"
+import { startLlamaEngine } from "../src/engine/llama/supervisor.ts"
+import { classificationHandlers } from "../src/gateway/classify.ts"
+import type { Meter } from "../src/gateway/meter.ts"
+import type { Routed } from "../src/gateway/routing/router.ts"
+import { loadCatalog } from "../src/main/catalog.ts"
+import { openMoney } from "../src/main/money.ts"
+import { gateOf } from "../src/main/platform.ts"
+import { createHttp } from "../src/server/http.ts"
+import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { migrate } from "../src/store/migrate.ts"
+import { openDatabase } from "../src/store/open.ts"
+import { startPostgres, stopPostgres } from "../test/postgres.ts"
+import { bootstrapKey } from "../test/server.ts"
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: "string", default: "3" },
+    rounds: { type: "string", default: "8" },
+    clients: { type: "string", default: "8" },
+    instant: { type: "boolean", default: false },
+  },
+})
+const [roundMs, rounds, clients] = [
+  Number(values.seconds) * 1000,
+  Number(values.rounds),
+  Number(values.clients),
+]
+
+interface Scene {
+  readonly name: string
+  readonly url: string
+  readonly counts: number[]
+  close(): Promise<void>
+}
+
+const clock = systemClock
+const ids = createIds()
+const catalog = await loadCatalog([])
+const engine: Pick<ScoreEngine, "prepare" | "close"> = values.instant
+  ? {
+      prepare: async ({ branches }) => ({
+        inputTokens: 40,
+        run: async () => new Float64Array(branches.length),
+        discard: () => undefined,
+      }),
+      close: async () => undefined,
+    }
+  : await startLlamaEngine({
+      modelFile: catalog.fallback.file,
+      memoryBytes: 256 * 1024 * 1024,
+      cacheBytes: 64 * 1024 * 1024,
+      waitingMax: 4096,
+      backend: "cpu",
+    })
+// Only decisions are asked for.
+const router = { open: async () => ({ scorer: engine, close: () => undefined }) as unknown as Routed }
+
+const noMeter: Meter = {
+  begin: () => ({
+    id: "",
+    name: () => undefined,
+    reserve: async () => undefined,
+    placed: () => undefined,
+    firstByte: () => undefined,
+    finish: async () => undefined,
+  }),
+}
+
+async function openScene(
+  name: string,
+  folder: string,
+  databaseUrl: string | undefined,
+  metered: boolean,
+): Promise<Scene> {
+  const environment = {
+    UMPIRE_DATA_DIR: join(folder, name.replaceAll(/\W+/g, "-")),
+    ...(databaseUrl === undefined ? {} : { UMPIRE_DATABASE_URL: databaseUrl }),
+  }
+  const config = loadConfig(environment, folder)
+  const database = await openDatabase({
+    url: config.database.url,
+    directory: join(config.data_dir, "database"),
+  })
+  await migrate(database)
+  await firstStart(database, { key: bootstrapKey }, clock, ids)
+  const lastUsed = openLastUsed(database, clock, silentLog)
+  const principals = await openPrincipals({ database, clock, lastUsed })
+  const money = metered
+    ? await openMoney({ config, database, clock, ids, log: silentLog, consumers: [] })
+    : null
+  const http = createHttp({
+    handlers: classificationHandlers({
+      catalog,
+      router,
+      meter: money?.meter ?? noMeter,
+      clock,
+      timeoutMs: 60_000,
+      nullDescriptions: false,
+      calibrations: {},
+    }) as unknown as Handlers<Table>,
+    gate: gateOf(principals),
+    repeats: createRepeats({ database, clock, ids }),
+    limiter: createRateLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
+    clock,
+    ids,
+    log: silentLog,
+    trustProxy: false,
+    requestTimeoutMs: 60_000,
+  })
+  return {
+    name,
+    url: await http.listen("127.0.0.1", 0),
+    counts: [],
+    close: async () => {
+      await http.close(1_000)
+      await money?.close()
+      await principals.close()
+      await lastUsed.close()
+      await database.close()
+    },
+  }
+}
+
+const agent = new Agent({ connections: clients, pipelining: 1 })
+let asked = 0
+
+async function decide(url: string): Promise<void> {
+  const { statusCode, body } = await request(`${url}/v1/decisions`, {
+    method: "POST",
+    dispatcher: agent,
+    headers: { authorization: `Bearer ${bootstrapKey}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: catalog.fallback.sku,
+      input: `Parcel number ${++asked} arrived two weeks late and the box was crushed.`,
+      questions: [{ type: "predicate", instructions: "Does the customer complain?" }],
+    }),
+  })
+  const text = await body.text()
+  if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`)
+}
+
+/** Decisions a second. */
+async function measure({ url }: Scene): Promise<number> {
+  const startedMs = performance.now()
+  let count = 0
+  await Promise.all(
+    Array.from({ length: clients }, async () => {
+      while (performance.now() - startedMs < roundMs) {
+        await decide(url)
+        count++
+      }
+    }),
+  )
+  return count / ((performance.now() - startedMs) / 1000)
+}
+
+const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1] ?? 0
+
+const folder = await mkdtemp(join(tmpdir(), "umpire-bench-"))
+const postgres = await startPostgres(folder, { fsync: true })
+const scenes = [
+  await openScene("without a meter", folder, undefined, false),
+  await openScene("metered, embedded", folder, undefined, true),
+  await openScene("metered, PostgreSQL", folder, postgres.url, true),
+]
+for (const scene of scenes) await measure(scene)
+for (let round = 0; round < rounds; round++)
+  for (const scene of round % 2 === 0 ? scenes : scenes.toReversed()) scene.counts.push(await measure(scene))
+
+const [bare] = scenes
+console.log(
+  `${clients} clients, ${rounds} rounds of ${values.seconds} s each, taking turns${values.instant ? ", without a model" : ""}\n`,
+)
+for (const { name, counts } of scenes) {
+  // Rounds side by side are compared with each other, because the machine changes over time.
+  const slower = median(counts.map((count, round) => 1 - count / (bare?.counts[round] ?? count)))
+  const rate = median(counts).toFixed(1).padStart(8)
+  console.log(`${name.padEnd(20)} ${rate} decisions/s   ${(slower * 100).toFixed(1).padStart(5)}% slower`)
+}
+for (const scene of scenes) await scene.close()
+await engine.close()
+await agent.close()
+await stopPostgres(postgres)
+await rm(folder, { recursive: true })
