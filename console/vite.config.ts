@@ -18,6 +18,8 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
+      // How long a plugin took says nothing on a busy machine.
+      checks: { pluginTimings: false },
       // Packages say "use client" for frameworks that render on a server; here everything is a client.
       onwarn: (warning, warn) => void (warning.code === "MODULE_LEVEL_DIRECTIVE" || warn(warning)),
     },

@@ -1,24 +1,18 @@
 /** The console in a browser, from the first start to the first answer. */
-import { rmSync } from "node:fs"
-import { mkdtempSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 let server: TestServer
 let browser: Browser
-const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-console-"))
 
 beforeAll(async () => {
-  server = await startServer({ dataDirectory, bootstrap: false })
+  server = await startServer({ bootstrap: false })
   browser = await openBrowser()
 })
 afterAll(async () => {
   await browser.close()
   await server.stop()
-  rmSync(dataDirectory, { recursive: true, force: true })
 })
 
 test("the link that the first start prints leads to a first answer, and works once", async () => {

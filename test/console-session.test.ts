@@ -6,6 +6,7 @@ import type { Page } from "playwright-core"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { owner, signIn, startConsoleServer } from "./console.ts"
+import { prepareDirectory } from "./database.ts"
 import { startServer, type TestServer } from "./server.ts"
 
 let server: TestServer
@@ -15,6 +16,7 @@ let orgId = ""
 const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-console-"))
 
 beforeAll(async () => {
+  await prepareDirectory(join(dataDirectory, "database"))
   server = await startConsoleServer({ dataDirectory })
   browser = await openBrowser()
   page = browser.context.pages()[0] ?? (await browser.context.newPage())
@@ -115,6 +117,12 @@ test("a password is changed, and the old one no longer signs in", async () => {
   await panel.getByLabel("Current password").fill(owner.password)
   await panel.getByRole("button", { name: "Set password" }).click()
   await panel.getByText("Your password is set.").waitFor()
+  const old = await fetch(`${server.url}/v1/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(owner),
+  })
+  expect(old.status).toBe(401)
 })
 
 test("signing out ends the session on the server too", async () => {
