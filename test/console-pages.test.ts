@@ -116,7 +116,9 @@ describe("the playground", () => {
     expect(await card.getByLabel("Level 3", { exact: true }).inputValue()).toBe("extreme")
     await pick("Actions for question 4", "Move up")
     expect(await page.getByLabel("Text of question 3").inputValue()).toBe("How polite is it?")
-    await page.getByLabel("Drag question 2").dragTo(page.getByRole("region", { name: "Question 1" }))
+    // Both ends must be in view: a page that scrolls under a drag drops it elsewhere.
+    await page.getByRole("heading", { name: "Playground" }).scrollIntoViewIfNeeded()
+    await page.getByLabel("Drag question 2").dragTo(page.getByLabel("Text of question 1"))
     expect(await page.getByLabel("Text of question 2").inputValue()).toBe(
       "Does the customer ask for a refund?",
     )
