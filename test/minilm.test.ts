@@ -77,8 +77,9 @@ test("fewer dimensions are the first ones, at length one", async () => {
   expect(short[0]).toBeCloseTo((whole[0] ?? NaN) / length, 5)
 })
 
+const tokens = (count: number): number[] => [101, ...Array.from({ length: count - 2 }, () => 7592), 102]
+
 test("at the context's length an input is taken, one past it is refused, and so is a token that does not exist", async () => {
-  const tokens = (count: number): number[] => [101, ...Array.from({ length: count - 2 }, () => 7592), 102]
   expect((await embed([tokens(512)])).vectors).toHaveLength(1)
   await expect(embed([tokens(513)])).rejects.toMatchObject({ code: "context_length_exceeded" })
   await expect(embed([[101, 30_522, 102]])).rejects.toMatchObject({ code: "invalid_request" })
