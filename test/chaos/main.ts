@@ -4,7 +4,7 @@
  * node test/chaos/main.ts [--seconds 8] [--faults kill,freeze,...]
  */
 import { parseArgs } from "node:util"
-import { type ChaosResult, type PhaseResult, faults, runChaos } from "./chaos.ts"
+import { type ChaosResult, type PhaseResult, runChaos } from "./chaos.ts"
 
 const { values } = parseArgs({
   options: { seconds: { type: "string", default: "8" }, faults: { type: "string" } },
@@ -54,5 +54,5 @@ const isSound =
   money.lostTicks === 0n &&
   money.doubledTicks === 0n &&
   money.isBalanced
-process.stdout.write(isSound ? `sound: ${Object.keys(faults).length} faults known\n` : "NOT SOUND\n")
+process.stdout.write(isSound ? "sound\n" : "NOT SOUND\n")
 process.exitCode = isSound ? 0 : 1
