@@ -50,6 +50,14 @@ const dialog = () => page.getByRole("dialog")
 const submit = async (name: string): Promise<void> =>
   await dialog().getByRole("button", { name, exact: true }).click()
 
+const answer = (number: number) => page.getByRole("group", { name: `Answer to question ${number}` })
+const expectValue = async (label: string, value: string): Promise<void> => {
+  await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
+}
+/** What the API answers to a key. */
+const status = async (key: string): Promise<number> =>
+  (await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
 /** Serious accessibility problems of the page as it stands: of every kind, or of the rules named. */
@@ -93,8 +101,6 @@ test("on a phone every page is reached by its menu and fits the width", async ()
 })
 
 describe("the playground", () => {
-  const answer = (number: number) => page.getByRole("group", { name: `Answer to question ${number}` })
-
   test("asks every kind of question by keyboard and shows probabilities, tokens, latency and cost", async () => {
     await open("playground")
     await pick("Examples", "Support ticket")
@@ -188,10 +194,6 @@ describe("the playground", () => {
     await page.getByRole("alert").getByText("Cannot").waitFor()
     await page.getByLabel("Model", { exact: true }).selectOption("umpire-nano")
   })
-
-  const expectValue = async (label: string, value: string): Promise<void> => {
-    await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
-  }
 })
 
 test("chat shows the answer as it is written, and stops", async () => {
@@ -250,8 +252,6 @@ test("a key is made, changed, rotated and ended; each secret is shown once and w
   await page.reload()
   await page.getByText("robot").waitFor()
   expect(await page.content()).not.toContain(secret)
-  const status = async (key: string): Promise<number> =>
-    (await fetch(`${server.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status
   expect(await status(secret)).toBe(200)
 
   await pick("Actions for robot", "Change")

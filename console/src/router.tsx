@@ -26,7 +26,9 @@ const home = createRoute({
   path: "/",
   validateSearch: (search: Record<string, unknown>) => ({
     ...(typeof search["sso_error"] === "string" ? { sso_error: search["sso_error"] } : {}),
-    ...(search["link"] === undefined ? {} : { link: String(search["link"]) }),
+    ...(typeof search["link"] === "string" || typeof search["link"] === "number"
+      ? { link: String(search["link"]) }
+      : {}),
   }),
   beforeLoad: async ({ context, search: { link, ...search } }) => {
     if (link) throw redirect({ to: "/sign-in", hash: `link=${encodeURIComponent(link)}` })

@@ -18,7 +18,7 @@ test("the example of a decision is a decision, ready to be filled in", () => {
 })
 
 test("types read in one line", () => {
-  expect(typeOf({ type: ["string", "null"] }, {})).toBe("string | null")
-  expect(typeOf({ enum: ["a", "b"] }, {})).toBe('"a" | "b"')
-  expect(typeOf({ type: "array", items: { $ref: "#/components/schemas/Member" } }, {})).toBe("Member[]")
+  expect(typeOf({ type: ["string", "null"] })).toBe("string | null")
+  expect(typeOf({ enum: ["a", "b"] })).toBe('"a" | "b"')
+  expect(typeOf({ type: "array", items: { $ref: "#/components/schemas/Member" } })).toBe("Member[]")
 })

@@ -115,14 +115,14 @@ export function resolve(schema: Schema, schemas: Reference["schemas"]): Schema {
 export const refName = ({ $ref }: Schema): string | null => $ref?.split("/").at(-1) ?? null
 
 /** A type in one line. */
-export function typeOf(schema: Schema, schemas: Reference["schemas"]): string {
+export function typeOf(schema: Schema): string {
   const named = refName(schema)
   if (named !== null) return named
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ")
   const choices = schema.anyOf ?? schema.oneOf
-  if (choices) return [...new Set(choices.map((one) => typeOf(one, schemas)))].join(" | ")
-  if (schema.type === "array") return `${typeOf(schema.items ?? {}, schemas)}[]`
+  if (choices) return [...new Set(choices.map(typeOf))].join(" | ")
+  if (schema.type === "array") return `${typeOf(schema.items ?? {})}[]`
   if (Array.isArray(schema.type)) return schema.type.join(" | ")
   return typeof schema.type === "string" ? schema.type : "any"
 }

@@ -58,9 +58,7 @@ function Details({ operation, schemas }: { operation: Operation; schemas: Refere
   return (
     <div className="border-line flex flex-col gap-4 border-t px-4 py-4 text-sm">
       {operation.description ? <p className="text-soft">{inline(operation.description)}</p> : null}
-      {operation.parameters.length > 0 ? (
-        <Parameters parameters={operation.parameters} schemas={schemas} />
-      ) : null}
+      {operation.parameters.length > 0 ? <Parameters parameters={operation.parameters} /> : null}
       {operation.body ? (
         <Part title="Body">
           <SchemaView schema={operation.body} schemas={schemas} />
@@ -110,13 +108,7 @@ function Part({ title, children }: { title: string; children: ReactNode }): Reac
   )
 }
 
-function Parameters({
-  parameters,
-  schemas,
-}: {
-  parameters: readonly Parameter[]
-  schemas: Reference["schemas"]
-}): ReactNode {
+function Parameters({ parameters }: { parameters: readonly Parameter[] }): ReactNode {
   return (
     <Part title="Parameters">
       <dl className="flex flex-col gap-1.5">
@@ -132,7 +124,7 @@ function Parameters({
               ) : null}
             </dt>
             <dd className="text-soft">
-              <span className="font-mono">{typeOf(schema, schemas)}</span> in {place}
+              <span className="font-mono">{typeOf(schema)}</span> in {place}
               {(description ?? schema.description) ? `: ${description ?? schema.description}` : ""}
             </dd>
           </div>

@@ -22,7 +22,7 @@ export function SchemaView({
         {choices.map((choice, index) => (
           <Nested
             key={index}
-            title={refName(choice) ?? typeOf(choice, schemas)}
+            title={refName(choice) ?? typeOf(choice)}
             schema={choice}
             schemas={schemas}
             depth={depth + 1}
@@ -32,7 +32,7 @@ export function SchemaView({
     )
   if (schema.type === "array" && schema.items)
     return <SchemaView schema={schema.items} schemas={schemas} depth={depth} />
-  if (!schema.properties) return <p className="text-soft font-mono text-xs">{typeOf(schema, schemas)}</p>
+  if (!schema.properties) return <p className="text-soft font-mono text-xs">{typeOf(schema)}</p>
   return (
     <dl className="border-line flex flex-col gap-1.5 border-l pl-3">
       {Object.entries(schema.properties).map(([name, field]) => (
@@ -76,7 +76,7 @@ function Field({
         ) : null}
       </dt>{" "}
       <dd className="text-soft inline">
-        <span className="font-mono">{typeOf(field, schemas)}</span>
+        <span className="font-mono">{typeOf(field)}</span>
         {limits(field)}
         {about ? <span>: {about}</span> : null}
         {inner ? <Nested title="fields" schema={inner} schemas={schemas} depth={depth + 1} /> : null}

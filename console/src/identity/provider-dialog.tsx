@@ -203,8 +203,6 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
   const { rules } = draft
   const put = (index: number, rule: (typeof rules)[number]): void =>
     onChange({ rules: rules.with(index, rule) })
-  const toggle = (held: readonly Permission[], permission: Permission): Permission[] =>
-    permissions.filter((one) => (one === permission ? !held.includes(one) : held.includes(one)))
   return (
     <fieldset className="flex flex-col gap-3">
       <legend className="label mb-1.5">Rules: the first that matches decides</legend>
@@ -274,4 +272,8 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
       </Button>
     </fieldset>
   )
+}
+
+function toggle(held: readonly Permission[], permission: Permission): Permission[] {
+  return permissions.filter((one) => (one === permission ? !held.includes(one) : held.includes(one)))
 }
