@@ -54,6 +54,8 @@ interface Scene {
   readonly name: string
   readonly url: string
   readonly counts: number[]
+  /** Processor time of this process for each decision, clients and database threads included. */
+  readonly cpuMs: number[]
   close(): Promise<void>
 }
 
@@ -135,6 +137,7 @@ async function openScene(
     name,
     url: await http.listen("127.0.0.1", 0),
     counts: [],
+    cpuMs: [],
     close: async () => {
       await http.close(1_000)
       await money?.close()
@@ -163,9 +166,9 @@ async function decide(url: string): Promise<void> {
   if (statusCode !== 200) throw new Error(`${statusCode}: ${text}`)
 }
 
-/** Decisions a second. */
-async function measure({ url }: Scene): Promise<number> {
+async function measure({ url, counts, cpuMs }: Scene): Promise<void> {
   const startedMs = performance.now()
+  const cpu = process.cpuUsage()
   let count = 0
   await Promise.all(
     Array.from({ length: clients }, async () => {
@@ -175,7 +178,9 @@ async function measure({ url }: Scene): Promise<number> {
       }
     }),
   )
-  return count / ((performance.now() - startedMs) / 1000)
+  const { user, system } = process.cpuUsage(cpu)
+  counts.push(count / ((performance.now() - startedMs) / 1000))
+  cpuMs.push((user + system) / 1000 / count)
 }
 
 const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1] ?? 0
@@ -187,19 +192,26 @@ const scenes = [
   await openScene("metered, embedded", folder, undefined, true),
   await openScene("metered, PostgreSQL", folder, postgres.url, true),
 ]
-for (const scene of scenes) await measure(scene)
+for (const scene of scenes) {
+  await measure(scene)
+  scene.counts.length = 0
+  scene.cpuMs.length = 0
+}
 for (let round = 0; round < rounds; round++)
-  for (const scene of round % 2 === 0 ? scenes : scenes.toReversed()) scene.counts.push(await measure(scene))
+  for (const scene of round % 2 === 0 ? scenes : scenes.toReversed()) await measure(scene)
 
 const [bare] = scenes
 console.log(
   `${clients} clients, ${rounds} rounds of ${values.seconds} s each, taking turns${values.instant ? ", without a model" : ""}\n`,
 )
-for (const { name, counts } of scenes) {
+for (const { name, counts, cpuMs } of scenes) {
   // Rounds side by side are compared with each other, because the machine changes over time.
   const slower = median(counts.map((count, round) => 1 - count / (bare?.counts[round] ?? count)))
   const rate = median(counts).toFixed(1).padStart(8)
-  console.log(`${name.padEnd(20)} ${rate} decisions/s   ${(slower * 100).toFixed(1).padStart(5)}% slower`)
+  const cpu = median(cpuMs).toFixed(3)
+  console.log(
+    `${name.padEnd(20)} ${rate} decisions/s   ${(slower * 100).toFixed(1).padStart(5)}% slower   ${cpu} ms of processor each`,
+  )
 }
 for (const scene of scenes) await scene.close()
 await engine.close()

@@ -4,6 +4,7 @@ import { fromCents } from "../src/base/money.ts"
 import { refillAccounts, refillCents } from "../src/control/billing/auto-refill.ts"
 import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
 import { reconcileDue } from "../src/control/billing/purchases.ts"
+import { checkLedgers, purgeCharges } from "../src/store/ledger.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
 
@@ -462,4 +463,21 @@ describe("invoices", () => {
     expect((await world.call("GET", `${account}/invoices/iv_0`)).status).toBe(404)
     expect((await world.call("GET", `${account}/invoices/iv_0.pdf`)).status).toBe(404)
   })
+})
+
+test("charges are purged when they are old, and the ledger keeps what they came to", async () => {
+  await world.use(7n)
+  world.clock.advance(10 * dayMs)
+  await world.use(8n)
+  const before = new Date(world.clock.nowMs() - dayMs)
+  expect(await purgeCharges(world.database, before, 1_000_000)).toBeGreaterThan(0)
+  const left = await world.database.query<{ amount_ticks: bigint }>(
+    "SELECT amount_ticks FROM charges WHERE billing_account_id = $1",
+    [world.accountId],
+  )
+  expect(left.map(({ amount_ticks }) => amount_ticks)).toEqual([8n])
+  const [check] = (await checkLedgers(world.database)).filter(
+    ({ billingAccountId }) => billingAccountId === world.accountId,
+  )
+  expect(check).toMatchObject({ usageTicks: 15n, chargedTicks: 8n, chargesComplete: false })
 })

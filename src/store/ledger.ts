@@ -121,11 +121,11 @@ export async function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
   }))
 }
 
-/** Removes at most `limit` charges made before `before`; the ledger keeps what they came to. */
+/** Removes charges made before `before`, out of the `limit` oldest; ids sort by time. The ledger keeps their sums. */
 export async function purgeCharges(sql: Sql, before: Date, limit: number): Promise<number> {
   const rows = await sql.query(
-    `DELETE FROM charges WHERE seq_id IN
-       (SELECT seq_id FROM charges WHERE charged_at < $1 ORDER BY charged_at LIMIT $2) RETURNING seq_id`,
+    `WITH oldest AS (SELECT seq_id, charged_at FROM charges ORDER BY seq_id LIMIT $2)
+     DELETE FROM charges c USING oldest o WHERE c.seq_id = o.seq_id AND o.charged_at < $1 RETURNING c.seq_id`,
     [before, limit],
   )
   return rows.length
