@@ -72,7 +72,7 @@ async function* direct(): AsyncGenerator<string> {
   }
 }
 
-async function* throughEngine(round: number): AsyncGenerator<unknown> {
+async function* throughEngine(round: number): AsyncGenerator {
   const work: GenerateWork = {
     // Another organization each time: nothing is found cached.
     organizationId: `org_${round}`,

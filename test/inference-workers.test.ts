@@ -19,7 +19,8 @@ const branches = [
   "\n\nQuestion: Is this about the weather?\nAnswer yes or no.",
   "\n\nQuestion: Did the parcel come late?\nAnswer yes or no.",
 ]
-const times = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 }
+const patient = { connectMs: 10_000, firstByteMs: 50_000, idleMs: 50_000 }
+const hasty = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 }
 
 let worker: TestWorker
 const opened: RemoteWorker[] = []
@@ -34,7 +35,7 @@ afterAll(async () => {
   await worker.close()
 })
 
-function open(dialect: DialectName, url = worker.url): RemoteWorker {
+function open(dialect: DialectName, url = worker.url, times = patient): RemoteWorker {
   const model = { name: "nano", contextTokensMax: 2048, quantization: "Q8_0", file: defaultModelFile }
   const remote = openRemoteWorker({ url }, dialect, model, times)
   opened.push(remote)
@@ -111,7 +112,8 @@ describe.each(chatDialects)("%s", (dialect) => {
     ["full", "overloaded"],
   ] as const)("a worker that %s is a clean error", async (fault, code) => {
     worker.fault = fault
-    await expect(generate(open(dialect))).rejects.toMatchObject({ name: "Fault", code })
+    const remote = open(dialect, worker.url, fault === "hangs" ? hasty : patient)
+    await expect(generate(remote)).rejects.toMatchObject({ name: "Fault", code })
   })
 })
 
@@ -159,7 +161,7 @@ describe.each(scoreDialects)("decisions at %s", (dialect) => {
     ["fails", "inference_failed"],
     ["hangs", "inference_failed"],
   ] as const)("a worker with %s is an error, never a guess", async (fault, code) => {
-    const remote = open(dialect)
+    const remote = open(dialect, worker.url, fault === "hangs" ? hasty : patient)
     const prepared = await remote.scorer.prepare(
       { organizationId: "org_test", evidence, branches: branches.slice(0, 1) },
       never,

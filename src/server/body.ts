@@ -18,15 +18,20 @@ export async function readBody(endpoint: Endpoint, message: IncomingMessage): Pr
       unprocessable ? "unsupported_content_type" : "not_json",
       "Cannot read the request: its content type is not JSON; send application/json",
     )
-  const tooLarge = new Fault(
-    classification ? "body_too_large" : "body_over_limit",
-    `Cannot read the request: its body is larger than ${endpoint.bodyBytesMax} bytes`,
-  )
-  if (Number(message.headers["content-length"] ?? 0) > endpoint.bodyBytesMax) throw tooLarge
+  const tooLarge = (): Fault =>
+    new Fault(
+      classification ? "body_too_large" : "body_over_limit",
+      `Cannot read the request: its body is larger than ${endpoint.bodyBytesMax} bytes`,
+    )
+  if (Number(message.headers["content-length"] ?? 0) > endpoint.bodyBytesMax) throw tooLarge()
   return await collect(message, endpoint.bodyBytesMax, tooLarge)
 }
 
-async function collect(message: IncomingMessage, bytesMax: number, tooLarge: Fault): Promise<Uint8Array> {
+async function collect(
+  message: IncomingMessage,
+  bytesMax: number,
+  tooLarge: () => Fault,
+): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   let size = 0
   return await new Promise((resolve, reject) => {
@@ -34,7 +39,7 @@ async function collect(message: IncomingMessage, bytesMax: number, tooLarge: Fau
       size += chunk.length
       if (size <= bytesMax) return void chunks.push(chunk)
       message.off("data", take)
-      reject(tooLarge)
+      reject(tooLarge())
     }
     message.on("data", take)
     message.once("end", () =>

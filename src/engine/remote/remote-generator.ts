@@ -69,7 +69,8 @@ class RemoteGeneration implements PreparedGeneration {
     const reader = new ChunkReader(this.#dialect)
     try {
       for await (const data of readEvents(bytes)) {
-        if (data === "[DONE]") break
+        // Read to its end, so that the connection can be used again.
+        if (data === "[DONE]") continue
         const events = reader.read(data)
         this.#usage = { ...reader.usage, executionMs: Math.round(performance.now() - startedMs) }
         yield* events
