@@ -13,8 +13,9 @@ const wanted = createHash("sha256")
 
 if (installed() !== wanted) {
   const npm = process.env.npm_execpath
+  // Not `npm ci`: it refuses a lock that lacks a platform's build, which an incomplete registry leaves out of it.
   // Quiet about packages that would like a newer Node than the machine's: they run on the one that npm brings.
-  const flags = ["ci", "--no-audit", "--no-fund", "--loglevel=error"]
+  const flags = ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"]
   const [command, ...rest] = npm ? [process.execPath, npm, ...flags] : ["npm", ...flags]
   process.stderr.write("Installing the packages that Umpire needs (once)...\n")
   const result = spawnSync(command, rest, { cwd: root, stdio: ["ignore", 2, 2] })

@@ -33,7 +33,7 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
     machine(),
     await attempt(
       "engine library",
-      "run npm ci again; the engine library is a package of its own for each platform",
+      "run npm install again; the engine library is a package of its own for each platform",
       library,
     ),
     gpu(),
@@ -103,7 +103,7 @@ function gpu(): Finding {
 }
 
 async function models(config: Config): Promise<Finding> {
-  const catalog = await loadCatalog(config.models)
+  const catalog = await loadCatalog(config.models, config.data_dir)
   return ok(
     "models",
     catalog
