@@ -52,6 +52,8 @@ try {
   }
   if (only.length === 0 || only.includes("docs"))
     await everySize(page, "docs", async () => {
+      // The same address again would not load the page again.
+      await page.goto("about:blank")
       await page.goto(`${server.url}/docs#createDecision`)
       await page.getByRole("button", { name: "Try it" }).first().click()
     })
