@@ -134,6 +134,7 @@ describe("the playground", () => {
 
   test("System One, and a second model beside the first, answer the same questions", async () => {
     await open("playground")
+    await pick("Examples", "Support ticket")
     await page.getByLabel("System One").check()
     await click("Compare")
     await page.getByLabel("Second model").selectOption("umpire-nano")

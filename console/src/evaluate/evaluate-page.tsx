@@ -32,14 +32,16 @@ export function EvaluatePage(): ReactNode {
     models.find(({ status, model_kind }) => status === "active" && model_kind === "generation")?.model_sku ??
     ""
   const [file, setFile] = useState<{ name: string; rows: Rows } | null>(null)
-  const [plan, setPlan] = useState<Plan | null>(null)
+  const [drafted, setPlan] = useState<Plan | null>(null)
+  // A file may be dropped before the list of models has arrived.
+  const plan = drafted && { ...drafted, model: drafted.model || firstModel }
   const [error, setError] = useState<string | null>(null)
   const run = useEvaluation(orgId)
   const take = (name: string, text: string, instructions = ""): void => {
     try {
       const rows = readRows(text, name)
       setFile({ name, rows })
-      setPlan({ ...guessPlan(rows, firstModel), instructions })
+      setPlan({ ...guessPlan(rows, ""), instructions })
       setError(null)
       run.reset()
     } catch (failure) {

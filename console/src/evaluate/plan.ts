@@ -46,6 +46,7 @@ export function guessPlan(rows: Rows, model: string): Plan {
 /** What keeps the plan from running, in words. */
 export function whatIsWrong(plan: Plan, rows: Rows): string | null {
   const labels = labelsOf(rows, plan.label)
+  if (plan.model === "") return "Choose a model."
   if (plan.evidence === plan.label) return "The evidence and the label must be different columns."
   if (plan.instructions.trim() === "") return "Write the question to ask of every row."
   if (labels.length < 2) return "The label column needs at least two different values."

@@ -102,6 +102,7 @@ test("a predicate is judged by which labels mean yes", () => {
 })
 
 test.each([
+  [{ model: "" }, "Choose a model"],
   [{ instructions: " " }, "Write the question"],
   [{ label: "message" }, "different columns"],
   [{ values: [] }, "mean yes"],
