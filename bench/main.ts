@@ -8,7 +8,8 @@ const benches = {
   scorer: "branches of one request: naive, prefix reused, shared, and the plain prompt of the same length",
   metering: "decisions a second with metering and without, embedded and on PostgreSQL",
   generate: "local generation beside node-llama-cpp used directly: first token and tokens a second",
-  proxy: "a remote worker through Umpire, a plain pass-through and Portkey's gateway: latency and requests a second",
+  proxy:
+    "a remote worker through Umpire, a plain pass-through and Portkey's gateway: latency and requests a second",
   identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
   analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
   "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",

@@ -17,13 +17,14 @@ afterAll(async () => {
   await server.stop()
 })
 
+const openai = (): OpenAI => new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1`, maxRetries: 0 })
+const typesafe = (): TypeSafeClient =>
+  new TypeSafeClient({ apiKey: server.key, baseURL: server.url, defaultModel: model })
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
 
 describe("openai", () => {
-  const client = (): OpenAI => new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1`, maxRetries: 0 })
-
   test("decisions.create answers every kind of question in order", async () => {
-    const decision = await client().decisions.create({
+    const decision = await openai().decisions.create({
       model,
       input: letter,
       questions: [
@@ -77,7 +78,7 @@ describe("openai", () => {
       OpenAI.AuthenticationError,
     )
     await expect(
-      client().decisions.create({ model: "no-such-model", input: letter, questions: [] }),
+      openai().decisions.create({ model: "no-such-model", input: letter, questions: [] }),
     ).rejects.toMatchObject({
       status: 422,
       code: "unknown_model",
@@ -86,11 +87,8 @@ describe("openai", () => {
 })
 
 describe("@typesafe-ai/sdk", () => {
-  const client = (): TypeSafeClient =>
-    new TypeSafeClient({ apiKey: server.key, baseURL: server.url, defaultModel: model })
-
   test("systemOne answers under the question's own keys, also with its null descriptions", async () => {
-    const { answers, usage } = await client().systemOne({
+    const { answers, usage } = await typesafe().systemOne({
       state: { document: letter, history: [{ order: 12345678901234567890n.toString() }] },
       questions: {
         refund: noul("Does the customer ask for a refund?", {
@@ -110,10 +108,10 @@ describe("@typesafe-ai/sdk", () => {
 
 describe("ai with @ai-sdk/typesafe-ai", () => {
   test("experimental_evaluate accepts our probabilities as they are", async () => {
-    const typesafe = createTypeSafeAi({ apiKey: server.key, baseURL: `${server.url}/v1` })
+    const provider = createTypeSafeAi({ apiKey: server.key, baseURL: `${server.url}/v1` })
     const { answers } = await evaluate({
       // The two packages name different releases of one interface.
-      model: typesafe.evaluationModel(model) as Experimental_EvaluationModel,
+      model: provider.evaluationModel(model) as Experimental_EvaluationModel,
       state: letter,
       questions: {
         department: {

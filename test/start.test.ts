@@ -9,6 +9,17 @@ import { bootstrapKey, startServer } from "./server.ts"
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 const freshDirectory = (): string => mkdtempSync(join(tmpdir(), "umpire-start-"))
 
+const run = (
+  args: readonly string[],
+  env: Record<string, string>,
+  input?: string,
+): SpawnSyncReturns<string> =>
+  spawnSync(process.execPath, [umpire, ...args], {
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"] ?? "", ...env },
+    ...(input === undefined ? {} : { input }),
+  })
+
 describe("the first start", () => {
   test("prints a key once, and the curl it prints answers", async () => {
     const dataDirectory = freshDirectory()
@@ -62,17 +73,6 @@ describe("the first start", () => {
 })
 
 describe("the command line", () => {
-  const run = (
-    args: readonly string[],
-    env: Record<string, string>,
-    input?: string,
-  ): SpawnSyncReturns<string> =>
-    spawnSync(process.execPath, [umpire, ...args], {
-      encoding: "utf8",
-      env: { PATH: process.env["PATH"] ?? "", ...env },
-      ...(input === undefined ? {} : { input }),
-    })
-
   test("keys made while the server runs work at once, and revoked ones stop", async () => {
     const server = await startServer()
     const env = { UMPIRE_DATA_DIR: server.dataDirectory }

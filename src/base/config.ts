@@ -22,7 +22,15 @@ const secret = (description: string) =>
 const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
 
 /** How a worker that is reached by URL is spoken to. */
-export const workerDialects = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone", "umpire"] as const
+export const workerDialects = [
+  "openai",
+  "vllm",
+  "sglang",
+  "llama-server",
+  "ollama",
+  "systemone",
+  "umpire",
+] as const
 
 export const WorkerConfig = z.strictObject({
   region: z.string().min(1).optional().describe("Where it stands; without it, where the gateway stands."),
@@ -50,7 +58,9 @@ export const ModelConfig = z.strictObject({
     .string()
     .min(1)
     .optional()
-    .describe("A GGUF file, relative to the configuration file; not needed for one that only runs at workers."),
+    .describe(
+      "A GGUF file, relative to the configuration file; not needed for one that only runs at workers.",
+    ),
   context_tokens_max: z
     .number()
     .int()

@@ -90,15 +90,13 @@ function gpu(): Finding {
   const nvidia = existsSync("/proc/driver/nvidia/version") || existsSync("/dev/nvidia0")
   if (process.platform === "darwin") return ok("gpu", "Metal, in the standard build")
   if (!nvidia) return ok("gpu", "none found; the CPU is used")
-  const { name } = {
-    name: `@node-llama-cpp/${process.platform === "win32" ? "win" : "linux"}-${process.arch}-cuda`,
-  }
-  if (openLlamaLibrary().packageName === name) return ok("gpu", "NVIDIA, used by the CUDA build")
+  const { packageName } = openLlamaLibrary()
+  if (packageName.endsWith("-cuda")) return ok("gpu", "NVIDIA, used by the CUDA build")
   return {
     name: "gpu",
     state: "note",
     found: "NVIDIA found, not used",
-    advice: `npm install --no-save ${name} (see docs/gpu.md) and start again`,
+    advice: "docs/gpu.md says how to get a GPU build and name it with engine.library_dir",
   }
 }
 
