@@ -22,7 +22,10 @@ export interface ScoreWork {
 
 /** Tokenised, measured and found to fit the model's context; nothing has been evaluated yet. */
 export interface PreparedScore {
-  /** The prefix once plus every branch suffix, whatever is later reused. */
+  /**
+   * The prefix once plus every branch suffix, whatever is later reused. A worker that tells its count only with its
+   * answer gives an upper bound until `run` resolves.
+   */
   readonly inputTokens: number
   /**
    * Evaluates every branch. Element i is logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens) of

@@ -128,16 +128,21 @@ async function score(
   const { signal } = call.request
   const organizationId = call.standing?.organizationId ?? ""
   const prepared = await routed.scorer.prepare({ organizationId, evidence, branches }, signal)
-  const { inputTokens } = prepared
   try {
-    await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+    await sequence.reserve(model, {
+      ...noUsage,
+      inputTokens: prepared.inputTokens,
+      executionMs: parts.timeoutMs,
+    })
   } catch (error) {
     prepared.discard()
     throw error
   }
   const startedMs = parts.clock.monotonicMs()
   const margins = await prepared.run(signal)
-  return { margins, usage: { ...noUsage, inputTokens, executionMs: parts.clock.monotonicMs() - startedMs } }
+  const executionMs = parts.clock.monotonicMs() - startedMs
+  // Read now: some workers say how many tokens they read only with their answer.
+  return { margins, usage: { ...noUsage, inputTokens: prepared.inputTokens, executionMs } }
 }
 
 function findModel(catalog: Catalog, sku: string): Model {

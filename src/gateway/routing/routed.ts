@@ -39,10 +39,11 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         await (await open(engines.scorer)).prepare(work, either)
       let placed = await route.place(placement, signal, prepare)
-      const { inputTokens } = placed.prepared
-      placed.attempt.measured(inputTokens)
+      placed.attempt.measured(placed.prepared.inputTokens)
       return {
-        inputTokens,
+        get inputTokens() {
+          return placed.prepared.inputTokens
+        },
         run: async (runSignal) =>
           await runAnywhere(
             route,
@@ -71,18 +72,19 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
       const placement = place(organizationId, tokens, null)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
         await (await open(engines.embedder)).prepare(work, either)
-      const placed = await route.place(placement, signal, prepare)
-      const { inputTokens } = placed.prepared
-      placed.attempt.measured(inputTokens)
+      let placed = await route.place(placement, signal, prepare)
+      placed.attempt.measured(placed.prepared.inputTokens)
       return {
-        inputTokens,
+        get inputTokens() {
+          return placed.prepared.inputTokens
+        },
         run: async (runSignal) =>
           await runAnywhere(
             route,
             placed,
             runSignal,
             async (prepared, either) => await prepared.run(either),
-            async () => await route.place(placement, runSignal, prepare),
+            async () => (placed = await route.place(placement, runSignal, prepare)),
           ),
       }
     },
