@@ -53,7 +53,12 @@ const server = await startServer({
 })
 try {
   const lines: string[][] = []
-  for (const set of named.length > 0 ? named : listSets(folder)) lines.push(await measure(set))
+  for (const set of named.length > 0 ? named : listSets(folder)) {
+    const line = await measure(set)
+    // The whole takes minutes; whoever watches sees each set as it is done.
+    console.error(line.join("  "))
+    lines.push(line)
+  }
   console.log(
     drawTable(
       ["set", "rows", "majority", "decisions", "systemone", "ECE", "macro-F1", "card", "points off"],

@@ -1,10 +1,8 @@
 /** Downloads a large file: resumed where it broke off, shown as it grows, and checked before it is used. */
 import { createHash } from "node:crypto"
-import { createReadStream, createWriteStream } from "node:fs"
-import { mkdir, rename, rm, stat } from "node:fs/promises"
+import { createReadStream } from "node:fs"
+import { mkdir, open, rename, rm, stat } from "node:fs/promises"
 import { basename, dirname } from "node:path"
-import { Readable, Transform } from "node:stream"
-import { pipeline } from "node:stream/promises"
 import { Fault } from "../contract/errors.ts"
 
 export interface Download {
@@ -54,18 +52,17 @@ async function fetchRest(asked: Download, partial: string): Promise<void> {
   let done = resumed ? had : 0
   const length = Number(response.headers.get("content-length") ?? NaN)
   const total = Number.isFinite(length) ? done + length : null
-  const counted = new Transform({
-    transform(chunk: Buffer, _encoding, next) {
+  const file = await open(partial, resumed ? "a" : "w")
+  try {
+    // Written piece by piece, so that all that arrived before a break is there to go on from.
+    for await (const chunk of response.body) {
+      await file.writeFile(chunk)
       done += chunk.length
       asked.progress(done, total)
-      next(null, chunk)
-    },
-  })
-  await pipeline(
-    Readable.fromWeb(response.body),
-    counted,
-    createWriteStream(partial, { flags: resumed ? "a" : "w" }),
-  )
+    }
+  } finally {
+    await file.close()
+  }
   if (total !== null && done < total) throw new Error("The download broke off")
 }
 
