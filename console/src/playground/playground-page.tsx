@@ -1,6 +1,6 @@
 /** The playground: evidence on the left, questions on the right, answers beneath each question. */
 import { useQuery } from "@tanstack/react-query"
-import { type ReactNode, useEffect, useRef, useState } from "react"
+import { type Dispatch, type ReactNode, type SetStateAction, useEffect, useRef, useState } from "react"
 import { sentenceOf } from "../api.ts"
 import { Button, copyText } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
@@ -53,13 +53,13 @@ export function PlaygroundPage(): ReactNode {
           label="Endpoint"
           value={draft.api}
           options={apis}
-          onChange={(api) => change({ ...draft, api })}
+          onChange={(api) => change((latest) => ({ ...latest, api }))}
         />
         <ModelSelect
           label="Model"
           models={models}
           value={draft.model}
-          onChange={(model) => change({ ...draft, model })}
+          onChange={(model) => change((latest) => ({ ...latest, model }))}
         />
         <Rival draft={draft} models={models} onChange={change} />
         <span className="flex-1" />
@@ -75,8 +75,8 @@ export function PlaygroundPage(): ReactNode {
         <div className="flex flex-col gap-3 lg:sticky lg:top-5">
           <EvidencePane
             evidence={draft.evidence}
-            onChange={(evidence) => change({ ...draft, evidence })}
-            onExample={(example) => change({ ...draft, ...example })}
+            onChange={(evidence) => change((latest) => ({ ...latest, evidence }))}
+            onExample={(example) => change((latest) => ({ ...latest, ...example }))}
           />
           <div className="flex flex-col gap-2">
             {busy ? (
@@ -112,7 +112,7 @@ export function PlaygroundPage(): ReactNode {
 }
 
 /** The draft of the address if there is one, else that of last time, else an example. */
-function useDraft(firstModel: string | undefined): [Draft, (draft: Draft) => void] {
+function useDraft(firstModel: string | undefined): [Draft, Dispatch<SetStateAction<Draft>>] {
   const [draft, setDraft] = useState<Draft>(
     () =>
       keptDraft() ?? {
@@ -182,11 +182,15 @@ function Rival({
 }: {
   draft: Draft
   models: Parameters<typeof ask>[2]["models"]
-  onChange: (draft: Draft) => void
+  onChange: Dispatch<SetStateAction<Draft>>
 }): ReactNode {
   if (draft.rival === null)
     return (
-      <Button kind="bare" icon="split" onClick={() => onChange({ ...draft, rival: draft.model })}>
+      <Button
+        kind="bare"
+        icon="split"
+        onClick={() => onChange((latest) => ({ ...latest, rival: draft.model }))}
+      >
         Compare
       </Button>
     )
@@ -197,13 +201,13 @@ function Rival({
         label="Second model"
         models={models}
         value={draft.rival}
-        onChange={(rival) => onChange({ ...draft, rival })}
+        onChange={(rival) => onChange((latest) => ({ ...latest, rival }))}
       />
       <Button
         kind="bare"
         icon="cross"
         aria-label="Stop comparing"
-        onClick={() => onChange({ ...draft, rival: null })}
+        onClick={() => onChange((latest) => ({ ...latest, rival: null }))}
       />
     </span>
   )
