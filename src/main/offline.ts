@@ -1,0 +1,62 @@
+/** Operator commands on the store itself, for when no server runs. */
+import { join } from "node:path"
+import { systemClock } from "../base/clock.ts"
+import type { Config } from "../base/config.ts"
+import { createIds } from "../base/ids.ts"
+import { analyticsOperations } from "../control/analytics/operations.ts"
+import { billingOperations } from "../control/operations/billing.ts"
+import { identityOperations } from "../control/operations/identity.ts"
+import { operations } from "../control/operations.ts"
+import { Fault } from "../contract/errors.ts"
+import { migrate } from "../store/migrate.ts"
+import { openDatabase } from "../store/open.ts"
+import { openEventsOf } from "./analytics.ts"
+import { inspectJournal } from "./billing.ts"
+import { loadCatalog, toModel } from "./catalog.ts"
+import { openIdleIdentity } from "./identity.ts"
+import { modelOperations } from "./models.ts"
+import { journalDirectory } from "./money.ts"
+
+export async function operateOffline(config: Config, operation: string, input: unknown): Promise<unknown> {
+  const database = await openDatabase({
+    url: config.database.url,
+    directory: join(config.data_dir, "database"),
+  })
+  const events = openEventsOf(config)
+  const analyticsParts = {
+    events,
+    retentionDays: config.analytics.retention_days,
+    // What the journal of a server that does not run still holds is kept when it runs again.
+    settle: async () => undefined,
+  }
+  try {
+    await migrate(database)
+    const parts = {
+      database,
+      clock: systemClock,
+      ids: createIds(),
+      // Running gateways are told by the database.
+      forget: () => undefined,
+      catalog: async () => await loadCatalog(config.models, config.data_dir),
+      journalState: async () => await inspectJournal(journalDirectory(config.data_dir), database),
+    }
+    const run = {
+      ...operations(parts),
+      ...modelOperations({
+        dataDirectory: config.data_dir,
+        catalog: parts.catalog,
+        read: toModel,
+        // The next start finds it in the data directory.
+        added: () => undefined,
+      }),
+      ...billingOperations(parts),
+      ...analyticsOperations({ ...parts, ...analyticsParts }),
+      ...identityOperations(parts, async () => await openIdleIdentity(config, parts)),
+    }[operation]
+    if (!run) throw new Fault("invalid_request", `Cannot run ${operation}: there is no such operation`)
+    return await run(input)
+  } finally {
+    await events?.close()
+    await database.close()
+  }
+}
