@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { Load, TestGateway, ask, prepareAccount, readBooks } from "./gateways.ts"
+import { Load, TestGateway, ask, prepareAccount, readBooks, readRecords } from "./gateways.ts"
 import { checkBooks, killUnderLoad } from "./kill.ts"
 import { freshDatabase, startPostgres, stopPostgres } from "./postgres.ts"
 
@@ -34,7 +34,7 @@ test("PostgreSQL killed and restarted under load: nothing is lost and nothing is
   await load.stop()
   await gateway.end("SIGTERM")
   expect(Object.fromEntries(load.refusals)).toEqual({})
-  await checkBooks(load, await readBooks(url), dataDirectory, "3 restarts of PostgreSQL")
+  await checkBooks(load, await readBooks(url), await readRecords(dataDirectory), "3 restarts of PostgreSQL")
   await stopPostgres(server)
   await rm(folder, { recursive: true })
 }, 300_000)
@@ -56,7 +56,7 @@ test("no room for the journal: requests are refused, nothing unrecorded is answe
   expect(await ask(roomy.url, "load-after")).toEqual({ status: 200, code: null })
   load.acknowledged.add("load-after")
   await roomy.end("SIGTERM")
-  await checkBooks(load, await readBooks(database.url), dataDirectory, "a full disk")
+  await checkBooks(load, await readBooks(database.url), await readRecords(dataDirectory), "a full disk")
   await database.drop()
   await rm(dataDirectory, { recursive: true })
 }, 300_000)

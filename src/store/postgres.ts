@@ -224,7 +224,10 @@ class Subscriptions {
       await client.end().catch(() => undefined)
       throw error
     }
-    client.on("end", () => void this.#replace())
+    client.on("end", () => {
+      this.#client = undefined
+      void this.#replace()
+    })
     return client
   }
 
@@ -235,7 +238,8 @@ class Subscriptions {
       delayMs = Math.min(delayMs * 2, reconnectMaxMs)
     ) {
       try {
-        this.#client = this.#connect()
+        // Someone who had something to tell may have connected meanwhile: a second connection would never be closed.
+        this.#client ??= this.#connect()
         await this.#client
         return
       } catch {

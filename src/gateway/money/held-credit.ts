@@ -6,8 +6,11 @@ import type { Ticks } from "../../base/money.ts"
 const rateWindowMs = 30_000
 /** The first requests count as if they had taken this long. */
 const firstMsMin = 2_000
-/** A lease should outlast the grace time even when spend grows by this much. */
-const growth = 2
+/**
+ * A lease should outlast the grace time even when spend grows by this much: a gateway that has just started is slow at
+ * first, and with twice its rate a lease was used up within a minute of a database outage. What is idle can be recalled.
+ */
+const growth = 6
 /** A first lease, before any spend is known: a tenth of a cent. */
 const targetTicksMin = 10_000_000n
 
@@ -115,9 +118,9 @@ export class HeldCredit {
     }
   }
 
-  /** Below half of the target more is fetched before anyone has to wait for it. */
+  /** Below two thirds of the target more is fetched, before anyone has to wait for it. */
   wantsMore(): boolean {
-    return this.#moving === 0 && this.#free * 2n < this.#target()
+    return this.#moving === 0 && this.#free * 3n < this.#target() * 2n
   }
 
   /** More than twice the target lies idle. */
