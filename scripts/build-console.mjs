@@ -6,11 +6,10 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
-const stamp = join(root, "console", "dist", ".built-from")
+const stampIn = (folder) => join(folder, "console", "dist", ".built-from")
 
 export function buildConsole() {
-  const wanted = hashOfSources()
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return
+  if (isBuilt(root)) return
   process.stderr.write("Building the console (once)...\n")
   // The Node that npm brings: the machine's own may be too old for Vite.
   const node = join(root, "node_modules", ".bin", "node")
@@ -21,19 +20,28 @@ export function buildConsole() {
     { cwd: root, stdio: ["ignore", 2, 2] },
   )
   if (result.status !== 0) throw new Error("Cannot build the console: see what Vite says above")
-  writeFileSync(stamp, wanted)
+  writeFileSync(stampIn(root), hashOfSources(root))
 }
 
-/** The console's own sources, what it shares with the server, and the packages it is built with. */
-function hashOfSources() {
+/** Whether what was built was built from the sources as they are. */
+export function isBuilt(folder) {
+  try {
+    return readFileSync(stampIn(folder), "utf8") === hashOfSources(folder)
+  } catch {
+    // Never built, or a file is gone that it was built from.
+    return false
+  }
+}
+
+/** What Vite says it built from, wherever that lies; what it copies; and what it builds with. */
+function hashOfSources(folder) {
+  const modules = readFileSync(join(folder, "console", "dist", ".sources"), "utf8").split("\n")
+  const copied = readdirSync(join(folder, "console", "public")).map((name) => `console/public/${name}`)
+  const settings = ["console/vite.config.ts", "package-lock.json"]
   const hash = createHash("sha256")
-  for (const folder of ["console", "src/contract", "src/scoring"])
-    for (const file of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).toSorted()) {
-      if (file.startsWith("dist") || !/\.(?:tsx?|css|html|js|svg)$/.test(file) || file.endsWith(".test.ts"))
-        continue
-      hash.update(file).update(readFileSync(join(root, folder, file)))
-    }
-  return hash.update(readFileSync(join(root, "package-lock.json"))).digest("hex")
+  for (const file of [...modules, ...copied.toSorted(), ...settings])
+    hash.update(`${file}\n`).update(readFileSync(join(folder, file)))
+  return hash.digest("hex")
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) buildConsole()
