@@ -1,5 +1,6 @@
 /**
- * Measures token exchanges: how many a second and how long each takes, for OIDC tokens and for client certificates.
+ * Measures token exchanges: how many a second and how long each takes, for OIDC tokens and for client certificates, and
+ * how soon expressions that were made to be slow are refused, and what that costs another organization meanwhile.
  * The server is a process of its own with the embedded database; the clients are in this one.
  *
  * node bench/identity.ts [--seconds=5]
@@ -9,9 +10,12 @@ import { generateKeyPairSync, sign, verify } from "node:crypto"
 import { parseArgs } from "node:util"
 import { Agent, request } from "undici"
 import { tokenExchangeGrant, tokenTypes } from "../src/contract/identity.ts"
+import { createIds } from "../src/base/ids.ts"
 import { openTestDatabase } from "../test/database.ts"
 import { exchangeCertificate, startIdentityServer } from "../test/identity-server.ts"
 import { makeSigner } from "../test/issuer.ts"
+import { seeder } from "../test/platform.ts"
+import { bootstrapKey } from "../test/server.ts"
 import { OpenSsl, caExtensions, clientExtensions, serverExtensions } from "../test/openssl.ts"
 import { SignJWT } from "jose"
 
@@ -35,8 +39,20 @@ const certificatePolicy = {
   ],
 }
 
+const many = `[${Array.from({ length: 500 }, () => 1).join(",")}]`
+/** 500 cubed steps. */
+const bomb = `${many}.all(a, ${many}.all(b, ${many}.all(c, a + b + c > 0)))`
+/** Nearly 16 KiB that are right, and that are not: the parser has to read all of it before it is known. */
+const longest = `assertion.sub in [${Array.from({ length: 550 }, (_, index) => `'repo:acme/site-${String(index).padStart(10, "0")}'`).join(",")}]`
+const endless = `${"assertion".padEnd(10_000)}${".a".repeat(2_990)} == 1`
+const attacksWanted = 20
+
 /** What the serving process tells the measuring one. */
 interface Scene {
+  readonly organizationId: string
+  readonly bombId: string
+  readonly longestId: string
+  readonly bystanderId: string
   readonly url: string
   readonly mtlsPort: number
   readonly oidcId: string
@@ -57,7 +73,8 @@ async function serve(): Promise<void> {
   const extensions = [...clientExtensions, "subjectAltName=URI:spiffe://acme.example/worker"]
   const leaf = openssl.issue({ subject: "/CN=worker", issuer: root, extensions })
   const signer = await makeSigner("key")
-  const server = await startIdentityServer(await openTestDatabase(), { mtls })
+  const database = await openTestDatabase()
+  const server = await startIdentityServer(database, { mtls })
   const now = Math.floor(Date.now() / 1000)
   const claims = {
     sub: "repo:acme/app",
@@ -65,18 +82,37 @@ async function serve(): Promise<void> {
     repository_owner: "acme",
     ref: "refs/heads/main",
   }
+  const config = {
+    type: "oidc",
+    issuer_uri: issuer,
+    allowed_audiences: ["umpire"],
+    jwks: { keys: [signer.jwk] },
+  }
+  const ruled = async (condition: string): Promise<string> =>
+    await server.provide({
+      config,
+      authorization_rules: [
+        { condition, permissions: ["inference"] },
+        { condition: "true", permissions: [] },
+      ],
+    })
+  const seed = seeder({ database, ids: createIds() })
+  const bystander = await seed.organization("Bystander", await seed.billingAccount())
+  const { value: bearer } = await seed.key(bystander, ["inference", "api-admin"])
+  const made = await server.send(
+    "POST",
+    `/v1/organizations/${bystander}/workload_identity/providers`,
+    { name: "calm", config, ...policy },
+    { bearer },
+  )
   const scene: Scene = {
     url: server.url,
     mtlsPort: server.mtlsPort,
-    oidcId: await server.provide({
-      config: {
-        type: "oidc",
-        issuer_uri: issuer,
-        allowed_audiences: ["umpire"],
-        jwks: { keys: [signer.jwk] },
-      },
-      ...policy,
-    }),
+    organizationId: server.organizationId,
+    bombId: await ruled(bomb),
+    longestId: await ruled(longest),
+    bystanderId: made.body.data.id as string,
+    oidcId: await server.provide({ config, ...policy }),
     x509Id: await server.provide({
       config: { type: "x509", trust_anchors: [root.certificate] },
       ...certificatePolicy,
@@ -93,24 +129,23 @@ async function serve(): Promise<void> {
 
 async function measure(scene: Scene, seconds: number): Promise<void> {
   const agent = new Agent({ connections: Math.max(...concurrencies) })
-  const body = new URLSearchParams({
-    grant_type: tokenExchangeGrant,
-    subject_token: scene.token,
-    subject_token_type: tokenTypes.jwt,
-    identity_provider_id: scene.oidcId,
-  }).toString()
   const headers = { "content-type": "application/x-www-form-urlencoded" }
-  const exchangeToken = async (): Promise<string> => {
+  const exchangeAt = async (providerId: string, wanted: RegExp): Promise<void> => {
     const answer = await request(`${scene.url}/v1/oauth/token`, {
       method: "POST",
       headers,
-      body,
+      body: new URLSearchParams({
+        grant_type: tokenExchangeGrant,
+        subject_token: scene.token,
+        subject_token_type: tokenTypes.jwt,
+        identity_provider_id: providerId,
+      }).toString(),
       dispatcher: agent,
     })
-    const issued = (await answer.body.json()) as { access_token?: string }
-    if (issued.access_token === undefined) throw new Error(JSON.stringify(issued))
-    return issued.access_token
+    const text = await answer.body.text()
+    if (!wanted.test(text)) throw new Error(text)
   }
+  const exchangeToken = async (): Promise<void> => await exchangeAt(scene.oidcId, /access_token/)
   const unused = { key: "", keyFile: "", certificateFile: "" }
   const exchangeChain = async (): Promise<void> => {
     const answer = await exchangeCertificate({
@@ -130,8 +165,62 @@ async function measure(scene: Scene, seconds: number): Promise<void> {
       await run(exchange, concurrency, warmUpMs)
       report(`${name}, ${concurrency} at once`, await run(exchange, concurrency, seconds * 1000))
     }
+  await measureAttacks(scene, exchangeAt)
   await agent.close()
   reportLimit()
+}
+
+async function measureAttacks(
+  scene: Scene,
+  exchangeAt: (providerId: string, wanted: RegExp) => Promise<void>,
+): Promise<void> {
+  const calm = async (): Promise<void> => await exchangeAt(scene.bystanderId, /access_token/)
+  const attack = async (): Promise<void> => await exchangeAt(scene.bombId, /takes longer than/)
+  const save = async (): Promise<void> => {
+    const answer = await request(
+      `${scene.url}/v1/organizations/${scene.organizationId}/workload_identity/providers`,
+      {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${bootstrapKey}` },
+        body: JSON.stringify({
+          name: "endless",
+          config: { type: "oidc", issuer_uri: issuer, allowed_audiences: ["umpire"] },
+          authorization_rules: [
+            { condition: endless, permissions: [] },
+            { condition: "true", permissions: [] },
+          ],
+        }),
+      },
+    )
+    const text = await answer.body.text()
+    if (answer.statusCode !== 422) throw new Error(text)
+  }
+  const attacks: (readonly [string, () => Promise<void>])[] = [
+    ["comprehension bomb, refused", attack],
+    ["expression of 16 KiB that cannot be right, refused when saved", save],
+    ["expression of 16 KiB that is right, exchanged", () => exchangeAt(scene.longestId, /"error"/)],
+  ]
+  report("another organization, nothing else going on", await run(calm, 1, warmUpMs))
+  for (const [name, once] of attacks) {
+    const state = { over: false }
+    const meanwhile = run(calm, 1, Infinity, () => state.over)
+    report(name, await repeat(once, attacksWanted))
+    state.over = true
+    report("  another organization meanwhile", await meanwhile)
+  }
+}
+
+async function repeat(work: () => Promise<void>, times: number): ReturnType<typeof run> {
+  let left = times
+  return await run(
+    async () => {
+      left--
+      await work()
+    },
+    1,
+    Infinity,
+    () => left === 0,
+  )
 }
 
 /** Latencies in milliseconds, sorted, and the time that all of them took. */
@@ -139,13 +228,14 @@ async function run(
   work: () => Promise<unknown>,
   concurrency: number,
   durationMs: number,
+  isOver: () => boolean = () => false,
 ): Promise<{ latencies: number[]; elapsedMs: number }> {
   const latencies: number[] = []
   const startMs = performance.now()
   const client = async (): Promise<void> => {
     for (;;) {
       const beginMs = performance.now()
-      if (beginMs - startMs >= durationMs) return
+      if (beginMs - startMs >= durationMs || isOver()) return
       await work()
       latencies.push(performance.now() - beginMs)
     }
@@ -159,7 +249,7 @@ function report(name: string, { latencies, elapsedMs }: Awaited<ReturnType<typeo
     (latencies[Math.min(latencies.length - 1, Math.floor(quantile * latencies.length))] ?? 0).toFixed(1)
   const perSecond = (latencies.length / elapsedMs) * 1000
   console.log(
-    `${name.padEnd(58)} ${perSecond.toFixed(0).padStart(6)}/s  p50 ${at(0.5)} ms  p99 ${at(0.99)} ms`,
+    `${name.padEnd(62)} ${perSecond.toFixed(0).padStart(6)}/s  p50 ${at(0.5)} ms  p99 ${at(0.99)} ms  most ${at(1)} ms`,
   )
 }
 
@@ -177,7 +267,7 @@ function reportLimit(): void {
   }
   const perSecond = (rounds / (performance.now() - startMs)) * 1000
   console.log(
-    `${"limit: verify ES256 and sign EdDSA, one core".padEnd(58)} ${perSecond.toFixed(0).padStart(6)}/s`,
+    `${"limit: verify ES256 and sign EdDSA, one core".padEnd(62)} ${perSecond.toFixed(0).padStart(6)}/s`,
   )
 }
 

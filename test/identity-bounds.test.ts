@@ -157,7 +157,7 @@ describe("a policy that never ends", () => {
         status: 400,
         body: {
           error: "invalid_grant",
-          error_description: expect.stringMatching(/takes longer than 200 ms/),
+          error_description: expect.stringMatching(/takes longer than 100 ms/),
         },
       })
     expect((await scene.server.audit(refusedAction))[0]).toMatchObject({ resourceId: bombed })

@@ -281,6 +281,14 @@ const attacks: readonly Attack[] = [
   },
 ]
 
+/** What `umpire identity test` asks; it has no private key. */
+async function rehearse(certificates: string): Promise<unknown> {
+  const path = `/v1/organizations/${server.organizationId}/workload_identity/providers/${providerId}/test`
+  const { status, body } = await server.send("POST", path, { certificate_chain: certificates })
+  expect(status).toBe(200)
+  return body.data as unknown
+}
+
 describe("a certificate that does not deserve it is invalid_grant, and on record", () => {
   test.each(attacks)("$name", async ({ chain: presented, reason, weak }) => {
     const before = await server.audit(refusedAction)
@@ -292,6 +300,13 @@ describe("a certificate that does not deserve it is invalid_grant, and on record
     const [entry, ...rest] = await server.audit(refusedAction)
     expect(rest).toHaveLength(before.length)
     expect(entry).toMatchObject({ actorId: providerId, after: { error: "invalid_grant" } })
+  })
+
+  test.each(attacks)("and by a dry run: $name", async ({ chain: presented }) => {
+    expect(await rehearse(presented().certificate)).toMatchObject({
+      accepted: false,
+      steps: [{ outcome: "passed" }, { step: "assertion", outcome: "refused" }, {}, {}, {}],
+    })
   })
 
   test("no certificate at all", async () => {

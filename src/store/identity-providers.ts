@@ -114,6 +114,11 @@ export async function listActiveX509Ids(sql: Sql, limit: number): Promise<string
   return rows.map(({ id }) => id)
 }
 
+export async function hasActiveProviders(sql: Sql): Promise<boolean> {
+  const rows = await sql.query("SELECT 1 FROM workload_identity_providers WHERE active LIMIT 1")
+  return rows.length > 0
+}
+
 export async function countIdentityProviders(sql: Sql, organizationId: string): Promise<number> {
   const [row] = await sql.query<{ count: number }>(
     "SELECT count(*)::int AS count FROM workload_identity_providers WHERE organization_id = $1",

@@ -1,7 +1,7 @@
-/** Two threads for CEL, shared by all organizations, of which each has one at most. */
+/** Two threads for CEL and a spare, shared by all organizations, of which each has one at most. */
 import { Fault } from "../../contract/errors.ts"
 import { type Claims, type PolicyFlaw, type PolicyOutcome, type PolicyText, expressionsOf } from "./cel.ts"
-import { CelStopped, CelThread } from "./cel-thread.ts"
+import { CelSpares, CelStopped, CelThread } from "./cel-thread.ts"
 import type { CelJob, CelReply } from "./cel-worker.ts"
 
 const threadsMax = 2
@@ -11,6 +11,8 @@ export interface CelPool {
   /** What is wrong with the expressions of a policy. `owner` is the organization that pays with its own turn. */
   check(owner: string, policy: PolicyText): Promise<readonly PolicyFlaw[]>
   run(owner: string, policy: PolicyText, claims: Claims): Promise<PolicyOutcome>
+  /** Starts the threads before they are needed; without it the first job does. */
+  warm(): Promise<void>
   close(): Promise<void>
 }
 
@@ -28,7 +30,11 @@ interface Seat {
 }
 
 export function createCelPool(): CelPool {
-  const seats: Seat[] = Array.from({ length: threadsMax }, () => ({ thread: new CelThread(), owner: null }))
+  const spares = new CelSpares()
+  const seats: Seat[] = Array.from({ length: threadsMax }, () => ({
+    thread: new CelThread(spares),
+    owner: null,
+  }))
   const waiting: Waiting[] = []
   let closed = false
 
@@ -88,9 +94,13 @@ export function createCelPool(): CelPool {
         throw new Error("Cannot evaluate the policy: the worker answered something else")
       return reply.outcome
     },
+    async warm() {
+      for (const { thread } of seats) await thread.warm()
+    },
     async close() {
       closed = true
       for (const turn of waiting.splice(0)) turn.reject(stopping())
+      await spares.close()
       for (const { thread } of seats) await thread.close()
     },
   }

@@ -8,14 +8,14 @@ import {
   type PolicyOutcome,
   type PolicyText,
   findFlaw,
-  preparePolicy,
+  prepareExpression,
   runPolicy,
 } from "./cel.ts"
 
 export type CelJob =
   | { readonly kind: "check"; readonly expression: ExpressionCheck }
-  /** Compiles a policy, so that running it is all that its runs do. */
-  | { readonly kind: "prepare"; readonly policy: PolicyText }
+  /** Compiles an expression, so that running it is all that the runs of its policy do. */
+  | { readonly kind: "prepare"; readonly text: string }
   | { readonly kind: "run"; readonly policy: PolicyText; readonly claims: Claims }
 
 /** With the processor time that the worker has used so far. */
@@ -37,7 +37,7 @@ function answer(job: CelJob): CelReply {
     return { kind: "checked", flaw, usage: process.threadCpuUsage() }
   }
   if (job.kind === "prepare") {
-    preparePolicy(job.policy)
+    prepareExpression(job.text)
     return { kind: "prepared", usage: process.threadCpuUsage() }
   }
   const outcome = runPolicy(job.policy, job.claims)

@@ -132,14 +132,12 @@ function place(text: string, offset: number): { line: number; column: number } {
   return { line: before.split("\n").length, column: start - before.lastIndexOf("\n") }
 }
 
-/** Compiles the expressions of a policy. One that cannot be compiled fails when the policy runs. */
-export function preparePolicy(policy: PolicyText): void {
-  for (const { text } of expressionsOf(policy)) {
-    try {
-      program(text)
-    } catch {
-      // The run says which step it is in.
-    }
+/** Compiles an expression. One that cannot be compiled fails when its policy runs, which says the step that it is in. */
+export function prepareExpression(text: string): void {
+  try {
+    program(text)
+  } catch {
+    // The run meets it again.
   }
 }
 

@@ -10,7 +10,7 @@ import type { KeySets } from "./key-sets.ts"
 import { verifyOidcToken } from "./oidc.ts"
 import { type Assertion, Refusal } from "./refusal.ts"
 import { policyOf } from "./validation.ts"
-import { type Handshake, verifyChain, verifyHandshake } from "./x509.ts"
+import { type Handshake, rehearseChain, verifyHandshake } from "./x509.ts"
 
 /** What a workload shows for itself. */
 export type Evidence =
@@ -92,7 +92,7 @@ async function verify(
   if (config.type !== "x509") throw new Refusal("the provider takes tokens, not certificates")
   return evidence.kind === "handshake"
     ? verifyHandshake(evidence.handshake, config, revision, nowMs)
-    : verifyChain(evidence.chain, config, nowMs)
+    : rehearseChain(evidence.chain, config, nowMs)
 }
 
 async function runPolicy(

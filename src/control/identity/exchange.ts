@@ -20,6 +20,8 @@ export interface ExchangeParts extends ControlParts, DecisionParts {
   readonly tokens: AccessTokens
   readonly log: Log
   readonly lifetimeSecondsMax: number
+  /** Told of every exchange: `issued`, or OAuth's error. */
+  readonly onExchanged: (outcome: string) => void
 }
 
 export type ExchangeRequest = Pick<RequestFacts, "id" | "ip" | "userAgent">
@@ -51,10 +53,15 @@ export function createExchange(parts: ExchangeParts): Exchange {
     try {
       const { providerId, evidence } = readParameters(parameters, presented)
       const known = providerId === null ? null : await parts.providers.find(providerId)
-      return await exchange(parts, known, evidence).catch(async (error: unknown) => {
-        if (known && error instanceof Refused) await recordRefusal(parts, known, error, request, limit)
+      const issued = await exchange(parts, known, evidence).catch(async (error: unknown) => {
+        if (error instanceof Refused) await recordRefusal(parts, known, error, request, limit)
         throw error
       })
+      parts.onExchanged("issued")
+      return issued
+    } catch (error) {
+      parts.onExchanged(error instanceof Fault ? error.code : "internal_error")
+      throw error
     } finally {
       running -= 1
     }
@@ -181,19 +188,25 @@ async function issue(
   }
 }
 
+/** What names no provider has no organization, whose audit log it could be in: it is logged and counted. */
+const nobody = "none"
+
 /** A refusal is answered even when it cannot be recorded: the store being away must not open or close any door. */
 async function recordRefusal(
   parts: ExchangeParts,
-  known: KnownProvider,
+  known: KnownProvider | null,
   { record }: Refused,
   request: ExchangeRequest,
   limit: ReturnType<typeof createRefusalLimit>,
 ): Promise<void> {
-  const { id, organizationId } = known.provider
-  parts.log.info({ request_id: request.id, provider: id, ...record }, "a token exchange was refused")
-  const turn = limit.take(id)
+  const turn = limit.take(known?.provider.id ?? nobody)
   if (!turn) return
   const after = { ...record, ...(turn.suppressed > 0 ? { unrecorded_before: turn.suppressed } : {}) }
+  const { id: request_id, ip } = request
+  const provider = known?.provider.id ?? null
+  parts.log.info({ request_id, ip, provider, ...after }, "a token exchange was refused")
+  if (!known) return
+  const { id, organizationId } = known.provider
   const caller = { principal: principalOf(known, []), request, attempt: null }
   await change(parts, caller, async ({ audit }) => {
     await audit({

@@ -1,10 +1,15 @@
 /** Workload identity as a whole: its handlers, the check of its tokens, and what the mTLS port needs of it. */
 import type { Log } from "../../base/log.ts"
+import type { Labels, Metrics } from "../../base/metrics.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import type { IssuedToken, ProviderTestResult, identityEndpoints } from "../../contract/identity.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
-import { type IdentityProvider, listActiveX509Ids } from "../../store/identity-providers.ts"
+import {
+  type IdentityProvider,
+  hasActiveProviders,
+  listActiveX509Ids,
+} from "../../store/identity-providers.ts"
 import type { ControlParts } from "../change.ts"
 import { createAccessTokens } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
@@ -55,6 +60,7 @@ export interface Identity {
   /** A dry run: what the provider would decide, and why. */
   rehearse(provider: IdentityProvider, given: RehearsalInput): Promise<ProviderTestResult>
   forget(change: Change): void
+  addMetrics(metrics: Metrics): void
   close(): Promise<void>
 }
 
@@ -73,12 +79,26 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const keys = createSigningKeys(database, clock)
   const tokens = createAccessTokens({ clock, keys, providers, issuer: parts.issuer })
   const lifetimeSecondsMax = parts.lifetimeMinutes * 60
-  const exchange = createExchange({ ...parts, cel, keySets, providers, tokens, log, lifetimeSecondsMax })
+  const counted: { count?: (labels: Labels) => void } = {}
+  const onExchanged = (outcome: string): void => counted.count?.({ outcome })
+  const exchange = createExchange({
+    ...parts,
+    cel,
+    keySets,
+    providers,
+    tokens,
+    log,
+    lifetimeSecondsMax,
+    onExchanged,
+  })
   const forget = (change: Change): void => {
     providers.forget(change)
     keys.forget(change)
   }
   const stopListening = await listenToChanges(database, forget)
+  // Whoever has providers expects exchanges: the first of them does not wait for threads to start.
+  if (await hasActiveProviders(database))
+    cel.warm().catch((error: unknown) => log.warn({ err: error }, "a CEL worker did not start"))
   return {
     handlers: {
       ...providerHandlers({ ...parts, cel }),
@@ -106,6 +126,12 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
       await exchange(parseParameters(bytes, contentType), request, presented),
     rehearse: async (provider, given) => await rehearse({ clock, cel, keySets }, provider, given),
     forget,
+    addMetrics(metrics) {
+      counted.count = metrics.counter(
+        "umpire_identity_exchanges_total",
+        "Token exchanges, by how they ended.",
+      )
+    },
     async close() {
       await stopListening()
       await Promise.all([cel.close(), fetcher.close()])

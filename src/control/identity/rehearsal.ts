@@ -88,7 +88,7 @@ function describePass(
     case "assertion":
       return provider.config.type === "oidc"
         ? "signature, issuer, audience and times are right"
-        : "the certificate leads to a trust anchor; the TLS handshake of a real exchange checks further"
+        : "the certificate leads to a trust anchor; limits on names are checked in the TLS handshake of a real exchange"
     case "attribute_condition":
       return provider.attributeCondition === null ? "there is no condition" : "the condition is true"
     case "attribute_transformations":

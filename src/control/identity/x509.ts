@@ -9,6 +9,7 @@ import {
   readCertificates,
   sameCertificate,
 } from "./certificates.ts"
+import { findChainFlaw } from "./certificate-extensions.ts"
 import { type Assertion, Refusal } from "./refusal.ts"
 
 /** A chain from the workload to its anchor, both included. */
@@ -59,8 +60,22 @@ const openSslReasons: Readonly<Record<string, string>> = {
   PATH_LENGTH_EXCEEDED: "the chain is longer than one of its authorities allows",
 }
 
-/** The same without a handshake: whoever asks need not hold the private key. OpenSSL's further rules are not applied. */
-export function verifyChain(chain: readonly X509Certificate[], config: X509Config, nowMs: number): Assertion {
+/** The same without a handshake, for a dry run: whoever asks need not hold the private key. */
+export function rehearseChain(
+  chain: readonly X509Certificate[],
+  config: X509Config,
+  nowMs: number,
+): Assertion {
+  const assertion = verifyChain(chain, config, nowMs)
+  const [leaf, ...presented] = chain
+  const [intermediates, anchors] = trusted(config)
+  const path = (leaf && findPath(leaf, [...presented, ...intermediates], anchors)) ?? []
+  const flaw = findChainFlaw(path)
+  if (flaw !== null) throw new Refusal(flaw)
+  return assertion
+}
+
+function verifyChain(chain: readonly X509Certificate[], config: X509Config, nowMs: number): Assertion {
   const [leaf, ...presented] = chain
   if (!leaf) throw new Refusal("no client certificate was presented")
   checkLeaf(leaf, nowMs)
