@@ -1,42 +1,48 @@
 /** Bounds waits, also on something that does not heed its signal. */
 
-/** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
-export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  const aborted = Promise.withResolvers<never>()
-  const onAbort = (): void => aborted.reject(signal.reason)
-  if (signal.aborted) onAbort()
-  signal.addEventListener("abort", onAbort, { once: true })
-  // Whichever comes second is nobody's concern.
-  aborted.promise.catch(() => undefined)
-  work.catch(() => undefined)
-  try {
-    return await Promise.race([work, aborted.promise])
-  } finally {
-    signal.removeEventListener("abort", onAbort)
+/**
+ * A signal that is aborted when one of its sources is. Unlike AbortSignal.any it leaves nothing behind at sources that live
+ * long; and one serves a whole try, since making signals and listening to them is much of what a short request costs.
+ */
+export class JoinedSignal {
+  readonly #controller = new AbortController()
+  readonly #sources: AbortSignal[] = []
+  readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
+  #interrupt: (reason: unknown) => void = () => undefined
+
+  constructor(...sources: readonly AbortSignal[]) {
+    for (const source of sources) this.listenTo(source)
   }
-}
 
-export interface JoinedSignal {
-  readonly signal: AbortSignal
-  abort(reason: unknown): void
-  /** Stops listening to the signals it was joined from. */
-  release(): void
-}
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
 
-/** Aborted when one of `sources` is. Unlike AbortSignal.any it leaves nothing behind at sources that live long. */
-export function joinSignals(...sources: readonly AbortSignal[]): JoinedSignal {
-  const controller = new AbortController()
-  const listeners = sources.map((source) => {
-    const onAbort = (): void => controller.abort(source.reason)
-    if (source.aborted) onAbort()
-    source.addEventListener("abort", onAbort, { once: true })
-    return () => source.removeEventListener("abort", onAbort)
-  })
-  return {
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
-    release: () => {
-      for (const stopListening of listeners) stopListening()
-    },
+  /** Adds a source; one that is there already counts once. */
+  listenTo(source: AbortSignal): void {
+    if (this.#sources.includes(source)) return
+    this.#sources.push(source)
+    if (source.aborted) this.abort(source.reason)
+    else source.addEventListener("abort", this.#onAbort)
+  }
+
+  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. One wait at a time. */
+  async until<Result>(work: Promise<Result>): Promise<Result> {
+    return await new Promise((resolve, reject) => {
+      if (this.signal.aborted) reject(this.signal.reason)
+      this.#interrupt = reject
+      // Whichever comes second is nobody's concern.
+      work.then(resolve, reject)
+    })
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+    this.#interrupt(this.signal.reason)
+  }
+
+  /** Stops listening to its sources. */
+  release(): void {
+    for (const source of this.#sources.splice(0)) source.removeEventListener("abort", this.#onAbort)
   }
 }

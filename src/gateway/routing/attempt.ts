@@ -2,7 +2,7 @@
 import { Fault } from "../../contract/errors.ts"
 import type { Permit } from "./breaker.ts"
 import type { Slot } from "./queue.ts"
-import { type JoinedSignal, joinSignals, untilAborted } from "./abort.ts"
+import { JoinedSignal } from "./abort.ts"
 import type { Worker } from "./worker.ts"
 
 /** What a failed try says: about the request, about how full the worker is, or about the worker. */
@@ -27,25 +27,22 @@ export class Attempt {
     this.#slot = slot
     this.#permit = permit
     this.#now = now
-    this.#stop = joinSignals(worker.downSignal)
+    this.#stop = new JoinedSignal(worker.downSignal)
     if (worker.attemptTimeoutMs !== null)
       this.#timer = setTimeout(() => this.#stop.abort(tooSlow()), worker.attemptTimeoutMs).unref()
   }
 
-  /** Aborted when the caller goes away, the worker is found dead, or time is up. */
+  /** Aborted when the caller goes away, the worker is found dead, or time is up; until the try has ended. */
   joined(signal: AbortSignal): JoinedSignal {
-    return joinSignals(signal, this.#stop.signal)
+    this.#stop.listenTo(signal)
+    return this.#stop
   }
 
   /** Runs a step of the work for as long as its joined signal allows. */
   async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const either = this.joined(signal)
-    try {
-      either.signal.throwIfAborted()
-      return await untilAborted(work(either.signal), either.signal)
-    } finally {
-      either.release()
-    }
+    either.signal.throwIfAborted()
+    return await either.until(work(either.signal))
   }
 
   /** The request was tokenised: what it needs is known. */

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import { joinSignals, untilAborted } from "./abort.ts"
+import { JoinedSignal } from "./abort.ts"
 import type { Worker } from "./worker.ts"
 
 export interface HealthOptions {
@@ -57,14 +57,13 @@ export class Health {
 
   async check(stop: AbortSignal): Promise<void> {
     const startedMs = this.#clock.monotonicMs()
-    const limit = joinSignals(stop)
+    const limit = new JoinedSignal(stop)
     const timer = setTimeout(
       () => limit.abort(new Error("no answer in time")),
       this.#options.timeoutMs,
     ).unref()
     try {
-      const { signal } = limit
-      await untilAborted(this.#worker.engines.check?.(signal) ?? Promise.resolve(), signal)
+      await limit.until(this.#worker.engines.check?.(limit.signal) ?? Promise.resolve())
     } catch (error) {
       if (!stop.aborted) this.#failed(error, startedMs)
       return

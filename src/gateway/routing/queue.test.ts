@@ -6,6 +6,7 @@ import { type Claim, type Slot, SlotQueue, largeTokensMin } from "./queue.ts"
 const never = new AbortController().signal
 const small = (organizationId: string, tokens = 10): Claim => ({ organizationId, tokens })
 const large = (organizationId: string): Claim => ({ organizationId, tokens: largeTokensMin })
+const ready = (tokens: number, organizationId = "a"): Claim => ({ organizationId, tokens, isReady: true })
 const newQueue = (slotsMax: number, waitingMax: number): SlotQueue =>
   new SlotQueue(new ManualClock(0), { slotsMax, waitingMax })
 
@@ -53,6 +54,28 @@ test("one organization cannot take the last place or the whole queue", async () 
   const modest = queue.acquire(small("modest"), never)
   expect(await isSettled(modest)).toBe(false)
   expect(queue.waiting).toBe(4)
+})
+
+test("large requests whose work is all there run one after the other, and beside generations and small ones", async () => {
+  const queue = newQueue(8, 8)
+  const first = await queue.acquire(ready(65_536 - largeTokensMin), never)
+  const second = await queue.acquire(ready(largeTokensMin), never)
+  const third = queue.acquire(ready(largeTokensMin), never)
+  expect(await isSettled(third)).toBe(false)
+  expect(await isSettled(queue.acquire(large("b"), never))).toBe(true)
+  expect(await isSettled(queue.acquire(small("a"), never))).toBe(true)
+  second.release()
+  expect(await isSettled(third)).toBe(true)
+  first.release()
+})
+
+test("a request that is larger than all that may run together runs alone", async () => {
+  const queue = newQueue(8, 8)
+  const held = await queue.acquire(ready(1_000_000), never)
+  const next = queue.acquire(ready(1_000_000, "b"), never)
+  expect(await isSettled(next)).toBe(false)
+  held.release()
+  expect(await isSettled(next)).toBe(true)
 })
 
 test("large requests leave places to small ones", async () => {

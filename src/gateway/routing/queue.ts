@@ -12,6 +12,8 @@ export interface Claim {
   readonly organizationId: string
   /** An estimate until the request is tokenised. */
   readonly tokens: number
+  /** Whether its work is all there from the start, as branches are; tokens that are generated come one by one. */
+  readonly isReady?: boolean
 }
 
 /** A place at the worker; it must be released, once or more often. */
@@ -25,6 +27,11 @@ export interface Slot {
 export const largeTokensMin = 8_192
 /** Large requests hold at most this share of the places, so that small ones always find some. */
 const largeShare = 0.5
+/**
+ * Large requests whose work is all there from the start keep an engine busy alone: side by side they would all take as
+ * long as the last of them, one after the other the first is done early. So many tokens of them run together, or one.
+ */
+const readyTokensMax = 65_536
 /** One organization holds at most this share of the places and of the queue. */
 const organizationShare = 0.75
 const retryAfterMsMin = 1_000
@@ -50,6 +57,7 @@ export class SlotQueue {
   #waiters: Waiter[] = []
   #running = 0
   #largeRunning = 0
+  #readyTokens = 0
   #tokens = 0
   #heldMs = 0
 
@@ -77,7 +85,7 @@ export class SlotQueue {
     const isLarge = claim.tokens >= largeTokensMin
     const party = this.#partyOf(claim.organizationId)
     // Nobody who waits could run now, so an admissible newcomer overtakes only those whose own share is used up.
-    if (this.#isAdmissible(party, isLarge)) {
+    if (this.#isAdmissible(party, claim, isLarge)) {
       this.#tokens += claim.tokens
       return this.#start(claim, isLarge, party)
     }
@@ -90,7 +98,7 @@ export class SlotQueue {
   /** For the further answers that one request wants: they count as load, and need no place beside the one it has. */
   ride(claim: Claim): Slot {
     this.#tokens += claim.tokens
-    return this.#holding(claim.tokens, () => undefined)
+    return this.#holding(claim, false, () => undefined)
   }
 
   /** How long until a request that is refused now can expect a place. */
@@ -128,9 +136,11 @@ export class SlotQueue {
   #start(claim: Claim, isLarge: boolean, party: Party): Slot {
     this.#running++
     if (isLarge) this.#largeRunning++
+    const isWeighed = isLarge && claim.isReady === true
+    if (isWeighed) this.#readyTokens += claim.tokens
     party.running++
     const startedMs = this.#clock.monotonicMs()
-    return this.#holding(claim.tokens, () => {
+    return this.#holding(claim, isWeighed, () => {
       this.#running--
       if (isLarge) this.#largeRunning--
       party.running--
@@ -140,19 +150,21 @@ export class SlotQueue {
     })
   }
 
-  #holding(claimed: number, onRelease: () => void): Slot {
-    let tokens = claimed
+  #holding(claim: Claim, isWeighed: boolean, onRelease: () => void): Slot {
+    let { tokens } = claim
     let isHeld = true
     return {
       resize: (needed) => {
         if (!isHeld) return
         this.#tokens += needed - tokens
+        if (isWeighed) this.#readyTokens += needed - tokens
         tokens = needed
       },
       release: () => {
         if (!isHeld) return
         isHeld = false
         this.#tokens -= tokens
+        if (isWeighed) this.#readyTokens -= tokens
         onRelease()
       },
     }
@@ -184,13 +196,15 @@ export class SlotQueue {
   }
 
   #canRun({ claim, isLarge }: Waiter): boolean {
-    return this.#isAdmissible(this.#partyOf(claim.organizationId), isLarge)
+    return this.#isAdmissible(this.#partyOf(claim.organizationId), claim, isLarge)
   }
 
-  #isAdmissible(party: Party, isLarge: boolean): boolean {
+  #isAdmissible(party: Party, { tokens, isReady }: Claim, isLarge: boolean): boolean {
     const { slotsMax } = this.#options
     if (this.#running >= slotsMax || party.running >= shareOf(slotsMax, organizationShare)) return false
-    return !isLarge || this.#largeRunning < shareOf(slotsMax, largeShare)
+    if (!isLarge) return true
+    if (isReady && this.#readyTokens > 0 && this.#readyTokens + tokens > readyTokensMax) return false
+    return this.#largeRunning < shareOf(slotsMax, largeShare)
   }
 
   #remove(waiter: Waiter): boolean {

@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { joinSignals } from "./abort.ts"
+import { JoinedSignal } from "./abort.ts"
 import type { PrefixAffinity } from "./affinity.ts"
 import { Attempt } from "./attempt.ts"
 import type { Claim, Slot } from "./queue.ts"
@@ -148,7 +148,7 @@ export class Route {
   /** Null when the worker is full, or dies while the request waits. */
   async #slotAt(worker: Worker, claim: Claim, signal: AbortSignal): Promise<Slot | null> {
     const { clock } = this.#parts
-    const leave = joinSignals(signal, worker.downSignal)
+    const leave = new JoinedSignal(signal, worker.downSignal)
     const timer = setTimeout(() => leave.abort(worker.queue.full()), this.#waitLeftMs).unref()
     const startedMs = clock.monotonicMs()
     try {

@@ -10,7 +10,6 @@ import type {
   PreparedEmbedding,
   PreparedGeneration,
 } from "../../engine/generate/generate.ts"
-import { untilAborted } from "./abort.ts"
 import { prefixKey } from "./affinity.ts"
 import type { Placed, Placement, Route } from "./route.ts"
 import type { WorkerEngines } from "./worker.ts"
@@ -35,7 +34,7 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
       const route = newRoute()
       const { organizationId, evidence, branches } = work
       const bytes = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
-      const placement = place(organizationId, bytes / bytesPerToken, evidence)
+      const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         await (await open(engines.scorer)).prepare(work, either)
       let placed = await route.place(placement, signal, prepare)
@@ -69,7 +68,7 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
       )
-      const placement = place(organizationId, tokens, null)
+      const placement = place(organizationId, tokens, null, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
         await (await open(engines.embedder)).prepare(work, either)
       let placed = await route.place(placement, signal, prepare)
@@ -96,7 +95,7 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
   return {
     async prepare(work, signal) {
       const route = newRoute()
-      const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work)), rides }
+      const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work), false), rides }
       rides = true
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
         await (await open(engines.generator)).prepare(work, either)
@@ -154,30 +153,32 @@ async function* generateAnywhere(
     const either = attempt.joined(signal)
     const events = prepared.run(outputTokensMax, either.signal)[Symbol.asyncIterator]()
     let isStarted = false
+    let isOver = false
     try {
       for (;;) {
-        const next = await untilAborted(events.next(), either.signal)
+        const next = await either.until(events.next())
         if (next.done) break
         attempt.started()
         isStarted = true
         yield next.value
       }
+      isOver = true
       attempt.succeeded()
       return
     } catch (error) {
+      isOver = true
       route.failed(attempt, error, signal)
       if (isStarted) throw error
     } finally {
-      // A reader that leaves ends the work and gives back the place; work that is over heeds no signal.
-      either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
-      either.release()
+      // A reader that leaves ends the work and gives back the place.
+      if (!isOver) either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
       attempt.abandon()
     }
   }
 }
 
-function place(organizationId: string, tokens: number, prefix: string | null): Placement {
-  const claim = { organizationId, tokens: Math.ceil(tokens) }
+function place(organizationId: string, tokens: number, prefix: string | null, isReady: boolean): Placement {
+  const claim = { organizationId, tokens: Math.ceil(tokens), isReady }
   return { claim, prefix: prefix === null ? null : () => prefixKey(organizationId, prefix) }
 }
 
