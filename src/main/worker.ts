@@ -18,7 +18,10 @@ import {
   digestOf,
   encodeError,
   encodeLine,
+  findMismatch,
   healthPath,
+  protocolHeader,
+  protocolVersion,
   workPath,
 } from "../engine/worker/wire.ts"
 import { loadCatalog } from "./catalog.ts"
@@ -98,6 +101,7 @@ async function answer(
   response.once("close", () => gone.abort(new Fault("inference_failed", "Cannot go on: the gateway left")))
   try {
     checkKey(key, request)
+    checkProtocol(request)
     await run(served, await readRequest(request), response, gone.signal)
   } catch (error) {
     if (response.headersSent) throw error
@@ -110,6 +114,11 @@ function checkKey(key: string | undefined, request: IncomingMessage): void {
   if (timingSafeEqual(digest(request.headers.authorization ?? ""), digest(`Bearer ${key}`))) return
   // To the gateway's user this is no mistake in their own credentials.
   throw new Fault("inference_failed", "Cannot run the work: the worker does not know the gateway's key")
+}
+
+function checkProtocol(request: IncomingMessage): void {
+  const mismatch = findMismatch(request.headers[protocolHeader]?.toString())
+  if (mismatch !== null) throw new Fault("inference_failed", `Cannot run the work: ${mismatch}`)
 }
 
 const digest = (text: string): Buffer => hash("sha256", text, "buffer")
@@ -173,7 +182,10 @@ async function generate(
   signal: AbortSignal,
 ): Promise<void> {
   const prepared = await generators.local(model).prepare(work, signal)
-  response.writeHead(200, { "content-type": "application/x-ndjson" })
+  response.writeHead(200, {
+    "content-type": "application/x-ndjson",
+    [protocolHeader]: protocolVersion,
+  })
   const write = async (line: StreamLine): Promise<void> => {
     if (response.write(encodeLine(line))) return
     await new Promise<void>((resolve) => {
@@ -205,6 +217,7 @@ function reply(response: ServerResponse, status: number, body: Answer): void {
       "content-type": "application/json",
       "content-length": Buffer.byteLength(text),
       [digestHeader]: digestOf(text),
+      [protocolHeader]: protocolVersion,
     })
     .end(text)
 }

@@ -4,7 +4,15 @@ import { afterEach, describe, expect, test } from "vitest"
 import type { GenerateWork, GenerationEvent } from "../generate/generate.ts"
 import { noGenerationUsage } from "../generate/generate.ts"
 import { workerClient } from "./client.ts"
-import { type StreamLine, digestHeader, digestOf, encodeLine, healthPath } from "./wire.ts"
+import {
+  type StreamLine,
+  digestHeader,
+  digestOf,
+  encodeLine,
+  healthPath,
+  protocolHeader,
+  protocolVersion,
+} from "./wire.ts"
 
 const never = new AbortController().signal
 const work = { organizationId: "o", evidence: "e", branches: ["a", "b"] }
@@ -22,6 +30,7 @@ type Answer = (response: ServerResponse, request: IncomingMessage, kind: string)
 
 async function workerThat(answer: Answer): Promise<ReturnType<typeof workerClient>> {
   server = createServer((request, response) => {
+    response.setHeader(protocolHeader, protocolVersion)
     let body = ""
     request.on("data", (chunk: Buffer) => (body += chunk.toString()))
     request.on("end", () => {
@@ -139,6 +148,31 @@ describe("a stream", () => {
     const error = { code: "inference_failed", message: "Cannot go on" }
     const lines = encodeLine({ kind: "failed", error, usage: noGenerationUsage })
     expect(await read(lines)).toMatchObject({ words: [], error })
+  })
+})
+
+describe("a worker of another version", () => {
+  test.each([["2"], [undefined]])("that says %s is not used and fails its check", async (said) => {
+    const client = await workerThat((response) => {
+      response.removeHeader(protocolHeader)
+      if (said !== undefined) response.setHeader(protocolHeader, said)
+      say(response, { inputTokens: 9, margins: [] })
+    })
+    await expect(client.scorer.prepare(work, never)).rejects.toMatchObject({
+      code: "invalid_worker_response",
+      message: expect.stringMatching(/version .* of the worker protocol/),
+    })
+    await expect(client.check(never)).rejects.toThrow(/worker protocol/)
+  })
+
+  test("hears from the gateway which one that speaks", async () => {
+    const said = new Set<unknown>()
+    const client = await workerThat((response, request) => {
+      said.add(request.headers[protocolHeader])
+      say(response, { inputTokens: 9, margins: [] })
+    })
+    await client.scorer.prepare(work, never)
+    expect([...said]).toEqual([protocolVersion])
   })
 })
 

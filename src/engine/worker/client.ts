@@ -23,7 +23,10 @@ import {
   decodeLine,
   digestHeader,
   digestOf,
+  findMismatch,
   healthPath,
+  protocolHeader,
+  protocolVersion,
   workPath,
 } from "./wire.ts"
 
@@ -56,6 +59,8 @@ export function workerClient(address: WorkerAddress): WorkerClient {
       const response = await fetch(new URL(healthPath, address.url), { signal })
       await response.body?.cancel()
       if (!response.ok) throw new Error(`the worker answers ${response.status}`)
+      const mismatch = findMismatch(response.headers.get(protocolHeader))
+      if (mismatch !== null) throw new Error(mismatch)
     },
   }
 }
@@ -179,11 +184,13 @@ async function ask<Answer>(
 }
 
 async function send(address: WorkerAddress, request: WorkerRequest, signal: AbortSignal): Promise<Response> {
+  let response: Response
   try {
-    return await fetch(new URL(workPath, address.url), {
+    response = await fetch(new URL(workPath, address.url), {
       method: "POST",
       headers: {
         "content-type": "application/json",
+        [protocolHeader]: protocolVersion,
         ...(address.key === undefined ? {} : { authorization: `Bearer ${address.key}` }),
       },
       body: JSON.stringify(request),
@@ -193,6 +200,10 @@ async function send(address: WorkerAddress, request: WorkerRequest, signal: Abor
   } catch (error) {
     throw asFailure(error, signal)
   }
+  const mismatch = response.ok ? findMismatch(response.headers.get(protocolHeader)) : null
+  if (mismatch === null) return response
+  await response.body?.cancel()
+  throw brokenAnswer(mismatch)
 }
 
 /** Refusals of the work are told as they are; anything else than a worker's own words is a failure of the worker. */

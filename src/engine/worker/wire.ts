@@ -7,6 +7,9 @@ import type { EmbedWork, GenerateWork, GenerationEvent, GenerationUsage } from "
 /** Every message is posted here; a GET of the health path says whether the worker serves. */
 export const workPath = "/umpire/work"
 export const healthPath = "/healthz"
+/** Said in every request and every answer. It changes when either side would misunderstand the other. */
+export const protocolHeader = "x-umpire-worker-protocol"
+export const protocolVersion = "1"
 /** The SHA-256 of the body or of the line, so that a broken answer is never taken for a whole one. */
 export const digestHeader = "x-umpire-digest"
 
@@ -76,6 +79,12 @@ export function encodeError(error: unknown): WireError {
 export function decodeError({ code, message, retryAfterMs }: WireError): Fault {
   const known = Object.hasOwn(faultCatalog, code) ? (code as FaultCode) : "inference_failed"
   return new Fault(known, message, retryAfterMs === undefined ? {} : { retryAfterMs })
+}
+
+/** Why the two cannot work together, or null. */
+export function findMismatch(said: string | null | undefined): string | null {
+  if (said === protocolVersion) return null
+  return `one side speaks version ${said ?? "none"} of the worker protocol and the other ${protocolVersion}; update the older one`
 }
 
 export function brokenAnswer(found: string): Fault {
