@@ -133,9 +133,9 @@ export const Config = z.strictObject({
         .int()
         .min(0)
         .max(300_000)
-        .default(0)
+        .optional()
         .describe(
-          "How long a stop goes on accepting while /readyz already says no, for load balancers to see.",
+          "How long a stop goes on accepting while /readyz already says no, for load balancers to see; without it 5 s where /readyz was asked twice in the last minute, else not at all.",
         ),
       request_timeout_ms: z.coerce
         .number()

@@ -12,17 +12,30 @@ export interface ReadinessNeeds {
   readonly state: { readonly stopping: boolean }
 }
 
+export interface Readiness {
+  check(): Promise<{ status: "ok" }>
+  /** How long to go on accepting when `check` begins to say no: nobody looks where nobody keeps asking. */
+  drainMs(configuredMs: number | undefined): number
+}
+
 /** A load balancer asks often and waits little. */
 const answerMsMax = 2_000
+/** Several intervals of a usual balancer; with `server.shutdown_ms` still within the 30 s that orchestrators give. */
+const drainMsDefault = 5_000
+/** Balancers that ask less often than this are told by configuration. */
+const rememberedMs = 60_000
 
-export function createReadiness(needs: ReadinessNeeds): () => Promise<{ status: "ok" }> {
+export function createReadiness(needs: ReadinessNeeds): Readiness {
   const { database, engines, clock, graceMs, state } = needs
   let databaseSeenMs = clock.monotonicMs()
+  /** The last two times; once is a person or a script, twice is a balancer. */
+  let asked = { lastMs: -Infinity, beforeMs: -Infinity }
   const askDatabase = async (): Promise<void> => {
     await database.query("SELECT 1")
     databaseSeenMs = clock.monotonicMs()
   }
-  return async () => {
+  const check = async (): Promise<{ status: "ok" }> => {
+    asked = { lastMs: clock.monotonicMs(), beforeMs: asked.lastMs }
     if (state.stopping) throw new Fault("not_ready", "Cannot serve: the server is stopping")
     const [store, engine] = await Promise.allSettled([within(askDatabase()), within(engines())])
     if (engine.status === "rejected")
@@ -30,6 +43,11 @@ export function createReadiness(needs: ReadinessNeeds): () => Promise<{ status: 
     if (store.status === "rejected" && clock.monotonicMs() - databaseSeenMs > graceMs)
       throw new Fault("not_ready", "Cannot serve: the store does not answer", { cause: store.reason })
     return { status: "ok" }
+  }
+  return {
+    check,
+    drainMs: (configuredMs) =>
+      configuredMs ?? (clock.monotonicMs() - asked.beforeMs <= rememberedMs ? drainMsDefault : 0),
   }
 }
 

@@ -147,6 +147,7 @@ async function compose(
   const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
   const status = createStatus({ router: routing, money, regions, gatewayRegion, state, clock })
   analytics.addMetrics(status.metrics)
+  identity.addMetrics(status.metrics)
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
@@ -196,7 +197,7 @@ async function compose(
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, readiness, platform, money, router),
+      ...handlers(config, catalog, readiness.check, platform, money, router),
       getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
@@ -231,7 +232,7 @@ async function compose(
     first,
     close: async () => {
       state.stopping = true
-      await wait(config.server.drain_ms)
+      await wait(readiness.drainMs(config.server.drain_ms))
       await closeAll()
     },
   }
