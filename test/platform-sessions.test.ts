@@ -5,6 +5,7 @@ import { systemClock } from "../src/base/clock.ts"
 import { operations } from "../src/control/operations.ts"
 import { hashPassword } from "../src/control/passwords.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"
+import { pageAudit } from "../src/store/audit.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
@@ -44,6 +45,27 @@ test("a session signs in by password, says who it is, and ends when it signs out
   expect((await platform.send("GET", "/v1/organizations", { bearer })).body.data).toHaveLength(1)
   expect((await platform.send("DELETE", "/v1/session", { bearer })).status).toBe(204)
   expect((await whoAmI(bearer)).status).toBe(401)
+})
+
+test("signing in and out and a new password are in the audit log of each of the user's organizations", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("seen@example.com", await hashPassword(password))
+  const account = await seed.billingAccount()
+  const organizations = [await seed.organization("One", account), await seed.organization("Two", account)]
+  for (const one of organizations) await seed.member(one, id, "member")
+  const bearer = (await signIn({ email: "seen@example.com", password })).body.data.token as string
+  const body = { password: "another password", current_password: password }
+  expect((await platform.send("PUT", "/v1/session/password", { bearer, body })).status).toBe(204)
+  expect((await platform.send("DELETE", "/v1/session", { bearer })).status).toBe(204)
+  for (const one of organizations) {
+    const { items } = await pageAudit(platform.database, one, { actorId: id }, { limit: 10 })
+    expect(items.map(({ action, actorKind }) => [action, actorKind])).toEqual([
+      ["session.delete", "session"],
+      ["user.set_password", "session"],
+      ["session.create", "session"],
+    ])
+    expect(JSON.stringify(items.map(({ before, after }) => [before, after]))).not.toContain("password")
+  }
 })
 
 test("an unknown user, one without a password and a wrong password get the same answer", async () => {

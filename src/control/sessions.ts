@@ -5,11 +5,17 @@ import type { Call, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { insertOneTimeLink, insertSession, revokeSession, useOneTimeLink } from "../store/sessions.ts"
+import {
+  insertOneTimeLink,
+  insertSession,
+  listOrganizationIdsOf,
+  revokeSession,
+  useOneTimeLink,
+} from "../store/sessions.ts"
 import type { Sql } from "../store/sql.ts"
 import { type User, findUser, findUserByEmail, updateUser } from "../store/users.ts"
 import { hashSecret } from "./bearer.ts"
-import type { ControlParts } from "./change.ts"
+import { type Caller, type ChangeScope, type ControlParts, change } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import { sessionMaxMs } from "./session-lifetime.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
@@ -25,9 +31,10 @@ type Names = "createSession" | "getSession" | "deleteSession" | "setPassword"
 const cookieName = "umpire_session"
 const linkLifetimeMs = 24 * 3_600_000
 const userAgentCharactersMax = 512
+/** Organizations of one user that hear of it in their audit logs. */
+const toldMax = 100
 
 export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
-  const { database, clock } = parts
   return {
     async createSession(call) {
       const { body, request } = call
@@ -35,7 +42,7 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
         "link" in body
           ? await userOfLink(parts, body.link, request.ip)
           : await userOfPassword(parts, body, request.ip)
-      return await signIn(parts, database, user, call)
+      return await signIn(parts, user, call)
     },
     async getSession({ principal }) {
       const { session, user } = await current(parts, principal)
@@ -48,25 +55,30 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
       }
     },
     async deleteSession(call) {
-      const { session } = await current(parts, call.principal)
-      await revokeSession(database, session.id, new Date(clock.nowMs()))
-      parts.forget({ table: "sessions", id: session.id })
+      const { session, user } = await current(parts, call.principal)
+      await change(parts, call, async (scope) => {
+        await revokeSession(scope.sql, session.id, scope.now)
+        await tellOrganizations(scope, user.id, "session.delete", { type: "session", id: session.id })
+        scope.touched({ table: "sessions", id: session.id })
+      })
       call.header("set-cookie", cookie(parts, "", 0))
     },
-    async setPassword({ principal, body }) {
-      const { session, user } = await current(parts, principal)
+    async setPassword(call) {
+      const { body } = call
+      const { session, user } = await current(parts, call.principal)
       if (
         user.passwordHash !== null &&
         !(await passwordMatches(user.passwordHash, body.current_password ?? ""))
       )
         throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
       const passwordHash = await hashPassword(body.password)
-      const now = new Date(clock.nowMs())
-      const ended = await database.transaction(async (sql) => {
+      await change(parts, call, async (scope) => {
+        const { sql, now, touched } = scope
         await updateUser(sql, user.id, { passwordHash }, now)
-        return await endOtherSessions(sql, user.id, session.id, now)
+        for (const id of await endOtherSessions(sql, user.id, session.id, now))
+          touched({ table: "sessions", id })
+        await tellOrganizations(scope, user.id, "user.set_password", { type: "user", id: user.id })
       })
-      for (const id of ended) parts.forget({ table: "sessions", id })
     },
   }
 }
@@ -100,10 +112,31 @@ async function userOfLink(
 type SigningIn = Pick<Call, "request" | "header">
 
 /** Starts a session and gives its token to the caller, as a value and as a cookie. */
-export async function signIn(parts: SessionParts, sql: Sql, user: User, call: SigningIn): Promise<SignedIn> {
-  const started = await startSession(parts, sql, user.id, call.request)
+export async function signIn(parts: SessionParts, user: User, call: SigningIn): Promise<SignedIn> {
+  const id = parts.ids.next("ses")
+  const started = await change(parts, becoming(user, id, call), async (scope) => {
+    await tellOrganizations(scope, user.id, "session.create", { type: "session", id })
+    return await startSession(parts, scope.sql, user.id, call.request, id)
+  })
   giveCookie(parts, call, started)
   return { ...started, user: toPerson(user) }
+}
+
+/** Who signs in is known by now, although the call came without a principal. */
+function becoming({ id: userId }: User, id: string, { request }: SigningIn): Caller {
+  const nothing = { organizationId: null, role: null, permissions: null, rateLimit: null }
+  return { principal: { kind: "session", id, userId, ...nothing }, request, attempt: null }
+}
+
+/** Whoever may act in an organization signs in for all of theirs at once: each has it in its log. */
+async function tellOrganizations(
+  { sql, audit }: ChangeScope,
+  userId: string,
+  action: string,
+  resource: { readonly type: string; readonly id: string },
+): Promise<void> {
+  for (const organizationId of await listOrganizationIdsOf(sql, userId, toldMax))
+    await audit({ organizationId, action, resource, before: null, after: null })
 }
 
 export function giveCookie(parts: SessionParts, call: SigningIn, { token }: StartedSession): void {
@@ -115,12 +148,13 @@ export async function startSession(
   sql: Sql,
   userId: string,
   request: SigningIn["request"],
+  id: string = parts.ids.next("ses"),
 ): Promise<StartedSession> {
   const nowMs = parts.clock.nowMs()
   const secret = newSecret()
   const expiresAt = new Date(nowMs + sessionMaxMs)
   await insertSession(sql, {
-    id: parts.ids.next("ses"),
+    id,
     tokenHash: hashSecret(secret),
     userId,
     ip: request.ip,

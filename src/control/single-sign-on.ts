@@ -84,7 +84,7 @@ async function finish(
   }
   const user = await userOf(parts, sso, identity)
   if (!user) return refuse(call, "unknown_user")
-  await signIn(parts, parts.database, user, call)
+  await signIn(parts, user, call)
   call.header("location", "/")
 }
 

@@ -89,3 +89,13 @@ export async function useOneTimeLink(sql: Sql, tokenHash: Uint8Array, now: Date)
   )
   return link?.userId ?? null
 }
+
+/** Of those that exist, in the order in which their audit logs may be locked. */
+export async function listOrganizationIdsOf(sql: Sql, userId: string, limit: number): Promise<string[]> {
+  const rows = await sql.query<{ organization_id: string }>(
+    `SELECT m.organization_id FROM memberships m JOIN organizations o ON o.id = m.organization_id
+     WHERE m.user_id = $1 AND o.deleted_at IS NULL ORDER BY m.organization_id LIMIT $2`,
+    [userId, limit],
+  )
+  return rows.map(({ organization_id }) => organization_id)
+}
