@@ -12,7 +12,9 @@ test(
       calmMs: 500,
       decisions: 3,
       streams: 1,
-      faults: ["kill", "freeze", "corrupt", "partition", "database", "roll"],
+      // Many of this load balancer's intervals, and short; `npm run chaos` rolls with what any gateway does.
+      drainMs: 1_000,
+      faults: ["kill", "freeze", "corrupt", "partition", "database", "stall", "roll"],
     })
     const bad = phases.filter(({ hangs, wrong }) => hangs > 0 || wrong > 0)
     expect(bad).toEqual([])

@@ -1,6 +1,6 @@
 /** Three regions of real worker processes behind proxies, and two gateways on one PostgreSQL, all on loopback. */
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
@@ -94,6 +94,10 @@ export class Gateway {
     return this.#process.child.pid ?? 0
   }
 
+  get dataDirectory(): string {
+    return this.#environment["UMPIRE_DATA_DIR"] ?? ""
+  }
+
   get log(): string {
     return this.#process.errors()
   }
@@ -115,19 +119,26 @@ export interface Cluster {
   readonly gateways: readonly Gateway[]
   readonly databaseUrl: string
   restartDatabase(awayMs: number): Promise<void>
+  /** Stops every process of the database where it stands: connections stay open and nothing answers. */
+  freezeDatabase(forMs: number): Promise<void>
   /** The gateways first, so that everything used is in the ledger. */
   stopGateways(): Promise<void>
   close(): Promise<void>
 }
 
-export async function startCluster(): Promise<Cluster> {
+export interface ClusterOptions {
+  /** How long a gateway goes on accepting when it stops; as long as any would, unless told. */
+  readonly drainMs?: number | undefined
+}
+
+export async function startCluster({ drainMs }: ClusterOptions = {}): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), "umpire-chaos-"))
   // The database runs as another user, who must be able to pass.
   chmodSync(folder, 0o755)
   const databaseFolder = join(folder, "postgres")
   mkdirSync(databaseFolder)
   const state: { database: PostgresServer } = { database: await startPostgres(databaseFolder) }
-  writeConfig(folder, "worker.yaml", [])
+  writeConfig(folder, "worker.yaml", [], drainMs)
   const workers: WorkerPlace[] = []
   const gateways: Gateway[] = []
   const stopGateways = async (): Promise<void> => {
@@ -141,7 +152,7 @@ export async function startCluster(): Promise<Cluster> {
   }
   try {
     for (const { id } of regions) workers.push(await WorkerPlace.start(id, folder))
-    writeConfig(folder, "gateway.yaml", workers)
+    writeConfig(folder, "gateway.yaml", workers, drainMs)
     for (const id of ["paris", "oslo"]) gateways.push(await Gateway.start(id, folder, state.database.url))
   } catch (error) {
     await close()
@@ -159,12 +170,38 @@ export async function startCluster(): Promise<Cluster> {
       rmSync(join(databaseFolder, "cluster", "postmaster.pid"), { force: true })
       state.database = await startPostgres(databaseFolder, { port })
     },
+    freezeDatabase: async (forMs) => {
+      const frozen = processTree(state.database.pid)
+      for (const pid of frozen) signalIfThere(pid, "SIGSTOP")
+      await wait(forMs)
+      for (const pid of frozen) signalIfThere(pid, "SIGCONT")
+    },
     stopGateways,
     close,
   }
 }
 
-function writeConfig(folder: string, name: string, workers: readonly WorkerPlace[]): void {
+/** A server process and those that it started for its connections, which are groups of their own. */
+function processTree(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim()
+  return [pid, ...(children === "" ? [] : children.split(" ").map(Number))]
+}
+
+/** A connection's process may have ended by itself. */
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It is not there any more.
+  }
+}
+
+function writeConfig(
+  folder: string,
+  name: string,
+  workers: readonly WorkerPlace[],
+  drainMs: number | undefined,
+): void {
   const model = (sku: string): object => ({
     sku,
     file: randomModel("tiny-f32"),
@@ -175,7 +212,7 @@ function writeConfig(folder: string, name: string, workers: readonly WorkerPlace
   })
   // JSON is YAML.
   const config = {
-    server: { request_timeout_ms: requestTimeoutMs, drain_ms: 1000, port: 0 },
+    server: { request_timeout_ms: requestTimeoutMs, drain_ms: drainMs, port: 0 },
     engine: { threads: 1, kv_memory_mib: 64, cache_memory_mib: 16 },
     limits: { requests_per_minute: 1_000_000, burst: 1_000_000 },
     routing: {

@@ -25,16 +25,13 @@ export interface Tally {
   lastFailureMs: number
 }
 
-/** What the answers said was used; failed streams may have used up to `streamTicksMost` each. */
-export interface Spent {
-  decisionTicks: bigint
-  decisions: number
-  streamTicks: bigint
-  streams: number
-  failedStreams: number
+/** What clients know of their requests, by request id: the books are held against it. */
+export interface Receipts {
+  /** Ticks by what the whole answer said was used. */
+  readonly answered: Map<string, bigint>
+  /** Pieces of text that came before the request failed: at least so many tokens were generated. */
+  readonly failed: Map<string, number>
 }
-
-export const streamTicksMost = 4_000n * inputTokenTicks
 
 const warmUpsMax = 8
 const probeEveryMs = 100
@@ -58,7 +55,7 @@ export const newTally = (): Tally => ({
 })
 
 export class Load {
-  readonly spent: Spent = { decisionTicks: 0n, decisions: 0, streamTicks: 0n, streams: 0, failedStreams: 0 }
+  readonly receipts: Receipts = { answered: new Map(), failed: new Map() }
   readonly #gateways: readonly Gateway[]
   readonly #regions: readonly string[]
   readonly #thinkMs: number
@@ -67,6 +64,7 @@ export class Load {
   readonly #expected = new Map<string, readonly number[]>()
   #tally = newTally()
   #turn = 0
+  #sent = 0
   #running: Promise<unknown> = Promise.resolve()
 
   constructor(gateways: readonly Gateway[], regions: readonly string[], thinkMs: number = thinkMsDefault) {
@@ -154,7 +152,9 @@ export class Load {
   }
 
   async #ask(text: string, region?: string): Promise<{ answers: number[]; region: string }> {
+    const id = this.#newId()
     const response = await this.#send(
+      id,
       "/v1/decisions",
       {
         model: judgeModel,
@@ -171,57 +171,75 @@ export class Load {
       },
       region,
     )
-    const body = (await response.json()) as DecisionBody
+    const body = await this.#reading(id, async () => (await response.json()) as DecisionBody)
     const [predicate, choice] = body.answers
     const answers = [
       predicate?.probability ?? NaN,
       ...(choice?.probabilities ?? []).map(({ probability }) => probability),
     ]
-    this.spent.decisions++
-    this.spent.decisionTicks += BigInt(body.usage.input_tokens) * inputTokenTicks
+    this.receipts.answered.set(id, BigInt(body.usage.input_tokens) * inputTokenTicks)
     if (answers.length !== 4) throw new WrongAnswer(`unexpected shape ${JSON.stringify(body).slice(0, 400)}`)
     return { answers, region: response.headers.get("x-umpire-region") ?? "none" }
   }
 
   async #stream(text: string, region?: string): Promise<void> {
+    const id = this.#newId()
+    const response = await this.#send(
+      id,
+      "/v1/chat/completions",
+      {
+        model: writerModel,
+        messages: [{ role: "user", content: text }],
+        stream: true,
+        stream_options: { include_usage: true },
+        max_completion_tokens: streamTokensMax,
+        temperature: 0,
+      },
+      region,
+    )
+    const { usage, pieces, failure } = readStream(await this.#reading(id, async () => await response.text()))
+    if (!usage || failure) {
+      this.receipts.failed.set(id, pieces)
+      throw failure ?? new WrongAnswer("a stream ended without its end")
+    }
+    this.receipts.answered.set(
+      id,
+      BigInt(usage.prompt_tokens) * inputTokenTicks + BigInt(usage.completion_tokens) * outputTokenTicks,
+    )
+  }
+
+  #newId(): string {
+    return `chaos-${++this.#sent}`
+  }
+
+  async #reading<Result>(id: string, read: () => Promise<Result>): Promise<Result> {
     try {
-      const response = await this.#send(
-        "/v1/chat/completions",
-        {
-          model: writerModel,
-          messages: [{ role: "user", content: text }],
-          stream: true,
-          stream_options: { include_usage: true },
-          max_completion_tokens: streamTokensMax,
-          temperature: 0,
-        },
-        region,
-      )
-      const { prompt_tokens, completion_tokens } = readStream(await response.text())
-      this.spent.streams++
-      this.spent.streamTicks +=
-        BigInt(prompt_tokens) * inputTokenTicks + BigInt(completion_tokens) * outputTokenTicks
+      return await read()
     } catch (error) {
-      this.spent.failedStreams++
+      this.receipts.failed.set(id, 0)
       throw error
     }
   }
 
-  async #send(path: string, body: object, region?: string): Promise<Response> {
+  async #send(id: string, path: string, body: object, region?: string): Promise<Response> {
     const gateway = await this.#next()
-    const response = await fetch(gateway.url + path, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${bootstrapKey}`,
-        "content-type": "application/json",
-        ...(region === undefined ? {} : { "x-umpire-region": region }),
-      },
-      body: JSON.stringify(body),
-      signal: AbortSignal.timeout(requestTimeoutMs + slackMs),
-    })
-    if (response.ok) return response
-    const { error } = (await response.json()) as { error: { code: string } }
-    throw new CleanError(error.code)
+    const request = async (): Promise<Response> => {
+      const response = await fetch(gateway.url + path, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${bootstrapKey}`,
+          "content-type": "application/json",
+          "x-request-id": id,
+          ...(region === undefined ? {} : { "x-umpire-region": region }),
+        },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(requestTimeoutMs + slackMs),
+      })
+      if (response.ok) return response
+      const { error } = (await response.json()) as { error: { code: string } }
+      throw new CleanError(error.code)
+    }
+    return await this.#reading(id, request)
   }
 
   /** A load balancer holds a request back while nobody is ready. */
@@ -283,9 +301,17 @@ interface StreamUsage {
   readonly completion_tokens: number
 }
 
+interface StreamOutcome {
+  /** Null when the stream is not whole. */
+  readonly usage: StreamUsage | null
+  readonly pieces: number
+  readonly failure: CleanError | null
+}
+
 /** A stream is whole when it says why it stopped, what it used, and that it is done; or it says what went wrong. */
-function readStream(text: string): StreamUsage {
+function readStream(text: string): StreamOutcome {
   let usage: StreamUsage | null = null
+  let pieces = 0
   let hasReason = false
   let isDone = false
   for (const block of text.split("\n\n")) {
@@ -298,12 +324,12 @@ function readStream(text: string): StreamUsage {
     const chunk = JSON.parse(line.slice("data: ".length)) as {
       error?: { code: string }
       usage?: StreamUsage | null
-      choices?: { finish_reason: string | null }[]
+      choices?: { finish_reason: string | null; delta?: { content?: string | null } }[]
     }
-    if (chunk.error) throw new CleanError(chunk.error.code)
+    if (chunk.error) return { usage: null, pieces, failure: new CleanError(chunk.error.code) }
+    if (chunk.choices?.some(({ delta }) => delta?.content)) pieces++
     if (chunk.choices?.some(({ finish_reason }) => finish_reason !== null)) hasReason = true
     if (chunk.usage) usage = chunk.usage
   }
-  if (!isDone || !hasReason || !usage) throw new WrongAnswer("a stream ended without its end")
-  return usage
+  return { usage: isDone && hasReason ? usage : null, pieces, failure: null }
 }

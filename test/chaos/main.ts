@@ -46,7 +46,8 @@ const { phases, money }: ChaosResult = await runChaos({
   onPhase: print,
 })
 process.stdout.write(
-  `\ncharged ${money.chargedTicks} ticks in ${money.chargedSequences} sequences, answers said ${money.expectedTicks}; ` +
+  `\ncharged ${money.chargedTicks} ticks in ${money.chargedSequences} sequences, answers said ${money.expectedTicks}, ` +
+    `requests that failed on their way had used ${money.failedTicks}; ` +
     `lost ${money.lostTicks}, double ${money.doubledTicks}; balances ${money.isBalanced ? "are" : "ARE NOT"} the sum of the ledger\n`,
 )
 const isSound =
