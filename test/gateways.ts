@@ -111,6 +111,34 @@ export async function ask(url: string, requestId: string): Promise<Reply | null>
   }
 }
 
+const streamedTokens = 10
+const message = "x".repeat(100 - streamedTokens)
+
+/** The same price as `ask`, as a stream; its last event says how it ended. */
+export async function askStream(url: string, requestId: string): Promise<Reply | null> {
+  try {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${bootstrapKey}`,
+        "content-type": "application/json",
+        "x-request-id": requestId,
+      },
+      body: JSON.stringify({
+        model: "test",
+        messages: [{ role: "user", content: message }],
+        max_completion_tokens: streamedTokens,
+        stream: true,
+      }),
+    })
+    const text = await response.text()
+    const code = /"code":"(\w+)"/.exec(text)?.[1] ?? (text.endsWith("data: [DONE]\n\n") ? null : "cut off")
+    return { status: response.status, code: response.ok ? code : (code ?? "") }
+  } catch {
+    return null
+  }
+}
+
 /** Everything that a gateway's journal still holds; nothing is deleted for minutes. */
 export async function readRecords(dataDirectory: string): Promise<SequenceRecord[]> {
   const records: SequenceRecord[] = []

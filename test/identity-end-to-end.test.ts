@@ -1,4 +1,7 @@
-/** The whole way, on the real product: a certified OpenID provider and openssl's chains vouch for workloads, which then work. */
+/**
+ * The whole way, on the real product with PostgreSQL: a certified OpenID provider and openssl's chains vouch for workloads,
+ * which then work. The other tests of identity run on the embedded database.
+ */
 import { spawn } from "node:child_process"
 import { type Server, createServer } from "node:https"
 import type { AddressInfo } from "node:net"
@@ -11,6 +14,7 @@ import { permissions } from "../src/contract/access.ts"
 import { tokenExchangeGrant, tokenTypes } from "../src/contract/identity.ts"
 import { exchangeCertificate } from "./identity-server.ts"
 import { type Issued, OpenSsl, caExtensions, clientExtensions, serverExtensions } from "./openssl.ts"
+import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -22,6 +26,7 @@ const stopMs = 30_000
 let openssl: OpenSsl
 let ca: Issued
 let provider: { issuer: string; rotate(): Promise<void>; close(): Promise<void> }
+let database: FreshDatabase
 let server: TestServer
 let organizationId: string
 let billingAccountId: string
@@ -35,8 +40,10 @@ beforeAll(async () => {
     issuer: ca,
     extensions: serverExtensions("DNS:*.mtls.example"),
   })
+  database = await freshDatabase()
   server = await startServer({
     env: {
+      UMPIRE_DATABASE_URL: database.url,
       UMPIRE_IDENTITY_ALLOW_PRIVATE: "true",
       UMPIRE_IDENTITY_CA_FILE: ca.certificateFile,
       UMPIRE_IDENTITY_MTLS_PORT: "0",
@@ -49,6 +56,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await server.stop()
+  await database.drop()
   await provider.close()
   openssl.close()
 })

@@ -14,7 +14,13 @@ import { openLastUsed } from "../src/control/last-used.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
+import {
+  type GenerateEngine,
+  type GenerationUsage,
+  noGenerationUsage,
+} from "../src/engine/generate/generate.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
+import { chatHandler } from "../src/gateway/openai/chat.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { openMoney } from "../src/main/money.ts"
 import { gateOf } from "../src/main/platform.ts"
@@ -37,7 +43,7 @@ const model = {
   prices: {
     inputTokenTicks: ticksPerToken,
     cachedInputTokenTicks: 0n,
-    outputTokenTicks: 0n,
+    outputTokenTicks: ticksPerToken,
     millisecondTicks: 0n,
   },
   contextTokensMax: 1_000_000,
@@ -57,8 +63,33 @@ const scorer: Pick<ScoreEngine, "prepare"> = {
   }),
 }
 
-// Only decisions are asked of it.
-const router = { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed }
+/** A token per character of the messages, and as many words as may be written, a moment after one another. */
+const generator: Pick<GenerateEngine, "prepare"> = {
+  prepare: async ({ messages, outputTokensMax }) => {
+    const inputTokens = messages.reduce((sum, { content }) => sum + content.length, 0)
+    let used: GenerationUsage = noGenerationUsage
+    return {
+      inputTokensMost: inputTokens,
+      outputTokensMost: outputTokensMax ?? 1,
+      async *run(most, signal) {
+        used = { ...used, inputTokens }
+        for (let outputTokens = 1; outputTokens <= most; outputTokens++) {
+          await wait(workMs, undefined, { signal })
+          used = { ...used, outputTokens }
+          yield { kind: "text", text: "word ", logprobs: null }
+        }
+        yield { kind: "end", reason: "length" }
+      },
+      usage: () => used,
+      discard: () => undefined,
+    }
+  },
+}
+
+// Only decisions and chats are asked of it.
+const router = {
+  open: async () => ({ scorer, generator, close: () => undefined }) as unknown as Routed,
+}
 
 const config = loadConfig(process.env, process.cwd())
 const log = createLog(config.log.level)
@@ -76,18 +107,18 @@ const control = {
   ids,
   forget: (change: Parameters<typeof principals.forget>[0]) => principals.forget(change),
 }
+const inference = {
+  catalog: createCatalog([model]),
+  router,
+  meter: money.meter,
+  clock,
+  timeoutMs: config.server.request_timeout_ms,
+}
 const http = createHttp({
   // The other endpoints are not called.
   handlers: {
-    ...classificationHandlers({
-      catalog: createCatalog([model]),
-      router,
-      meter: money.meter,
-      clock,
-      timeoutMs: config.server.request_timeout_ms,
-      nullDescriptions: false,
-      calibrations: {},
-    }),
+    ...classificationHandlers({ ...inference, nullDescriptions: false, calibrations: {} }),
+    createChatCompletion: chatHandler({ ...inference, ids }),
     ...billingHandlers({
       ...control,
       providers: new Map([["local", createLocalProvider()]]),

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openPostgres } from "../src/store/postgres.ts"
-import { TestGateway, ask, prepareAccount, readBooks, requestTicks } from "./gateways.ts"
+import { TestGateway, ask, askStream, prepareAccount, readBooks, requestTicks } from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
 
@@ -34,10 +34,10 @@ afterAll(async () => {
 const requests = 500
 const affordable = 100
 
-async function burst(name: string): Promise<Map<string, number>> {
+async function burst(name: string, send: typeof ask = ask): Promise<Map<string, number>> {
   const replies = await Promise.all(
     Array.from({ length: requests }, (_, index) =>
-      ask(gateways[index % gateways.length]?.url ?? "", `${name}-${index}`),
+      send(gateways[index % gateways.length]?.url ?? "", `${name}-${index}`),
     ),
   )
   const counts = new Map<string, number>()
@@ -58,17 +58,24 @@ async function settle(accountId: string): Promise<void> {
   }
 }
 
-test("of 500 requests at two gateways exactly the 100 that the credit covers succeed, and it ends at zero", async () => {
-  const accountId = await prepareAccount(database.url, BigInt(affordable) * requestTicks)
-  const counts = await burst("credit")
-  expect(Object.fromEntries(counts)).toEqual({
-    "200": affordable,
-    insufficient_credits: requests - affordable,
-  })
-  await settle(accountId)
-  const books = await readBooks(database.url)
-  expect([books.balanceTicks, books.ledgerTicks]).toEqual([0n, 0n])
-}, 120_000)
+test.each([
+  ["requests", ask],
+  ["streams", askStream],
+])(
+  "of 500 %s at two gateways exactly the 100 that the credit covers succeed, and it ends at zero",
+  async (name, send) => {
+    const accountId = await prepareAccount(database.url, BigInt(affordable) * requestTicks)
+    const counts = await burst(name, send)
+    expect(Object.fromEntries(counts)).toEqual({
+      "200": affordable,
+      insufficient_credits: requests - affordable,
+    })
+    await settle(accountId)
+    const books = await readBooks(database.url)
+    expect([books.balanceTicks, books.ledgerTicks]).toEqual([0n, 0n])
+  },
+  120_000,
+)
 
 test("of 500 requests at two gateways exactly those under the spend cutoff succeed, and it flips local_state", async () => {
   const accountId = await prepareAccount(database.url, 1_000_000_000n)
