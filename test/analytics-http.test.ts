@@ -4,7 +4,12 @@ import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../src/contract/analytics.ts"
+import {
+  type GroupedTimeseriesResponse,
+  type OverviewResponse,
+  type Sequence,
+  dimensions,
+} from "../src/contract/analytics.ts"
 import { operateOverSocket } from "../src/cli/operator.ts"
 import { operatorAddress } from "../src/server/operator-socket.ts"
 import { oddTexts } from "./analytics-samples.ts"
@@ -121,6 +126,11 @@ test("text that looks like SQL is a value wherever a parameter takes text", asyn
     const filtered = await fetchPath(address({ f: `client_ua:${value}` }))
     expect(filtered.status, value).toBe(200)
     expect(((await filtered.json()) as { data: OverviewResponse }).data.summary.requests).toBe(0)
+    // Nothing here has such a value in any dimension, so that all of it passes when all of them are excluded.
+    const excluding = await overview({ f: dimensions.map((dimension) => `!${dimension}:${value}`) })
+    expect(excluding.summary.requests, value).toBe(4)
+    const including = await overview({ f: dimensions.map((dimension) => `${dimension}:${value}`) })
+    expect(including.summary.requests, value).toBe(0)
     const parts = [encodeURIComponent(value), organization]
     for (const path of [
       `/v1/organizations/${organization}/analytics/sequences/${parts[0]}`,
@@ -140,24 +150,34 @@ const bad: [string, Record<string, string | string[] | undefined>][] = [
   ["range_start", { range_start: "1e3" }],
   ["range_start", { range_start: "99999999999999999999" }],
   ["range_start", { range_start: ["1", "2"] }],
+  ["range_start", { range_start: "1 OR 1=1" }],
   ["range_end", { range_end: undefined }],
   ["range_end", { range_start: "5", range_end: "5" }],
   ["range_end", { range_start: "5", range_end: "4" }],
   ["range_end", { range_end: "tomorrow" }],
+  ["range_end", { range_end: "9007199254740992" }],
+  ["range_end", { range_end: "1); DROP TABLE sequences; --" }],
   ["group_by", { group_by: undefined }],
   ["group_by", { group_by: "organization_id" }],
   ["group_by", { group_by: "model; DROP TABLE sequences" }],
   ["metric", { metric: undefined }],
+  ["group_by", { group_by: ["model", "result"] }],
   ["metric", { metric: "count" }],
+  ["metric", { metric: "requests, count(*)" }],
   ["buckets", { buckets: "" }],
   ["buckets", { buckets: "ten" }],
   ["buckets", { buckets: "2.5" }],
+  ["buckets", { buckets: "1 UNION SELECT 1" }],
   ["view", { view: "table" }],
+  ["view", { view: "sequences" }],
+  ["view", { view: "overview'--" }],
   ["limit", { limit: "0" }],
   ["limit", { limit: "13" }],
   ["limit", { limit: "x" }],
+  ["limit", { limit: "5; --" }],
   ["f.0", { f: "model" }],
   ["f.0", { f: "organization_id:x" }],
+  ["f.0", { f: "model' OR '1'='1:x" }],
   ["f.1", { f: ["model:x", "!"] }],
 ]
 test.each(bad)("a bad %s is 400 and named: %j", async (name, given) => {
@@ -223,6 +243,19 @@ describe("one sequence", () => {
     expect((await fetchPath(path("?range_start=5&range_end=5"))).status).toBe(400)
   })
 
+  test.each([
+    ["range_start", "?range_start=0"],
+    ["range_start", "?range_start=1%20OR%201=1"],
+    ["range_end", "?range_end=-1"],
+    ["range_end", "?range_end=soon"],
+    ["range_end", "?range_start=6&range_end=5"],
+  ])("a bad %s is 400 and named: %s", async (name, query) => {
+    const response = await fetchPath(path(query))
+    expect(response.status).toBe(400)
+    const { error } = (await response.json()) as { error: { details: { path: string }[] } }
+    expect(error.details.map((detail) => detail.path)).toEqual([name])
+  })
+
   test("an unknown id is 404", async () => {
     expect((await fetchPath(`${path()}x`)).status).toBe(404)
   })
@@ -273,6 +306,61 @@ test("a file that is not events is refused with its line, and pruning removes wh
   await operate("analytics.import", { file })
   expect(await operate("analytics.prune", {})).toMatchObject({ pruned: 1 })
   expect((await overview()).summary.requests).toBeGreaterThan(0)
+})
+
+const chat = { model: "umpire-nano", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
+const noul = { type: "noul", instructions: "Is the parcel late?" }
+
+test.each([
+  ["a decision", "/v1/decisions", decision, {}, 200, "decisions"],
+  [
+    "System One",
+    "/v1/systemone",
+    { model: "umpire-nano", state: "Late.", questions: { late: noul } },
+    {},
+    200,
+    "systemone",
+  ],
+  ["a chat", "/v1/chat/completions", chat, {}, 200, "chat_completions"],
+  ["a streamed chat", "/v1/chat/completions", { ...chat, stream: true }, {}, 200, "chat_completions"],
+  [
+    "a response",
+    "/v1/responses",
+    { model: "umpire-nano", input: "Hello", max_output_tokens: 1 },
+    {},
+    200,
+    "responses",
+  ],
+  ["what the handler refuses", "/v1/decisions", { ...decision, model: "nobody" }, {}, 422, "decisions"],
+  [
+    "what is refused before the handler",
+    "/v1/chat/completions",
+    "hello",
+    { "content-type": "text/plain" },
+    422,
+    "chat_completions",
+  ],
+])("%s names its sequence in a header", async (_, path, body, headers, status, callSource) => {
+  const response = await server.post(path, body, headers)
+  await response.text()
+  expect(response.status).toBe(status)
+  const id = response.headers.get("x-umpire-sequence") ?? ""
+  expect(id).toMatch(/^seq_/)
+  const { data } = await get<{ data: { sequence: Sequence } }>(
+    `/v1/organizations/${organization}/analytics/sequences/${id}`,
+  )
+  expect(data.sequence).toMatchObject({
+    seq_id: id,
+    call_source: callSource,
+    result: status === 200 ? "success" : "error",
+    request_id: response.headers.get("x-request-id"),
+  })
+})
+
+test("a request of nobody, and one that is not inference, name no sequence", async () => {
+  const nobody = await server.post("/v1/decisions", decision, { authorization: "Bearer ump_wrong" })
+  expect([nobody.status, nobody.headers.get("x-umpire-sequence")]).toEqual([401, null])
+  expect((await fetchPath("/v1/organizations")).headers.get("x-umpire-sequence")).toBeNull()
 })
 
 describe("without an engine", () => {

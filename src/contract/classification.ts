@@ -47,6 +47,7 @@ export const createDecision = endpoint({
   body: DecisionsRequest,
   reads: "bytes",
   bodyBytesMax: LIMITS.bodyBytesMax,
+  metered: true,
   output: DecisionsResponse,
   errors,
 })
@@ -61,6 +62,7 @@ export const createSystemOne = endpoint({
   body: SystemOneRequest,
   reads: "bytes",
   bodyBytesMax: LIMITS.bodyBytesMax,
+  metered: true,
   output: SystemOneResponse,
   errors,
 })

@@ -18,6 +18,8 @@ type Request<E extends Endpoint> = Given<E["params"], "params"> &
 export interface CallOptions {
   readonly signal?: AbortSignal
   readonly headers?: Record<string, string>
+  /** Told of the headers of the answer, also of a refusal, before the call ends. */
+  readonly onHeaders?: (headers: Headers) => void
 }
 
 export type Client = {
@@ -80,6 +82,7 @@ async function call(
     ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
     ...(request.signal ? { signal: request.signal } : {}),
   })
+  request.onHeaders?.(response.headers)
   if (response.ok && endpoint.produces) return new Document(new Uint8Array(await response.arrayBuffer()))
   const text = await response.text()
   const body: unknown = text === "" ? null : JSON.parse(text)

@@ -46,6 +46,8 @@ export interface Endpoint<
   readonly status: 200 | 201 | 204 | 303
   /** A request may ask for its answer as events. */
   readonly streams?: true
+  /** Every request is recorded as a sequence, whose id the answer names in a header. */
+  readonly metered?: true
   /** The content type of an answer that is not JSON: the handler answers a `Document`. */
   readonly produces?: string
   /** Fields of the output that are shown once: null in the answer to a request repeated with its Idempotency-Key. */
@@ -76,7 +78,10 @@ export function endpoint<
     readonly body?: Body
     readonly reads?: Reads
   } & Partial<
-      Pick<Endpoint, "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "produces">
+      Pick<
+        Endpoint,
+        "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "metered" | "produces"
+      >
     >,
 ): Endpoint<Params, Query, Body, Output, Reads> {
   const { surface } = given
@@ -102,6 +107,9 @@ export type ParamsOf<E extends Endpoint> = z.output<E["params"]>
 export type QueryOf<E extends Endpoint> = z.output<E["query"]>
 export type BodyOf<E extends Endpoint> = E["reads"] extends "bytes" ? Uint8Array : z.output<E["body"]>
 export type OutputOf<E extends Endpoint> = z.output<E["output"]>
+
+/** Names the sequence that an answer belongs to, also where the request failed after its sequence began. */
+export const sequenceHeader = "x-umpire-sequence"
 
 /** One call, as a handler sees it: parsed, authenticated and allowed. */
 export interface Call<Params = unknown, Query = unknown, Body = unknown> {

@@ -1,6 +1,6 @@
 /** Prints the table of endpoints as an OpenAPI 3.1 document. */
 import { z } from "zod"
-import type { Endpoint } from "./endpoint.ts"
+import { type Endpoint, sequenceHeader } from "./endpoint.ts"
 import { type FaultCode, faultCatalog } from "./errors.ts"
 import { errorsOf, isWrite } from "./implied-errors.ts"
 
@@ -117,7 +117,13 @@ function success(endpoint: Endpoint, schemas: Json): Json {
   const schema = schemaOf(endpoint.output, "output", schemas)
   const body =
     endpoint.wrap === "data" ? { type: "object", properties: { data: schema }, required: ["data"] } : schema
-  return { description: "Success.", content: json(body) }
+  return { description: "Success.", ...answerHeaders(endpoint), content: json(body) }
+}
+
+function answerHeaders({ metered }: Endpoint): Json {
+  if (!metered) return {}
+  const description = "The id of the request's sequence, as analytics knows it."
+  return { headers: { [sequenceHeader]: { description, schema: { type: "string" } } } }
 }
 
 function failures(endpoint: Endpoint): Json {
@@ -129,7 +135,12 @@ function failures(endpoint: Endpoint): Json {
       const name = errorNames[endpoint.surface] ?? "Error"
       return [
         String(status),
-        { description: lines.join("\n"), content: json({ $ref: `#/components/schemas/${name}` }) },
+        {
+          description: lines.join("\n"),
+          // Who is not known has no sequence.
+          ...(status === 401 ? {} : answerHeaders(endpoint)),
+          content: json({ $ref: `#/components/schemas/${name}` }),
+        },
       ]
     })
   return Object.fromEntries(entries) as Json

@@ -1,7 +1,7 @@
 /** Answers the classification endpoints: decode, find the model, prepare, run, read the answers. */
 import type { Catalog, Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
-import { EncodedJson, type Call, type Handlers } from "../contract/endpoint.ts"
+import { EncodedJson, type Call, type Handlers, sequenceHeader } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
@@ -53,6 +53,7 @@ async function metered(
     organizationId,
     request,
   })
+  call.header(sequenceHeader, sequence.id)
   try {
     const classification = decode()
     sequence.name(classification.model)

@@ -157,9 +157,15 @@ class MeteredSequence implements Sequence {
   }
 }
 
-/** Records a request that was refused before its handler saw it. */
-export async function recordRefusal(meter: Meter, start: SequenceStart, fault: Fault): Promise<void> {
-  await meter.begin(start).finish(noUsage, failureOf(fault))
+/** Records a request that was refused before its handler saw it; the id is null where it is nobody's to read. */
+export function recordRefusal(
+  meter: Meter,
+  start: SequenceStart,
+  fault: Fault,
+): { readonly id: string | null; readonly written: Promise<void> } {
+  const sequence = meter.begin(start)
+  const id = start.organizationId === null ? null : sequence.id
+  return { id, written: sequence.finish(noUsage, failureOf(fault)) }
 }
 
 /** Cut between characters, not inside one. */

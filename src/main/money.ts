@@ -37,8 +37,8 @@ export interface Money {
   journalState(): Promise<JournalState>
   /** How this gateway's money parts stand now. */
   report(): MoneyReport
-  /** Told by the server of a request that it refused before any handler saw it. */
-  refused(refusal: Refusal): void
+  /** Told by the server of a request that it refused before any handler saw it; answers the id of its record. */
+  refused(refusal: Refusal): string | null
   close(): Promise<void>
 }
 
@@ -146,9 +146,9 @@ const sources: Readonly<Record<string, CallSource>> = {
   "/v1/embeddings": "embeddings",
 }
 
-function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, log: Log): void {
+function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, log: Log): string | null {
   const callSource = endpoint.method === "POST" ? sources[endpoint.path] : undefined
-  if (!callSource) return
+  if (!callSource) return null
   const inferenceType = callSource === "embeddings" ? "embedding" : "generation"
   const start = {
     callSource,
@@ -157,7 +157,7 @@ function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, 
     organizationId: principal.organizationId,
     request,
   } as const
-  recordRefusal(meter, start, fault).catch((error: unknown) =>
-    log.warn({ err: error }, "a refused request could not be recorded"),
-  )
+  const { id, written } = recordRefusal(meter, start, fault)
+  written.catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
+  return id
 }

@@ -10,6 +10,7 @@ import {
   type Handlers,
   type RequestFacts,
   type Surface,
+  sequenceHeader,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
@@ -35,8 +36,11 @@ export interface HttpParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
-  /** Told of an inference request that was refused before its handler saw it, although its principal is known. */
-  refused?(refusal: Refusal): void
+  /**
+   * Told of an inference request that was refused before its handler saw it, although its principal is known; answers
+   * the id of its sequence, where it has one.
+   */
+  refused?(refusal: Refusal): string | null
   /** Told of every request when its answer has left. */
   answered?(answered: Answered): void
   readonly trustProxy: boolean
@@ -110,7 +114,7 @@ function socketRoot(parts: HttpParts): SocketRoot {
       const first = trustProxy && typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
       return first ?? socket.remoteAddress ?? ""
     },
-    refused: (refusal) => parts.refused?.(refusal),
+    refused: (refusal) => void parts.refused?.(refusal),
   }
 }
 
@@ -206,8 +210,10 @@ async function answer(
   } catch (error) {
     const fault = asFault(error)
     const { principal, handled } = progress
-    if (principal && !handled && endpoint.access.permission === "inference")
-      parts.refused?.({ endpoint, principal, request: facts, fault })
+    if (principal && !handled && endpoint.access.permission === "inference") {
+      const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
+      if (sequenceId) reply.header(sequenceHeader, sequenceId)
+    }
     await drain(request.raw)
     return fail(reply, endpoint.surface, fault, request, parts.log)
   } finally {

@@ -42,6 +42,7 @@ export const createChatCompletion = endpoint({
   body: ChatRequest,
   output: ChatCompletion,
   streams: true,
+  metered: true,
   errors,
 })
 
@@ -53,6 +54,7 @@ export const createResponse = endpoint({
   body: ResponseRequest,
   output: ResponseObject,
   streams: true,
+  metered: true,
   errors: [...errors, "previous_response_not_found"],
 })
 
@@ -120,6 +122,7 @@ export const createEmbedding = endpoint({
   summary: "Turn texts into vectors",
   body: EmbeddingRequest,
   output: EmbeddingList,
+  metered: true,
   errors,
 })
 

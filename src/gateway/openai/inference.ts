@@ -3,7 +3,7 @@ import type { Catalog, Model, ModelKind } from "../../base/catalog.ts"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
-import type { RequestFacts } from "../../contract/endpoint.ts"
+import { type RequestFacts, sequenceHeader } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type {
   GenerateWork,
@@ -64,6 +64,7 @@ export class MeteredCall {
       organizationId: standing.organizationId,
       request,
     })
+    asker.header?.(sequenceHeader, this.sequence.id)
   }
 
   /** Finds the engines that may run the model for this organization. */
