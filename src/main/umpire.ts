@@ -89,6 +89,12 @@ async function compose(
   const clock = systemClock
   const ids = createIds(clock)
   const catalog = await loadCatalog(config.models, config.data_dir)
+  const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
+  closers.push(() => engines.close())
+  // The default model is loaded before the first request, and a broken file is found now.
+  const loading = runsHere(config, catalog.fallback) ? engines.scorer(catalog.fallback) : undefined
+  // Awaited below; until then a failure of something else must not make this one an unhandled rejection.
+  loading?.catch(() => undefined)
   const database = await openStore(config, closers)
   const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
   const lastUsed = openLastUsed(database, clock, log)
@@ -120,8 +126,6 @@ async function compose(
   closers.push(() => money.close())
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
   closers.push(() => analytics.close())
-  const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
-  closers.push(() => engines.close())
   const generators = createGenerators(config, log)
   closers.push(() => generators.close())
   const routing = await openRouting({
@@ -140,8 +144,7 @@ async function compose(
   const router = access.guard(routing)
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
-  // The default model is loaded before the first request, and a broken file is found now.
-  if (runsHere(config, catalog.fallback)) await engines.scorer(catalog.fallback)
+  await loading
   const state = { stopping: false, url: config.server.public_url ?? "" }
   const regions = regionsOf(config)
   const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
