@@ -79,7 +79,13 @@ def compare(recipe: Recipe) -> None:
     report(recipe.work / "reference.json", recipe.work / "measured.json")
 
 
-# In order; `all` runs those up to the reference, since the comparison needs a run of the product in between.
+def restore(recipe: Recipe) -> None:
+    from .restore import restore as run
+
+    run(recipe, recipe.weights("q8_0"), "final")
+
+
+# In order; `all` runs those up to the reference: the comparison needs a run of the product in between.
 STAGES: dict[str, Callable[[Recipe], None]] = {
     stage.__name__: stage
     for stage in (
@@ -94,8 +100,11 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         evaluate,
         reference,
         compare,
+        restore,
     )
 }
+# Each needs something that is not made by the stages before it.
+APART = ("compare", "restore")
 
 
 def main() -> None:
@@ -114,7 +123,7 @@ def main() -> None:
     recipe = build(work=given.work, sources=given.sources, held_out=given.held_out)
     recipe.work.mkdir(parents=True, exist_ok=True)
     for name, stage in STAGES.items():
-        if given.stage == name or (given.stage == "all" and name != "compare"):
+        if given.stage == name or (given.stage == "all" and name not in APART):
             stage(recipe)
 
 

@@ -46,7 +46,8 @@ def line(figures: Figures) -> str:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The same sample of a set every time."""
-    rows = [json.loads(text) for text in path.read_text(encoding="utf8").splitlines()]
+    # Not splitlines: texts hold other characters that it takes for the end of a line.
+    rows = [json.loads(text) for text in path.read_text(encoding="utf8").rstrip("\n").split("\n")]
     Random(0).shuffle(rows)
     many = len(rows[0]["options"]) > MANY_OPTIONS
     return rows[: MANY_OPTIONS_ROWS_MAX if many else ROWS_MAX]
