@@ -33,10 +33,9 @@ export function RefillDialog({ onClose }: { onClose: () => void }): ReactNode {
     <FormDialog
       title="Add credit"
       submit={wrong ? "Add credit" : `Pay ${cents(wanted)}`}
-      busy={write.isPending}
-      error={write.error}
+      write={write}
+      ready={!wrong}
       onClose={onClose}
-      onSubmit={() => !wrong && write.mutate(undefined)}
     >
       <TextField
         label="Amount in dollars"

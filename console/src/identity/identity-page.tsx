@@ -4,9 +4,9 @@ import { type ReactNode, useState } from "react"
 import type { WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
-import { FormDialog } from "../parts/dialog.tsx"
+import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ago } from "../parts/format.ts"
-import { Menu, MenuItem, MenuLine } from "../parts/menu.tsx"
+import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { ProviderDialog } from "./provider-dialog.tsx"
@@ -94,9 +94,7 @@ function ProviderCard({
         <span className="flex items-center gap-1">
           <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "active" : "paused"}</Badge>
           {owner ? (
-            <Menu
-              trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${provider.name}`} />}
-            >
+            <ActionsMenu of={provider.name}>
               <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", provider })}>
                 Change
               </MenuItem>
@@ -110,7 +108,7 @@ function ProviderCard({
               <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", provider })}>
                 Delete
               </MenuItem>
-            </Menu>
+            </ActionsMenu>
           ) : null}
         </span>
       </header>
@@ -147,22 +145,16 @@ function DeleteDialog({
   onClose: () => void
 }): ReactNode {
   const { id: org_id } = useOrganization()
-  const write = useWrite(
-    async () => await api.deleteWorkloadIdentityProvider({ params: { org_id, provider_id: provider.id } }),
-    [["identity", org_id]],
-    onClose,
-  )
+  const params = { org_id, provider_id: provider.id }
   return (
-    <FormDialog
+    <ConfirmDialog
       title={`Delete ${provider.name}?`}
       submit="Delete"
-      danger
-      busy={write.isPending}
-      error={write.error}
+      act={async () => await api.deleteWorkloadIdentityProvider({ params })}
+      refreshes={[["identity", org_id]]}
       onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
     >
-      <p className="text-soft text-sm">Tokens that it vouched for stop within half a minute.</p>
-    </FormDialog>
+      Tokens that it vouched for stop within half a minute.
+    </ConfirmDialog>
   )
 }

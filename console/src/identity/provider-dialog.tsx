@@ -35,10 +35,8 @@ export function ProviderDialog({
       title={provider ? `Change ${provider.name}` : "Add a provider"}
       submit={provider ? "Save" : "Add provider"}
       wide
-      busy={write.isPending}
-      error={write.error}
+      write={write}
       onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
     >
       <TextField
         label="Name"

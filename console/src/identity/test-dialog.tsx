@@ -35,15 +35,7 @@ export function TestDialog({
     [],
   )
   return (
-    <FormDialog
-      title={`Test ${provider.name}`}
-      submit="Test"
-      wide
-      busy={write.isPending}
-      error={write.error}
-      onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
-    >
+    <FormDialog title={`Test ${provider.name}`} submit="Test" wide write={write} onClose={onClose}>
       <AreaField
         label={oidc ? "Token (JWT)" : "Certificate chain (PEM), the workload's own first"}
         required

@@ -4,14 +4,14 @@ import type { ApiKey, ApiKeyWithSecret } from "../../../src/contract/platform/ke
 import { type Permission, permissions } from "../../../src/contract/access.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { FormDialog } from "../parts/dialog.tsx"
+import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
 import { CheckField, SelectField, TextField } from "../parts/field.tsx"
 import { ago, day, moment } from "../parts/format.ts"
-import { Menu, MenuItem, MenuLine } from "../parts/menu.tsx"
+import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
-import { Table } from "../parts/table.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 
 type Open =
@@ -123,26 +123,20 @@ function KeyTable({
         { name: "Created", cell: (key) => <time dateTime={key.created_at}>{day(key.created_at)}</time> },
         { name: "Last used", cell: (key) => (key.last_used_at ? ago(key.last_used_at) : "never") },
         { name: "Ends", cell: (key) => <Ends apiKey={key} /> },
-        {
-          name: "Actions",
-          quiet: true,
-          align: "right",
-          cell: (key) =>
-            owner ? (
-              <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${key.name}`} />}>
-                <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
-                  Change
-                </MenuItem>
-                <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
-                  Rotate the secret
-                </MenuItem>
-                <MenuLine />
-                <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "end", key })}>
-                  End the key
-                </MenuItem>
-              </Menu>
-            ) : null,
-        },
+        actionsColumn(owner, (key: ApiKey) => (
+          <ActionsMenu of={key.name}>
+            <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
+              Change
+            </MenuItem>
+            <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
+              Rotate the secret
+            </MenuItem>
+            <MenuLine />
+            <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "end", key })}>
+              End the key
+            </MenuItem>
+          </ActionsMenu>
+        )),
       ]}
     />
   )
@@ -231,14 +225,7 @@ function CreateKey({
     onDone,
   )
   return (
-    <FormDialog
-      title="Create a key"
-      submit="Create key"
-      busy={write.isPending}
-      error={write.error}
-      onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
-    >
+    <FormDialog title="Create a key" submit="Create key" write={write} onClose={onClose}>
       <TextField
         label="Name"
         required
@@ -281,14 +268,7 @@ function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): 
     onClose,
   )
   return (
-    <FormDialog
-      title={`Change ${apiKey.name}`}
-      submit="Save"
-      busy={write.isPending}
-      error={write.error}
-      onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
-    >
+    <FormDialog title={`Change ${apiKey.name}`} submit="Save" write={write} onClose={onClose}>
       <TextField
         label="Name"
         required
@@ -329,14 +309,7 @@ function RotateKey({
     onDone,
   )
   return (
-    <FormDialog
-      title={`Rotate ${apiKey.name}`}
-      submit="Rotate"
-      busy={write.isPending}
-      error={write.error}
-      onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
-    >
+    <FormDialog title={`Rotate ${apiKey.name}`} submit="Rotate" write={write} onClose={onClose}>
       <p className="text-soft text-sm">The key gets a new secret. Its name, permissions and id stay.</p>
       <SelectField
         label="The old secret"
@@ -350,24 +323,15 @@ function RotateKey({
 
 function EndKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
-  const write = useWrite(
-    async () => await api.deleteApiKey({ params: { org_id, key_id: apiKey.id } }),
-    [["keys", org_id]],
-    onClose,
-  )
   return (
-    <FormDialog
+    <ConfirmDialog
       title={`End ${apiKey.name}?`}
       submit="End the key"
-      danger
-      busy={write.isPending}
-      error={write.error}
+      act={async () => await api.deleteApiKey({ params: { org_id, key_id: apiKey.id } })}
+      refreshes={[["keys", org_id]]}
       onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
     >
-      <p className="text-soft text-sm">
-        Programs that use it are refused from now on. This cannot be undone.
-      </p>
-    </FormDialog>
+      Programs that use it are refused from now on. This cannot be undone.
+    </ConfirmDialog>
   )
 }

@@ -5,14 +5,14 @@ import { type Role, roles } from "../../../src/contract/access.ts"
 import type { Invitation, Member, SentInvitation } from "../../../src/contract/platform/members.ts"
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { FormDialog } from "../parts/dialog.tsx"
+import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
 import { SelectField, TextField } from "../parts/field.tsx"
 import { ago, day } from "../parts/format.ts"
-import { Menu, MenuItem } from "../parts/menu.tsx"
+import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
-import { Table } from "../parts/table.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
 
 const roleNames: Record<Role, string> = { primary_owner: "Primary owner", owner: "Owner", member: "Member" }
@@ -105,24 +105,16 @@ function MemberTable({
           cell: ({ role }) => <Badge tone={role === "member" ? "plain" : "good"}>{roleNames[role]}</Badge>,
         },
         { name: "Joined", cell: ({ created_at }) => day(created_at) },
-        {
-          name: "Actions",
-          quiet: true,
-          align: "right",
-          cell: (member) =>
-            owner ? (
-              <Menu
-                trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${member.email}`} />}
-              >
-                <MenuItem icon="shield" onSelect={() => onOpen({ kind: "role", member })}>
-                  Change role
-                </MenuItem>
-                <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "remove", member })}>
-                  Remove
-                </MenuItem>
-              </Menu>
-            ) : null,
-        },
+        actionsColumn(owner, (member: Member) => (
+          <ActionsMenu of={member.email}>
+            <MenuItem icon="shield" onSelect={() => onOpen({ kind: "role", member })}>
+              Change role
+            </MenuItem>
+            <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "remove", member })}>
+              Remove
+            </MenuItem>
+          </ActionsMenu>
+        )),
       ]}
     />
   )
@@ -173,31 +165,16 @@ function Invitations({
                 { name: "Role", cell: ({ role }) => <Badge>{roleNames[role]}</Badge> },
                 { name: "Invited by", cell: ({ invited_by }) => invited_by.name ?? invited_by.email },
                 { name: "Ends", cell: ({ expires_at }) => ago(expires_at) },
-                {
-                  name: "Actions",
-                  quiet: true,
-                  align: "right",
-                  cell: (invitation) =>
-                    owner ? (
-                      <Menu
-                        trigger={
-                          <Button
-                            kind="bare"
-                            small
-                            icon="dots"
-                            aria-label={`Actions for ${invitation.email}`}
-                          />
-                        }
-                      >
-                        <MenuItem icon="turn" onSelect={() => resend.mutate(invitation)}>
-                          New link
-                        </MenuItem>
-                        <MenuItem icon="trash" danger onSelect={() => revoke.mutate(invitation)}>
-                          Take back
-                        </MenuItem>
-                      </Menu>
-                    ) : null,
-                },
+                actionsColumn(owner, (invitation: Invitation) => (
+                  <ActionsMenu of={invitation.email}>
+                    <MenuItem icon="turn" onSelect={() => resend.mutate(invitation)}>
+                      New link
+                    </MenuItem>
+                    <MenuItem icon="trash" danger onSelect={() => revoke.mutate(invitation)}>
+                      Take back
+                    </MenuItem>
+                  </ActionsMenu>
+                )),
               ]}
             />
           )
@@ -223,14 +200,7 @@ function Invite({
     onDone,
   )
   return (
-    <FormDialog
-      title="Invite someone"
-      submit="Invite"
-      busy={write.isPending}
-      error={write.error}
-      onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
-    >
+    <FormDialog title="Invite someone" submit="Invite" write={write} onClose={onClose}>
       <TextField
         label="Email"
         type="email"
@@ -261,10 +231,8 @@ function ChangeRole({ member, onClose }: { member: Member; onClose: () => void }
     <FormDialog
       title={`Role of ${member.name ?? member.email}`}
       submit="Save"
-      busy={write.isPending}
-      error={write.error}
+      write={write}
       onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
     >
       <SelectField
         label="Role"
@@ -278,24 +246,15 @@ function ChangeRole({ member, onClose }: { member: Member; onClose: () => void }
 
 function Remove({ member, onClose }: { member: Member; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
-  const write = useWrite(
-    async () => await api.removeMember({ params: { org_id, user_id: member.user_id } }),
-    [["members", org_id]],
-    onClose,
-  )
   return (
-    <FormDialog
+    <ConfirmDialog
       title={`Remove ${member.name ?? member.email}?`}
       submit="Remove"
-      danger
-      busy={write.isPending}
-      error={write.error}
+      act={async () => await api.removeMember({ params: { org_id, user_id: member.user_id } })}
+      refreshes={[["members", org_id]]}
       onClose={onClose}
-      onSubmit={() => write.mutate(undefined)}
     >
-      <p className="text-soft text-sm">
-        They lose this organization at once, and their personal keys in it end.
-      </p>
-    </FormDialog>
+      They lose this organization at once, and their personal keys in it end.
+    </ConfirmDialog>
   )
 }

@@ -1,6 +1,6 @@
 /** Dialogs on the browser's own element, which keeps the focus inside, closes on Escape and covers the page. */
 import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
-import { sentenceOf } from "../api.ts"
+import { sentenceOf, useWrite } from "../api.ts"
 import { Button } from "./button.tsx"
 import { Notice } from "./page.tsx"
 
@@ -45,44 +45,75 @@ export function Dialog({
   )
 }
 
+/** What a form sends, and how that goes. */
+export interface FormWrite {
+  readonly isPending: boolean
+  readonly error: unknown
+  mutate(input: undefined): void
+}
+
 /** A dialog that is a form: what it asks for, what went wrong, and the two ways out. */
 export function FormDialog({
   title,
   submit,
-  onSubmit,
+  write,
   onClose,
-  busy,
-  error,
+  ready = true,
   danger = false,
   wide = false,
   children,
 }: {
   title: string
   submit: string
-  onSubmit: () => void
+  write: FormWrite
   onClose: () => void
-  busy: boolean
-  error: unknown
+  /** False while the form holds something that would be refused. */
+  ready?: boolean
   danger?: boolean
   wide?: boolean
   children: ReactNode
 }): ReactNode {
   const send = (event: FormEvent): void => {
     event.preventDefault()
-    onSubmit()
+    if (ready) write.mutate(undefined)
   }
   return (
     <Dialog title={title} onClose={onClose} wide={wide}>
       <form onSubmit={send} className="flex flex-col gap-4">
         {children}
-        {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
+        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={danger ? "bad" : "loud"} busy={busy}>
+          <Button type="submit" kind={danger ? "bad" : "loud"} busy={write.isPending}>
             {submit}
           </Button>
         </div>
       </form>
     </Dialog>
+  )
+}
+
+/** Asks once more before something that cannot be taken back. */
+export function ConfirmDialog({
+  title,
+  submit,
+  act,
+  refreshes,
+  onClose,
+  children,
+}: {
+  title: string
+  submit: string
+  act: () => Promise<unknown>
+  /** The lists that it changes. */
+  refreshes: readonly (readonly unknown[])[]
+  onClose: () => void
+  children: ReactNode
+}): ReactNode {
+  const write = useWrite(act, refreshes, onClose)
+  return (
+    <FormDialog title={title} submit={submit} danger write={write} onClose={onClose}>
+      <p className="text-soft text-sm">{children}</p>
+    </FormDialog>
   )
 }

@@ -1,6 +1,7 @@
 /** A menu that opens from a button: Radix brings the keyboard, this brings the looks. */
 import * as Radix from "@radix-ui/react-dropdown-menu"
 import type { ReactNode } from "react"
+import { Button } from "./button.tsx"
 import { Icon, type IconName } from "./icon.tsx"
 
 export function Menu({
@@ -27,6 +28,15 @@ export function Menu({
         </Radix.Content>
       </Radix.Portal>
     </Radix.Root>
+  )
+}
+
+/** The menu at the end of a row or in the corner of a card. */
+export function ActionsMenu({ of, children }: { of: string; children: ReactNode }): ReactNode {
+  return (
+    <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for ${of}`} />}>
+      {children}
+    </Menu>
   )
 }
 

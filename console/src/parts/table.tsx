@@ -9,6 +9,14 @@ export interface Column<Row> {
   readonly quiet?: boolean
 }
 
+/** The last column: a menu for those who may change the row. */
+export const actionsColumn = <Row,>(allowed: boolean, menu: (row: Row) => ReactNode): Column<Row> => ({
+  name: "Actions",
+  quiet: true,
+  align: "right",
+  cell: (row) => (allowed ? menu(row) : null),
+})
+
 export function Table<Row>({
   label,
   columns,
@@ -53,7 +61,7 @@ export function Table<Row>({
                       {column.name}
                     </span>
                   )}
-                  <div className="min-w-0 wrap-anywhere">{column.cell(row)}</div>
+                  <div className="min-w-0 wrap-anywhere max-md:text-right">{column.cell(row)}</div>
                 </td>
               ))}
             </tr>
