@@ -120,22 +120,34 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
         {owner ? (
           <div className="flex flex-wrap gap-2">
             {account.billing_mode === "prepaid" ? (
-              <Button kind="loud" icon="plus" onClick={() => setRefilling(true)}>
+              <Button kind="loud" icon="plus" className="basis-full" onClick={() => setRefilling(true)}>
                 Add credit
               </Button>
             ) : null}
             {account.has_default_payment_method ? (
-              <Button busy={removeMethod.isPending} onClick={() => removeMethod.mutate(undefined)}>
+              <Button
+                small
+                className="flex-1"
+                busy={removeMethod.isPending}
+                onClick={() => removeMethod.mutate(undefined)}
+              >
                 Remove payment method
               </Button>
             ) : (
-              <Button icon="card" busy={addMethod.isPending} onClick={() => addMethod.mutate(undefined)}>
+              <Button
+                small
+                icon="card"
+                className="flex-1"
+                busy={addMethod.isPending}
+                onClick={() => addMethod.mutate(undefined)}
+              >
                 Add payment method
               </Button>
             )}
             <Button
-              kind="bare"
+              small
               icon="turn"
+              className="flex-1"
               busy={refresh.isPending}
               onClick={() => refresh.mutate(undefined)}
             >

@@ -33,7 +33,7 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
         checked={enabled}
         onChange={(event) => setEnabled(event.target.checked)}
       />
-      <div className="grid gap-3 sm:grid-cols-2">
+      <div className="grid items-end gap-3 sm:grid-cols-2">
         <TextField
           label="When the balance falls below ($)"
           inputMode="decimal"
@@ -88,7 +88,7 @@ export function SpendControlsForm({
   )
   return (
     <LimitForm title="Spend controls" owner={owner} write={write}>
-      <div className="grid gap-3 sm:grid-cols-2">
+      <div className="grid items-end gap-3 sm:grid-cols-2">
         {prepaid ? (
           <TextField
             label="Warn when the balance is below ($)"
@@ -109,12 +109,14 @@ export function SpendControlsForm({
           label="Stop when a month's spend reaches ($)"
           inputMode="decimal"
           disabled={!owner}
-          hint="Requests are refused from there on."
           value={cutoff}
           onChange={(event) => setCutoff(event.target.value)}
         />
       </div>
-      <p className="text-soft text-xs">Empty switches a control off.</p>
+      <p className="text-soft text-xs">
+        Where spending stops, requests are refused until the next month. An empty field switches a control
+        off.
+      </p>
     </LimitForm>
   )
 }

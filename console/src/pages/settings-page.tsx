@@ -15,10 +15,14 @@ export function SettingsPage(): ReactNode {
   return (
     <Page title="Settings">
       <div className="grid items-start gap-4 lg:grid-cols-2">
-        <OrganizationPanel />
-        <ResourcesPanel />
-        <PasswordPanel />
-        <AppearancePanel />
+        <div className="grid gap-4">
+          <OrganizationPanel />
+          <PasswordPanel />
+        </div>
+        <div className="grid gap-4">
+          <ResourcesPanel />
+          <AppearancePanel />
+        </div>
       </div>
     </Page>
   )
