@@ -1,9 +1,12 @@
 /** The console's session in a browser: how it is kept, how it ends, what cannot use it, and a server that restarts. */
+import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
+import { type Server, createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { owner, signIn, startConsoleServer } from "./console.ts"
 import { prepareDirectory } from "./database.ts"
@@ -36,18 +39,89 @@ test("scripts cannot read the session cookie, and other sites cannot send it wit
   expect(await page.evaluate("document.cookie")).not.toContain("umpire_session")
 })
 
-test("a form of another site that posts with the cookie is refused", async () => {
-  const { value } = (await session()) ?? { value: "" }
-  const forged = await fetch(`${server.url}/v1/organizations/${orgId}/api_keys`, {
-    method: "POST",
-    headers: {
-      cookie: `umpire_session=${value}`,
-      origin: "https://evil.example.com",
-      "content-type": "application/json",
-    },
-    body: JSON.stringify({ name: "forged", permissions: ["inference"] }),
+describe.each([
+  // A cookie knows no ports: this page's requests carry it, and are refused for where they come from.
+  ["another port of the same host", "127.0.0.1", 403],
+  // This page's writes come without the cookie.
+  ["another host", "localhost", 401],
+])("a page of %s", (_, host, refused) => {
+  let evil: Server
+  let attacker: Page
+  let before = ""
+  const target = (): string => `${server.url}/v1/organizations/${orgId}/api_keys`
+  /** All that a forged write could have changed. */
+  const state = async (): Promise<string> => {
+    const headers = { authorization: `Bearer ${server.key}` }
+    const paths = ["", "/api_keys", "/members", "/invites"]
+    const answers = paths.map(async (path) => {
+      const response = await fetch(`${server.url}/v1/organizations/${orgId}${path}`, { headers })
+      expect(response.status).toBe(200)
+      return await response.text()
+    })
+    return (await Promise.all(answers)).join("\n").replaceAll(/"last_used_at":"[^"]*"/g, "")
+  }
+
+  beforeAll(async () => {
+    evil = createServer((_request, response) => {
+      response.setHeader("content-type", "text/html")
+      // A form can only send texts, but a text can be JSON.
+      response.end(`<!doctype html><title>Prizes</title>
+        <form method=post enctype=text/plain action="${target()}">
+          <input name='{"name":"forged","permissions":["api-admin"],"scope":"organization","a":"' value='"}'>
+          <button>Win</button>
+        </form>`)
+    }).listen(0, "127.0.0.1")
+    await once(evil, "listening")
+    attacker = await browser.context.newPage()
+    before = await state()
   })
-  expect([forged.status, await forged.text()]).toEqual([403, expect.stringContaining("csrf_refused")])
+  afterAll(async () => {
+    await attacker.close()
+    evil.close()
+  })
+  beforeEach(async () => {
+    // A TCP server has an address with a port.
+    await attacker.goto(`http://${host}:${(evil.address() as AddressInfo).port}/`)
+  })
+
+  test("posts a form in vain", async () => {
+    const answered = attacker.waitForResponse(target())
+    await attacker.getByRole("button", { name: "Win" }).click()
+    const response = await answered
+    expect(response.status()).toBe(refused)
+    if (refused === 403) expect(await response.text()).toContain("csrf_refused")
+    expect(await state()).toBe(before)
+  })
+
+  test.each([
+    [
+      "a simple request",
+      { method: "POST", mode: "no-cors", headers: { "content-type": "text/plain" } },
+      true,
+    ],
+    ["JSON", { method: "POST", headers: { "content-type": "application/json" } }, false],
+    ["our header", { method: "POST", headers: { "x-umpire-csrf": "1" } }, false],
+    ["a DELETE of the session", { method: "DELETE" }, false],
+  ])("fetches with credentials in vain: %s", async (name, options, sent) => {
+    const address = name.startsWith("a DELETE") ? `${server.url}/v1/session` : target()
+    const body = options.method === "POST" ? { body: '{"name":"forged","permissions":["api-admin"]}' } : {}
+    const answered = sent ? attacker.waitForResponse(address) : null
+    const outcome = await attacker.evaluate(
+      `fetch(${JSON.stringify(address)}, ${JSON.stringify({ credentials: "include", ...options, ...body })})
+        .then(({ type }) => type, () => "blocked")`,
+    )
+    // What is not a simple request is asked about first, and never sent.
+    expect(outcome).toBe(sent ? "opaque" : "blocked")
+    if (answered) expect((await answered).status()).toBe(refused)
+    expect(await state()).toBe(before)
+  })
+
+  test("reads nothing", async () => {
+    const outcome = await attacker.evaluate(
+      `fetch(${JSON.stringify(`${server.url}/v1/session`)}, { credentials: "include" }).then((answer) => answer.text(), () => "blocked")`,
+    )
+    expect(outcome).toBe("blocked")
+  })
 })
 
 test("the page cannot be framed, and nothing inline runs in it", async () => {

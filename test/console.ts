@@ -3,7 +3,9 @@ import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
+import { operateOverSocket } from "../src/cli/operator.ts"
 import { type Client, createClient } from "../src/contract/client.ts"
+import { operatorAddress } from "../src/server/operator-socket.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 export const owner = { email: "ada@example.com", password: "correct horse battery" } as const
@@ -33,9 +35,21 @@ export async function startConsoleServer(options: { dataDirectory?: string } = {
   })
 }
 
-/** The API with the rights of the first key. */
-export const clientOf = ({ url, key }: TestServer): Client =>
-  createClient(url, { authorization: `Bearer ${key}` })
+/** The API with the rights of the owner, and the session that gives them. */
+export async function ownerOf({ url }: TestServer): Promise<{ api: Client; token: string }> {
+  const { token } = await createClient(url, {}).createSession({ body: owner })
+  return { api: createClient(url, { authorization: `Bearer ${token}` }), token }
+}
+
+/** Another organization of the owner's, by the operator's hand; answers its id. */
+export async function makeOrganization({ dataDirectory }: TestServer, name: string): Promise<string> {
+  const answered = await operateOverSocket(operatorAddress(dataDirectory), "orgs.create", {
+    name,
+    owner: owner.email,
+  })
+  // The form of the operation's answer.
+  return (answered?.result as { id: string }).id
+}
 
 export async function signIn(page: Page, url: string): Promise<string> {
   await page.goto(url)

@@ -105,6 +105,11 @@ const analytics = createRoute({
   validateSearch: (search: Record<string, unknown>): Record<string, unknown> => search,
   component: lazyRouteComponent(() => import("./analytics/analytics-page.tsx"), "AnalyticsPage"),
 })
+const sequence = createRoute({
+  getParentRoute: () => organization,
+  path: "sequences/$seqId",
+  component: lazyRouteComponent(() => import("./analytics/sequence-page.tsx"), "SequencePage"),
+})
 const audit = createRoute({
   getParentRoute: () => organization,
   path: "audit",
@@ -158,6 +163,7 @@ const tree = root.addChildren([
     chat,
     evaluate,
     analytics,
+    sequence,
     audit,
     keys,
     members,

@@ -12,12 +12,13 @@ import { ClientError, api } from "../api.ts"
 import { seriesColors } from "../charts/colors.ts"
 import { TimeChart } from "../charts/time-chart.tsx"
 import { Button } from "../parts/button.tsx"
-import { Segments, SelectField, TextField } from "../parts/field.tsx"
+import { Segments, SelectField } from "../parts/field.tsx"
 import { count, milliseconds, moment, percent, shortCount } from "../parts/format.ts"
 import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { Breakdown } from "./breakdown.tsx"
-import { SequenceDialog } from "./sequence-dialog.tsx"
+import { useKeyNames } from "./key-names.ts"
+import { FindSequence } from "./find-sequence.tsx"
 import {
   type View,
   dimensionNames,
@@ -261,15 +262,17 @@ function SeriesChart({
   data: GroupedTimeseriesResponse
   onZoom: (startMs: number, endMs: number) => void
 }): ReactNode {
+  const [at, setAt] = useState<number | null>(null)
+  const nameOf = useKeyNames(data.dim)
   const timesMs = useMemo(() => data.buckets.map(({ t0 }) => t0), [data])
   const lines = useMemo(
     () =>
       data.series.map(({ key, values }, index) => ({
-        name: keyName(key),
+        name: nameOf(key),
         color: key === null ? (seriesColors.at(-1) ?? "") : (seriesColors[index % seriesColors.length] ?? ""),
         values,
       })),
-    [data],
+    [data, nameOf],
   )
   const format = useMemo(() => formatMetric(data.metric), [data.metric])
   if (lines.length === 0)
@@ -286,15 +289,19 @@ function SeriesChart({
         lines={lines}
         format={format}
         onZoom={onZoom}
+        onPoint={setAt}
       />
       <ul className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label="Series">
-        {lines.map(({ name, color }) => (
+        {lines.map(({ name, color, values }) => (
           <li key={name} className="flex min-w-0 items-center gap-1.5">
             <span className="size-2.5 shrink-0 rounded-sm" style={{ background: color }} />
             <span className="truncate">{name}</span>
+            {at === null ? null : <strong className="number font-medium">{format(values[at] ?? 0)}</strong>}
           </li>
         ))}
-        <li className="text-soft ml-auto">Drag across the chart to zoom.</li>
+        <li className="text-soft number ml-auto">
+          {at === null ? "Drag across the chart to zoom." : moment(timesMs[at] ?? 0)}
+        </li>
       </ul>
     </>
   )
@@ -321,33 +328,6 @@ function Counts({
           ))}
         </dl>
       )}
-    </Panel>
-  )
-}
-
-function FindSequence(): ReactNode {
-  const [text, setText] = useState("")
-  const [shown, setShown] = useState<string | null>(null)
-  return (
-    <Panel title="Find one request">
-      <form
-        className="flex items-end gap-2"
-        onSubmit={(event) => {
-          event.preventDefault()
-          if (text.trim()) setShown(text.trim())
-        }}
-      >
-        <div className="min-w-0 flex-1">
-          <TextField
-            label="Sequence id"
-            placeholder="seq_…"
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
-        </div>
-        <Button type="submit" icon="search" aria-label="Find the sequence" />
-      </form>
-      {shown ? <SequenceDialog id={shown} onClose={() => setShown(null)} /> : null}
     </Panel>
   )
 }

@@ -4,7 +4,8 @@ import type { OverviewResponse } from "../../../src/contract/analytics.ts"
 import { Button } from "../parts/button.tsx"
 import { count } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
-import { type View, dimensionNames, formatMetric, keyName, metricNames } from "./view.ts"
+import { useKeyNames } from "./key-names.ts"
+import { type View, dimensionNames, formatMetric, metricNames } from "./view.ts"
 
 export function Breakdown({
   data,
@@ -16,6 +17,7 @@ export function Breakdown({
   onFilter: (filter: string) => void
 }): ReactNode {
   const format = formatMetric(data.metric)
+  const nameOf = useKeyNames(data.dim)
   const top = Math.max(...data.rows.map(({ value }) => value), Number.MIN_VALUE)
   return (
     <Panel title={`By ${dimensionNames[data.dim].toLowerCase()}`}>
@@ -31,10 +33,10 @@ export function Breakdown({
             <button
               type="button"
               className="relative min-w-0 flex-1 truncate text-left hover:underline"
-              title={`Show only ${keyName(key)}`}
+              title={`Show only ${nameOf(key)}`}
               onClick={() => onFilter(`${view.by}:${key}`)}
             >
-              {keyName(key)}
+              {nameOf(key)}
             </button>
             {data.metric === "requests" ? null : (
               <span className="text-soft number relative text-xs">{count(many)} requests</span>
@@ -47,7 +49,7 @@ export function Breakdown({
               small
               icon="cross"
               className="relative"
-              aria-label={`Leave out ${keyName(key)}`}
+              aria-label={`Leave out ${nameOf(key)}`}
               onClick={() => onFilter(`!${view.by}:${key}`)}
             />
           </li>

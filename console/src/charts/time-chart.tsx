@@ -1,8 +1,9 @@
-/** Lines over time on uPlot; drag across it to zoom. */
+/** Lines over time on uPlot; drag across it to zoom, point at it to read it. */
 import { type ReactNode, useEffect, useRef } from "react"
 import UPlot from "uplot"
 import "uplot/dist/uPlot.min.css"
 import { useDark } from "../theme.ts"
+import { timeMarks } from "./time-marks.ts"
 
 export interface Line {
   readonly name: string
@@ -20,25 +21,36 @@ export function TimeChart({
   lines,
   format,
   onZoom,
+  onPoint,
 }: {
   title: string
   timesMs: readonly number[]
   lines: readonly Line[]
   format: (value: number) => string
   onZoom: (startMs: number, endMs: number) => void
+  /** The point in time that is pointed at, by its index; null for none. */
+  onPoint: (index: number | null) => void
 }): ReactNode {
   const place = useRef<HTMLDivElement>(null)
   const dark = useDark()
   const zoom = useRef(onZoom)
+  const point = useRef(onPoint)
   useEffect(() => {
     zoom.current = onZoom
+    point.current = onPoint
   })
   useEffect(() => {
     const element = place.current
     if (!element) return
     const style = getComputedStyle(document.documentElement)
     const plot = new UPlot(
-      options(element.clientWidth, lines, format, style, (start, end) => zoom.current(start, end)),
+      {
+        ...options(element.clientWidth, lines, format, style),
+        hooks: {
+          setSelect: [zoomHook((start, end) => zoom.current(start, end))],
+          setCursor: [({ cursor }) => point.current(cursor.idx ?? null)],
+        },
+      },
       [timesMs.map((time) => time / 1000), ...lines.map(({ values }) => [...values])],
       element,
     )
@@ -57,7 +69,6 @@ function options(
   lines: readonly Line[],
   format: (value: number) => string,
   style: CSSStyleDeclaration,
-  onZoom: (startMs: number, endMs: number) => void,
 ): UPlot.Options {
   const ink = style.getPropertyValue("--color-soft")
   const grid = { stroke: style.getPropertyValue("--color-line"), width: 1 }
@@ -69,7 +80,10 @@ function options(
     padding: [12, 8, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-    axes: [axis, { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => format(tick)) }],
+    axes: [
+      { ...axis, values: (_plot, ticks) => timeMarks(ticks) },
+      { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => format(tick)) },
+    ],
     series: [
       {},
       ...lines.map(({ name, color }, index) => ({
@@ -80,17 +94,13 @@ function options(
         ...(lines.length === 1 && index === 0 ? { fill: `${color}22` } : {}),
       })),
     ],
-    hooks: {
-      setSelect: [
-        (plot) => {
-          const { left, width: pixels } = plot.select
-          if (pixels < zoomPixelsMin) return
-          onZoom(
-            Math.floor(plot.posToVal(left, "x") * 1000),
-            Math.ceil(plot.posToVal(left + pixels, "x") * 1000),
-          )
-        },
-      ],
-    },
+  }
+}
+
+function zoomHook(onZoom: (startMs: number, endMs: number) => void): (plot: UPlot) => void {
+  return (plot) => {
+    const { left, width } = plot.select
+    if (width < zoomPixelsMin) return
+    onZoom(Math.floor(plot.posToVal(left, "x") * 1000), Math.ceil(plot.posToVal(left + width, "x") * 1000))
   }
 }

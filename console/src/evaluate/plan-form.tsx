@@ -6,7 +6,7 @@ import { AreaField, CheckField, SelectField } from "../parts/field.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import type { QuestionType } from "../playground/draft.ts"
 import { typeNames } from "../playground/question-card.tsx"
-import { moved } from "../playground/reorder.ts"
+import { moved } from "../parts/moved.ts"
 import { type Plan, labelsOf } from "./plan.ts"
 import type { Rows } from "./rows.ts"
 

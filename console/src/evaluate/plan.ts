@@ -89,7 +89,8 @@ export function judge(
 }
 
 export interface ThresholdMeasures {
-  readonly precision: number
+  /** Null where no answer reaches the threshold: nothing is right or wrong then. */
+  readonly precision: number | null
   readonly recall: number
   readonly accepted: number
 }
@@ -104,7 +105,7 @@ export function atThreshold(
   const right = accepted.filter((one) => one.gold === (target ?? winner(one))).length
   const wanted = target === null ? judged.length : judged.filter(({ gold }) => gold === target).length
   return {
-    precision: accepted.length === 0 ? 1 : right / accepted.length,
+    precision: accepted.length === 0 ? null : right / accepted.length,
     recall: wanted === 0 ? 0 : right / wanted,
     accepted: judged.length === 0 ? 0 : accepted.length / judged.length,
   }

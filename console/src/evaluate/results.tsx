@@ -67,7 +67,7 @@ function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate:
           <output className="number w-12 text-right font-medium">{percent(threshold)}</output>
         </label>
         <dl className="number flex flex-wrap gap-x-8 gap-y-2 text-sm">
-          <Inline name="Precision" value={percent(precision)} />
+          <Inline name="Precision" value={precision === null ? "none to judge" : percent(precision)} />
           <Inline name="Recall" value={percent(recall)} />
           <Inline name={predicate ? "Answered yes" : "Trusted"} value={percent(accepted)} />
         </dl>

@@ -124,6 +124,6 @@ test("precision and recall follow the threshold", () => {
   }))
   expect(atThreshold(judged, "yes", 0.5)).toEqual({ precision: 0.5, recall: 0.5, accepted: 0.5 })
   expect(atThreshold(judged, "yes", 0.85)).toEqual({ precision: 1, recall: 0.5, accepted: 0.25 })
-  expect(atThreshold(judged, "yes", 0.95)).toEqual({ precision: 1, recall: 0, accepted: 0 })
+  expect(atThreshold(judged, "yes", 0.95)).toEqual({ precision: null, recall: 0, accepted: 0 })
   expect(atThreshold(judged, null, 0.85).precision).toBe(1)
 })

@@ -1,5 +1,7 @@
 /** Asks the questions of a draft and brings the answers into one form, with what they took. */
+import { sequenceHeader } from "../../../src/contract/endpoint.ts"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import type { CallOptions } from "../../../src/contract/client.ts"
 import { api } from "../api.ts"
 import {
   type Answer,
@@ -20,12 +22,24 @@ export interface Answered {
   readonly costUsd: number | null
 }
 
+export interface AskOptions {
+  readonly orgId: string
+  readonly models: readonly OrgModel[]
+  readonly signal: AbortSignal
+  /** Told of the request's record, also where the request is refused. */
+  readonly onSequence: (id: string) => void
+}
+
 export async function ask(
   draft: Draft,
   sku: string,
-  { orgId, models, signal }: { orgId: string; models: readonly OrgModel[]; signal: AbortSignal },
+  { orgId, models, signal, onSequence }: AskOptions,
 ): Promise<Answered> {
-  const options = { headers: { "x-umpire-organization": orgId }, signal }
+  const onHeaders = (headers: Headers): void => {
+    const id = headers.get(sequenceHeader)
+    if (id) onSequence(id)
+  }
+  const options = { headers: { "x-umpire-organization": orgId }, signal, onHeaders }
   const startedMs = performance.now()
   const { model, answers, inputTokens } =
     draft.api === "decisions"
@@ -39,7 +53,7 @@ export async function ask(
   return { model, answers, inputTokens, latencyMs, costUsd }
 }
 
-type Options = { readonly headers: Record<string, string>; readonly signal: AbortSignal }
+type Options = Pick<CallOptions, "headers" | "signal" | "onHeaders">
 type Part = Pick<Answered, "model" | "answers" | "inputTokens">
 
 async function askDecisions(draft: Draft, sku: string, options: Options): Promise<Part> {

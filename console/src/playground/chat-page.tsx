@@ -1,6 +1,8 @@
 /** Chat: a conversation whose answers appear as they are written. */
 import { useQuery } from "@tanstack/react-query"
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
+import { rememberSequence } from "../analytics/recent.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { sentenceOf } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
@@ -46,9 +48,14 @@ export function ChatPage(): ReactNode {
       <SettingsForm settings={settings} onChange={setSettings} />
       <Conversation messages={chat.messages} busy={chat.busy} />
       {chat.error ? <Notice tone="bad">{chat.error}</Notice> : null}
-      {chat.figures ? (
-        <p className="number text-soft text-xs" role="status">
-          {chat.figures}
+      {chat.figures || chat.sequenceId ? (
+        <p className="number text-soft flex flex-wrap justify-between gap-x-4 text-xs" role="status">
+          <span>{chat.figures}</span>
+          {chat.sequenceId ? (
+            <span>
+              Recorded as <SequenceLink id={chat.sequenceId} />
+            </span>
+          ) : null}
         </p>
       ) : null}
       <Composer
@@ -65,6 +72,7 @@ function useChat(orgId: string) {
   const [running, setRunning] = useState<AbortController | null>(null)
   const [error, setError] = useState<string | null>(null)
   const [figures, setFigures] = useState<string | null>(null)
+  const [sequenceId, setSequenceId] = useState<string | null>(null)
   const send = async (text: string, settings: Settings): Promise<void> => {
     const controller = new AbortController()
     const asked: ChatMessage[] = [...messages, { role: "user", content: text }]
@@ -72,6 +80,7 @@ function useChat(orgId: string) {
     setRunning(controller)
     setError(null)
     setFigures(null)
+    setSequenceId(null)
     const startedMs = performance.now()
     let answer = ""
     try {
@@ -84,6 +93,10 @@ function useChat(orgId: string) {
         signal: controller.signal,
       })
       for await (const event of events) {
+        if (event.kind === "sequence") {
+          setSequenceId(event.id)
+          rememberSequence(event.id, orgId, text)
+        }
         if (event.kind === "text") {
           answer += event.text
           setMessages([...asked, { role: "assistant", content: answer }])
@@ -106,6 +119,7 @@ function useChat(orgId: string) {
     messages,
     error,
     figures,
+    sequenceId,
     busy: running !== null,
     send: (text: string, settings: Settings) => void send(text, settings),
     stop: () => running?.abort(),
@@ -114,6 +128,7 @@ function useChat(orgId: string) {
       setMessages([])
       setError(null)
       setFigures(null)
+      setSequenceId(null)
     },
   }
 }

@@ -14,7 +14,7 @@ import {
 } from "./draft.ts"
 import { examples } from "./examples.ts"
 import { packDraft, readDraft, unpackDraft } from "./keep.ts"
-import { moved } from "./reorder.ts"
+import { moved } from "../parts/moved.ts"
 
 const drafts: Draft[] = examples.map(({ make }) => ({
   api: "decisions",
@@ -67,6 +67,16 @@ test("both endpoints' answers read the same, in the order of the options", () =>
   )
   expect(systemOne).toEqual(decision)
   expect(decision).toMatchObject({ winner: 1, probabilities: [0.25, 0.75] })
+})
+
+test("a boolean and the text of it are two options to decisions, and one to System One", () => {
+  const options = [option("true", "", true), option("true"), option("maybe", "", true)]
+  const draft: Draft = { ...ticket, questions: [question("choice", { instructions: "?", options })] }
+  const [asked] = toDecisions(draft, "m").questions
+  expect(asked).toMatchObject({ choices: [{ value: true }, { value: "true" }, { value: "maybe" }] })
+  expect(DecisionsRequest.safeParse(toDecisions(draft, "m")).error).toBeUndefined()
+  expect(whatIsMissing(draft)).toBeNull()
+  expect(whatIsMissing({ ...draft, api: "systemone" })).toContain("same option twice")
 })
 
 test.each([

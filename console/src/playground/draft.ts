@@ -10,6 +10,8 @@ export interface DraftOption {
   readonly id: string
   readonly value: string
   readonly description: string
+  /** The word true or false is sent as a boolean and not as text. */
+  readonly boolean: boolean
 }
 
 export interface DraftQuestion {
@@ -34,7 +36,15 @@ let last = 0
 /** Ids of rows on the page; they never leave it. */
 export const rowId = (): string => `row${++last}`
 
-export const option = (value: string, description = ""): DraftOption => ({ id: rowId(), value, description })
+export const option = (value: string, description = "", boolean = false): DraftOption => ({
+  id: rowId(),
+  value,
+  description,
+  boolean,
+})
+
+export const isBooleanWord = (value: string): boolean => value === "true" || value === "false"
+export const isSentAsBoolean = ({ value, boolean }: DraftOption): boolean => boolean && isBooleanWord(value)
 
 export function question(
   type: QuestionType,
@@ -67,11 +77,15 @@ export function toDecisions({ evidence, questions }: Draft, model: string): Deci
         value,
         ...(description ? { description } : {}),
       }))
+      const typed = described.map((one, index) => {
+        const asked = options[index]
+        return asked && isSentAsBoolean(asked) ? { ...one, value: one.value === "true" } : one
+      })
       switch (type) {
         case "predicate":
           return { type, ...head }
         case "choice":
-          return { type, ...head, choices: described }
+          return { type, ...head, choices: typed }
         case "score":
           return { type, ...head, levels: described.map(({ value, ...rest }) => ({ label: value, ...rest })) }
       }
@@ -189,7 +203,7 @@ export function whatIsMissing({ api, evidence, questions, model }: Draft): strin
     if (type === "predicate") continue
     if (options.some(({ value }) => value.trim() === ""))
       return `${which} has an ${type === "choice" ? "option" : "level"} without a name.`
-    if (type === "choice" && new Set(options.map(({ value }) => value)).size < options.length)
+    if (type === "choice" && new Set(options.map((one) => identity(one, api))).size < options.length)
       return `${which} has the same option twice.`
     if (type === "score" && options.length < 2) return `${which} needs at least two levels.`
     if (type === "choice" && options.length < 1) return `${which} needs an option.`
@@ -198,3 +212,7 @@ export function whatIsMissing({ api, evidence, questions, model }: Draft): strin
     return "Two questions have the same name."
   return null
 }
+
+/** To decisions the boolean true and the text "true" are two options; System One knows only texts. */
+const identity = (one: DraftOption, api: Api): string =>
+  api === "decisions" && isSentAsBoolean(one) ? `boolean ${one.value}` : `text ${one.value}`

@@ -1,5 +1,6 @@
 /** What was asked before, in this browser only. */
 import { type ReactNode, useState } from "react"
+import { forgetSequences } from "../analytics/recent.ts"
 import { Button } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { ago } from "../parts/format.ts"
@@ -17,6 +18,7 @@ export function HistoryDialog({
   const [entries, setEntries] = useState(readHistory)
   const clear = (): void => {
     clearHistory()
+    forgetSequences()
     setEntries([])
   }
   return (

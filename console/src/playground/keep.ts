@@ -60,7 +60,9 @@ function readQuestion(given: unknown): DraftQuestion[] {
   const { type, name, instructions, options } = given as Record<string, unknown>
   const known = questionTypes.find((one) => one === type)
   if (!known) return []
-  const rows = Array.isArray(options) ? (options as { value?: unknown; description?: unknown }[]) : []
+  const rows = Array.isArray(options)
+    ? (options as { value?: unknown; description?: unknown; boolean?: unknown }[])
+    : []
   return [
     {
       id: rowId(),
@@ -71,6 +73,7 @@ function readQuestion(given: unknown): DraftQuestion[] {
         id: rowId(),
         value: text(row?.value),
         description: text(row?.description),
+        boolean: row?.boolean === true,
       })),
     },
   ]

@@ -31,7 +31,7 @@ export function ModelSelect({
   return (
     <select
       aria-label={label}
-      className={`control ${tall ? "" : "h-8 w-auto max-w-60"}`}
+      className={`control ${tall ? "" : "h-8 w-auto min-w-0 max-w-60 max-sm:flex-1"}`}
       value={value}
       onChange={(event) => onChange(event.target.value)}
     >

@@ -1,6 +1,8 @@
 /** The playground: evidence on the left, questions on the right, answers beneath each question. */
 import { useQuery } from "@tanstack/react-query"
 import { type Dispatch, type ReactNode, type SetStateAction, useEffect, useRef, useState } from "react"
+import { rememberSequence } from "../analytics/recent.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { sentenceOf } from "../api.ts"
 import { Button, copyText } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
@@ -8,9 +10,11 @@ import { count, milliseconds, smallDollars } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Menu, MenuItem } from "../parts/menu.tsx"
 import { Notice } from "../parts/page.tsx"
+import { moved } from "../parts/moved.ts"
+import { MoveStatus, useReorder } from "../parts/reorder.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { AnswerView } from "./answer-view.tsx"
-import { type Answered, ask } from "./ask.ts"
+import { type Answered, type AskOptions, ask } from "./ask.ts"
 import { CodeDialog } from "./code-dialog.tsx"
 import { type Api, type Draft, question, questionTypes, whatIsMissing } from "./draft.ts"
 import { EvidencePane } from "./evidence-pane.tsx"
@@ -19,9 +23,11 @@ import { HistoryDialog } from "./history-dialog.tsx"
 import { addToHistory, keepDraft, keptDraft, packDraft, unpackDraft } from "./keep.ts"
 import { ModelSelect } from "./model-select.tsx"
 import { QuestionCard, typeNames } from "./question-card.tsx"
-import { moved, useReorder } from "./reorder.ts"
 
-type Outcome = { readonly answered: Answered } | { readonly error: string }
+/** What one model answered, and the id of the request's record where one was begun. */
+type Outcome = ({ readonly answered: Answered } | { readonly error: string }) & {
+  readonly sequenceId: string | null
+}
 interface Run {
   readonly draft: Draft
   /** One per model asked. */
@@ -47,29 +53,34 @@ export function PlaygroundPage(): ReactNode {
   useRunKey(() => missing === null && !busy && start())
   return (
     <div className="mx-auto flex w-full max-w-7xl flex-col gap-4 px-4 py-5 sm:px-6">
-      <header className="flex flex-wrap items-center gap-2">
-        <h1 className="mr-3 text-xl font-semibold tracking-tight">Playground</h1>
-        <Segments
-          label="Endpoint"
-          value={draft.api}
-          options={apis}
-          onChange={(api) => change((latest) => ({ ...latest, api }))}
-        />
-        <ModelSelect
-          label="Model"
-          models={models}
-          value={draft.model}
-          onChange={(model) => change((latest) => ({ ...latest, model }))}
-        />
-        <Rival draft={draft} models={models} onChange={change} />
-        <span className="flex-1" />
-        <Button kind="bare" icon="clock" onClick={() => setDialog("history")}>
-          History
-        </Button>
-        <ShareButton draft={draft} />
-        <Button kind="bare" icon="code" onClick={() => setDialog("code")}>
-          Code
-        </Button>
+      <header className="flex flex-wrap items-center gap-x-2 gap-y-3">
+        <div className="flex items-center gap-2 max-sm:w-full max-sm:justify-between">
+          <h1 className="mr-3 text-xl font-semibold tracking-tight">Playground</h1>
+          <Segments
+            label="Endpoint"
+            value={draft.api}
+            options={apis}
+            onChange={(api) => change((latest) => ({ ...latest, api }))}
+          />
+        </div>
+        <div className="flex flex-wrap items-center gap-2 max-sm:w-full">
+          <ModelSelect
+            label="Model"
+            models={models}
+            value={draft.model}
+            onChange={(model) => change((latest) => ({ ...latest, model }))}
+          />
+          <Rival draft={draft} models={models} onChange={change} />
+        </div>
+        <div className="ml-auto flex max-sm:w-full max-sm:justify-between">
+          <Button kind="bare" icon="clock" onClick={() => setDialog("history")}>
+            History
+          </Button>
+          <ShareButton draft={draft} />
+          <Button kind="bare" icon="code" onClick={() => setDialog("code")}>
+            Code
+          </Button>
+        </div>
       </header>
       <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,5fr)_minmax(0,7fr)]">
         <div className="flex flex-col gap-3 lg:sticky lg:top-5">
@@ -135,7 +146,7 @@ function useDraft(firstModel: string | undefined): [Draft, Dispatch<SetStateActi
   return [model === draft.model ? draft : { ...draft, model }, setDraft]
 }
 
-function useRun(draft: Draft, orgId: string, models: Parameters<typeof ask>[2]["models"]) {
+function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
   const [run, setRun] = useState<Run | null>(null)
   const [running, setRunning] = useState<AbortController | null>(null)
   const start = async (): Promise<void> => {
@@ -143,12 +154,19 @@ function useRun(draft: Draft, orgId: string, models: Parameters<typeof ask>[2]["
     setRunning(controller)
     const skus = draft.rival === null ? [draft.model] : [draft.model, draft.rival]
     const outcomes = await Promise.all(
-      skus.map((sku) =>
-        ask(draft, sku, { orgId, models, signal: controller.signal }).then(
-          (answered): Outcome => ({ answered }),
-          (error: unknown): Outcome => ({ error: sentenceOf(error) }),
-        ),
-      ),
+      skus.map(async (sku): Promise<Outcome> => {
+        let sequenceId: string | null = null
+        const onSequence = (id: string): void => {
+          sequenceId = id
+          rememberSequence(id, orgId, draft.evidence)
+        }
+        try {
+          const answered = await ask(draft, sku, { orgId, models, signal: controller.signal, onSequence })
+          return { answered, sequenceId }
+        } catch (error) {
+          return { error: sentenceOf(error), sequenceId }
+        }
+      }),
     )
     setRunning(null)
     if (controller.signal.aborted) return
@@ -181,7 +199,7 @@ function Rival({
   onChange,
 }: {
   draft: Draft
-  models: Parameters<typeof ask>[2]["models"]
+  models: AskOptions["models"]
   onChange: Dispatch<SetStateAction<Draft>>
 }): ReactNode {
   if (draft.rival === null)
@@ -247,26 +265,50 @@ function RunSummary({ run, stale }: { run: Run | null; stale: boolean }): ReactN
         "error" in outcome ? (
           <Notice key={index} tone="bad">
             {outcome.error}
+            {outcome.sequenceId ? (
+              <span className="mt-1 block text-xs">
+                Recorded as <SequenceLink id={outcome.sequenceId} />
+              </span>
+            ) : null}
           </Notice>
         ) : (
-          <dl
+          <AnsweredFigures
             key={index}
-            className={`panel number grid grid-cols-[1fr_auto_auto_auto] gap-x-5 px-3 py-2.5 text-xs ${stale ? "opacity-60" : ""}`}
-          >
-            <Figure name="Model" value={outcome.answered.model} />
-            <Figure name="Tokens" value={count(outcome.answered.inputTokens)} />
-            <Figure name="Latency" value={milliseconds(outcome.answered.latencyMs)} />
-            <Figure
-              name="Cost"
-              value={
-                outcome.answered.costUsd === null ? "by the second" : smallDollars(outcome.answered.costUsd)
-              }
-            />
-          </dl>
+            answered={outcome.answered}
+            faded={stale}
+            sequenceId={outcome.sequenceId}
+          />
         ),
       )}
       {stale ? (
         <p className="text-soft text-xs">Changed since: decide again to refresh the answers.</p>
+      ) : null}
+    </div>
+  )
+}
+
+function AnsweredFigures({
+  answered,
+  sequenceId,
+  faded,
+}: {
+  answered: Answered
+  sequenceId: string | null
+  faded: boolean
+}): ReactNode {
+  const { model, inputTokens, latencyMs, costUsd } = answered
+  return (
+    <div className={`panel px-3 py-2.5 ${faded ? "opacity-60" : ""}`}>
+      <dl className="number grid grid-cols-[1fr_auto_auto_auto] gap-x-5 text-xs">
+        <Figure name="Model" value={model} />
+        <Figure name="Tokens" value={count(inputTokens)} />
+        <Figure name="Latency" value={milliseconds(latencyMs)} />
+        <Figure name="Cost" value={costUsd === null ? "by the second" : smallDollars(costUsd)} />
+      </dl>
+      {sequenceId ? (
+        <p className="text-soft border-line mt-2 truncate border-t pt-2 text-xs">
+          Recorded as <SequenceLink id={sequenceId} />
+        </p>
       ) : null}
     </div>
   )
@@ -296,7 +338,7 @@ function Questions({
 }): ReactNode {
   const { questions } = draft
   const put = (next: Draft["questions"]): void => onChange({ ...draft, questions: next })
-  const drag = useReorder((from, to) => put(moved(questions, from, to)))
+  const drag = useReorder(questions.length, (from, to) => put(moved(questions, from, to)))
   return (
     <div className="flex flex-col gap-3">
       {questions.map((one, index) => (
@@ -309,6 +351,7 @@ function Questions({
             question={one}
             number={index + 1}
             last={index === questions.length - 1}
+            api={draft.api}
             handle={drag.handle(index)}
             onChange={(next) => put(questions.with(index, next))}
             onRemove={() => put(questions.toSpliced(index, 1))}
@@ -319,6 +362,7 @@ function Questions({
           </QuestionCard>
         </div>
       ))}
+      <MoveStatus drag={drag} />
       <Menu
         align="start"
         trigger={

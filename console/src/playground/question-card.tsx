@@ -1,10 +1,18 @@
 /** One question: its text, its options, and its answer beneath. */
 import type { ReactNode } from "react"
 import { Button } from "../parts/button.tsx"
-import { Icon } from "../parts/icon.tsx"
 import { Menu, MenuItem, MenuLine } from "../parts/menu.tsx"
-import { type DraftOption, type DraftQuestion, option, rowId } from "./draft.ts"
-import { moved, useReorder } from "./reorder.ts"
+import { moved } from "../parts/moved.ts"
+import { Handle, MoveStatus, type Reorder, useReorder } from "../parts/reorder.tsx"
+import {
+  type Api,
+  type DraftOption,
+  type DraftQuestion,
+  isBooleanWord,
+  isSentAsBoolean,
+  option,
+  rowId,
+} from "./draft.ts"
 
 const optionsMax = { choice: 255, score: 10 }
 const optionsMin = { choice: 1, score: 2 }
@@ -15,7 +23,9 @@ export interface QuestionCardProps {
   readonly question: DraftQuestion
   readonly number: number
   readonly last: boolean
-  readonly handle: object
+  /** Booleans as options are for decisions only: System One names its options. */
+  readonly api: Api
+  readonly handle: ReturnType<Reorder["handle"]>
   readonly onChange: (question: DraftQuestion) => void
   readonly onRemove: () => void
   readonly onMove: (step: -1 | 1) => void
@@ -24,19 +34,11 @@ export interface QuestionCardProps {
 }
 
 export function QuestionCard(props: QuestionCardProps): ReactNode {
-  const { question, number, onChange, children } = props
+  const { question, number, api, onChange, children } = props
   return (
     <section className="panel" aria-label={`Question ${number}`}>
       <header className="flex items-center gap-1.5 px-3 pt-2.5">
-        <span
-          {...props.handle}
-          title="Drag to order"
-          aria-label={`Drag question ${number}`}
-          role="img"
-          className="text-soft -ml-1 cursor-grab p-1"
-        >
-          <Icon name="grip" />
-        </span>
+        <Handle what={`question ${number}`} drag={props.handle} />
         <span className="text-soft text-xs font-medium whitespace-nowrap">{typeNames[question.type]}</span>
         <input
           aria-label={`Name of question ${number}`}
@@ -58,7 +60,7 @@ export function QuestionCard(props: QuestionCardProps): ReactNode {
           className="control field-sizing-content min-h-9 resize-none text-[15px]"
         />
         {question.type === "predicate" ? null : (
-          <Options question={question} number={number} onChange={onChange} />
+          <Options question={question} number={number} api={api} onChange={onChange} />
         )}
         {children}
       </div>
@@ -72,7 +74,8 @@ const placeholders = {
   score: "How urgent is it?",
 }
 
-function QuestionMenu({ question, number, last, onRemove, onMove, onCopy }: QuestionCardProps): ReactNode {
+function QuestionMenu(props: QuestionCardProps): ReactNode {
+  const { question, number, last, api, onChange, onRemove, onMove, onCopy } = props
   return (
     <Menu trigger={<Button kind="bare" small icon="dots" aria-label={`Actions for question ${number}`} />}>
       {number > 1 ? (
@@ -98,6 +101,16 @@ function QuestionMenu({ question, number, last, onRemove, onMove, onCopy }: Ques
       >
         Duplicate
       </MenuItem>
+      {question.type === "choice" && api === "decisions" ? (
+        <MenuItem
+          icon="split"
+          onSelect={() =>
+            onChange({ ...question, options: ["true", "false"].map((word) => option(word, "", true)) })
+          }
+        >
+          Options true and false
+        </MenuItem>
+      ) : null}
       <MenuLine />
       <MenuItem icon="trash" danger onSelect={onRemove}>
         Remove
@@ -109,16 +122,18 @@ function QuestionMenu({ question, number, last, onRemove, onMove, onCopy }: Ques
 function Options({
   question,
   number,
+  api,
   onChange,
 }: {
   question: DraftQuestion
   number: number
+  api: Api
   onChange: (question: DraftQuestion) => void
 }): ReactNode {
   const { type, options } = question
   const word = type === "score" ? "level" : "option"
   const change = (next: readonly DraftOption[]): void => onChange({ ...question, options: next })
-  const drag = useReorder((from, to) => change(moved(options, from, to)))
+  const drag = useReorder(options.length, (from, to) => change(moved(options, from, to)))
   const most = type === "score" ? optionsMax.score : optionsMax.choice
   const least = type === "score" ? optionsMin.score : optionsMin.choice
   return (
@@ -127,16 +142,9 @@ function Options({
         <div
           key={one.id}
           {...drag.row(index)}
-          className={`flex items-center gap-1.5 rounded-md ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
+          className={`group flex items-center gap-1.5 rounded-md max-sm:flex-wrap ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
         >
-          <span
-            {...drag.handle(index)}
-            title="Drag to order"
-            className="text-soft cursor-grab"
-            aria-hidden="true"
-          >
-            <Icon name="grip" className="size-3.5" />
-          </span>
+          <Handle what={`${word} ${index + 1}`} drag={drag.handle(index)} />
           {type === "score" ? (
             <span className="text-soft number w-3 text-center text-xs">{index}</span>
           ) : null}
@@ -145,20 +153,23 @@ function Options({
             value={one.value}
             placeholder={word}
             onChange={(event) => change(options.with(index, { ...one, value: event.target.value }))}
-            onKeyDown={(event) => {
-              const step = event.altKey ? { ArrowUp: -1, ArrowDown: 1 }[event.key] : undefined
-              if (step === undefined) return
-              event.preventDefault()
-              change(moved(options, index, index + step))
-            }}
-            className="control h-8 w-2/5 min-w-0"
+            onKeyDown={drag.altKeys(index)}
+            className={`control h-8 min-w-0 max-sm:flex-1 sm:w-2/5 ${api === "decisions" && isSentAsBoolean(one) ? "font-mono" : ""}`}
           />
+          {type === "choice" && api === "decisions" && isBooleanWord(one.value) ? (
+            <BooleanSwitch
+              number={index + 1}
+              on={one.boolean}
+              onChange={(boolean) => change(options.with(index, { ...one, boolean }))}
+            />
+          ) : null}
           <input
             aria-label={`Description of ${word} ${index + 1}`}
             value={one.description}
             placeholder="what it means (optional)"
             onChange={(event) => change(options.with(index, { ...one, description: event.target.value }))}
-            className="control h-8 min-w-0 flex-1"
+            // On a phone it stands below, and an empty one only while its row is edited.
+            className={`control h-8 min-w-0 max-sm:order-last max-sm:ml-7.5 max-sm:basis-[calc(100%-1.875rem)] sm:flex-1 ${one.description ? "" : "max-sm:hidden max-sm:group-focus-within:block"}`}
           />
           <Button
             kind="bare"
@@ -170,6 +181,7 @@ function Options({
           />
         </div>
       ))}
+      <MoveStatus drag={drag} />
       <Button
         kind="bare"
         small
@@ -181,6 +193,30 @@ function Options({
         Add {word}
       </Button>
     </div>
+  )
+}
+
+/** The contract tells the boolean true from the text "true". */
+function BooleanSwitch({
+  number,
+  on,
+  onChange,
+}: {
+  number: number
+  on: boolean
+  onChange: (on: boolean) => void
+}): ReactNode {
+  return (
+    <button
+      type="button"
+      aria-pressed={on}
+      aria-label={`Send option ${number} as a boolean`}
+      title={on ? "Sent as a boolean" : "Sent as text"}
+      onClick={() => onChange(!on)}
+      className={`h-6 shrink-0 rounded-full px-2 text-xs font-medium ${on ? "bg-info-wash text-info" : "bg-sunken text-soft"}`}
+    >
+      {on ? "boolean" : "text"}
+    </button>
   )
 }
 

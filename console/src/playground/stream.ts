@@ -1,5 +1,6 @@
 /** Reads a chat completion as it is written: server-sent events, one chunk each. */
 import { ClientError } from "../../../src/contract/client.ts"
+import { sequenceHeader } from "../../../src/contract/endpoint.ts"
 import { csrfHeaders, watchedFetch } from "../connection.ts"
 
 export interface ChatMessage {
@@ -8,6 +9,7 @@ export interface ChatMessage {
 }
 
 export type ChatEvent =
+  | { readonly kind: "sequence"; readonly id: string }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "end"; readonly reason: string }
   | { readonly kind: "usage"; readonly inputTokens: number; readonly outputTokens: number }
@@ -36,6 +38,8 @@ export async function* streamChat(options: ChatOptions): AsyncGenerator<ChatEven
       stream_options: { include_usage: true },
     }),
   })
+  const id = response.headers.get(sequenceHeader)
+  if (id) yield { kind: "sequence", id }
   if (!response.ok || !response.body) throw await refusal(response)
   for await (const line of lines(response.body)) {
     if (!line.startsWith("data:")) continue

@@ -6,10 +6,10 @@ import type { RoutingPolicy } from "../../../src/contract/platform/routing-polic
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
-import { Icon } from "../parts/icon.tsx"
 import { Badge, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { moved } from "../parts/moved.ts"
+import { Handle, MoveStatus, useReorder } from "../parts/reorder.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
-import { moved, useReorder } from "../playground/reorder.ts"
 import { modelsQuery, useIsOwner, useOrganization } from "../session.ts"
 import { landPath, mapHeight, mapWidth, toMap } from "./land.ts"
 import { type Preview, previewRoute } from "./preview.ts"
@@ -166,7 +166,7 @@ function RegionList({
   onChange: (regions: string[]) => void
 }): ReactNode {
   const listed = policy.regions
-  const drag = useReorder((from, to) => onChange(moved(listed, from, to)))
+  const drag = useReorder(listed.length, (from, to) => onChange(moved(listed, from, to)))
   const others = regions.filter(({ id }) => !listed.includes(id))
   return (
     <div className="flex flex-col gap-1.5">
@@ -181,14 +181,7 @@ function RegionList({
             {...drag.row(index)}
             className={`bg-sunken flex items-center gap-2 rounded-md px-2 py-1.5 text-sm ${drag.isTarget(index) ? "ring-accent ring-2" : ""}`}
           >
-            <span
-              {...drag.handle(index)}
-              title="Drag to order"
-              aria-hidden="true"
-              className="text-soft cursor-grab"
-            >
-              <Icon name="grip" />
-            </span>
+            <Handle what={id} drag={drag.handle(index)} />
             <span className="number text-soft">{index + 1}</span>
             <span className="flex-1">{id}</span>
             <Button
@@ -209,6 +202,7 @@ function RegionList({
           </li>
         ))}
       </ol>
+      <MoveStatus drag={drag} />
       <div className="flex flex-wrap gap-1.5">
         {others.map(({ id, country }) => (
           <Button key={id} small icon="plus" onClick={() => onChange([...listed, id])}>

@@ -220,7 +220,11 @@ function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
         ref={drawer}
         aria-label="Menu"
         className="bg-panel fixed inset-y-0 left-0 m-0 h-dvh max-h-none w-72 max-w-[85vw] flex-col open:flex"
-        onClick={(event) => event.target === drawer.current && drawer.current.close()}
+        onClick={({ target }) => {
+          // Beside the menu, or on a link of it: also one to where one is already.
+          if (target === drawer.current || (target instanceof Element && target.closest("a")))
+            drawer.current?.close()
+        }}
       >
         <Sidebar onJump={jump} />
       </dialog>

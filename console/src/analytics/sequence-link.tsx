@@ -1,0 +1,18 @@
+/** Leads from an answer to the record of its request. */
+import { Link } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import { useOrganization } from "../session.ts"
+
+export function SequenceLink({ id, children }: { id: string; children?: ReactNode }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Link
+      to="/o/$orgId/sequences/$seqId"
+      params={{ orgId, seqId: id }}
+      title="What is recorded of this request"
+      className="text-accent underline-offset-2 hover:underline"
+    >
+      {children ?? <span className="font-mono">{id}</span>}
+    </Link>
+  )
+}

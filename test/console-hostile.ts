@@ -1,0 +1,76 @@
+/** An organization whose every name is a script, made by the API: what the console shows of it must stay text. */
+import { createClient } from "../src/contract/client.ts"
+import { makeOrganization, ownerOf } from "./console.ts"
+import type { TestServer } from "./server.ts"
+
+export const evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+
+export interface Hostile {
+  readonly orgId: string
+  /** The record of a request whose model is a script. */
+  readonly sequenceId: string
+  readonly invitation: string
+  /** A playground's draft, as the browser keeps it. */
+  readonly draft: string
+  /** What must be read on a page as it was written; null where the page shows no name of its own. */
+  shownOn(path: string): string | null
+}
+
+export async function makeHostile(server: TestServer): Promise<Hostile> {
+  const orgId = await makeOrganization(server, evil)
+  const { api, token } = await ownerOf(server)
+  const params = { org_id: orgId }
+  await api.createApiKey({ params, body: { name: evil, permissions: ["inference"] } })
+  await api.createWorkloadIdentityProvider({
+    params,
+    body: {
+      name: evil,
+      config: { type: "oidc", issuer_uri: "https://a.example.com", allowed_audiences: [evil], jwks: null },
+      attribute_transformations: { team: JSON.stringify(evil) },
+      authorization_rules: [
+        { condition: `attribute.team == ${JSON.stringify(evil)}`, permissions: ["inference"] },
+        { condition: "true", permissions: [] },
+      ],
+    },
+  })
+  const joining = await api.createInvitation({ params, body: { email: "eve@example.com", role: "member" } })
+  await createClient(server.url, {}).acceptInvitation({
+    body: { token: joining.accept_token ?? "", name: evil, password: "a long enough one" },
+  })
+  const pending = await api.createInvitation({
+    params,
+    body: { email: "mallory@example.com", role: "member" },
+  })
+  return {
+    orgId,
+    sequenceId: await askAs(server, token, orgId),
+    invitation: pending.accept_token ?? "",
+    draft: hostileDraft(),
+    shownOn: (path) => (["keys", "members", "analytics", "identity"].includes(path) ? evil : null),
+  }
+}
+
+/** A refused request is recorded with the model that it named and the client that it came from. */
+async function askAs(server: TestServer, token: string, orgId: string): Promise<string> {
+  const response = await fetch(`${server.url}/v1/decisions`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      "x-umpire-organization": orgId,
+      "user-agent": evil,
+    },
+    body: JSON.stringify({
+      model: evil,
+      input: evil,
+      questions: [{ type: "predicate", name: evil, instructions: evil }],
+    }),
+  })
+  return response.headers.get("x-umpire-sequence") ?? ""
+}
+
+function hostileDraft(): string {
+  const options = [evil, "b"].map((value) => ({ value, description: evil }))
+  const questions = [{ type: "choice", name: evil, instructions: evil, options }]
+  return JSON.stringify({ api: "decisions", model: evil, rival: null, evidence: evil, questions })
+}

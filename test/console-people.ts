@@ -1,0 +1,143 @@
+/** Keys, members, organizations and models in a browser: every write, and refusals in words. */
+import { expect, test } from "vitest"
+import type { Scene } from "./console-scene.ts"
+import { makeOrganization } from "./console.ts"
+
+export function peopleTests(scene: Scene): void {
+  /** What the API answers to a key. */
+  const status = async (key: string): Promise<number> =>
+    (await fetch(`${scene.server.url}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status
+
+  test("a key is made, changed, rotated and ended; each secret is shown once and works", async () => {
+    await scene.open("keys")
+    await scene.click("Create key")
+    await scene.page.getByLabel("Name").fill("robot")
+    await scene.submit("Create key")
+    const secret = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
+    expect(secret).toMatch(/^ump_/)
+    expect(await scene.problems()).toEqual([])
+    await scene.click("I have stored it")
+    expect(await scene.page.content()).not.toContain(secret)
+    await scene.page.reload()
+    await scene.page.getByText("robot").waitFor()
+    expect(await scene.page.content()).not.toContain(secret)
+    expect(await status(secret)).toBe(200)
+
+    await scene.pick("Actions for robot", "Change")
+    await scene.page.getByLabel("Name").fill("android")
+    await scene.page.getByLabel("api-read").check()
+    await scene.submit("Save")
+    await scene.page.getByText("android").waitFor()
+    await scene.pick("Actions for android", "Rotate the secret")
+    await scene.page.getByLabel("The old secret").selectOption("Works for another hour")
+    await scene.submit("Rotate")
+    const second = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
+    expect(second).not.toBe(secret)
+    await scene.click("I have stored it")
+    await scene.page.getByText("old secret until").waitFor()
+    expect([await status(secret), await status(second)]).toEqual([200, 200])
+    await scene.pick("Actions for android", "End the key")
+    await scene.submit("End the key")
+    await expect.poll(async () => await scene.page.getByText("android").count()).toBe(0)
+    expect(await status(second)).toBe(401)
+  })
+
+  test("a key without permissions is refused in words", async () => {
+    await scene.open("keys")
+    await scene.click("Create key")
+    await scene.page.getByLabel("Name").fill("powerless")
+    await scene.page.getByLabel("inference").uncheck()
+    await scene.submit("Create key")
+    await scene.dialog().getByRole("alert").getByText("permissions").waitFor()
+    await scene.submit("Cancel")
+  })
+
+  test("someone is invited, joins by the link, gets another role, and is removed", async () => {
+    await scene.open("members")
+    await scene.click("Invite")
+    await scene.page.getByLabel("Email").fill("grace@example.com")
+    await scene.submit("Invite")
+    await scene.page.getByLabel("Invitation link").waitFor()
+    await scene.click("I have stored it")
+    await scene.pick("Actions for grace@example.com", "New link")
+    const link = (await scene.page.getByLabel("Invitation link").textContent()) ?? ""
+    await scene.click("I have stored it")
+
+    const other = await scene.browser.context.browser()?.newContext()
+    const guest = (await other?.newPage()) ?? scene.page
+    await guest.goto(link)
+    await guest.getByLabel("Your name").fill("Grace <b>Hopper</b>")
+    await guest.getByLabel("Choose a password").fill("nanoseconds everywhere")
+    await guest.getByRole("button", { name: "Join" }).click()
+    await guest.getByRole("heading", { name: "Playground" }).waitFor()
+    await guest.goto(`${scene.server.url}/o/${scene.orgId}/keys`)
+    await guest.getByText("Owners of the organization create and change keys.").waitFor()
+    await guest.goto(`${scene.server.url}/o/${scene.orgId}/audit`)
+    await guest.getByText("Owners read the audit log.").waitFor()
+    await other?.close()
+
+    await scene.page.reload()
+    await scene.page.getByText("Grace <b>Hopper</b>").waitFor()
+    await scene.pick("Actions for grace@example.com", "Change role")
+    await scene.dialog().getByLabel("Role").selectOption("Owner")
+    await scene.submit("Save")
+    await expect
+      .poll(async () => await scene.page.getByRole("row", { name: /Grace/ }).getByText("Owner").count())
+      .toBe(1)
+    await scene.pick("Actions for grace@example.com", "Remove")
+    await scene.submit("Remove")
+    await expect.poll(async () => await scene.page.getByText("grace@example.com").count()).toBe(0)
+  })
+
+  test("an invitation is taken back", async () => {
+    await scene.open("members")
+    await scene.click("Invite")
+    await scene.page.getByLabel("Email").fill("alan@example.com")
+    await scene.submit("Invite")
+    await scene.click("I have stored it")
+    await scene.pick("Actions for alan@example.com", "Take back")
+    await scene.page.getByText("Nobody is on the way").waitFor()
+  })
+
+  test("one switches between organizations", async () => {
+    await makeOrganization(scene.server, "Acme")
+    await scene.open("keys")
+    await scene.pick("Organization Personal , switch", "Acme")
+    await scene.page.getByRole("button", { name: "Organization Acme , switch" }).waitFor()
+    expect(scene.page.url()).not.toContain(scene.orgId)
+    await scene.page.goto(scene.server.url)
+    await scene.page.getByRole("button", { name: "Organization Acme , switch" }).waitFor()
+    await scene.open("keys")
+  })
+
+  test("the last primary owner cannot leave, and the page says why", async () => {
+    await scene.open("members")
+    await scene.pick("Actions for ada@example.com", "Remove")
+    await scene.submit("Remove")
+    await scene.dialog().getByRole("alert").getByText("Cannot").waitFor()
+    await scene.submit("Cancel")
+  })
+
+  test("access to a closed model is asked for", async () => {
+    await scene.open("models")
+    await scene.page
+      .getByRole("article", { name: "umpire-reserved" })
+      .getByRole("button", { name: "Ask for access" })
+      .click()
+    await scene.page.getByRole("table", { name: "Requests for access" }).getByText("pending").waitFor()
+    await scene.page.getByRole("article", { name: "umpire-reserved" }).getByText("Access asked for").waitFor()
+  })
+
+  test("the name and the retention are saved", async () => {
+    await scene.open("settings")
+    const panel = scene.page.getByRole("region", { name: "Organization" })
+    for (const name of ["Umpires & Co", "Personal"]) {
+      await panel.getByLabel("Name").fill(name)
+      await panel.getByLabel("Keep stored responses for (days)").fill("7")
+      await panel.getByRole("button", { name: "Save" }).click()
+      await scene.page.getByRole("button", { name: `Organization ${name} , switch` }).waitFor()
+    }
+    await scene.page.reload()
+    await scene.expectValue("Keep stored responses for (days)", "7")
+  })
+}

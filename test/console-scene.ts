@@ -1,0 +1,97 @@
+/** One server and one signed-in browser for all tests of the console's pages, and the gestures that they share. */
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import type { Locator, Page } from "playwright-core"
+import { expect } from "vitest"
+import { type Browser, openBrowser } from "./browser.ts"
+import { consolePages, signIn, startConsoleServer } from "./console.ts"
+import type { TestServer } from "./server.ts"
+
+export interface Scene {
+  readonly server: TestServer
+  readonly browser: Browser
+  readonly page: Page
+  readonly orgId: string
+  /** What the browser complained about; the policy of the page forbids what it complains about most. */
+  readonly complaints: string[]
+  open(path: string): Promise<void>
+  click(name: string | RegExp): Promise<void>
+  pick(menu: string, item: string): Promise<void>
+  dialog(): Locator
+  /** Presses a button of the open dialog. */
+  submit(name: string): Promise<void>
+  expectValue(label: string, value: string): Promise<void>
+  /** Resolves when nothing on the page waits for the server any more. */
+  settled(): Promise<void>
+  /** Serious accessibility problems of the page as it stands: of every kind, or of the rules named. */
+  problems(rules?: readonly string[]): Promise<string[]>
+  close(): Promise<void>
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+export async function openScene(): Promise<Scene> {
+  const [server, browser] = await Promise.all([
+    startConsoleServer(),
+    openBrowser({ permissions: ["clipboard-read", "clipboard-write"] }),
+  ])
+  const page = browser.context.pages()[0] ?? (await browser.context.newPage())
+  const complaints: string[] = []
+  page.on("pageerror", (error) => complaints.push(String(error)))
+  page.on("console", (message) => {
+    // A refused request is the server's answer, not a fault of the page.
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource"))
+      complaints.push(message.text())
+  })
+  const orgId = await signIn(page, server.url)
+  const click = async (name: string | RegExp): Promise<void> =>
+    await page.getByRole("button", { name }).click()
+  const dialog = (): Locator => page.getByRole("dialog")
+  return {
+    server,
+    browser,
+    page,
+    orgId,
+    complaints,
+    open: async (path) => {
+      await page.goto(`${server.url}/o/${orgId}/${path}`)
+      const heading = consolePages.find(([one]) => one === path)?.[1] ?? ""
+      await page.getByRole("heading", { name: heading, level: 1 }).waitFor()
+    },
+    click,
+    pick: async (menu, item) => {
+      await click(menu)
+      await page.getByRole("menuitem", { name: item }).click()
+    },
+    dialog,
+    submit: async (name) => await dialog().getByRole("button", { name, exact: true }).click(),
+    expectValue: async (label, value) => {
+      await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
+    },
+    settled: async () =>
+      await page
+        .getByRole("status")
+        .filter({ hasText: /^\s*Loading/ })
+        .first()
+        .waitFor({ state: "detached" }),
+    problems: async (rules = []) => await seriousProblems(page, rules),
+    close: async () => {
+      await browser.close()
+      await server.stop()
+    },
+  }
+}
+
+async function seriousProblems(page: Page, rules: readonly string[]): Promise<string[]> {
+  if ((await page.evaluate("typeof window.axe")) === "undefined") await page.evaluate(axe)
+  const chosen = rules.length > 0 ? { runOnly: rules } : {}
+  // The form of axe's own report.
+  const found = (await page.evaluate(
+    `axe.run(document, ${JSON.stringify({ resultTypes: ["violations"], ...chosen })})`,
+  )) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[]
+  }
+  return found.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`)
+}
