@@ -1,25 +1,38 @@
 /** Takes a picture of every page of the console, light and dark, on a desktop and on a phone, into test/out/screenshots. */
-import { mkdirSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
 import { openBrowser } from "../test/browser.ts"
-import { clientOf, consolePages, signIn, startConsoleServer } from "../test/console.ts"
-import type { TestServer } from "../test/server.ts"
+import { consolePages, signIn, startConsoleServer } from "../test/console.ts"
+import { prepareDirectory } from "../test/database.ts"
 import { buildConsole } from "./build-console.mjs"
+import { charge, past, remember, settle } from "./furnish.ts"
 
 const folder = join(import.meta.dirname, "..", "test", "out", "screenshots")
+/** Names of scenes; none means all. */
 const only = process.argv.slice(2)
 const sizes = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } } as const
+const answerMs = 60_000
+
+/** Scenes without a dialog. */
+const longer = new Set(["compare", "sequence", "audit-entry"])
+
+type Size = keyof typeof sizes
+type Act = (page: Page, size: Size) => Promise<void>
+
+const press = async (page: Page, name: string | RegExp): Promise<void> =>
+  await page.getByRole("button", { name }).first().click()
 
 /** Brings a page to where there is something to see. */
-const prepare: Partial<Record<string, (page: Page) => Promise<void>>> = {
+const prepare: Partial<Record<string, Act>> = {
   playground: async (page) => {
-    await page.getByRole("button", { name: "Decide" }).click()
+    await press(page, "Decide")
     await page.getByRole("group", { name: "Answer to question 3" }).waitFor()
   },
   evaluate: async (page) => {
-    await page.getByRole("button", { name: "Use a sample" }).click()
-    await page.getByRole("button", { name: /^Evaluate/ }).click()
+    await press(page, "Use a sample")
+    await press(page, /^Evaluate/)
     await page.getByText("Done: 8 of 8 rows").waitFor()
   },
   chat: async (page) => {
@@ -27,99 +40,120 @@ const prepare: Partial<Record<string, (page: Page) => Promise<void>>> = {
     await page.getByLabel("Most tokens").fill("24")
     await page.getByText("Instructions and settings").click()
     await page.getByLabel("Message").fill("Write one sentence about the sea.")
-    await page.getByRole("button", { name: "Send" }).click()
-    await page.getByText(/tokens in/).waitFor({ timeout: 60_000 })
+    await press(page, "Send")
+    await page.getByText(/tokens in/).waitFor({ timeout: answerMs })
+  },
+  analytics: async (page) => {
+    await page.getByText("Week", { exact: true }).click()
+    await page.getByRole("list", { name: "Series" }).waitFor()
   },
 }
 
+/** What is not a page of its own: the page it is on, and how to get there. */
+const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
+  ["code", "playground", async (page) => await press(page, "Code")],
+  [
+    "compare",
+    "playground",
+    async (page) => {
+      await press(page, "Compare")
+      await press(page, "Decide")
+      await page.getByRole("group", { name: "Answer to question 3" }).waitFor()
+      await press(page, "Stop comparing")
+    },
+  ],
+  ["history", "playground", async (page) => await press(page, "History")],
+  ["jump", "settings", async (page) => await page.keyboard.press("Control+k")],
+  [
+    "menu",
+    "settings",
+    async (page, size) => await press(page, size === "phone" ? "Open the menu" : /account and appearance/),
+  ],
+  ["key-form", "keys", async (page) => await press(page, "Create key")],
+  ["provider-form", "identity", async (page) => await press(page, "Add provider")],
+  [
+    "sequence",
+    "analytics",
+    async (page) => {
+      await page.getByLabel("Sequence id").fill("seq_past000001")
+      await press(page, "Find the sequence")
+      await page.getByText("First byte after").waitFor()
+    },
+  ],
+  ["credit", "billing", async (page) => await press(page, "Add credit")],
+  [
+    "audit-entry",
+    "audit",
+    async (page) => await page.getByRole("list", { name: "Audit log" }).locator("summary").first().click(),
+  ],
+]
+
+const covering = new Set([...scenes.map(([name]) => name), "docs"].filter((name) => !longer.has(name)))
+
+const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-screenshots-"))
 buildConsole()
 mkdirSync(folder, { recursive: true })
-const server = await startConsoleServer()
+await prepareDirectory(join(dataDirectory, "database"))
+let server = await startConsoleServer({ dataDirectory })
 const browser = await openBrowser({ permissions: ["clipboard-read", "clipboard-write"] })
 try {
-  const page = browser.context.pages()[0] ?? (await browser.context.newPage())
-  if (only.length === 0)
-    await everySize(page, "sign-in", async () => void (await page.goto(`${server.url}/sign-in`)))
-  const orgId = await signIn(page, server.url)
-  await furnish(server, orgId)
-  for (const [path, heading] of consolePages) {
-    if (only.length > 0 && !only.includes(path)) continue
-    await everySize(page, path, async () => {
-      await page.goto(`${server.url}/o/${orgId}/${path}`)
-      await page.getByRole("heading", { name: heading, level: 1 }).waitFor()
-      await prepare[path]?.(page)
-    })
-  }
-  if (only.length === 0 || only.includes("docs"))
-    await everySize(page, "docs", async () => {
-      // The same address again would not load the page again.
-      await page.goto("about:blank")
-      await page.goto(`${server.url}/docs#createDecision`)
-      await page.getByRole("button", { name: "Try it" }).first().click()
-    })
+  const company = await settle(server)
+  const records = past(company, Date.now())
+  await server.stop()
+  await charge(dataDirectory, records)
+  server = await startConsoleServer({ dataDirectory })
+  await remember(server, records)
+  await takeAll(browser.context.pages()[0] ?? (await browser.context.newPage()), server.url)
 } finally {
   await browser.close()
   await server.stop()
+  rmSync(dataDirectory, { recursive: true, force: true })
 }
 
-async function everySize(page: Page, name: string, open: () => Promise<void>): Promise<void> {
+async function takeAll(page: Page, url: string): Promise<void> {
+  await everySize(page, "sign-in", async () => void (await page.goto(`${url}/sign-in`)))
+  const orgId = await signIn(page, url)
+  const open = async (path: string): Promise<void> => {
+    const heading = consolePages.find(([one]) => one === path)?.[1] ?? ""
+    await page.goto(`${url}/o/${orgId}/${path}`)
+    await page.getByRole("heading", { name: heading, level: 1 }).waitFor()
+  }
+  for (const [path] of consolePages)
+    await everySize(page, path, async (size) => {
+      await open(path)
+      await prepare[path]?.(page, size)
+    })
+  for (const [name, path, act] of scenes)
+    await everySize(page, name, async (size) => {
+      await open(path)
+      await act(page, size)
+    })
+  await everySize(page, "docs", async () => {
+    // The same address again would not load the page again.
+    await page.goto("about:blank")
+    await page.goto(`${url}/docs#createDecision`)
+    await press(page, "Try it")
+  })
+}
+
+async function everySize(page: Page, name: string, open: (size: Size) => Promise<void>): Promise<void> {
+  if (only.length > 0 && !only.includes(name)) return
   for (const [size, viewport] of Object.entries(sizes)) {
     await page.setViewportSize(viewport)
-    await open()
+    // The keys of `sizes` are its sizes.
+    await open(size as Size)
     await page.waitForLoadState("networkidle")
     for (const theme of ["light", "dark"] as const) {
       await page.emulateMedia({ colorScheme: theme })
+      // A picture taken before the next frame would still show some things in the colors of before.
+      await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
       await page.screenshot({
         path: join(folder, `${name}-${size}-${theme}.png`),
-        fullPage: size === "phone",
+        // A dialog covers the window, and the reference is longer than anyone looks at.
+        fullPage: !covering.has(name),
         animations: "disabled",
       })
       console.log(`${name}-${size}-${theme}.png`)
     }
   }
-}
-
-/** Keys, people, providers and requests, so that the pages are not all empty. */
-async function furnish(testServer: TestServer, org_id: string): Promise<void> {
-  const api = clientOf(testServer)
-  const params = { org_id }
-  await api.createApiKey({ params, body: { name: "production moderation", permissions: ["inference"] } })
-  await api.createApiKey({
-    params,
-    body: {
-      name: "dashboards",
-      permissions: ["api-read"],
-      expires_at: new Date(Date.now() + 30 * 86_400_000).toISOString(),
-    },
-  })
-  await api.createInvitation({ params, body: { email: "grace@example.com", role: "member" } })
-  await api.createWorkloadIdentityProvider({
-    params,
-    body: {
-      name: "GitHub Actions",
-      config: {
-        type: "oidc",
-        issuer_uri: "https://token.actions.githubusercontent.com",
-        allowed_audiences: ["https://umpire.example.com"],
-        jwks: null,
-      },
-      attribute_condition: 'assertion.repository_owner == "acme"',
-      attribute_transformations: { team: "assertion.repository" },
-      authorization_rules: [
-        { condition: 'attribute.team == "acme/search"', permissions: ["inference", "api-read"] },
-        { condition: "true", permissions: ["inference"] },
-      ],
-    },
-  })
-  for (const input of ["The lamp is broken.", "Thank you!", "Where is my parcel?"])
-    await api.createDecision({
-      body: {
-        model: "umpire-nano",
-        input,
-        questions: [{ type: "predicate", instructions: "Is this a complaint?" }],
-      },
-    })
-  await api
-    .createDecision({ body: { model: "no-such-model", input: "a", questions: [] } })
-    .catch(() => undefined)
 }
