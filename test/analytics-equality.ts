@@ -3,7 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
 import { type TestEvents, engineNames, openTestEvents } from "./analytics-engines.ts"
 import { referenceOverview, referenceTimeseries } from "./analytics-reference.ts"
-import { Chance, epochMs, makeQuestion, makeRecord, oddTexts, spanMs } from "./analytics-samples.ts"
+import {
+  Chance,
+  epochMs,
+  makeQuestion,
+  makeRecord,
+  namedQuestions,
+  oddTexts,
+  spanMs,
+} from "./analytics-samples.ts"
 
 const startMaxMs = 300_000
 const answerMaxMs = 1_800_000
@@ -45,6 +53,19 @@ export function equalitySuite({ events: eventsCount, questions: questionsCount }
     )
 
     test(
+      "equals the reference in every case that is easily got wrong",
+      async () => {
+        for (const [name, question] of namedQuestions()) {
+          const overview = await kept.events.ask("overview", question)
+          expect(overview, name).toEqual(referenceOverview(records, question))
+          const series = await kept.events.ask("timeseries", question)
+          expect(series, name).toEqual(referenceTimeseries(records, question))
+        }
+      },
+      answerMaxMs,
+    )
+
+    test(
       "texts with quotes, colons, escapes and other scripts are values in every filter",
       async () => {
         for (const dimension of ["model", "client_ua", "tool_calls"] as const)
@@ -65,6 +86,21 @@ export function equalitySuite({ events: eventsCount, questions: questionsCount }
       },
       answerMaxMs,
     )
+  })
+
+  test("the named cases hold what their names say", () => {
+    const counts = new Map(
+      namedQuestions().map(([name, question]) => [
+        name,
+        referenceOverview(records, question).summary.requests,
+      ]),
+    )
+    expect(counts.get("an empty range")).toBe(0)
+    expect(counts.get("an organization without events")).toBe(0)
+    expect(counts.get("one event, at the start of the range")).toBe(1)
+    expect(counts.get("the event at the end is in the next range")).toBe(1)
+    for (const name of ["null keys found", "other scripts", "values with colons", "tools and none"])
+      expect(counts.get(name), name).toBeGreaterThan(0)
   })
 
   test("at least one engine was there to be compared", () => {

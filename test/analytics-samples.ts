@@ -112,6 +112,52 @@ export function makeQuestion(chance: Chance): Question {
   }
 }
 
+/** The cases that are easily got wrong, each by its name, whatever chance draws. */
+export function namedQuestions(): [string, Question][] {
+  const whole: Question = {
+    organizationId: "org_a",
+    startMs: epochMs,
+    endMs: epochMs + spanMs,
+    groupBy: "model",
+    metric: "requests",
+    buckets: 17,
+    limit: 5,
+    filters: [],
+  }
+  const only = (dimension: Filter["dimension"], value: string, excluded = false): Filter[] => [
+    { dimension, value, excluded },
+  ]
+  return [
+    ["an empty range", { ...whole, startMs: epochMs + 2 * spanMs, endMs: epochMs + 3 * spanMs }],
+    ["an organization without events", { ...whole, organizationId: "org_nobody" }],
+    ["one event, at the start of the range", { ...whole, endMs: epochMs + 1, metric: "p95_latency" }],
+    [
+      "the end of the range is not in it",
+      { ...whole, startMs: epochMs + spanMs - 1, organizationId: "org_b" },
+    ],
+    ["the event at the end is in the next range", { ...whole, startMs: whole.endMs, endMs: whole.endMs + 1 }],
+    ["ties", { ...whole, groupBy: "request_id", limit: 12 }],
+    ["ties at zero", { ...whole, metric: "errors", filters: only("result", "success") }],
+    ["ties of a percentile", { ...whole, groupBy: "client_ip", metric: "p50_latency", limit: 12 }],
+    ["null keys", { ...whole, groupBy: "error_code", metric: "error_rate" }],
+    ["null keys found", { ...whole, groupBy: "api_key_id", filters: only("api_key_id", "") }],
+    ["null keys excluded", { ...whole, groupBy: "stop_reason", filters: only("stop_reason", "", true) }],
+    ["other scripts", { ...whole, filters: only("model", "日本語"), limit: 12 }],
+    ["values with colons", { ...whole, groupBy: "client_ua", filters: only("client_ua", "a:b:c") }],
+    ["tools counted several times", { ...whole, groupBy: "tool_calls", metric: "in_tokens", limit: 12 }],
+    ["tools and none", { ...whole, groupBy: "tool_calls", filters: only("tool_calls", "") }],
+    ["without a tool", { ...whole, groupBy: "tool_calls", filters: only("tool_calls", "search", true) }],
+    ...[0, 1, 1000, 1001, undefined].map((buckets): [string, Question] => [
+      `${buckets} buckets`,
+      { ...whole, groupBy: "result", metric: "p95_latency", buckets },
+    ]),
+    ["fewer milliseconds than buckets", { ...whole, endMs: epochMs + 7, buckets: 1000 }],
+    ["a limit of one", { ...whole, limit: 1, metric: "duration" }],
+    ["a limit of twelve", { ...whole, limit: 12, groupBy: "client_ip", metric: "out_tokens" }],
+    ["a limit as large as the groups", { ...whole, limit: 4, groupBy: "call_source", metric: "p95_latency" }],
+  ]
+}
+
 function makeFilter(chance: Chance): Filter {
   const dimension = chance.pick(dimensions)
   const event = makeRecord(chance, 0)

@@ -11,10 +11,13 @@ export const duckdbDialect: Dialect = {
   // quantile takes; a negative argument counts from above.
   percentile: (q, column, exact) =>
     exact ? `quantile_disc(${column}, -${q === 0.5 ? "0.5" : "0.05"})` : `approx_quantile(${column}, ${q})`,
+  percentiles: (column, exact) =>
+    exact ? `quantile_disc(${column}, [-0.5, -0.05])` : `approx_quantile(${column}, [0.5, 0.95])`,
   quotient: (dividend, divisor) => `((${dividend}) // ${divisor})`,
   unnest: (list) => `unnest(${list})`,
   orBlank: (list) => `CASE WHEN len(${list}) = 0 THEN [''] ELSE ${list} END`,
   isOneOf: (value, list) => `list_contains(${list}, ${value})`,
+  positionIn: (value, list) => `coalesce(list_position(${list}, ${value}), 0)`,
   hasAny: (list, other) => `list_has_any(${list}, ${other})`,
   isEmpty: (list) => `len(${list}) = 0`,
   dayNumber: (timestamp) => `(${timestamp} // 86400000)`,

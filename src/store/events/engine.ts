@@ -36,6 +36,8 @@ export interface Dialect {
   readonly ending: string
   /** `sorted[min(n - 1, floor(q * n))]`, or close to it where `exact` is false. */
   percentile(q: 0.5 | 0.95, column: string, exact: boolean): string
+  /** The percentiles 0.5 and 0.95 as a list: together they cost what one costs. */
+  percentiles(column: string, exact: boolean): string
   /** The whole number of times that `divisor` fits in a nonnegative `dividend`. */
   quotient(dividend: string, divisor: string): string
   /** One row for each element. */
@@ -43,6 +45,8 @@ export interface Dialect {
   /** A list of texts, or a list with one empty text where it is empty. */
   orBlank(list: string): string
   isOneOf(value: string, list: string): string
+  /** Where the value stands in the list, counted from 1; 0 when it is not there. */
+  positionIn(value: string, list: string): string
   /** Whether the lists have a value in common. */
   hasAny(list: string, other: string): string
   isEmpty(list: string): string

@@ -29,6 +29,10 @@ export interface EventRow {
   readonly cost_ticks: bigint
 }
 
+/** How a request can end; no event has another result. */
+export const resultNames = ["success", "error", "cancelled"] as const satisfies SequenceRecord["result"][]
+export type ResultName = (typeof resultNames)[number]
+
 export type ColumnType = "text" | "name" | "texts" | "count" | "instant" | "ticks"
 
 /**

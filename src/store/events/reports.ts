@@ -7,6 +7,7 @@ import type {
   OverviewResponse,
 } from "../../contract/analytics.ts"
 import type { EventEngine, Statement } from "./engine.ts"
+import { type ResultName, resultNames } from "./event.ts"
 import { type Grid, bucketsOf, gridOf } from "./grid.ts"
 import { type Selection, columnOf, conditions, keyOf, metricOf } from "./selection.ts"
 import { StatementWriter } from "./statement.ts"
@@ -46,7 +47,8 @@ export async function overview(
     engine.query<GroupRow>(toolsStatement(engine, question)),
   ])
   const byBucket = new Map(sets.filter((row) => row.no_bucket === 0).map((row) => [row.bucket, row]))
-  const summary = measuresOf(sets.find((row) => row.no_bucket === 1 && row.no_result === 1))
+  const whole = sets.find((row) => row.no_bucket === 1)
+  const summary = measuresOf(whole)
   return {
     range: { start: startMs, end: endMs },
     summary: { ...summary, error_rate: summary.requests === 0 ? 0 : summary.errors / summary.requests },
@@ -59,7 +61,7 @@ export async function overview(
       metric,
       rows: breakdown.map(({ key, count, value }) => ({ key, count, value })),
     },
-    status: { rows: statusOf(sets) },
+    status: { rows: statusOf(whole) },
     tool_calls: { rows: tools.map(({ key, count }) => ({ key, count })) },
   }
 }
@@ -86,23 +88,17 @@ export async function timeseries(
   }
 }
 
-/** A row of one of the grouping sets: everything, a bucket, or a result. */
-interface SetRow extends MeasureRow {
+/** A row of one of the grouping sets: everything, or a bucket. */
+interface SetRow extends Record<ResultName, number> {
   readonly no_bucket: number
-  readonly no_result: number
   readonly bucket: number | null
-  readonly result: string | null
-}
-
-interface MeasureRow {
   readonly requests: number
-  readonly errors: number
   readonly in_tokens: number | null
   readonly cached_in_tokens: number | null
   readonly out_tokens: number | null
   readonly duration_ms: number | null
-  readonly p50_latency_ms: number | null
-  readonly p95_latency_ms: number | null
+  /** The percentiles 0.5 and 0.95. */
+  readonly latencies: readonly [number, number] | null
 }
 
 interface GroupRow {
@@ -113,8 +109,8 @@ interface GroupRow {
 
 interface CellRow {
   readonly bucket: number
-  readonly named: number
-  readonly key: string
+  /** Of the group among the first, counted from 1; 0 for all others. */
+  readonly place: number
   readonly value: number
 }
 
@@ -135,23 +131,23 @@ async function isExact(
   return inRange <= exactRowsMax
 }
 
-/** Totals, buckets and results in one reading of the events. */
+/** Totals and buckets in one reading of the events, with the results as columns: there are only three. */
 function setsStatement({ dialect }: EventEngine, question: Question, grid: Grid, exact: boolean): Statement {
   const writer = new StatementWriter(dialect)
   const measure = (metric: Metric): string => metricOf(metric, dialect, exact)
+  const counts = resultNames.map((name) => `count(*) FILTER (WHERE result = '${name}') AS ${name}`)
   return writer.finish(`
-SELECT grouping(bucket) AS no_bucket, grouping(result) AS no_result, bucket, result,
-  ${measure("requests")} AS requests, ${measure("errors")} AS errors, ${measure("in_tokens")} AS in_tokens,
+SELECT grouping(bucket) AS no_bucket, bucket, ${counts.join(", ")},
+  ${measure("requests")} AS requests, ${measure("in_tokens")} AS in_tokens,
   ${measure("cached_in_tokens")} AS cached_in_tokens, ${measure("out_tokens")} AS out_tokens,
-  ${measure("duration")} AS duration_ms, ${measure("p50_latency")} AS p50_latency_ms,
-  ${measure("p95_latency")} AS p95_latency_ms
+  ${measure("duration")} AS duration_ms, ${dialect.percentiles("gateway_latency_ms", exact)} AS latencies
 FROM (
   SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, result, input_tokens, cached_input_tokens, output_tokens,
     seq_duration_ms, gateway_latency_ms
   FROM ${dialect.table}
   WHERE ${conditions(question, dialect, writer)}
 ) AS events
-GROUP BY GROUPING SETS ((), (bucket), (result))`)
+GROUP BY GROUPING SETS ((), (bucket))`)
 }
 
 /** The first groups by the metric; equal ones by key. */
@@ -199,17 +195,16 @@ function cellsStatement(
 ): Statement {
   const writer = new StatementWriter(dialect)
   return writer.finish(`
-SELECT bucket, named, CASE WHEN named = 1 THEN group_key ELSE '' END AS key,
-  ${metricOf(question.metric, dialect, exact)} AS value
+SELECT bucket, place, ${metricOf(question.metric, dialect, exact)} AS value
 FROM (
-  SELECT *, CASE WHEN ${dialect.isOneOf("group_key", writer.texts(top))} THEN 1 ELSE 0 END AS named
+  SELECT *, ${dialect.positionIn("group_key", writer.texts(top))} AS place
   FROM (
     SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${keyColumns(question, { dialect }, "group_key")}
     FROM ${dialect.table}
     WHERE ${conditions(question, dialect, writer)}
   ) AS events
-) AS labelled
-GROUP BY bucket, named, key`)
+) AS placed
+GROUP BY bucket, place`)
 }
 
 type Speaking = Pick<EventEngine, "dialect">
@@ -225,23 +220,24 @@ function keyColumns({ groupBy, metric }: Question, { dialect }: Speaking, alias 
 
 type Measures = Omit<OverviewResponse["summary"], "error_rate">
 
-function measuresOf(row: MeasureRow | undefined): Measures {
+function measuresOf(row: SetRow | undefined): Measures {
+  const [p50 = 0, p95 = 0] = row?.latencies ?? []
   return {
     requests: row?.requests ?? 0,
-    errors: row?.errors ?? 0,
+    errors: row?.error ?? 0,
     in_tokens: row?.in_tokens ?? 0,
     cached_in_tokens: row?.cached_in_tokens ?? 0,
     out_tokens: row?.out_tokens ?? 0,
     duration_ms: row?.duration_ms ?? 0,
-    p50_latency_ms: Math.round(row?.p50_latency_ms ?? 0),
-    p95_latency_ms: Math.round(row?.p95_latency_ms ?? 0),
+    p50_latency_ms: Math.round(p50),
+    p95_latency_ms: Math.round(p95),
   }
 }
 
-function statusOf(sets: readonly SetRow[]): { key: string; count: number }[] {
-  return sets
-    .filter((row) => row.no_result === 0)
-    .map(({ result, requests }) => ({ key: result ?? "", count: requests }))
+function statusOf(row: SetRow | undefined): { key: string; count: number }[] {
+  return resultNames
+    .map((key) => ({ key, count: row?.[key] ?? 0 }))
+    .filter(({ count }) => count > 0)
     .toSorted((a, b) => b.count - a.count || byBytes(a.key, b.key))
 }
 
@@ -250,18 +246,14 @@ function seriesOf(
   top: readonly string[],
   { count }: Grid,
 ): GroupedTimeseriesResponse["series"] {
-  const named = new Map(top.map((key) => [key, Array.from<number>({ length: count }).fill(0)]))
-  const others = Array.from<number>({ length: count }).fill(0)
-  for (const { bucket, named: isTop, key, value } of cells) {
-    const values = isTop === 1 ? named.get(key) : others
-    if (values) values[bucket] = value
+  const zeros = (): number[] => Array.from<number>({ length: count }).fill(0)
+  const others = { key: null, values: zeros() }
+  const series = top.map((key) => ({ key, values: zeros() }))
+  for (const { bucket, place, value } of cells) {
+    const { values } = series[place - 1] ?? others
+    values[bucket] = value
   }
-  const series: GroupedTimeseriesResponse["series"] = top.map((key) => ({
-    key,
-    values: named.get(key) ?? [],
-  }))
-  if (cells.some((cell) => cell.named === 0)) series.push({ key: null, values: others })
-  return series
+  return cells.some(({ place }) => place === 0) ? [...series, others] : series
 }
 
 /** The order of UTF-8 bytes, which the engines have too; that of JavaScript differs beyond U+FFFF. */

@@ -5,7 +5,7 @@ import { z } from "zod"
 import { type SequenceRecord, lineBytesMax } from "../journal/record.ts"
 import { type JournalPosition, readJournal } from "../journal/segments.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
-import { type EventRow, columnNames, eventOf } from "./event.ts"
+import { type EventRow, columnNames, eventOf, resultNames } from "./event.ts"
 import { StatementWriter } from "./statement.ts"
 
 /** One insert: enough for a second of a busy gateway, little enough to be held in memory several times over. */
@@ -55,7 +55,7 @@ const ImportedRecord = z.object({
   model: z.string(),
   call_source: z.string(),
   inference_type: z.enum(["generation", "embedding"]).default("generation"),
-  result: z.enum(["success", "error", "cancelled"]),
+  result: z.enum(resultNames),
   input_tokens: Count,
   cached_input_tokens: Count,
   output_tokens: Count,
