@@ -1,23 +1,24 @@
 /** The analytics process: owns the events, works at low priority, and ends when the gateway does. */
+import { readdirSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
-import { setPriority } from "node:os"
-import { join } from "node:path"
+import { getPriority, setPriority } from "node:os"
 import { lockDirectory } from "../directory-lock.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { findSequence } from "./lookup.ts"
-import type { Ask, Place, Reply, Work, WorkKind } from "./protocol.ts"
+import { openEngine } from "./open-engine.ts"
+import type { Ask, Reply, Work, WorkKind } from "./protocol.ts"
 import { overview, timeseries } from "./reports.ts"
 import { exportFile, holdings, importFile, sumCharged, takeJournal } from "./upkeep.ts"
 
-/** Dashboards and exports give way to requests. */
-const niceness = 5
+/** Dashboards and exports give way to requests: on a busy processor they get a thirtieth of what the model gets. */
+const niceness = 15
 /** The process before this one may still be ending. */
 const lockAttemptsMax = 50
 const lockRetryMs = 200
 
 let engine: EventEngine | undefined
 
-setPriority(niceness)
+giveWay()
 process.on("message", (ask: Ask) => void answer(ask))
 // What was acknowledged is on disk; what was not is sent again. Native threads are not waited for.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
@@ -29,6 +30,7 @@ const workers: {
   readonly [Kind in WorkKind]: (input: Work[Kind]["input"]) => Promise<Work[Kind]["output"]>
 } = {
   open: async (place) => {
+    if ("directory" in place) await own(place.directory)
     engine = await openEngine(place)
     return null
   },
@@ -50,6 +52,17 @@ const workers: {
   },
 }
 
+/**
+ * Linux keeps a priority for each thread: those that Node has started are told here, and later ones inherit it. A
+ * gateway that is itself started lower stays there, for only root may go up.
+ */
+function giveWay(): void {
+  const lower = Math.max(getPriority(), niceness)
+  setPriority(lower)
+  if (process.platform !== "linux") return
+  for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), lower)
+}
+
 async function answer(ask: Ask): Promise<void> {
   // The kind of an ask decides the type of its input, in the protocol as here.
   const work = workers[ask.kind] as (input: unknown) => Promise<unknown>
@@ -60,28 +73,6 @@ async function answer(ask: Ask): Promise<void> {
     reply = { id: ask.id, failure: error instanceof Error ? error.message : String(error) }
   }
   process.send?.(reply)
-}
-
-/** Engines are loaded where they are used: no machine has all of them. */
-async function openEngine(place: Place): Promise<EventEngine> {
-  switch (place.engine) {
-    case "clickhouse": {
-      const { openClickhouse } = await import("./clickhouse-engine.ts")
-      return await openClickhouse(place.url)
-    }
-    case "chdb": {
-      await own(place.directory)
-      const { openChdb } = await import("./chdb-engine.ts")
-      return await openChdb(join(place.directory, "chdb"))
-    }
-    case "duckdb": {
-      await own(place.directory)
-      const { openDuckdb } = await import("./duckdb-engine.ts")
-      return await openDuckdb(join(place.directory, "events.duckdb"))
-    }
-    default:
-      return place satisfies never
-  }
 }
 
 async function own(directory: string): Promise<void> {
