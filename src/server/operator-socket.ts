@@ -8,7 +8,8 @@ import type { Log } from "../base/log.ts"
 export type Operations = Readonly<Record<string, (input: unknown) => Promise<unknown>>>
 
 const requestBytesMax = 1024 * 1024
-const idleTimeoutMs = 60_000
+/** Until a connection has said what it wants; what it then waits for may take hours. */
+const idleTimeoutMsDefault = 60_000
 
 export interface OperatorSocket {
   close(): Promise<void>
@@ -25,9 +26,13 @@ export async function openOperatorSocket(
   address: string,
   operations: Operations,
   log: Log,
+  idleTimeoutMs = idleTimeoutMsDefault,
 ): Promise<OperatorSocket> {
   if (process.platform !== "win32") await rm(address, { force: true })
-  const server = createServer((socket) => serve(socket, operations, log))
+  const server = createServer((socket) => {
+    socket.setTimeout(idleTimeoutMs, () => socket.destroy())
+    serve(socket, operations, log)
+  })
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(address, resolve))
   if (process.platform !== "win32") await chmod(address, 0o600)
   return { close: async () => await close(server) }
@@ -35,7 +40,7 @@ export async function openOperatorSocket(
 
 function serve(socket: Socket, operations: Operations, log: Log): void {
   let text = ""
-  socket.setEncoding("utf8").setTimeout(idleTimeoutMs, () => socket.destroy())
+  socket.setEncoding("utf8")
   socket.on("error", (error) => log.debug({ err: error }, "an operator connection broke"))
   socket.on("data", (chunk: string) => {
     text += chunk
@@ -43,6 +48,7 @@ function serve(socket: Socket, operations: Operations, log: Log): void {
     const end = text.indexOf("\n")
     if (end < 0) return
     socket.pause()
+    socket.setTimeout(0)
     void answer(text.slice(0, end), operations, log).then((line) => socket.end(line))
   })
 }

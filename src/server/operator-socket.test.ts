@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { createConnection } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { silentLog } from "../base/log.ts"
+import { openOperatorSocket, operatorAddress } from "./operator-socket.ts"
+
+const idleTimeoutMs = 50
+
+let directory: string
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "umpire-operator-"))
+})
+afterEach(() => rm(directory, { recursive: true, force: true }))
+
+test("a connection that says nothing is closed, and an operation may take longer than that", async () => {
+  const address = operatorAddress(directory)
+  const finish = Promise.withResolvers<string>()
+  const started = Promise.withResolvers<void>()
+  const operations = {
+    import: async () => {
+      started.resolve()
+      return await finish.promise
+    },
+  }
+  const server = await openOperatorSocket(address, operations, silentLog, idleTimeoutMs)
+  const asking = createConnection(address)
+  const answered = text(asking)
+  asking.write('{"operation":"import"}\n')
+  await started.promise
+  // Two in a row that are closed for their silence have been silent for longer than the first.
+  expect(await text(createConnection(address))).toBe("")
+  expect(await text(createConnection(address))).toBe("")
+  finish.resolve("done")
+  expect(await answered).toBe('{"result":"done"}\n')
+  await server.close()
+})
