@@ -1,130 +1,137 @@
 /**
  * Analytics over many events: how fast they come in, what they weigh, and how long a dashboard's questions take, beside
- * the same questions asked as one hand-written statement of the same engine.
+ * the same questions asked as one hand-written statement of the same engine, and of DuckDB.
  *
- * `npm run bench analytics -- --events=1000000 [--engine=duckdb|chdb]`
+ * `npm run bench analytics -- --events=10000000 [--engine=duckdb|chdb|clickhouse]`; ClickHouse is at UMPIRE_CLICKHOUSE_URL.
  */
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { embeddedEngines } from "../src/store/events/available.ts"
 import type { EventEngine } from "../src/store/events/engine.ts"
-import type { EventRow } from "../src/store/events/event.ts"
+import type { Events } from "../src/store/events/events.ts"
+import { openEngine } from "../src/store/events/open-engine.ts"
+import type { Place } from "../src/store/events/protocol.ts"
 import { type Question, overview, timeseries } from "../src/store/events/reports.ts"
-import { StatementWriter } from "../src/store/events/statement.ts"
-import { Chance } from "../test/analytics-samples.ts"
+import { overviewByHand, seriesByHand } from "./analytics-by-hand.ts"
+import {
+  dayMs,
+  daysCount,
+  endMs,
+  fill,
+  organizationName,
+  organizationsCount,
+  send,
+} from "./analytics-load.ts"
 
-const dayMs = 86_400_000
-const daysCount = 90
-const organizationsCount = 200
-const startMs = Date.UTC(2026, 0, 1)
-const endMs = startMs + daysCount * dayMs
-const rowsPerInsert = 50_000
-const repetitions = 7
+/** After warming up; an odd number has a median. */
+const repetitions = 5
 
 const { values } = parseArgs({
-  options: { events: { type: "string", default: "10000000" }, engine: { type: "string" } },
+  options: {
+    events: { type: "string", default: "10000000" },
+    sent: { type: "string", default: "100000" },
+    engine: { type: "string" },
+  },
 })
 const eventsCount = Number(values.events)
-const chosen = values.engine ?? embeddedEngines()[0]
+const sentCount = Number(values.sent)
 
-const directory = mkdtempSync(join(tmpdir(), "umpire-bench-"))
-const engine = await open(directory)
-try {
-  await run(engine)
-} finally {
-  await engine.close()
-  rmSync(directory, { recursive: true, force: true })
+for (const place of placesOf()) await benchAt(place)
+
+/** Of every engine that this machine has, or of the one that was chosen. */
+function placesOf(): ((directory: string) => Place)[] {
+  const url = process.env["UMPIRE_CLICKHOUSE_URL"]
+  const places = embeddedEngines().map((engine) => (directory: string): Place => ({ engine, directory }))
+  const all = url === undefined ? places : [...places, (): Place => ({ engine: "clickhouse", url })]
+  const chosen = all.filter((place) => (values.engine ?? place("").engine) === place("").engine)
+  if (chosen.length === 0) throw new Error("No such engine is available here")
+  return chosen
 }
 
-async function open(at: string): Promise<EventEngine> {
-  if (chosen === "chdb")
-    return await (await import("../src/store/events/chdb-engine.ts")).openChdb(join(at, "chdb"))
-  if (chosen === "duckdb")
-    return await (await import("../src/store/events/duckdb-engine.ts")).openDuckdb(join(at, "events.duckdb"))
-  throw new Error("No embedded engine is installed for this platform")
+async function benchAt(placeIn: (directory: string) => Place): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), "umpire-bench-"))
+  const place = placeIn(join(directory, "events"))
+  const twin: Place | null =
+    place.engine === "duckdb" || !embeddedEngines().includes("duckdb")
+      ? null
+      : { engine: "duckdb", directory: join(directory, "twin") }
+  try {
+    await load(place, directory)
+    if (twin) await (await filled(twin)).close()
+    await compare(place, twin)
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
 }
 
-async function run(on: EventEngine): Promise<void> {
-  const { seconds, cpuSeconds } = await ingest(on)
-  const bytes = sizeOf(directory)
+async function load(place: Place, directory: string): Promise<void> {
   console.log(
-    `engine ${chosen}, ${eventsCount} events over ${daysCount} days, ${organizationsCount} organizations`,
+    `engine ${place.engine}, ${eventsCount} events, ${daysCount} days, ${organizationsCount} organizations`,
   )
-  const perSecond = (spent: number): number => Math.round(eventsCount / spent)
+  await (await filled(place)).close()
+  if (place.engine !== "clickhouse") {
+    const bytes = sizeOf(place.directory)
+    console.log(
+      `disk ${(bytes / 2 ** 20).toFixed(0)} MiB, ${(bytes / eventsCount).toFixed(1)} bytes an event`,
+    )
+  }
+  const { events, eventsPerSecond, seqId } = await send(place, directory, sentCount)
   console.log(
-    `ingest ${perSecond(seconds)} events/s, ${perSecond(cpuSeconds)} a second of processor time, in batches of ${rowsPerInsert}`,
+    `ingest ${eventsPerSecond.toFixed(0)} events/s: ${sentCount} more, from the journal until they are kept`,
   )
-  console.log(
-    `disk ${(bytes / 2 ** 20).toFixed(0)} MiB, ${(bytes / eventsCount).toFixed(1)} bytes an event\n`,
-  )
-  console.log("| question | ours, ms | by hand, ms | ratio |\n|---|---|---|---|")
+  await lookUp(events, seqId)
+  await events.close()
+}
+
+async function filled(place: Place): Promise<EventEngine> {
+  if ("directory" in place) mkdirSync(place.directory)
+  const engine = await openEngine(place)
+  await fill(engine, place.engine, eventsCount)
+  return engine
+}
+
+/** Through the analytics process, as the endpoint asks. */
+async function lookUp(events: Events, seqId: string): Promise<void> {
+  const anyTime = { startMs: undefined, endMs: undefined }
+  const lookups = {
+    "one sequence": seqId,
+    "a sequence that does not exist": `${seqId.slice(0, -1)}!`,
+    "a sequence whose id says no time": "seq_of_another_system",
+  }
+  for (const [name, id] of Object.entries(lookups)) {
+    const find = async (): Promise<unknown> =>
+      await events.ask("sequence", { organizationId: organizationName(0), seqId: id, ...anyTime })
+    const [ms = NaN] = await medians([find])
+    console.log(`${name} ${ms.toFixed(0)} ms`)
+  }
+}
+
+async function compare(place: Place, twin: Place | null): Promise<void> {
+  const engine = await openEngine(place)
+  const plain = twin ? await openEngine(twin) : null
+  console.log(`\n| question | ours, ms | by hand, ms | ratio |${plain ? " DuckDB by hand, ms |" : ""}`)
+  console.log(`|---|---|---|---|${plain ? "---|" : ""}`)
   for (const { name, question, view } of questions()) {
-    const ours = async (): Promise<unknown> =>
-      await (view === "overview" ? overview : timeseries)(on, question)
-    const byHand = async (): Promise<unknown> => await handwritten(on, question, view)
-    const [oursMs, handMs] = await measure(ours, byHand)
-    console.log(`| ${name} | ${oursMs.toFixed(0)} | ${handMs.toFixed(0)} | ${(oursMs / handMs).toFixed(2)} |`)
+    const [answer, byHand] =
+      view === "overview" ? ([overview, overviewByHand] as const) : ([timeseries, seriesByHand] as const)
+    const works = [
+      async (): Promise<unknown> => await answer(engine, question),
+      async (): Promise<unknown> => await engine.query(byHand(engine, question)),
+      ...(plain ? [async (): Promise<unknown> => await plain.query(byHand(plain, question))] : []),
+    ]
+    const [oursMs = NaN, handMs = NaN, ...others] = await medians(works)
+    const figures = [oursMs.toFixed(0), handMs.toFixed(0), (oursMs / handMs).toFixed(2)]
+    console.log(`| ${[name, ...figures, ...others.map((ms) => ms.toFixed(0))].join(" | ")} |`)
   }
+  await engine.close()
+  await plain?.close()
 }
 
-async function ingest(on: EventEngine): Promise<{ seconds: number; cpuSeconds: number }> {
-  const chance = new Chance(1)
-  let spentMs = 0
-  let cpuMicroseconds = 0
-  for (let first = 0; first < eventsCount; first += rowsPerInsert) {
-    const count = Math.min(rowsPerInsert, eventsCount - first)
-    const rows = Array.from({ length: count }, (_, index) => makeRow(chance, first + index))
-    const begunMs = performance.now()
-    const begunCpu = process.cpuUsage()
-    await on.insert(rows, `bench:${first}`)
-    const { user, system } = process.cpuUsage(begunCpu)
-    cpuMicroseconds += user + system
-    spentMs += performance.now() - begunMs
-  }
-  return { seconds: spentMs / 1000, cpuSeconds: cpuMicroseconds / 1e6 }
-}
-
-/** In order of time, as a gateway writes them; every second event is of the first organization. */
-function makeRow(chance: Chance, index: number): EventRow {
-  const organization = index % 2 === 0 ? 0 : 1 + chance.below(organizationsCount - 1)
-  const failed = chance.below(20) === 0
-  const latency = Math.round(5 * Math.exp(chance.below(600) / 100))
+function about(organization: number, days: number, more: Partial<Question> = {}): Question {
   return {
-    organization_id: `org_${String(organization).padStart(26, "0")}`,
-    timestamp: startMs + Math.floor((index / eventsCount) * daysCount * dayMs),
-    seq_id: `seq_${index.toString(36).padStart(10, "0")}${chance
-      .below(2 ** 31)
-      .toString(36)
-      .padStart(16, "0")}`,
-    billing_account_id: `ba_${organization}`,
-    model: `model-${chance.below(8)}`,
-    call_source: chance.below(3) === 0 ? "chat_completions" : "decisions",
-    inference_type: "generation",
-    result: failed ? "error" : "success",
-    api_key_id: `key_${organization}_${chance.below(20)}`,
-    request_id: `req_${index.toString(36)}_${chance.below(2 ** 31).toString(36)}`,
-    stop_reason: "stop",
-    client_ip: `10.${chance.below(4)}.${chance.below(256)}.${chance.below(256)}`,
-    client_ua: `client/${chance.below(12)}`,
-    error_code: failed ? "rate_limited" : "",
-    error_message: failed ? "Too many requests" : "",
-    region: "local",
-    tool_calls: chance.below(10) === 0 ? [`tool-${chance.below(15)}`] : [],
-    input_tokens: chance.below(4000),
-    cached_input_tokens: chance.below(2) * chance.below(1000),
-    output_tokens: chance.below(500),
-    gateway_latency_ms: latency,
-    seq_duration_ms: latency + chance.below(2000),
-    execution_ms: latency,
-    cost_ticks: BigInt(chance.below(1_000_000)),
-  }
-}
-
-function about(organizationId: string, days: number, more: Partial<Question>): Question {
-  return {
-    organizationId,
+    organizationId: organizationName(organization),
     startMs: endMs - days * dayMs,
     endMs,
     groupBy: "model",
@@ -137,29 +144,27 @@ function about(organizationId: string, days: number, more: Partial<Question>): Q
 }
 
 function questions(): { name: string; question: Question; view: "overview" | "timeseries" }[] {
-  const big = `org_${"0".repeat(26)}`
-  const small = `org_${"7".padStart(26, "0")}`
+  const big = 0
+  const small = 7
+  const byKey = { groupBy: "api_key_id", metric: "p95_latency" } as const
   return [
-    { name: "small organization, 30 days, overview", view: "overview", question: about(small, 30, {}) },
-    { name: "small organization, 30 days, timeseries", view: "timeseries", question: about(small, 30, {}) },
-    { name: "half of all, 90 days, overview", view: "overview", question: about(big, 90, {}) },
-    {
-      name: "half of all, 90 days, overview by key, p95",
-      view: "overview",
-      question: about(big, 90, { groupBy: "api_key_id", metric: "p95_latency" }),
-    },
-    { name: "half of all, 90 days, timeseries", view: "timeseries", question: about(big, 90, {}) },
+    { name: "small organization, 30 days, overview", view: "overview", question: about(small, 30) },
+    { name: "small organization, 30 days, timeseries", view: "timeseries", question: about(small, 30) },
+    { name: "half of all, 90 days, overview", view: "overview", question: about(big, 90) },
+    { name: "half of all, 90 days, overview by key, p95", view: "overview", question: about(big, 90, byKey) },
+    { name: "half of all, 90 days, timeseries", view: "timeseries", question: about(big, 90) },
     {
       name: "half of all, 90 days, timeseries by key, p95",
       view: "timeseries",
-      question: about(big, 90, { groupBy: "api_key_id", metric: "p95_latency" }),
+      question: about(big, 90, byKey),
     },
-    { name: "half of all, one day, overview", view: "overview", question: about(big, 1, {}) },
+    { name: "half of all, one day, overview", view: "overview", question: about(big, 1) },
+    { name: "half of all, one day, timeseries", view: "timeseries", question: about(big, 1) },
   ]
 }
 
-/** In turns, so that what disturbs the machine disturbs both; the median of each. */
-async function measure(...works: (() => Promise<unknown>)[]): Promise<[number, number]> {
+/** In turns, so that what disturbs the machine disturbs all. */
+async function medians(works: readonly (() => Promise<unknown>)[]): Promise<number[]> {
   const times: number[][] = works.map(() => [])
   for (let round = 0; round <= repetitions; round++)
     for (const [index, work] of works.entries()) {
@@ -168,45 +173,7 @@ async function measure(...works: (() => Promise<unknown>)[]): Promise<[number, n
       // The first round warms caches.
       if (round > 0) times[index]?.push(performance.now() - begunMs)
     }
-  const [ours = NaN, byHand = NaN] = times.map(
-    (list) => list.toSorted((a, b) => a - b)[list.length >> 1] ?? NaN,
-  )
-  return [ours, byHand]
-}
-
-/** One statement, as someone who knows the engine would write it for this one question. */
-async function handwritten(
-  on: EventEngine,
-  question: Question,
-  view: "overview" | "timeseries",
-): Promise<unknown> {
-  const { dialect } = on
-  const writer = new StatementWriter(dialect)
-  const bucketMs = Math.ceil((question.endMs - question.startMs) / 96)
-  const value =
-    question.metric === "requests" ? "count(*)" : dialect.percentile(0.95, "gateway_latency_ms", true)
-  const where = `organization_id = ${writer.text(question.organizationId)}
-    AND timestamp >= ${writer.integer(question.startMs)} AND timestamp < ${writer.integer(question.endMs)}`
-  const bucket = dialect.quotient(`timestamp - ${writer.integer(question.startMs)}`, String(bucketMs))
-  const p50 = dialect.percentile(0.5, "gateway_latency_ms", true)
-  const p95 = dialect.percentile(0.95, "gateway_latency_ms", true)
-  const sums = `sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(seq_duration_ms), ${p50}, ${p95}`
-  const failed = "count(*) FILTER (WHERE result = 'error')"
-  const nothing = "0, 0, 0, 0, 0, 0"
-  const series = `
-WITH top AS (
-  SELECT ${question.groupBy} AS k FROM ${dialect.table} WHERE ${where} GROUP BY k ORDER BY ${value} DESC, k LIMIT 5)
-SELECT ${bucket} AS b, CASE WHEN ${question.groupBy} IN (SELECT k FROM top) THEN ${question.groupBy} ELSE '' END AS s,
-  ${value} AS v FROM ${dialect.table} WHERE ${where} GROUP BY b, s`
-  const all = `
-SELECT 'all' AS what, '' AS k, count(*) AS n, ${failed} AS e, ${sums} FROM ${dialect.table} WHERE ${where}
-UNION ALL SELECT 'bucket', CAST(${bucket} AS VARCHAR) AS b, count(*), ${failed}, ${sums} FROM ${dialect.table} WHERE ${where} GROUP BY b
-UNION ALL SELECT 'status', result, count(*), 0, ${nothing} FROM ${dialect.table} WHERE ${where} GROUP BY result
-UNION ALL SELECT 'group', k, n, v, ${nothing} FROM (
-  SELECT ${question.groupBy} AS k, count(*) AS n, ${value} AS v FROM ${dialect.table} WHERE ${where} GROUP BY k ORDER BY v DESC, k LIMIT 50) AS g
-UNION ALL SELECT 'tool', k, count(*) AS n, 0, ${nothing} FROM (
-  SELECT ${dialect.unnest("tool_calls")} AS k FROM ${dialect.table} WHERE ${where}) AS t GROUP BY k`
-  return await on.query(writer.finish(view === "overview" ? all : series))
+  return times.map((list) => list.toSorted((a, b) => a - b)[list.length >> 1] ?? NaN)
 }
 
 function sizeOf(path: string): number {
