@@ -140,7 +140,25 @@ test("a schema whose shortest answer exceeds the limit is refused before anythin
   await expect(engine.prepare(work(schema, 20), signal)).rejects.toMatchObject({ code: "invalid_request" })
 })
 
-test("a keyword that cannot be enforced is refused by name when the schema is strict", async () => {
-  const schema = { type: "object", properties: { a: { type: "string", pattern: "^a" } }, required: ["a"] }
-  await expect(engine.prepare(work(schema, 50), signal)).rejects.toThrow(/pattern/)
+test("a pattern is kept to, also where the budget ends early", async () => {
+  const pattern = "^(?:[A-Z]{2}-\\d{4}|none)$"
+  const schema = {
+    type: "object",
+    properties: { code: { type: "string", pattern } },
+    required: ["code"],
+    additionalProperties: false,
+  }
+  for (const limit of [16, 20, null]) {
+    const { text } = await answer(schema, limit)
+    expect((JSON.parse(text) as { code: string }).code).toMatch(new RegExp(pattern, "u"))
+  }
+})
+
+test.each([
+  ["pattern", { type: "string", pattern: "^(?=a)" }],
+  ["uniqueItems", { type: "array", items: { type: "integer" }, uniqueItems: true }],
+  ["multipleOf", { type: "number", multipleOf: 0.01 }],
+])("%s that cannot be enforced is refused by name when the schema is strict", async (keyword, a) => {
+  const schema = { type: "object", properties: { a }, required: ["a"] }
+  await expect(engine.prepare(work(schema, 50), signal)).rejects.toThrow(new RegExp(keyword))
 })

@@ -3,6 +3,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { JsonObject } from "./generate.ts"
 import { type Grammar, type Rule, all, any, maybe, named, notSet, repeat, set, text } from "./grammar.ts"
 import { integerBetween } from "./integer-range.ts"
+import { patternRule } from "./pattern.ts"
 
 /** llama.cpp refuses grammars with more than about 2000 repetitions of one part. */
 const STRING_CHARACTERS_MAX = 1000
@@ -325,8 +326,14 @@ class Builder {
   }
 
   #string(schema: JsonObject, path: string): Rule {
-    this.#check(schema, path, ["minLength", "maxLength", "format"])
-    const format = schema["format"]
+    const { format, pattern } = schema
+    // Whether what a format writes also matches a pattern is not known.
+    this.#check(schema, path, [
+      "minLength",
+      "maxLength",
+      "format",
+      ...(format === undefined ? ["pattern"] : []),
+    ])
     if (typeof format === "string") {
       const rule = Object.hasOwn(formats, format) ? formats[format] : undefined
       if (rule) return all(text('"'), rule, text('"'))
@@ -335,7 +342,18 @@ class Builder {
     const min = countOf(schema["minLength"], 0)
     const max = Math.min(countOf(schema["maxLength"], STRING_CHARACTERS_MAX), STRING_CHARACTERS_MAX)
     if (min > max) throw this.#refuse(path, `it needs ${min} characters; at most ${max} can be written`)
-    return this.#stringRule(min, max)
+    const matching = typeof pattern === "string" ? this.#pattern(pattern, schema, path) : null
+    return matching ?? this.#stringRule(min, max)
+  }
+
+  /** Null leaves the text open, where that is allowed. */
+  #pattern(pattern: string, { minLength, maxLength }: JsonObject, path: string): Rule | null {
+    const found = patternRule(pattern)
+    if (found && found.least >= countOf(minLength, 0) && found.most <= countOf(maxLength, Infinity))
+      return all(text('"'), found.rule, text('"'))
+    if (this.#options.strict)
+      throw this.#refuse(path, `the pattern ${JSON.stringify(pattern.slice(0, 100))} cannot be enforced`)
+    return null
   }
 
   #stringRule(min: number, max: number): Rule {
