@@ -13,6 +13,7 @@ import {
 } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
 import type { TemplateFacts } from "./chat-prompt.ts"
+import { DecodeRounds } from "./decode-rounds.ts"
 import { type Family, familyOf, marksOf } from "./families.ts"
 import type { Grammar } from "./grammar.ts"
 import { toGbnf } from "./grammar.ts"
@@ -60,6 +61,7 @@ export class LocalModel {
   readonly contextTokensMax: number
   readonly template: TemplateFacts
   readonly marks: ReadonlySet<string>
+  readonly rounds = new DecodeRounds()
   readonly #llama: Llama
   readonly #slots: Slot[]
   readonly #waiting: Waiting[] = []
