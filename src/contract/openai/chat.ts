@@ -112,7 +112,10 @@ export const ChatRequest = z
       z.record(z.string().regex(/^\d+$/), z.number().min(-100).max(100)),
       "Added to the scores of tokens, by the model's own token ids.",
     ),
-    logprobs: optional(z.boolean(), "Report the log-probability of each token."),
+    logprobs: optional(
+      z.boolean(),
+      "Report the log-probability of each token of the text as it was drawn: after temperature and top_p; at 0, the model's own.",
+    ),
     top_logprobs: optional(z.int().min(0).max(topLogprobsMax), "Alternatives to report for each token."),
     max_completion_tokens: optional(z.int().min(1), "Most tokens to write."),
     max_tokens: optional(z.int().min(1), "The older name of max_completion_tokens."),

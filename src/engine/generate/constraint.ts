@@ -90,6 +90,7 @@ function wholeText(): Reader {
   return {
     opened: null,
     inReasoning: false,
+    inCall: false,
     read: (piece) => (piece === "" ? [] : [{ kind: "text", text: piece }]),
     end: () => [],
   }
@@ -123,11 +124,7 @@ function forcedCall(
 const generalForm = ['<tool_call>\n{"name": "', '", "arguments": '] as const
 
 /** After a model opened a call by itself: the name of an offered function, then arguments that fit it. */
-export function callsGrammar(
-  tools: readonly FunctionTool[],
-  format: CallFormat,
-  _parallel: boolean,
-): Constraint | null {
+export function callsGrammar(tools: readonly FunctionTool[], format: CallFormat): Constraint | null {
   if (format.read !== undefined || tools.length === 0 || format.onlyAtStart) return null
   const [before, between, after] = format.written
   const head = before.slice(before.indexOf(format.open) + format.open.length)
@@ -189,6 +186,10 @@ class ForcedCallReader implements Reader {
 
   constructor(between: string) {
     this.#between = between
+  }
+
+  get inCall(): boolean {
+    return this.#named && !this.#ended
   }
 
   read(piece: string): ReadEvent[] {

@@ -8,6 +8,7 @@ import {
 import { Fault } from "../../contract/errors.ts"
 import { writePrompt } from "./chat-prompt.ts"
 import { Constraint, callsGrammar } from "./constraint.ts"
+import { FirstCallReader } from "./first-call.ts"
 import { TokenText } from "./token-text.ts"
 import type { GenerateWork, GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "./generate.ts"
 import type { LocalModel, Slot } from "./local-model.ts"
@@ -103,6 +104,7 @@ export class Generation {
   readonly #prepared: LocalPrepared
   readonly #signal: AbortSignal
   readonly #reader: Reader
+  readonly #firstCall: FirstCallReader | null
   readonly #stops: StopTexts
   readonly #text: TokenText
   readonly #outputTokensMax: number
@@ -110,6 +112,8 @@ export class Generation {
   #constraint: Constraint | null
   #grammar: LlamaGrammarEvaluationState | undefined
   #calls = 0
+  /** Of tokens whose text was not handed over yet. */
+  #logprobs: TokenLogprob[] = []
   #cachedTokens = 0
   #evaluated = false
   #reasoningTokens = 0
@@ -124,9 +128,11 @@ export class Generation {
     this.#outputTokensMax = Math.min(outputTokensMax, prepared.outputTokensMost)
     this.#constraint = prepared.constraint
     const tools = work.toolChoice !== "none" && work.tools.length > 0
-    this.#reader =
+    const reader =
       prepared.constraint?.reader() ??
       createReader(model.family, { startsReasoning: prepared.startsReasoning, tools })
+    this.#firstCall = tools && !work.parallelToolCalls ? new FirstCallReader(reader) : null
+    this.#reader = this.#firstCall ?? reader
     this.#stops = new StopTexts(work.stop)
     this.#text = new TokenText(model.model, model.marks)
   }
@@ -176,23 +182,20 @@ export class Generation {
         ? withoutProbabilities(slot.sequence.evaluate(rest, options))
         : slot.sequence.evaluateWithMetadata(rest, { probabilities: true }, options)
     let reason: StopReason | null = null
-    let logprobs: TokenLogprob[] = []
-    for await (const { token, probabilities } of source) {
+    for await (const { token, probabilities } of this.#model.rounds.of(source)) {
       if (this.#signal.aborted) break
       const piece = this.#take(token)
       if (piece === null) {
         reason = "length"
         break
       }
-      if (probabilities) logprobs.push(this.#logprob(token, probabilities, topLogprobs ?? 0))
-      const events = this.#read(piece, logprobs)
-      if (events.some(({ kind }) => kind === "text")) logprobs = []
-      yield* events
+      if (probabilities) this.#logprobs.push(this.#logprob(token, probabilities, topLogprobs ?? 0))
+      yield* this.#read(piece)
       reason = this.#reasonToStop()
       if (reason !== null) break
     }
     this.#signal.throwIfAborted()
-    yield* this.#finish(reason ?? "stop", logprobs)
+    yield* this.#finish(reason ?? "stop")
   }
 
   /** The token's text; null when what it begins could not be ended within the budget, so that it is not taken. */
@@ -211,7 +214,7 @@ export class Generation {
   }
 
   #reasonToStop(): StopReason | null {
-    if (this.#stops.stopped) return "stop"
+    if (this.#stops.stopped || this.#firstCall?.ended) return "stop"
     if (this.#constraint?.ended) {
       if (this.#prepared.constraint) return "stop"
       this.#leaveCall()
@@ -224,9 +227,9 @@ export class Generation {
   /** A call that the model began by itself is held to the functions' schemas from its opening mark on. */
   #enterCall(): void {
     const { opened } = this.#reader
-    const { tools, parallelToolCalls } = this.#prepared.work
+    const { tools } = this.#prepared.work
     if (this.#constraint || !opened || opened.body.trim() !== "") return
-    const constraint = callsGrammar(tools, opened.format, parallelToolCalls)
+    const constraint = callsGrammar(tools, opened.format)
     const left = this.#outputTokensMax - this.#written.length
     if (!constraint || !this.#fits(constraint.shortest, left)) return
     this.#constraint = constraint
@@ -238,31 +241,37 @@ export class Generation {
     this.#grammar = undefined
   }
 
-  #read(piece: string, logprobs: readonly TokenLogprob[]): GenerationEvent[] {
-    return this.#reader.read(piece).flatMap((event) => this.#toEvents(event, logprobs))
+  #read(piece: string): GenerationEvent[] {
+    return this.#reader.read(piece).flatMap((event) => this.#toEvents(event))
   }
 
-  #toEvents(event: ReadEvent, logprobs: readonly TokenLogprob[]): GenerationEvent[] {
+  #toEvents(event: ReadEvent): GenerationEvent[] {
+    if (event.kind === "text") return this.#textEvents(this.#stops.pass(event.text))
     if (event.kind === "call") this.#calls++
-    if (event.kind !== "text") return [event]
-    const text = this.#stops.pass(event.text)
+    // Log-probabilities are those of the answer's text only.
+    this.#logprobs = []
+    return [event]
+  }
+
+  /** A text takes the log-probabilities of every token since the last one: of those that were held back, too. */
+  #textEvents(text: string): GenerationEvent[] {
     if (text === "") return []
-    return [{ kind: "text", text, logprobs: this.#prepared.work.topLogprobs === null ? null : logprobs }]
+    const logprobs = this.#prepared.work.topLogprobs === null ? null : this.#logprobs
+    this.#logprobs = []
+    return [{ kind: "text", text, logprobs }]
   }
 
   /** When the budget ends inside something constrained, the shortest end is written; the model is not asked for it. */
-  *#finish(reason: StopReason, logprobs: readonly TokenLogprob[]): Generator<GenerationEvent> {
+  *#finish(reason: StopReason): Generator<GenerationEvent> {
     const constraint = this.#constraint
     let last = constraint ? "" : this.#text.end()
     if (constraint && !constraint.complete && reason === "length") {
       last = constraint.shortest
       this.#written.push(...this.#model.model.tokenize(last))
     }
-    yield* this.#read(last, logprobs)
-    yield* this.#reader.end().flatMap((event) => this.#toEvents(event, logprobs))
-    const rest = this.#stops.end()
-    if (rest !== "")
-      yield { kind: "text", text: rest, logprobs: this.#prepared.work.topLogprobs === null ? null : [] }
+    yield* this.#read(last)
+    yield* this.#reader.end().flatMap((event) => this.#toEvents(event))
+    yield* this.#textEvents(this.#stops.end())
     // A forced end still makes a whole answer, but says that it was cut.
     const ended =
       this.#calls > 0 && (reason === "stop" || constraint?.forced === true) ? "tool_calls" : reason

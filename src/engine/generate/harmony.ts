@@ -18,6 +18,10 @@ export class HarmonyReader implements Reader {
     return this.#kind === "reasoning"
   }
 
+  get inCall(): boolean {
+    return this.#kind === "arguments"
+  }
+
   read(piece: string): ReadEvent[] {
     this.#held += piece
     const events: ReadEvent[] = []

@@ -14,4 +14,6 @@ export interface Reader {
   /** A call whose name is not known yet, with what was written of it: a grammar can take over here. */
   readonly opened: { readonly format: CallFormat; readonly body: string } | null
   readonly inReasoning: boolean
+  /** Inside a call: its name is known and its arguments are not whole yet. */
+  readonly inCall: boolean
 }

@@ -52,6 +52,10 @@ class MarkReader implements Reader {
     return this.#state.kind === "reasoning"
   }
 
+  get inCall(): boolean {
+    return this.#state.kind === "arguments"
+  }
+
   read(piece: string): ReadEvent[] {
     this.#held += piece
     const events: ReadEvent[] = []
