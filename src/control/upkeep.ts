@@ -9,6 +9,8 @@ import type { Database } from "../store/sql.ts"
 const everyMs = 10 * 60_000
 /** Per round and kind, so that no statement holds many locks for long. */
 const purgedMax = 1000
+/** Of stored responses, which may be as many as requests; what is left after so many waits for the next time. */
+const roundsMax = 1000
 
 export interface Upkeep {
   close(): Promise<void>
@@ -32,5 +34,6 @@ export function startUpkeep(database: Database, clock: Clock, log: Log): Upkeep 
 export async function purgeExpired(database: Database, now: Date): Promise<void> {
   await purgeIdempotencyKeys(database, now, purgedMax)
   await purgeSessions(database, now, purgedMax)
-  await purgeStoredResponses(database, now)
+  for (let round = 0; round < roundsMax; round++)
+    if ((await purgeStoredResponses(database, now)) === 0) return
 }
