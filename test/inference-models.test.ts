@@ -1,12 +1,21 @@
 /** `umpire models` as an operator runs it, beside the running server, with a file server on loopback. */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from "node:fs"
-import { mkdirSync } from "node:fs"
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { type Server, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { prepareDirectory } from "./database.ts"
 import { randomModel } from "./models.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -15,6 +24,7 @@ const bytes = readFileSync(randomModel("tiny-f16"))
 const digest = createHash("sha256").update(bytes).digest("hex")
 
 let server: TestServer
+let dataDirectory: string
 let files: Server
 let address: string
 /** The ranges that were asked for; undefined for a whole file. */
@@ -47,10 +57,13 @@ beforeAll(async () => {
   })
   await new Promise<void>((resolve) => files.listen(0, "127.0.0.1", resolve))
   address = `http://127.0.0.1:${(files.address() as AddressInfo).port}`
-  server = await startServer({ env: { UMPIRE_ENGINE_THREADS: "1" } })
+  dataDirectory = mkdtempSync(join(tmpdir(), "umpire-models-"))
+  await prepareDirectory(join(dataDirectory, "database"))
+  server = await startServer({ dataDirectory })
 })
 afterAll(async () => {
   await server.stop()
+  rmSync(dataDirectory, { recursive: true })
   files.closeAllConnections()
   await new Promise((resolve) => files.close(resolve))
 })
@@ -75,13 +88,17 @@ async function chat(model: string): Promise<number> {
   return (await server.post("/v1/chat/completions", body)).status
 }
 
+async function listed(): Promise<string[]> {
+  const { stdout } = await umpire("list", "--json")
+  return (JSON.parse(stdout) as { sku: string }[]).map(({ sku }) => sku)
+}
+
 test("a model pulled from Hugging Face is checked and served without a restart", async () => {
   const { status, stderr } = await umpire("pull", "hf:someone/tiny:F16", "--sku", "pulled")
   expect(stderr).toContain("checksum right")
   expect(status).toBe(0)
   expect(await chat("pulled")).toBe(200)
-  const { stdout } = await umpire("list", "--json")
-  expect((JSON.parse(stdout) as { sku: string }[]).map(({ sku }) => sku)).toContain("pulled")
+  expect(await listed()).toContain("pulled")
 })
 
 test("a download that broke off goes on where it was", async () => {
@@ -125,4 +142,13 @@ test("a file is added where it stands, once, and only if it is a model", async (
 
 test("a quantization that does not exist is answered with those there are", async () => {
   expect((await umpire("pull", "hf:someone/tiny:Q2_K")).stderr).toContain("tiny-Q8_0.gguf, tiny-F16.gguf")
+})
+
+test("models added while it ran are there after a restart", async () => {
+  const added = ["pulled", "own-model"]
+  expect(await listed()).toEqual(expect.arrayContaining(added))
+  await server.stop()
+  server = await startServer({ dataDirectory })
+  expect(await listed()).toEqual(expect.arrayContaining(added))
+  expect(await chat("own-model")).toBe(200)
 })

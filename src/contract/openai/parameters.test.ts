@@ -21,6 +21,23 @@ test.each(requests)("the guide lists every parameter of %s with what is done wit
   expect(listed).toEqual(expected)
 })
 
+/** Where the client that is installed for tests names what it can send. */
+const clientTypes = [
+  ["chat/completions/completions.d.ts", "ChatCompletionCreateParamsBase", ChatRequest],
+  ["responses/responses.d.ts", "ResponseCreateParamsBase", ResponseRequest],
+  ["embeddings.d.ts", "EmbeddingCreateParams", EmbeddingRequest],
+] as const
+
+test.each(clientTypes)("every parameter that OpenAI's client has in %s is listed", (file, name, request) => {
+  const folder = new URL("../../../node_modules/openai/resources/", import.meta.url)
+  const types = readFileSync(new URL(file, folder), "utf8")
+  const body = types.split(`export interface ${name} {\n`)[1]?.split("\n}")[0] ?? ""
+  const sent = [...body.matchAll(/^ {4}(\w+)\??: /gm)].map(([, parameter]) => parameter)
+  expect(sent).toContain("model")
+  const listed = new Set(parametersOf(request).map((parameter) => parameter.name))
+  expect(sent.filter((parameter) => !listed.has(parameter ?? ""))).toEqual([])
+})
+
 describe.each(requests)("%s", (_title, request) => {
   const valid: Record<string, unknown> = {
     model: "m",
