@@ -61,11 +61,25 @@ function toTemplate(message: ChatMessage): TemplateMessage {
   }
 }
 
+const TEMPLATES_KEPT_MAX = 16
+const templates = new Map<string, Template>()
+
+/** Parsing takes longer than rendering, and every request to a model has the same template. */
+function parse(text: string): Template {
+  const known = templates.get(text)
+  if (known) return known
+  const parsed = new Template(text)
+  const [oldest] = templates.keys()
+  if (templates.size >= TEMPLATES_KEPT_MAX && oldest !== undefined) templates.delete(oldest)
+  templates.set(text, parsed)
+  return parsed
+}
+
 function render(facts: TemplateFacts, shield: Shield, conversation: Conversation, think: boolean): string {
   const { family, template } = facts
   const shown = family.showsTools ? conversation : toolsAsText(conversation, shield, family)
   if (template === undefined) return plainText(shown.messages)
-  const parsed = new Template(template)
+  const parsed = parse(template)
   // Templates differ in what they refuse: some have no system turn, some want user and assistant in turns.
   const attempts = [shown.messages, mergedTurns(systemIntoUser(shown.messages))]
   let failure: unknown
