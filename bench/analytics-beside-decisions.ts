@@ -22,7 +22,7 @@ const { values } = parseArgs({
 const dayMs = 86_400_000
 const warmups = 20
 /** What comes in while decisions are measured: written before, so that this process only waits while it measures. */
-const filesCount = 10
+const filesCount = 25
 const eventsPerFile = 20_000
 
 const chance = new Chance(3)
