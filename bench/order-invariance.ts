@@ -2,12 +2,14 @@
  * Counts how often a choice answers differently because its options stand in another order.
  *
  *   node bench/order-invariance.ts --sets-folder FOLDER [--model FILE] [--sets trec_test,snips_validate]
- *     [--rows 50] [--shuffles 8] [--concurrency 1] [--control]
+ *     [--rows 50] [--shuffles 8] [--concurrency 1] [--control] [--letters]
  *
  * Every row is asked in its own order and then in shuffled ones, through the engine that the product serves with. With a
  * concurrency above one the batch mates of a request differ from run to run as well; `--control` asks in the same order
- * again and so shows what they alone do. Prints one JSON object.
+ * again and so shows what they alone do. `--letters` asks the same model in the common way instead, with all options in
+ * one prompt under letters. Prints one JSON object.
  */
+import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import type { ScoreEngine } from "../src/engine/engine.ts"
@@ -16,6 +18,7 @@ import { expandQuestion } from "../src/gateway/classification/render.ts"
 import { readChoice } from "../src/scoring/answers.ts"
 import type { EvaluationRow } from "./evaluation-rows.ts"
 import { isPredicate, listSets, readSet } from "./evaluation-rows.ts"
+import { LabelReader } from "./label-reader.ts"
 
 interface Reading {
   readonly winner: string
@@ -42,6 +45,7 @@ const { values } = parseArgs({
     shuffles: { type: "string", default: "8" },
     concurrency: { type: "string", default: "1" },
     control: { type: "boolean", default: false },
+    letters: { type: "boolean", default: false },
     threads: { type: "string" },
   },
 })
@@ -51,6 +55,9 @@ if (folder === undefined)
 
 const threads = values.threads === undefined ? {} : { threads: Number(values.threads) }
 const engine = await startLlamaEngine({ modelFile: values.model, ...threads })
+const letters = values.letters
+  ? await LabelReader.open(values.model, threads.threads ?? availableParallelism())
+  : undefined
 try {
   const startedMs = performance.now()
   const report: Record<string, ReturnType<typeof summarize>> = {}
@@ -68,6 +75,7 @@ try {
   const { name } = await engine.facts()
   console.log(JSON.stringify({ name, ...values, report, total: summarize(all), seconds }, null, 2))
 } finally {
+  await letters?.close()
   await engine.close()
 }
 
@@ -111,6 +119,7 @@ async function compareOrders(
 }
 
 async function ask(on: ScoreEngine, row: EvaluationRow, options: readonly string[]): Promise<Reading> {
+  if (letters !== undefined) return reading(options, await letters.read(row, options))
   const branches = expandQuestion({
     type: "choice",
     name: null,
@@ -120,7 +129,11 @@ async function ask(on: ScoreEngine, row: EvaluationRow, options: readonly string
   })
   const signal = new AbortController().signal
   const prepared = await on.prepare({ organizationId: "bench", evidence: row.text.trim(), branches }, signal)
-  const { winner, probabilities } = readChoice(await prepared.run(signal))
+  return reading(options, readChoice(await prepared.run(signal)).probabilities)
+}
+
+function reading(options: readonly string[], probabilities: readonly number[]): Reading {
+  const winner = probabilities.indexOf(Math.max(...probabilities))
   return {
     winner: options[winner] ?? "",
     probabilities: new Map(options.map((option, place) => [option, probabilities[place] ?? NaN])),
