@@ -20,7 +20,9 @@ const STEM_TOKENS = 45
 const OPTION_TOKENS = 3
 const TAIL_TOKENS = 14
 
-export function works(seed: number): Readonly<Record<"A" | "B" | "C" | "D" | "E", NamedWork>> {
+export type WorkName = "A" | "B" | "C" | "D" | "E"
+
+export function works(seed: number): Readonly<Record<WorkName, NamedWork>> {
   const random = randomTokens(seed)
   const questions = (count: number) => Array.from({ length: count }, () => random(QUESTION_TOKENS))
   const choice = (options: number) => {
@@ -84,7 +86,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** Ordinary tokens of any vocabulary: the first few are often special. */
-function randomTokens(seed: number): (length: number) => Int32Array {
+export function randomTokens(seed: number): (length: number) => Int32Array {
   let state = seed
   return (length) =>
     Int32Array.from({ length }, () => {
