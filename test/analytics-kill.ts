@@ -38,6 +38,7 @@ export function killSuite(kills: number): void {
       await ended
     }
     const { requests, kept } = await exportRest(directory)
+    console.log(`${kills} kills: ${acknowledged.size} acknowledged, ${kept} kept, ${requests} counted`)
     // What was written but not acknowledged may be kept as well; nothing twice.
     expect(requests).toBe(kept)
     expect(kept).toBeGreaterThanOrEqual(acknowledged.size)

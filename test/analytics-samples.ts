@@ -112,6 +112,10 @@ export function makeQuestion(chance: Chance): Question {
   }
 }
 
+const only = (dimension: Filter["dimension"], value: string, excluded = false): Filter[] => [
+  { dimension, value, excluded },
+]
+
 /** The cases that are easily got wrong, each by its name, whatever chance draws. */
 export function namedQuestions(): [string, Question][] {
   const whole: Question = {
@@ -124,9 +128,6 @@ export function namedQuestions(): [string, Question][] {
     limit: 5,
     filters: [],
   }
-  const only = (dimension: Filter["dimension"], value: string, excluded = false): Filter[] => [
-    { dimension, value, excluded },
-  ]
   return [
     ["an empty range", { ...whole, startMs: epochMs + 2 * spanMs, endMs: epochMs + 3 * spanMs }],
     ["an organization without events", { ...whole, organizationId: "org_nobody" }],
