@@ -87,14 +87,14 @@ export function affairsTests(scene: Scene): void {
     await refill.getByRole("button", { name: "Save" }).click()
     await expect.poll(async () => await refill.getByLabel("Refill to ($)").inputValue()).toBe("75.00")
     const controls = scene.page.getByRole("form", { name: "Spend controls" })
-    await controls.getByLabel("Warn when a month's spend reaches ($)").fill("50")
-    await controls.getByLabel("Stop when a month's spend reaches ($)").fill("40")
+    await controls.getByLabel("Warn at a month's spend of ($)").fill("50")
+    await controls.getByLabel("Stop at a month's spend of ($)").fill("40")
     await controls.getByRole("button", { name: "Save" }).click()
     await controls.getByRole("alert").getByText("lower than the cutoff").waitFor()
-    await controls.getByLabel("Stop when a month's spend reaches ($)").fill("60")
+    await controls.getByLabel("Stop at a month's spend of ($)").fill("60")
     await controls.getByRole("button", { name: "Save" }).click()
     await expect
-      .poll(async () => await controls.getByLabel("Stop when a month's spend reaches ($)").inputValue())
+      .poll(async () => await controls.getByLabel("Stop at a month's spend of ($)").inputValue())
       .toBe("60.00")
   })
 

@@ -22,6 +22,8 @@ const languages = [
 export function codeTests(scene: Scene): void {
   describe.each(["Decisions", "System One"])("code for %s", (api) => {
     let folder = ""
+    /** What the server says of the same evidence when nothing had to be quoted. */
+    let probability = Number.NaN
 
     beforeAll(async () => {
       // Inside the repository, so that the packages are found as in a project of one's own.
@@ -40,6 +42,15 @@ export function codeTests(scene: Scene): void {
       }
       await scene.click("Close")
       await scene.page.getByLabel("Decisions").check()
+      const questions = [{ type: "predicate", instructions: "Does the customer ask for a refund?" }]
+      const asked = await scene.server.post("/v1/decisions", {
+        model: "umpire-nano",
+        input: awkward,
+        questions,
+      })
+      // The contract's form of a decision with one predicate.
+      const { answers } = (await asked.json()) as { answers: [{ probability: number }] }
+      probability = answers[0].probability
     })
     afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -50,7 +61,9 @@ export function codeTests(scene: Scene): void {
           env: { PATH: process.env["PATH"] ?? "", UMPIRE_API_KEY: scene.server.key },
         })
         // Each prints the answers in its own way; all name the three kinds with their figures.
-        expect(stdout).toMatch(/predicate|noul/)
+        const [, said] = /(?:probability|noul)['"]?: ?(\d[\d.e-]*)/.exec(stdout) ?? []
+        // The evidence arrived to the letter: another text has another probability.
+        expect(Number(said)).toBeCloseTo(probability, 6)
         expect(stdout).toMatch(/choice['"]?: ?['"](?:delivery|billing|account)['"]/)
         expect(stdout).toMatch(/score['"]?: ?[0-3](?:\.\d+)?/)
         expect(stdout.match(/probabilities/g)?.length).toBe(2)

@@ -17,6 +17,27 @@ beforeEach(() => {
   scene.complaints.length = 0
 })
 
+const desktop = { width: 1280, height: 860 }
+const phone = { width: 390, height: 844 }
+/** By how much the page is wider than the window. */
+const overflow = async (): Promise<unknown> =>
+  await scene.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+
+/** In the light everything is looked at; in the dark only the colors differ; on a phone it must fit. */
+const expectSound = async (): Promise<void> => {
+  await scene.settled()
+  await scene.page.emulateMedia({ colorScheme: "light" })
+  expect(await scene.problems()).toEqual([])
+  await scene.page.emulateMedia({ colorScheme: "dark" })
+  expect(await scene.problems(["color-contrast"])).toEqual([])
+  await scene.page.setViewportSize(phone)
+  const wider = await overflow()
+  await scene.page.setViewportSize(desktop)
+  expect(wider).toBe(0)
+  expect(await scene.page.evaluate("window.hacked")).toBeUndefined()
+  expect(scene.complaints).toEqual([])
+}
+
 describe("with a script in every name", () => {
   let hostile: Hostile
 
@@ -27,19 +48,8 @@ describe("with a script in every name", () => {
   })
   afterAll(async () => void (await scene.page.evaluate("localStorage.clear()")))
 
-  /** In the light everything is looked at; in the dark only the colors differ. */
-  const expectSound = async (): Promise<void> => {
-    await scene.settled()
-    await scene.page.emulateMedia({ colorScheme: "light" })
-    expect(await scene.problems()).toEqual([])
-    await scene.page.emulateMedia({ colorScheme: "dark" })
-    expect(await scene.problems(["color-contrast"])).toEqual([])
-    expect(await scene.page.evaluate("window.hacked")).toBeUndefined()
-    expect(scene.complaints).toEqual([])
-  }
-
   test.each(consolePages)(
-    "%s shows it as text, has no serious accessibility problem and breaks no rule of its policy",
+    "%s shows it as text, has no serious accessibility problem, breaks no rule of its policy and fits a phone",
     async (path, heading) => {
       const places = scene.page.getByRole("navigation", { name: "Pages" })
       await places.getByRole("link", { name: heading, exact: true }).click()
@@ -68,9 +78,14 @@ describe("with a script in every name", () => {
   })
 })
 
+tryingTests(scene)
+codeTests(scene)
+peopleTests(scene)
+affairsTests(scene)
+
 describe("on a phone", () => {
-  beforeAll(async () => await scene.page.setViewportSize({ width: 390, height: 844 }))
-  afterAll(async () => await scene.page.setViewportSize({ width: 1280, height: 860 }))
+  beforeAll(async () => await scene.page.setViewportSize(phone))
+  afterAll(async () => await scene.page.setViewportSize(desktop))
 
   test("every page is reached by its menu and fits the width", async () => {
     await scene.open("playground")
@@ -80,16 +95,10 @@ describe("on a phone", () => {
       await menu.getByRole("link", { name: heading, exact: true }).click()
       await scene.page.getByRole("heading", { name: heading, level: 1 }).waitFor()
       await scene.settled()
-      const overflow = await scene.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-      expect([path, overflow]).toEqual([path, 0])
+      expect([path, await overflow()]).toEqual([path, 0])
     }
   })
 })
-
-tryingTests(scene)
-codeTests(scene)
-peopleTests(scene)
-affairsTests(scene)
 
 test("the reference shows every endpoint and tries one with the session", async () => {
   await scene.page.goto(`${scene.server.url}/docs`)
@@ -105,7 +114,8 @@ test("the reference shows every endpoint and tries one with the session", async 
 test("the jump list goes anywhere by keyboard", async () => {
   await scene.open("settings")
   await scene.page.keyboard.press("Control+k")
-  await scene.page.getByLabel("Page or action").fill("rotate")
+  await scene.page.getByRole("dialog", { name: "Jump to" }).waitFor()
+  await scene.page.keyboard.type("rotate")
   await scene.page.keyboard.press("Enter")
   await scene.page.getByRole("heading", { name: "API keys", level: 1 }).waitFor()
 })

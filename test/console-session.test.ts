@@ -39,6 +39,19 @@ test("scripts cannot read the session cookie, and other sites cannot send it wit
   expect(await page.evaluate("document.cookie")).not.toContain("umpire_session")
 })
 
+const target = (): string => `${server.url}/v1/organizations/${orgId}/api_keys`
+/** All that a forged write could have changed. */
+const state = async (): Promise<string> => {
+  const headers = { authorization: `Bearer ${server.key}` }
+  const paths = ["", "/api_keys", "/members", "/invites"]
+  const answers = paths.map(async (path) => {
+    const response = await fetch(`${server.url}/v1/organizations/${orgId}${path}`, { headers })
+    expect(response.status).toBe(200)
+    return await response.text()
+  })
+  return (await Promise.all(answers)).join("\n").replaceAll(/"last_used_at":"[^"]*"/g, "")
+}
+
 describe.each([
   // A cookie knows no ports: this page's requests carry it, and are refused for where they come from.
   ["another port of the same host", "127.0.0.1", 403],
@@ -48,19 +61,6 @@ describe.each([
   let evil: Server
   let attacker: Page
   let before = ""
-  const target = (): string => `${server.url}/v1/organizations/${orgId}/api_keys`
-  /** All that a forged write could have changed. */
-  const state = async (): Promise<string> => {
-    const headers = { authorization: `Bearer ${server.key}` }
-    const paths = ["", "/api_keys", "/members", "/invites"]
-    const answers = paths.map(async (path) => {
-      const response = await fetch(`${server.url}/v1/organizations/${orgId}${path}`, { headers })
-      expect(response.status).toBe(200)
-      return await response.text()
-    })
-    return (await Promise.all(answers)).join("\n").replaceAll(/"last_used_at":"[^"]*"/g, "")
-  }
-
   beforeAll(async () => {
     evil = createServer((_request, response) => {
       response.setHeader("content-type", "text/html")

@@ -43,12 +43,11 @@ export async function ownerOf({ url }: TestServer): Promise<{ api: Client; token
 
 /** Another organization of the owner's, by the operator's hand; answers its id. */
 export async function makeOrganization({ dataDirectory }: TestServer, name: string): Promise<string> {
-  const answered = await operateOverSocket(operatorAddress(dataDirectory), "orgs.create", {
-    name,
-    owner: owner.email,
-  })
+  const input = { name, owner: owner.email }
+  const answered = await operateOverSocket(operatorAddress(dataDirectory), "orgs.create", input)
+  if (!answered) throw new Error("Cannot make an organization: the server does not listen to its operator")
   // The form of the operation's answer.
-  return (answered?.result as { id: string }).id
+  return (answered.result as { id: string }).id
 }
 
 export async function signIn(page: Page, url: string): Promise<string> {

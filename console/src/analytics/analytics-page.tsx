@@ -67,16 +67,18 @@ export function AnalyticsPage(): ReactNode {
               onZoom={(startMs, endMs) => show({ range: { startMs, endMs } })}
               onChange={show}
             />
-            <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
-              <Breakdown
-                data={data.breakdown}
-                view={view}
-                onFilter={(filter) => show({ filters: [...new Set([...view.filters, filter])] })}
-              />
-              <div className="flex flex-col gap-4">
+            <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
+              <div className="flex min-w-0 flex-col gap-4">
+                <Breakdown
+                  data={data.breakdown}
+                  view={view}
+                  onFilter={(filter) => show({ filters: [...new Set([...view.filters, filter])] })}
+                />
+                <FindSequence />
+              </div>
+              <div className="flex min-w-0 flex-col gap-4">
                 <Counts title="Results" rows={data.status.rows} />
                 <Counts title="Tool calls" rows={data.tool_calls.rows} />
-                <FindSequence />
               </div>
             </div>
           </>
@@ -228,8 +230,8 @@ function Course({
     <Panel
       title="Over time"
       actions={
-        <div className="flex flex-wrap gap-2">
-          <div className="w-44">
+        <div className="grid grid-cols-2 gap-2 max-sm:w-full">
+          <div className="sm:w-40">
             <SelectField
               label="Measure"
               value={view.metric}
@@ -237,7 +239,7 @@ function Course({
               onChange={(event) => onChange({ metric: event.target.value as Metric })}
             />
           </div>
-          <div className="w-36">
+          <div className="sm:w-40">
             <SelectField
               label="Split by"
               value={view.by}
@@ -314,16 +316,18 @@ function Counts({
   title: string
   rows: readonly { key: string; count: number }[]
 }): ReactNode {
+  const all = rows.reduce((sum, row) => sum + row.count, 0)
   return (
     <Panel title={title}>
       {rows.length === 0 ? (
         <p className="text-soft text-sm">None.</p>
       ) : (
-        <dl className="number grid grid-cols-[1fr_auto] gap-x-4 gap-y-1 text-sm">
+        <dl className="number grid grid-cols-[1fr_auto_auto] gap-x-4 gap-y-1 text-sm">
           {rows.map(({ key, count: many }) => (
             <div key={key} className="contents">
               <dt className="truncate">{keyName(key)}</dt>
-              <dd>{count(many)}</dd>
+              <dd className="text-right">{count(many)}</dd>
+              <dd className="text-soft text-right">{percent(many / all)}</dd>
             </div>
           ))}
         </dl>

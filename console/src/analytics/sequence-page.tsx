@@ -5,9 +5,11 @@ import type { ReactNode } from "react"
 import type { Sequence } from "../../../src/contract/analytics.ts"
 import { ClientError, api } from "../api.ts"
 import { CopyButton } from "../parts/button.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { count, milliseconds, moment } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { useKeyNames } from "./key-names.ts"
 
 const route = getRouteApi("/o/$orgId/sequences/$seqId")
 
@@ -57,6 +59,7 @@ export function SequencePage(): ReactNode {
 const tones: Partial<Record<string, Tone>> = { success: "good", error: "bad", cancelled: "warn" }
 
 function Facts({ sequence }: { sequence: Sequence }): ReactNode {
+  const keyNameOf = useKeyNames("api_key_id")
   return (
     <>
       {sequence.error_code ? (
@@ -65,7 +68,7 @@ function Facts({ sequence }: { sequence: Sequence }): ReactNode {
           {sequence.error_message ? <span className="block">{sequence.error_message}</span> : null}
         </Notice>
       ) : null}
-      <div className="grid items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel
           title="What happened"
           actions={<Badge tone={tones[sequence.result] ?? "plain"}>{sequence.result}</Badge>}
@@ -84,15 +87,18 @@ function Facts({ sequence }: { sequence: Sequence }): ReactNode {
         <div className="flex flex-col gap-4">
           <Panel title="Tokens">
             <dl className="number grid grid-cols-3 gap-3">
-              <Figure name="Input" value={sequence.input_tokens} />
-              <Figure name="Cached" value={sequence.cached_input_tokens} />
-              <Figure name="Output" value={sequence.output_tokens} />
+              <Figure name="Input" value={count(sequence.input_tokens)} />
+              <Figure name="Cached" value={count(sequence.cached_input_tokens)} />
+              <Figure name="Output" value={count(sequence.output_tokens)} />
             </dl>
           </Panel>
           <Panel title="Who asked">
             <List
               rows={[
-                ["API key", sequence.api_key_id ?? "a session or workload token"],
+                [
+                  "API key",
+                  sequence.api_key_id ? keyNameOf(sequence.api_key_id) : "a session or workload token",
+                ],
                 ["Address", sequence.client_ip],
                 ["Client", sequence.client_ua],
                 ["Request id", sequence.request_id],
@@ -137,14 +143,5 @@ function List({ rows }: { rows: readonly (readonly [string, string | null | unde
           </div>
         ))}
     </dl>
-  )
-}
-
-function Figure({ name, value }: { name: string; value: number }): ReactNode {
-  return (
-    <div>
-      <dt className="label">{name}</dt>
-      <dd className="text-lg font-semibold">{count(value)}</dd>
-    </div>
   )
 }

@@ -7,6 +7,7 @@ import { StackedBars } from "../charts/bars.tsx"
 import { seriesColors } from "../charts/colors.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { ago, cents, day, smallDollars } from "../parts/format.ts"
 import { Badge, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
@@ -56,11 +57,11 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
           next month, or until the limit is raised or removed.
         </Notice>
       ) : null}
-      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
         <Balance account={account} owner={owner} />
-        <Spend />
+        <Spend balanceCents={account.billing_mode === "prepaid" ? account.credit_balance_cents : null} />
       </div>
-      <div className="grid items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         {account.billing_mode === "prepaid" && account.auto_refill ? (
           <AutoRefillForm settings={account.auto_refill} owner={owner} />
         ) : null}
@@ -165,7 +166,7 @@ type Range = (typeof usageSpendRanges)[number]
 const rangeNames: Record<Range, string> = { "30d": "30 days", "90d": "90 days", ytd: "This year" }
 const burnDays = 7
 
-function Spend(): ReactNode {
+function Spend({ balanceCents }: { balanceCents: number | null }): ReactNode {
   const { billing_account_id } = useOrganization()
   const [range, setRange] = useState<Range>("30d")
   const query = useQuery({
@@ -186,13 +187,20 @@ function Spend(): ReactNode {
       }
     >
       <Loaded query={query} what="the spend">
-        {(spend) => <SpendChart spend={spend} />}
+        {(spend) => <SpendChart spend={spend} balanceCents={balanceCents} />}
       </Loaded>
     </Panel>
   )
 }
 
-function SpendChart({ spend }: { spend: UsageSpend }): ReactNode {
+function SpendChart({
+  spend,
+  balanceCents,
+}: {
+  spend: UsageSpend
+  /** Null for an account that pays afterwards. */
+  balanceCents: number | null
+}): ReactNode {
   const models = spend.models.map(({ model }) => model)
   const total = spend.models.reduce((sum, { total_cents }) => sum + total_cents, 0)
   const recent = spend.buckets.slice(-burnDays)
@@ -202,6 +210,9 @@ function SpendChart({ spend }: { spend: UsageSpend }): ReactNode {
       <dl className="number flex flex-wrap gap-x-8 gap-y-2">
         <Figure name="In this range" value={smallDollars(total / 100)} />
         <Figure name={`A day, over the last ${burnDays}`} value={smallDollars(burn / 100)} />
+        {balanceCents !== null && burn > 0 ? (
+          <Figure name="At that rate the credit lasts" value={lasting(balanceCents / burn)} />
+        ) : null}
       </dl>
       <StackedBars
         title="Spend by day"
@@ -231,11 +242,9 @@ function SpendChart({ spend }: { spend: UsageSpend }): ReactNode {
   )
 }
 
-function Figure({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div>
-      <dt className="label">{name}</dt>
-      <dd className="text-lg font-semibold">{value}</dd>
-    </div>
-  )
+const daysShownMax = 999
+
+function lasting(days: number): string {
+  if (days < 1) return "less than a day"
+  return days > daysShownMax ? "for years" : `${Math.floor(days)} ${days < 2 ? "day" : "days"}`
 }

@@ -33,7 +33,7 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
         checked={enabled}
         onChange={(event) => setEnabled(event.target.checked)}
       />
-      <div className="grid items-end gap-3 sm:grid-cols-2">
+      <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
         <TextField
           label="When the balance falls below ($)"
           inputMode="decimal"
@@ -88,10 +88,10 @@ export function SpendControlsForm({
   )
   return (
     <LimitForm title="Spend controls" owner={owner} write={write}>
-      <div className="grid items-end gap-3 sm:grid-cols-2">
+      <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
         {prepaid ? (
           <TextField
-            label="Warn when the balance is below ($)"
+            label="Warn below a balance of ($)"
             inputMode="decimal"
             disabled={!owner}
             value={low}
@@ -99,14 +99,14 @@ export function SpendControlsForm({
           />
         ) : null}
         <TextField
-          label="Warn when a month's spend reaches ($)"
+          label="Warn at a month's spend of ($)"
           inputMode="decimal"
           disabled={!owner}
           value={warning}
           onChange={(event) => setWarning(event.target.value)}
         />
         <TextField
-          label="Stop when a month's spend reaches ($)"
+          label="Stop at a month's spend of ($)"
           inputMode="decimal"
           disabled={!owner}
           value={cutoff}

@@ -77,12 +77,12 @@ function options(
     width,
     height: heightPx,
     legend: { show: false },
-    padding: [12, 8, 0, 0],
+    padding: [12, 20, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
     scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
     axes: [
-      { ...axis, values: (_plot, ticks) => timeMarks(ticks) },
-      { ...axis, size: 64, values: (_plot, ticks) => ticks.map((tick) => format(tick)) },
+      { ...axis, size: 30, values: (_plot, ticks) => timeMarks(ticks) },
+      { ...axis, size: 52, values: (_plot, ticks) => ticks.map((tick) => format(tick)) },
     ],
     series: [
       {},

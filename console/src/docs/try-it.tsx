@@ -52,7 +52,7 @@ export function TryIt({
       className="bg-sunken/50 flex flex-col gap-3 rounded-lg p-3"
       aria-label={`Try ${operation.summary}`}
     >
-      <div className="grid gap-3 sm:grid-cols-2">
+      <div className="grid grid-cols-1 gap-3 sm:grid-cols-2">
         {fields.map(({ name, required }) => (
           <TextField
             key={name}

@@ -33,7 +33,7 @@ export function PlanForm({
   }
   return (
     <fieldset disabled={disabled} className="flex flex-col gap-4">
-      <div className="grid gap-3 sm:grid-cols-2 lg:grid-cols-4">
+      <div className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
         <SelectField
           label="Column with the text"
           value={plan.evidence}

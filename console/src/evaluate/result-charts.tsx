@@ -44,8 +44,8 @@ export function Confusion({
                   >
                     <span
                       aria-hidden="true"
-                      className={`absolute inset-0 rounded-md ${gold === answered ? "bg-bar" : "bg-bad"}`}
-                      style={{ opacity: many === 0 ? 0.05 : 0.12 + 0.3 * (many / most) }}
+                      className={`absolute inset-0 rounded-md ${many === 0 ? "bg-sunken" : gold === answered ? "bg-bar" : "bg-bad"}`}
+                      style={{ opacity: many === 0 ? 1 : 0.12 + 0.3 * (many / most) }}
                     />
                     <span className="relative">{count(many)}</span>
                   </td>
@@ -63,7 +63,7 @@ export function Confusion({
 }
 
 const size = 220
-const edge = 30
+const edge = 34
 
 export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): ReactNode {
   const filled = bins.filter((bin) => bin.count > 0)
@@ -74,7 +74,7 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
     <figure className="flex flex-col items-center gap-2">
       <svg
         viewBox={`0 0 ${size} ${size}`}
-        className="w-full max-w-72"
+        className="w-full max-w-72 overflow-visible"
         role="img"
         aria-label={`Reliability diagram: ${filled.map((bin) => `stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`).join("; ")}`}
       >

@@ -2,6 +2,7 @@
 import { type ReactNode, useMemo, useState } from "react"
 import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluation.ts"
 import { Button } from "../parts/button.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { count, percent } from "../parts/format.ts"
 import { Empty, Panel } from "../parts/page.tsx"
 import { type Plan, atThreshold } from "./plan.ts"
@@ -17,14 +18,14 @@ export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan
   return (
     <section aria-label="Results" className="flex flex-col gap-4">
       <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
-        <Figure name="Accuracy" value={percent(found.accuracy)} />
-        <Figure name="Majority guess" value={percent(found.majority)} />
-        <Figure name="Macro F1" value={found.macroF1.toFixed(3)} />
-        <Figure name="Brier score" value={found.brier.toFixed(3)} />
-        <Figure name="Calibration error" value={percent(found.calibrationError)} />
-        <Figure name="Log loss" value={found.logLoss.toFixed(3)} />
+        <Figure framed name="Accuracy" value={percent(found.accuracy)} />
+        <Figure framed name="Majority guess" value={percent(found.majority)} />
+        <Figure framed name="Macro F1" value={found.macroF1.toFixed(3)} />
+        <Figure framed name="Brier score" value={found.brier.toFixed(3)} />
+        <Figure framed name="Calibration error" value={percent(found.calibrationError)} />
+        <Figure framed name="Log loss" value={found.logLoss.toFixed(3)} />
       </dl>
-      <div className="grid items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel title="Confusion">
           <Confusion classes={classes} confusion={found.confusion} />
         </Panel>
@@ -35,15 +36,6 @@ export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan
       <Threshold rows={rows} predicate={plan.type === "predicate"} />
       <Mistakes rows={rows} onExport={() => download(exportCsv(rows))} />
     </section>
-  )
-}
-
-function Figure({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div className="panel px-3 py-2.5">
-      <dt className="label">{name}</dt>
-      <dd className="text-lg font-semibold">{value}</dd>
-    </div>
   )
 }
 

@@ -45,7 +45,7 @@ export function IdentityPage(): ReactNode {
               </Empty>
             </div>
           ) : (
-            <ul className="grid gap-3 lg:grid-cols-2">
+            <ul className="grid grid-cols-1 gap-3 lg:grid-cols-2">
               {rows.map((provider) => (
                 <li key={provider.id}>
                   <ProviderCard provider={provider} owner={owner} onOpen={setOpen} />

@@ -128,7 +128,9 @@ function Entry({
     <li>
       <details className="group">
         <summary className="hover:bg-sunken/50 flex list-none flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-          <Badge tone={toneOf(entry.action)}>{entry.action}</Badge>
+          <span className="md:w-60 md:shrink-0">
+            <Badge tone={toneOf(entry.action)}>{entry.action}</Badge>
+          </span>
           <span className="min-w-0 flex-1 basis-60 wrap-anywhere">
             <strong className="font-medium">{who}</strong>
             <span className="text-soft"> on {entry.resource.type.replaceAll("_", " ")} </span>
@@ -143,7 +145,7 @@ function Entry({
             {moment(entry.at)} · {entry.actor.kind} · {entry.ip ?? "no address"} ·{" "}
             {entry.user_agent ?? "no browser"}
           </p>
-          <div className="grid gap-3 md:grid-cols-2">
+          <div className="grid grid-cols-1 gap-3 md:grid-cols-2">
             <Json title="Before" value={entry.before} />
             <Json title="After" value={entry.after} />
           </div>

@@ -241,7 +241,7 @@ function CreateKey({
           label="Belongs to"
           value={scope}
           options={[
-            { value: "organization", label: "The organization" },
+            { value: "organization", label: "Organization" },
             { value: "user", label: "Me" },
           ]}
           onChange={(event) => setScope(event.target.value as "organization" | "user")}

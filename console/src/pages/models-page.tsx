@@ -5,6 +5,7 @@ import type { ReactNode } from "react"
 import type { ModelStatus, OrgModel } from "../../../src/contract/platform/models.ts"
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { ago, count } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Notice, Page, type Tone } from "../parts/page.tsx"
 import { usePages } from "../parts/more.tsx"
@@ -51,7 +52,7 @@ export function ModelsPage(): ReactNode {
               </Empty>
             </div>
           ) : (
-            <ul className="grid gap-3 md:grid-cols-2">
+            <ul className="grid grid-cols-1 gap-3 md:grid-cols-2">
               {rows.map((model) => (
                 <li key={model.model_sku}>
                   <ModelCard model={model} busy={ask.isPending} onAsk={() => ask.mutate(model.model_sku)} />
@@ -87,14 +88,14 @@ function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onA
         <Badge tone={status.tone}>{status.words}</Badge>
       </header>
       <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 text-xs sm:grid-cols-4">
-        <Fact name="Context" value={`${count(model.max_context_len)} tokens`} />
+        <Figure look="plain" name="Context" value={`${count(model.max_context_len)} tokens`} />
         {model.price_per_sec_usd > 0 ? (
-          <Fact name="Per second" value={price(model.price_per_sec_usd)} />
+          <Figure look="plain" name="Per second" value={price(model.price_per_sec_usd)} />
         ) : (
           <>
-            <Fact name="Input" value={price(model.price_m_input_tokens_usd)} />
-            <Fact name="Cached" value={price(model.price_m_input_cache_read_tokens_usd)} />
-            <Fact name="Output" value={price(model.price_m_output_tokens_usd)} />
+            <Figure look="plain" name="Input" value={price(model.price_m_input_tokens_usd)} />
+            <Figure look="plain" name="Cached" value={price(model.price_m_input_cache_read_tokens_usd)} />
+            <Figure look="plain" name="Output" value={price(model.price_m_output_tokens_usd)} />
           </>
         )}
       </dl>
@@ -117,15 +118,6 @@ function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onA
         </Link>
       ) : null}
     </article>
-  )
-}
-
-function Fact({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div>
-      <dt className="text-soft">{name}</dt>
-      <dd className="text-sm">{value}</dd>
-    </div>
   )
 }
 

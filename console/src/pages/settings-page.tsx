@@ -4,6 +4,7 @@ import { type FormEvent, type ReactNode, useState } from "react"
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { Segments, TextField } from "../parts/field.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { count } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
@@ -14,7 +15,7 @@ const passwordCharactersMin = 8
 export function SettingsPage(): ReactNode {
   return (
     <Page title="Settings">
-      <div className="grid items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <div className="grid gap-4">
           <OrganizationPanel />
           <PasswordPanel />
@@ -94,25 +95,16 @@ function ResourcesPanel(): ReactNode {
       <Loaded query={query} what="resources">
         {({ regions, rate_limit, counts }) => (
           <dl className="number grid grid-cols-2 gap-3 text-sm">
-            <Fact name="Requests a minute" value={count(rate_limit.requests_per_minute)} />
-            <Fact name="At once" value={count(rate_limit.burst)} />
-            <Fact name="Models ready" value={count(counts.models)} />
-            <Fact name="API keys" value={count(counts.api_keys)} />
-            <Fact name="Members" value={count(counts.members)} />
-            <Fact name="Regions" value={regions.map(({ id }) => id).join(", ")} />
+            <Figure look="plain" name="Requests a minute" value={count(rate_limit.requests_per_minute)} />
+            <Figure look="plain" name="At once" value={count(rate_limit.burst)} />
+            <Figure look="plain" name="Models ready" value={count(counts.models)} />
+            <Figure look="plain" name="API keys" value={count(counts.api_keys)} />
+            <Figure look="plain" name="Members" value={count(counts.members)} />
+            <Figure look="plain" name="Regions" value={regions.map(({ id }) => id).join(", ")} />
           </dl>
         )}
       </Loaded>
     </Panel>
-  )
-}
-
-function Fact({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div className="min-w-0">
-      <dt className="label">{name}</dt>
-      <dd className="wrap-anywhere">{value}</dd>
-    </div>
   )
 }
 

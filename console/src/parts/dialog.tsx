@@ -22,6 +22,8 @@ export function Dialog({
   useEffect(() => {
     const element = ref.current
     if (element && !element.open) element.showModal()
+    // The browser would begin at the button that closes.
+    element?.querySelector<HTMLElement>("input, textarea, select")?.focus()
     return () => element?.close()
   }, [])
   return (

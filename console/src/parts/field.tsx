@@ -86,7 +86,7 @@ export function CheckField({
         {...describedBy(id, hint, null)}
         type="checkbox"
         id={id}
-        className="accent-accent mt-0.5 size-4"
+        className="accent-accent mt-0.5 size-4 shrink-0"
       />
       <div>
         <label htmlFor={id} className="text-sm">
@@ -149,13 +149,15 @@ export function Segments<Value extends string>({
 }): ReactNode {
   const name = useId()
   return (
-    <fieldset className="bg-sunken border-line inline-flex rounded-lg border p-0.5">
+    <fieldset className="bg-sunken border-line inline-flex max-w-full flex-wrap self-start rounded-lg border p-0.5">
       <legend className="sr-only">{label}</legend>
       {options.map((option) => (
         <label
           key={option.value}
           className={`has-focus-visible:outline-accent relative cursor-pointer rounded-md px-2.5 py-1 text-xs font-medium whitespace-nowrap has-focus-visible:outline-2 ${
-            option.value === value ? "bg-panel text-ink shadow-sm" : "text-soft hover:text-ink"
+            option.value === value
+              ? "bg-panel dark:bg-strong/70 text-ink shadow-sm"
+              : "text-soft hover:text-ink"
           }`}
         >
           <input

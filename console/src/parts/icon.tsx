@@ -54,7 +54,7 @@ export function Icon({ name, className = "size-4" }: { name: IconName; className
       className={`shrink-0 ${className}`}
       fill={filled ? "currentColor" : "none"}
       stroke="currentColor"
-      strokeWidth={name === "grip" || name === "list" || name === "dots" ? 2 : 1.6}
+      strokeWidth={name === "dots" ? 2.6 : name === "grip" || name === "list" ? 2 : 1.6}
       strokeLinecap="round"
       strokeLinejoin="round"
       aria-hidden="true"

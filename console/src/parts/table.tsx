@@ -49,19 +49,23 @@ export function Table<Row>({
           {rows.map((row) => (
             <tr
               key={rowKey(row)}
-              className="border-line hover:bg-sunken/50 border-b last:border-0 max-md:block max-md:px-4 max-md:py-3"
+              className="border-line hover:bg-sunken/50 relative border-b last:border-0 max-md:block max-md:px-4 max-md:py-3"
             >
-              {columns.map((column) => (
+              {columns.map((column, index) => (
                 <td
                   key={column.name}
-                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:justify-end" : ""}`}
+                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
                 >
-                  {column.quiet ? null : (
+                  {column.quiet || index === 0 ? null : (
                     <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">
                       {column.name}
                     </span>
                   )}
-                  <div className="min-w-0 wrap-anywhere max-md:text-right">{column.cell(row)}</div>
+                  <div
+                    className={`min-w-0 wrap-anywhere ${index === 0 ? "max-md:pr-8" : "max-md:text-right"}`}
+                  >
+                    {column.cell(row)}
+                  </div>
                 </td>
               ))}
             </tr>

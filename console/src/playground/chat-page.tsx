@@ -40,7 +40,7 @@ export function ChatPage(): ReactNode {
           value={model}
           onChange={(next) => setSettings({ ...settings, model: next })}
         />
-        <span className="flex-1" />
+        <span className="flex-1 max-sm:hidden" />
         <Button kind="bare" icon="trash" disabled={chat.messages.length === 0} onClick={chat.clear}>
           New chat
         </Button>
@@ -143,7 +143,7 @@ function SettingsForm({
   return (
     <details className="panel px-3 py-2">
       <summary className="text-soft text-xs font-medium">Instructions and settings</summary>
-      <div className="grid gap-3 pt-3 sm:grid-cols-[1fr_8rem_8rem]">
+      <div className="grid grid-cols-1 gap-3 pt-3 sm:grid-cols-[1fr_8rem_8rem]">
         <AreaField
           label="Instructions to the model"
           rows={2}
@@ -235,12 +235,13 @@ function Composer({
         aria-label="Message"
         rows={1}
         value={text}
-        placeholder="Message (Enter sends, Shift Enter breaks the line)"
+        placeholder="Write a message (Enter sends it)"
+        title="Enter sends, Shift Enter breaks the line"
         onChange={(event) => setText(event.target.value)}
         onKeyDown={(event) =>
           event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && send(event)
         }
-        className="control field-sizing-content max-h-40 min-h-9 resize-none"
+        className="control field-sizing-content max-h-40 min-h-9 resize-none !py-[7px] !leading-5"
       />
       {busy ? (
         <Button icon="stop" onClick={onStop}>

@@ -53,7 +53,7 @@ export function HistoryDialog({
               </li>
             ))}
           </ul>
-          <div className="mt-3 flex justify-between">
+          <div className="mt-3 flex items-center justify-between">
             <p className="text-soft text-xs">Kept in this browser only.</p>
             <Button kind="bare" small icon="trash" onClick={clear}>
               Clear history

@@ -6,6 +6,7 @@ import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { sentenceOf } from "../api.ts"
 import { Button, copyText } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
+import { Figure } from "../parts/figure.tsx"
 import { count, milliseconds, smallDollars } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Menu, MenuItem } from "../parts/menu.tsx"
@@ -82,7 +83,7 @@ export function PlaygroundPage(): ReactNode {
           </Button>
         </div>
       </header>
-      <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,5fr)_minmax(0,7fr)]">
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,5fr)_minmax(0,7fr)]">
         <div className="flex flex-col gap-3 lg:sticky lg:top-5">
           <EvidencePane
             evidence={draft.evidence}
@@ -300,25 +301,16 @@ function AnsweredFigures({
   return (
     <div className={`panel px-3 py-2.5 ${faded ? "opacity-60" : ""}`}>
       <dl className="number grid grid-cols-[1fr_auto_auto_auto] gap-x-5 text-xs">
-        <Figure name="Model" value={model} />
-        <Figure name="Tokens" value={count(inputTokens)} />
-        <Figure name="Latency" value={milliseconds(latencyMs)} />
-        <Figure name="Cost" value={costUsd === null ? "by the second" : smallDollars(costUsd)} />
+        <Figure look="firm" name="Model" value={model} />
+        <Figure look="firm" name="Tokens" value={count(inputTokens)} />
+        <Figure look="firm" name="Latency" value={milliseconds(latencyMs)} />
+        <Figure look="firm" name="Cost" value={costUsd === null ? "by the second" : smallDollars(costUsd)} />
       </dl>
       {sequenceId ? (
         <p className="text-soft border-line mt-2 truncate border-t pt-2 text-xs">
           Recorded as <SequenceLink id={sequenceId} />
         </p>
       ) : null}
-    </div>
-  )
-}
-
-function Figure({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div className="min-w-0">
-      <dt className="text-soft">{name}</dt>
-      <dd className="truncate text-sm font-medium">{value}</dd>
     </div>
   )
 }

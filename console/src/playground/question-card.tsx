@@ -169,7 +169,7 @@ function Options({
             placeholder="what it means (optional)"
             onChange={(event) => change(options.with(index, { ...one, description: event.target.value }))}
             // On a phone it stands below, and an empty one only while its row is edited.
-            className={`control h-8 min-w-0 max-sm:order-last max-sm:ml-7.5 max-sm:basis-[calc(100%-1.875rem)] sm:flex-1 ${one.description ? "" : "max-sm:hidden max-sm:group-focus-within:block"}`}
+            className={`control text-soft !border-line h-8 min-w-0 max-sm:order-last max-sm:ml-7.5 max-sm:basis-[calc(100%-1.875rem)] sm:flex-1 ${one.description ? "" : "max-sm:hidden max-sm:group-focus-within:block"}`}
           />
           <Button
             kind="bare"

@@ -56,7 +56,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
   )
   const changed = JSON.stringify(policy) !== JSON.stringify(saved)
   return (
-    <div className="grid items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+    <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
       <div className="flex flex-col gap-4">
         <RegionMap regions={regions} preview={preview} />
         <Panel title="What a request would try">
@@ -247,6 +247,8 @@ function near(a: Region, b: Region): boolean {
 function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
   const land = useMemo(landPath, [])
   const tries = "tries" in preview ? preview.tries : []
+  // Those that are tried lie above those that are not.
+  const drawn = regions.toSorted((a, b) => Number(tries.includes(a.id)) - Number(tries.includes(b.id)))
   return (
     <figure className="panel overflow-hidden">
       <svg
@@ -256,7 +258,8 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
         aria-label={`Map of ${regions.length} regions: ${regions.map(({ id }) => id).join(", ")}`}
       >
         <path d={land} className="fill-line" />
-        {regions.map((region, index) => {
+        {drawn.map((region) => {
+          const index = regions.indexOf(region)
           const lower = regions.slice(0, index).filter((other) => near(other, region)).length * labelHeight
           const [x, y] = toMap(region.longitude, region.latitude)
           const place = tries.indexOf(region.id)
@@ -268,10 +271,16 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
               <circle
                 cx={x}
                 cy={y}
-                r={3.2}
+                r={place < 0 ? 2.2 : 3.2}
                 className={place < 0 ? "fill-strong" : place === 0 ? "fill-accent" : "fill-bar"}
               />
-              <text x={x + 7} y={y + 2 + lower} className="fill-ink text-[6px]">
+              <text
+                x={x + 7}
+                y={y + 2 + lower}
+                className="fill-ink stroke-panel text-[6px] [paint-order:stroke]"
+                strokeWidth={1.5}
+                strokeLinejoin="round"
+              >
                 {place < 0 ? region.id : `${place + 1} ${region.id}`}
               </text>
             </g>
