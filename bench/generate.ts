@@ -1,36 +1,144 @@
-/** Local generation through Umpire's engine process beside node-llama-cpp used directly: first token and tokens a second. */
-import { availableParallelism } from "node:os"
-import { LlamaLogLevel, type Token, getLlama } from "node-llama-cpp"
+/** Local generation beside node-llama-cpp used directly: the first token and tokens a second, of 1 and of 4 streams. */
+import {
+  type LlamaContextSequence,
+  LlamaLogLevel,
+  type LlamaModel,
+  type Token,
+  TokenBias,
+  getLlama,
+} from "node-llama-cpp"
+import { Agent, request } from "undici"
 import type { GenerateWork } from "../src/engine/generate/generate.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
+import { threadsDefault } from "../src/engine/generate/local-model.ts"
 import { defaultModelFile } from "../test/models.ts"
+import { type TestServer, startServer } from "../test/server.ts"
+import { median } from "./works.ts"
 
-const rounds = Number(process.env["UMPIRE_BENCH_ROUNDS"] ?? 7)
+const rounds = Number(process.env["UMPIRE_BENCH_ROUNDS"] ?? 9)
+const warmRounds = 2
+const streamCounts = [1, 4]
 const outputTokens = 128
-const threads = Number(process.env["UMPIRE_ENGINE_THREADS"] ?? availableParallelism())
-const question = "Write a long story about a river, a bridge and a town. ".repeat(12)
-const prompt = `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`
-/** Any token but the end is as likely to be written: both sides write the same count. */
-const noEnd = { "2": -100 }
+const contextTokens = 4096
+const threads = Number(process.env["UMPIRE_ENGINE_THREADS"] ?? threadsDefault())
+/** Each prompt begins with a number of its own, so that nothing of it is found cached. */
+const questionOf = (number: number): string =>
+  `${number}. ${"Write a long story about a river, a bridge and a town. ".repeat(12)}`
+const promptOf = (question: string): string =>
+  `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`
+/** No end of turn is ever written: every side writes the same count. */
+const endToken = 2
+const endBias = -100
 
-interface Measured {
+/** One stream as its reader saw it. */
+interface Stream {
+  readonly firstMs: number
+  readonly endMs: number
+  readonly tokens: number
+}
+
+/** Asks for one answer and reads it to its end. */
+type Way = (question: string, index: number) => Promise<Stream>
+
+interface Round {
   readonly firstMs: number
   readonly tokensPerSecond: number
 }
 
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? NaN
-
-async function measure(stream: AsyncIterable<unknown>): Promise<Measured> {
+async function measure(way: Way, streams: number): Promise<Round> {
   const startedMs = performance.now()
-  let firstMs = 0
-  let count = 0
-  for await (const _ of stream) {
-    if (count === 0) firstMs = performance.now() - startedMs
-    if (++count >= outputTokens) break
+  const ended = await Promise.all(
+    Array.from({ length: streams }, (_, index) => way(questionOf(++asked), index)),
+  )
+  const tokens = ended.reduce((sum, one) => sum + one.tokens - 1, 0)
+  const firstMs = Math.min(...ended.map((one) => one.firstMs))
+  const seconds = (Math.max(...ended.map(({ endMs }) => endMs)) - firstMs) / 1000
+  return {
+    firstMs: median(ended.map((one) => one.firstMs - startedMs)),
+    tokensPerSecond: tokens / seconds,
   }
-  const seconds = (performance.now() - startedMs - firstMs) / 1000
-  return { firstMs, tokensPerSecond: (count - 1) / seconds }
+}
+let asked = 0
+
+/** What a program would write that has the library and nothing else. */
+function direct(model: LlamaModel, sequences: readonly LlamaContextSequence[]): Way {
+  return async (question, index) => {
+    const sequence = sequences[index]
+    if (!sequence) throw new RangeError(`There is no sequence ${index}`)
+    await sequence.clearHistory()
+    // 2 is the end of turn in this model's vocabulary.
+    const bias = new TokenBias(model.tokenizer).set(endToken as Token, { logit: endBias })
+    const options = { temperature: 0, topK: 0, topP: 1, minP: 0, tokenBias: bias }
+    let firstMs = 0
+    let tokens = 0
+    let text = ""
+    for await (const token of sequence.evaluate(model.tokenize(promptOf(question), true), options)) {
+      text += model.detokenize([token])
+      if (++tokens === 1) firstMs = performance.now()
+      if (tokens >= outputTokens) break
+    }
+    if (text === "") throw new Error("nothing was written")
+    return { firstMs, endMs: performance.now(), tokens }
+  }
+}
+
+function throughEngine(engine: LocalEngine): Way {
+  const never = new AbortController().signal
+  return async (question) => {
+    const work: GenerateWork = {
+      organizationId: "org_bench",
+      messages: [{ role: "user", content: question }],
+      tools: [],
+      toolChoice: "auto",
+      parallelToolCalls: true,
+      format: { kind: "text" },
+      sampling: {
+        temperature: 0,
+        topP: null,
+        seed: 1,
+        frequencyPenalty: 0,
+        presencePenalty: 0,
+        logitBias: { [endToken]: endBias },
+      },
+      stop: [],
+      topLogprobs: null,
+      outputTokensMax: outputTokens,
+      truncate: false,
+      effort: null,
+    }
+    const prepared = await engine.prepare(work, never)
+    let firstMs = 0
+    for await (const event of prepared.run(outputTokens, never))
+      if (event.kind === "text") firstMs ||= performance.now()
+    return { firstMs, endMs: performance.now(), tokens: prepared.usage().outputTokens }
+  }
+}
+
+/** Everything that a client pays for: the key, the meter, the ledger's lease, the events over HTTP. */
+function throughServer(server: TestServer, agent: Agent): Way {
+  return async (question) => {
+    const { body } = await request(`${server.url}/v1/chat/completions`, {
+      dispatcher: agent,
+      method: "POST",
+      headers: { authorization: `Bearer ${server.key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "umpire-nano",
+        messages: [{ role: "user", content: question }],
+        stream: true,
+        stream_options: { include_usage: true },
+        temperature: 0,
+        logit_bias: { [endToken]: endBias },
+        max_completion_tokens: outputTokens,
+      }),
+    })
+    let firstMs = 0
+    let text = ""
+    for await (const chunk of body) {
+      text += String(chunk)
+      if (firstMs === 0 && /"content":"[^"]/.test(text)) firstMs = performance.now()
+    }
+    return { firstMs, endMs: performance.now(), tokens: Number(/"completion_tokens":(\d+)/.exec(text)?.[1]) }
+  }
 }
 
 const llama = await getLlama({
@@ -42,8 +150,6 @@ const llama = await getLlama({
   maxThreads: threads,
 })
 const model = await llama.loadModel({ modelPath: defaultModelFile })
-const context = await model.createContext({ sequences: 1, contextSize: 4096, threads })
-const sequence = context.getSequence()
 const engine = new LocalEngine({
   modelFile: defaultModelFile,
   kind: "generation",
@@ -52,76 +158,60 @@ const engine = new LocalEngine({
   gpu: false,
   threads,
 })
-const never = new AbortController().signal
+const server = await startServer({ env: { UMPIRE_ENGINE_THREADS: String(threads) } })
+const agent = new Agent()
 
-async function* direct(): AsyncGenerator<string> {
-  await sequence.clearHistory()
-  const tokens = model.tokenize(prompt, true)
-  const written: Token[] = []
-  const { TokenBias } = await import("node-llama-cpp")
-  const bias = new TokenBias(model.tokenizer).set(2 as Token, { logit: -100 })
-  for await (const token of sequence.evaluate(tokens, {
-    temperature: 0,
-    topK: 0,
-    topP: 1,
-    minP: 0,
-    tokenBias: bias,
-  })) {
-    written.push(token)
-    yield model.detokenize([token])
+for (const streams of streamCounts) {
+  const context = await model.createContext({ sequences: streams, contextSize: contextTokens, threads })
+  const sequences = Array.from({ length: streams }, () => context.getSequence())
+  const ways = {
+    "node-llama-cpp directly": direct(model, sequences),
+    "Umpire's engine": throughEngine(engine),
+    "Umpire over HTTP": throughServer(server, agent),
   }
+  const measured = await interleaved(ways, streams)
+  await context.dispose()
+  report(measured, streams)
 }
-
-async function* throughEngine(round: number): AsyncGenerator {
-  const work: GenerateWork = {
-    // Another organization each time: nothing is found cached.
-    organizationId: `org_${round}`,
-    messages: [{ role: "user", content: question }],
-    tools: [],
-    toolChoice: "auto",
-    parallelToolCalls: true,
-    format: { kind: "text" },
-    sampling: {
-      temperature: 0,
-      topP: null,
-      seed: 1,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      logitBias: noEnd,
-    },
-    stop: [],
-    topLogprobs: null,
-    outputTokensMax: outputTokens,
-    truncate: false,
-    effort: null,
-  }
-  const prepared = await engine.prepare(work, never)
-  for await (const event of prepared.run(outputTokens, never)) if (event.kind === "text") yield event
-}
-
-await measure(direct())
-await measure(throughEngine(-1))
-const directly: Measured[] = []
-const engined: Measured[] = []
-for (let round = 0; round < rounds; round++) {
-  directly.push(await measure(direct()))
-  engined.push(await measure(throughEngine(round)))
-}
-const first = [
-  median(directly.map(({ firstMs }) => firstMs)),
-  median(engined.map(({ firstMs }) => firstMs)),
-] as const
-const speed = [
-  median(directly.map((one) => one.tokensPerSecond)),
-  median(engined.map((one) => one.tokensPerSecond)),
-] as const
-console.log(
-  `prompt ${model.tokenize(prompt, true).length} tokens, ${outputTokens} written, ${threads} threads, medians of ${rounds} interleaved rounds`,
-)
-console.table({
-  "node-llama-cpp directly": { "first token ms": first[0].toFixed(1), "tokens/s": speed[0].toFixed(1) },
-  "Umpire's engine": { "first token ms": first[1].toFixed(1), "tokens/s": speed[1].toFixed(1) },
-  ratio: { "first token ms": (first[1] / first[0]).toFixed(3), "tokens/s": (speed[1] / speed[0]).toFixed(3) },
-})
+await agent.close()
+await server.stop()
 await engine.close()
 await llama.dispose()
+
+async function interleaved(
+  ways: Readonly<Record<string, Way>>,
+  streams: number,
+): Promise<Map<string, Round[]>> {
+  const measured = new Map<string, Round[]>()
+  for (let round = -warmRounds; round < rounds; round++)
+    for (const [name, way] of Object.entries(ways)) {
+      const one = await measure(way, streams)
+      if (round >= 0) measured.set(name, [...(measured.get(name) ?? []), one])
+    }
+  return measured
+}
+
+function report(measured: ReadonlyMap<string, readonly Round[]>, streams: number): void {
+  const rows = [...measured].map(([name, all]) => ({
+    name,
+    first: median(all.map(({ firstMs }) => firstMs)),
+    speed: median(all.map(({ tokensPerSecond }) => tokensPerSecond)),
+  }))
+  const base = rows[0]
+  console.log(
+    `\n${streams} stream${streams === 1 ? "" : "s"}: prompt ${model.tokenize(promptOf(questionOf(100)), true).length} tokens, ${outputTokens} written, ${threads} threads, medians of ${rounds} interleaved rounds`,
+  )
+  console.table(
+    Object.fromEntries(
+      rows.map(({ name, first, speed }) => [
+        name,
+        {
+          "first token ms": first.toFixed(1),
+          "of direct": (first / (base?.first ?? NaN)).toFixed(3),
+          "tokens/s": speed.toFixed(1),
+          "of direct ": (speed / (base?.speed ?? NaN)).toFixed(3),
+        },
+      ]),
+    ),
+  )
+}

@@ -1,9 +1,10 @@
 /** The process that generates or embeds with one model; it answers the gateway's messages and ends when its parent does. */
 import { Fault } from "../../contract/errors.ts"
 import { EmbeddingModel, type PreparedInputs } from "./embedding-model.ts"
-import type { EmbedWork, GenerateWork, GenerationEvent } from "./generate.ts"
+import type { EmbedWork, GenerateWork } from "./generate.ts"
 import { Generation, type LocalPrepared, prepareGeneration } from "./generation.ts"
 import { LocalModel } from "./local-model.ts"
+import { Outbox } from "./outbox.ts"
 import type { FromGenerator, GenerationOptions, ToGenerator, WireFault } from "./protocol.ts"
 import { PULSE_INTERVAL_MS, WINDOW_EVENTS } from "./protocol.ts"
 
@@ -88,28 +89,35 @@ async function run(id: number, outputTokensMax: number): Promise<void> {
   if (!generator || !job?.prepared) return
   const generation = new Generation(generator, job.prepared, outputTokensMax, job.abort.signal)
   job.generation = generation
+  const outbox = new Outbox((events) => {
+    job.untaken += events.length
+    send({ kind: "events", id, events, usage: generation.usage() })
+  })
   try {
-    for await (const event of generation.run()) await emit(id, job, [event])
+    for await (const event of generation.run()) {
+      outbox.add(event)
+      if (job.untaken >= WINDOW_EVENTS) await taken(job)
+    }
     jobs.delete(id)
   } catch (error) {
     jobs.delete(id)
-    if (job.abort.signal.aborted) send({ kind: "stopped", id, usage: generation.usage() })
-    else send({ kind: "failed", id, fault: wireFault(error), usage: generation.usage() })
+    if (job.abort.signal.aborted) {
+      outbox.discard()
+      send({ kind: "stopped", id, usage: generation.usage() })
+    } else {
+      outbox.flush()
+      send({ kind: "failed", id, fault: wireFault(error), usage: generation.usage() })
+    }
   }
 }
 
-/** Sends events, and waits while the reader is too far behind. */
-async function emit(id: number, job: Job, events: readonly GenerationEvent[]): Promise<void> {
-  job.untaken += events.length
-  send({ kind: "events", id, events, usage: job.generation?.usage() ?? noUsage })
-  if (job.untaken < WINDOW_EVENTS) return
+/** Waits while the reader is too far behind. */
+async function taken(job: Job): Promise<void> {
   await new Promise<void>((resolve) => {
     job.resume = resolve
     job.abort.signal.addEventListener("abort", () => resolve(), { once: true })
   })
 }
-
-const noUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0, executionMs: 0 }
 
 function take(id: number, count: number): void {
   const job = jobs.get(id)
