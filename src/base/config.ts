@@ -187,7 +187,9 @@ export const Config = z.strictObject({
         .min(1)
         .max(1024)
         .optional()
-        .describe("Threads per model; without it, one per core."),
+        .describe(
+          "Threads per model; without it, one per core for decisions, and one less for chat and embeddings.",
+        ),
       kv_memory_mib: z.coerce
         .number()
         .int()
