@@ -123,6 +123,13 @@ test.each([
   ["one more is refused", `1 in [${Array.from({ length: 3000 }, () => "1").join(",")}]`, 1],
   ["signs in a text do not count", `'${"+".repeat(16_000)}' != ''`, 0],
   ["16 KiB of parentheses are refused", "(".repeat(8192) + ")".repeat(8192), 1],
+  ["a field 249 deep is checked", `assertion${".a".repeat(248)} == 1`, 0],
+  ["a field 250 deep is refused", `assertion${".a".repeat(250)} == 1`, 1],
+  [
+    "brackets beside one another are not deep",
+    `[${Array.from({ length: 700 }, () => "(1)").join(",")}] != []`,
+    0,
+  ],
 ])("%s", async (_, rule, count) => {
   expect(await flaws({ rules: [rule, "true"] })).toHaveLength(count)
 })

@@ -37,6 +37,10 @@ export function createCelPool(): CelPool {
   }))
   const waiting: Waiting[] = []
   let closed = false
+  let warmed: Promise<void> | undefined
+  const warm = async (): Promise<void> => {
+    await Promise.all(seats.map(async ({ thread }) => await thread.warm()))
+  }
 
   /** An organization holds one thread at most, so that slow rules of its own delay nobody else. */
   const next = (): void => {
@@ -62,6 +66,8 @@ export function createCelPool(): CelPool {
 
   const submit = async (owner: string, job: CelJob): Promise<CelReply> => {
     if (closed) throw stopping()
+    // Whoever comes first starts all of them: the second organization does not wait for its own.
+    warmed ??= warm().catch(() => undefined)
     if (waiting.length >= waitingMax)
       throw new Fault("overloaded", "Cannot evaluate the policy: too many exchanges wait; try again later", {
         retryAfterMs: 1000,
@@ -94,9 +100,7 @@ export function createCelPool(): CelPool {
         throw new Error("Cannot evaluate the policy: the worker answered something else")
       return reply.outcome
     },
-    async warm() {
-      for (const { thread } of seats) await thread.warm()
-    },
+    warm,
     async close() {
       closed = true
       for (const turn of waiting.splice(0)) turn.reject(stopping())

@@ -12,7 +12,7 @@ import {
   plan,
 } from "@bufbuild/cel"
 import { strings } from "./cel-strings.ts"
-import { CelMistake, checkTypes } from "./cel-check.ts"
+import { CelMistake, checkTypes, nestingMax } from "./cel-check.ts"
 
 /** Where an expression goes wrong; line and column count from 1. */
 export interface ExpressionFlaw {
@@ -91,8 +91,11 @@ const literals = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g
 
 /** What is wrong with an expression, or null. */
 export function findFlaw({ text, purpose, attributes }: ExpressionCheck): ExpressionFlaw | null {
-  const signs = text.replaceAll(literals, "").match(/[^\w\s]/g)?.length ?? 0
+  const bare = text.replaceAll(literals, "")
+  const signs = bare.match(/[^\w\s]/g)?.length ?? 0
   if (signs > signsMax) return { message: `more than ${signsMax} operators and signs`, line: 1, column: 1 }
+  // The parser takes long over what the check would then find too deep.
+  if (isDeep(bare)) return { message: `nested more than ${nestingMax} deep`, line: 1, column: 1 }
   const types = purpose === "attribute" ? attributeTypes : conditionTypes
   const variables = { assertion: "map", ...(purpose === "rule" ? { attribute: "map" } : {}) }
   let positions: Readonly<Record<string, number>> = {}
@@ -113,6 +116,18 @@ export function findFlaw({ text, purpose, attributes }: ExpressionCheck): Expres
   }
 }
 
+/** Whether brackets or fields of fields alone make it too deep. */
+function isDeep(bare: string): boolean {
+  let depth = 0
+  for (const [sign] of bare.matchAll(/[([{}\])]/g)) {
+    depth += "([{".includes(sign) ? 1 : -1
+    if (depth > nestingMax) return true
+  }
+  return fieldChain.test(bare)
+}
+
+const fieldChain = new RegExp(String.raw`(?:\.\s*\w+\s*){${nestingMax}}`)
+
 const wanted = (types: readonly string[]): string =>
   types === conditionTypes ? "true or false" : "a value that JSON has"
 
@@ -131,6 +146,9 @@ function place(text: string, offset: number): { line: number; column: number } {
   const before = text.slice(0, start)
   return { line: before.split("\n").length, column: start - before.lastIndexOf("\n") }
 }
+
+/** Whether running it is all that a run does; one that cannot be compiled never is. */
+export const isPrepared = (text: string): boolean => programs.has(text)
 
 /** Compiles an expression. One that cannot be compiled fails when its policy runs, which says the step that it is in. */
 export function prepareExpression(text: string): void {
