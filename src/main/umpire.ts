@@ -200,7 +200,7 @@ async function compose(
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, readiness.check, platform, money, router),
+      ...handlers(config, catalog, async () => await readiness.check(), platform, money, router),
       getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
