@@ -1,0 +1,68 @@
+import { type Server, createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterEach, expect, test } from "vitest"
+import type { GenerateWork, GenerationUsage } from "../generate/generate.ts"
+import { type RemoteWorker, openRemoteWorker } from "./remote-worker.ts"
+
+const never = new AbortController().signal
+const work: GenerateWork = {
+  organizationId: "o",
+  messages: [{ role: "user", content: "Say hello." }],
+  tools: [],
+  toolChoice: "auto",
+  parallelToolCalls: true,
+  format: { kind: "text" },
+  sampling: {
+    temperature: 0,
+    topP: null,
+    seed: null,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
+  },
+  stop: [],
+  topLogprobs: null,
+  outputTokensMax: 10,
+  truncate: false,
+  effort: null,
+}
+
+let server: Server | undefined
+let worker: RemoteWorker | undefined
+afterEach(async () => {
+  await worker?.close()
+  server?.closeAllConnections()
+  await new Promise((resolve) => (server ? server.close(resolve) : resolve(null)))
+})
+
+/** What is counted of a stream of three pieces whose worker says this of its use. */
+async function usageWhen(said: object | null): Promise<GenerationUsage> {
+  const pieces = ["a", "b", "c"].map((content) => ({ choices: [{ delta: { content } }] }))
+  const end = { choices: [{ delta: {}, finish_reason: "stop" }], ...(said ? { usage: said } : {}) }
+  const text = [...pieces, end].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")
+  server = createServer((_request, response) =>
+    response.writeHead(200, { "content-type": "text/event-stream" }).end(`${text}data: [DONE]\n\n`),
+  )
+  await new Promise<void>((resolve) => server?.listen(0, "127.0.0.1", resolve))
+  // A listening TCP server has an address of this form.
+  const { port } = server.address() as AddressInfo
+  const model = { name: "m", contextTokensMax: 2048, quantization: "F32", file: null }
+  worker = openRemoteWorker({ url: `http://127.0.0.1:${port}` }, "openai", model)
+  const prepared = await worker.generator.prepare(work, never)
+  for await (const event of prepared.run(10, never)) expect(event.kind).not.toBe("call")
+  return prepared.usage()
+}
+
+test("what a worker says it used is what counts, also when it says zero", async () => {
+  const zero = { prompt_tokens: 0, completion_tokens: 0 }
+  expect(await usageWhen(zero)).toMatchObject({ inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 })
+})
+
+test("a worker that says nothing has used a token for each piece at least", async () => {
+  expect(await usageWhen(null)).toMatchObject({ outputTokens: 3 })
+})
+
+test("more cached than there was is no more than there was", async () => {
+  const said = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 9 } }
+  expect(await usageWhen(said)).toMatchObject({ inputTokens: 7, cachedInputTokens: 7, outputTokens: 3 })
+})
