@@ -117,11 +117,25 @@ describe.each(chatDialects)("%s", (dialect) => {
   })
 })
 
-test("a worker that refuses connections is a clean error, and is tried once more", async () => {
-  await expect(generate(open("openai", "http://127.0.0.1:9"))).rejects.toMatchObject({
+/** The discard port: nothing listens there. */
+const nobody = "http://127.0.0.1:9"
+
+test.each(chatDialects)("at %s a worker that refuses connections is a clean error", async (dialect) => {
+  await expect(generate(open(dialect, nobody))).rejects.toMatchObject({
+    name: "Fault",
     code: "inference_failed",
   })
 })
+
+test.each([...scoreDialects, "systemone"] as const)(
+  "at %s a worker that refuses connections decides nothing",
+  async (dialect) => {
+    await expect(margins(open(dialect, nobody))).rejects.toMatchObject({
+      name: "Fault",
+      code: "inference_failed",
+    })
+  },
+)
 
 test("a caller that leaves ends the request with its own reason", async () => {
   worker.fault = "hangs"
@@ -181,6 +195,29 @@ test("a worker that answers System One itself decides each branch", async () => 
     expect.closeTo(0.75, 12),
     expect.closeTo(0.75, 12),
   ])
+})
+
+test.each([
+  ["fails", "inference_failed"],
+  ["hangs", "inference_failed"],
+  ["garbage", "invalid_worker_response"],
+  ["no-logprobs", "invalid_worker_response"],
+] as const)("a worker of System One that %s is an error, never a guess", async (fault, code) => {
+  worker.fault = fault
+  const remote = open("systemone", worker.url, fault === "hangs" ? hasty : patient)
+  await expect(margins(remote)).rejects.toMatchObject({ name: "Fault", code })
+})
+
+test.each([
+  ["fails", "inference_failed"],
+  ["hangs", "inference_failed"],
+  ["garbage", "invalid_worker_response"],
+] as const)("a worker that %s embeds nothing", async (fault, code) => {
+  worker.fault = fault
+  const remote = open("openai", worker.url, fault === "hangs" ? hasty : patient)
+  const embedding = async (): Promise<unknown> =>
+    await (await remote.embedder.prepare({ inputs: ["a"], dimensions: null }, never)).run(never)
+  await expect(embedding()).rejects.toMatchObject({ name: "Fault", code })
 })
 
 test("a dialect without tokens and log-probabilities refuses decisions", async () => {

@@ -164,7 +164,7 @@ async function serve(
     case "/generate":
       return answer(response, await score(engine, state, path, body))
     case "/v1/systemone":
-      return answer(response, systemone(body))
+      return answer(response, systemone(body, state.fault))
     default:
       return answer(response, { error: { message: "no such path" } }, 404)
   }
@@ -266,10 +266,13 @@ async function score(engine: WorkerEngine, state: State, path: string, body: Jso
   }
 }
 
-function systemone(body: Json): Json {
+function systemone(body: Json, fault: WorkerFault): Json {
+  if (fault === "garbage") return { nonsense: true }
   const names = Object.keys(body["questions"] as object)
   return {
-    answers: Object.fromEntries(names.map((name) => [name, { type: "noul", noul: 0.75 }])),
+    answers: Object.fromEntries(
+      names.map((name) => [name, { type: "noul", ...(fault === "no-logprobs" ? {} : { noul: 0.75 }) }]),
+    ),
     usage: { input_tokens: 42, output_tokens: 0 },
   }
 }
