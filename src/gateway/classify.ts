@@ -6,9 +6,8 @@ import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
 import { answer } from "./classification/answer.ts"
-import type { Classification } from "./classification/classification.ts"
-import { decodeDecisions } from "./classification/decode-decisions.ts"
-import { decodeSystemOne } from "./classification/decode-systemone.ts"
+import type { Classification, Wire } from "./classification/classification.ts"
+import { type Decode, createDecode } from "./classification/decode.ts"
 import { type Meter, type Outcome, type Sequence, type Usage, failureOf, noUsage } from "./meter.ts"
 import { readRoutingHint, regionHeader } from "./routing-hint.ts"
 import type { Routed, Router } from "./routing/router.ts"
@@ -28,11 +27,10 @@ type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSy
 type BytesCall = Call<unknown, unknown, Uint8Array>
 
 export function classificationHandlers(parts: ClassifyParts): ClassificationHandlers {
-  const { nullDescriptions } = parts
+  const decode = createDecode({ nullDescriptions: parts.nullDescriptions })
   return {
-    createDecision: async (call) => await metered(parts, call, "decisions", () => decodeDecisions(call.body)),
-    createSystemOne: async (call) =>
-      await metered(parts, call, "systemone", () => decodeSystemOne(call.body, { nullDescriptions })),
+    createDecision: async (call) => await metered(parts, call, "decisions", decode),
+    createSystemOne: async (call) => await metered(parts, call, "systemone", decode),
   }
 }
 
@@ -40,14 +38,14 @@ export function classificationHandlers(parts: ClassifyParts): ClassificationHand
 async function metered(
   parts: ClassifyParts,
   call: BytesCall,
-  callSource: "decisions" | "systemone",
-  decode: () => Classification,
+  wire: Wire,
+  decode: Decode,
 ): Promise<EncodedJson> {
-  const { principal, standing, request } = call
+  const { principal, standing, request, body } = call
   if (!principal) throw new Error("Cannot classify: the endpoint lets in callers without a principal")
   const organizationId = standing?.organizationId ?? null
   const sequence = parts.meter.begin({
-    callSource,
+    callSource: wire,
     inferenceType: "generation",
     principal,
     organizationId,
@@ -55,7 +53,8 @@ async function metered(
   })
   call.header(sequenceHeader, sequence.id)
   try {
-    const classification = decode()
+    const owner = organizationId ?? principal.id
+    const classification = await decode(wire, body, owner, request.signal)
     sequence.name(classification.model)
     const { text, usage } = await classify(parts, call, classification, sequence)
     await sequence.finish(usage, success)

@@ -1,0 +1,64 @@
+import { expect, test } from "vitest"
+import { Fault } from "../../contract/errors.ts"
+import { createDecode, decodeBody, decodedApartBytesMin } from "./decode.ts"
+
+const compatibility = { nullDescriptions: false }
+const never = new AbortController().signal
+const decode = createDecode(compatibility)
+
+/** A System One body of exactly `size` bytes, nearly all of them tiny values. */
+function tinyValues(size: number): Uint8Array {
+  const [head, tail] = [
+    '{"model":"m","questions":{"q":{"type":"noul","instructions":"Is it?"}},"state":[',
+    "1]}",
+  ]
+  const room = size - head.length - tail.length
+  const values = "1,".repeat(Math.floor(room / 2))
+  return Buffer.from(`${head}${values}${" ".repeat(room % 2)}${tail}`)
+}
+
+test("a small request is decoded while a large one that came before it still is", async () => {
+  const order: string[] = []
+  const large = decode("systemone", tinyValues(4 * 1024 * 1024), "a", never).then(() => order.push("large"))
+  const small = decode("systemone", tinyValues(1024), "a", never).then(() => order.push("small"))
+  await Promise.all([large, small])
+  expect(order).toEqual(["small", "large"])
+})
+
+test.each([-1, 0])("a body is decoded the same at the size for a thread %i", async (more) => {
+  const bytes = tinyValues(decodedApartBytesMin + more)
+  const here = decodeBody({ wire: "systemone", bytes, compatibility })
+  expect(await decode("systemone", bytes, "a", never)).toEqual(here)
+})
+
+test("every part of a large classification survives the way through a thread", async () => {
+  const options = Array.from({ length: 255 }, (_, at) => ({
+    value: at === 0 ? true : `v${at}`,
+    description: "d",
+  }))
+  const questions = [
+    { type: "predicate", name: "p", instructions: "x".repeat(10_000) },
+    ...Array.from({ length: 8 }, () => ({ type: "choice", instructions: "Which?", choices: options })),
+    { type: "score", instructions: "How?", levels: [{ label: "a" }, { label: "b", description: "more" }] },
+  ]
+  const input = "\u{1F4E6} paket ".repeat(10_000)
+  const bytes = Buffer.from(JSON.stringify({ model: "m", input, questions }))
+  expect(bytes.length).toBeGreaterThan(decodedApartBytesMin)
+  const here = decodeBody({ wire: "decisions", bytes, compatibility })
+  expect(await decode("decisions", bytes, "a", never)).toEqual(here)
+})
+
+const withUnknownField = (stateBytes: number): Uint8Array =>
+  Buffer.from(`{"model":"m","state":"${"x".repeat(stateBytes)}","questions":{},"more":1}`)
+
+async function refusal(bytes: Uint8Array): Promise<{ code: unknown; message: unknown }> {
+  const error: unknown = await decode("systemone", bytes, "a", never).catch((thrown: unknown) => thrown)
+  if (!(error instanceof Fault)) throw new Error("It was not refused")
+  return { code: error.code, message: error.message }
+}
+
+test("a large body is refused in the same words as a small one", async () => {
+  const small = await refusal(withUnknownField(1))
+  expect(small.code).toBe("unknown_field")
+  expect(await refusal(withUnknownField(decodedApartBytesMin))).toEqual(small)
+})
