@@ -31,7 +31,7 @@ export class Applier {
   #tried: JournalBatch | null = null
   #working: Promise<boolean> | null = null
   #loop: Promise<void> = Promise.resolve()
-  /** When the ledger last had everything. */
+  /** Everything that was in the journal then is in the ledger. */
   #caughtUpMs: number
   /** Told what the ledger took, after each batch. */
   onApplied: (sums: readonly AccountSum[]) => void = () => undefined
@@ -58,8 +58,7 @@ export class Applier {
 
   /** Resolves when everything that is in the journal now is in the ledger; throws when the store is away. */
   async drain(): Promise<void> {
-    const end = this.#parts.journal.end
-    while (isBefore(this.#position, end) && (await this.#step()));
+    await this.#reach(this.#parts.journal.end, () => true)
   }
 
   /** Ends the loop; what is not applied waits for the next start. */
@@ -74,7 +73,8 @@ export class Applier {
     while (!signal.aborted) {
       let pauseMs = idleMs
       try {
-        while ((await this.#step()) && !signal.aborted);
+        // No further than what is there now: what comes meanwhile is applied after a pause, many at a time.
+        await this.#reach(this.#parts.journal.end, () => !signal.aborted)
       } catch (error) {
         if (error instanceof StoreUnavailable)
           log.debug({ err: error }, "the ledger is away; usage waits in the journal")
@@ -83,6 +83,12 @@ export class Applier {
       }
       await wait(pauseMs, undefined, { signal }).catch(() => undefined)
     }
+  }
+
+  async #reach(end: JournalPosition, mayGoOn: () => boolean): Promise<void> {
+    const startedMs = this.#parts.clock.monotonicMs()
+    while (isBefore(this.#position, end) && (await this.#step()) && mayGoOn());
+    if (!isBefore(this.#position, end)) this.#caughtUpMs = startedMs
   }
 
   /** One batch at a time, whoever asks. Answers false when there was nothing to do. */
@@ -98,7 +104,6 @@ export class Applier {
 
   async #applyNext(): Promise<boolean> {
     const { database, journal, clock, ids, log } = this.#parts
-    if (!isBefore(this.#position, journal.end)) this.#caughtUpMs = clock.monotonicMs()
     const batch = this.#tried ?? (await journal.read(this.#position))
     if (!isBefore(this.#position, batch.next)) return false
     if (batch.damaged > 0)

@@ -127,16 +127,19 @@ export class Exporter {
   async #export(): Promise<void> {
     const { events, journal } = this.#settings
     const { gatewayId, directory } = journal
-    while (!this.#stop.signal.aborted && isBefore(this.#position, journal.end)) {
+    // No further than what is there now: what comes meanwhile is exported after a pause, many at a time.
+    const until = journal.end
+    const startedMs = this.#settings.clock.monotonicMs()
+    while (!this.#stop.signal.aborted && isBefore(this.#position, until)) {
       const from = this.#position
-      const taken = await events.ask("take", { gatewayId, directory, from, until: journal.end })
+      const taken = await events.ask("take", { gatewayId, directory, from, until })
       this.#exportedEvents += taken.events
       this.#damagedLines += taken.damaged
       this.#failures = 0
       if (!isBefore(from, taken.next)) break
       await this.#moveTo(taken.next)
     }
-    if (!isBefore(this.#position, journal.end)) this.#caughtUpMs = this.#settings.clock.monotonicMs()
+    if (!isBefore(this.#position, until)) this.#caughtUpMs = startedMs
   }
 
   async #failed(error: unknown): Promise<void> {
