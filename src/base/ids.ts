@@ -39,17 +39,36 @@ export interface Ids {
 /** Makes ids; within one millisecond they still sort in the order they were made. */
 export function createIds(
   clock: Clock = systemClock,
-  random: (size: number) => Uint8Array = randomBytes,
+  random: (size: number) => Uint8Array = pooledBytes(),
 ): Ids {
   let lastMs = -1
-  let tail: number[] = []
+  let timeText = ""
+  const tail = new Uint8Array(randomLength)
   return {
     next(prefix) {
-      const nowMs = Math.max(clock.nowMs(), lastMs)
-      tail = nowMs === lastMs ? successor(tail) : freshTail(random)
-      lastMs = nowMs
-      return `${prefix}_${encodeTime(nowMs)}${tail.map((digit) => alphabet[digit]).join("")}`
+      const nowMs = clock.nowMs()
+      if (nowMs > lastMs) {
+        lastMs = nowMs
+        timeText = encodeTime(nowMs)
+        fillTail(tail, random)
+      } else countUp(tail)
+      let text = `${prefix}_${timeText}`
+      for (const digit of tail) text += alphabet.charAt(digit)
+      return text
     },
+  }
+}
+
+const poolBytes = 4096
+
+/** Random bytes are asked for in bulk: the call costs more than the bytes. Each is given out once. */
+function pooledBytes(): (size: number) => Uint8Array {
+  let pool = new Uint8Array()
+  return (size) => {
+    if (pool.length < size) pool = randomBytes(poolBytes)
+    const taken = pool.subarray(0, size)
+    pool = pool.subarray(size)
+    return taken
   }
 }
 
@@ -81,20 +100,16 @@ function encodeTime(ms: number): string {
   return text
 }
 
-function freshTail(random: (size: number) => Uint8Array): number[] {
+function fillTail(tail: Uint8Array, random: (size: number) => Uint8Array): void {
+  const bytes = random(randomLength)
   // The first digit starts in the lower half, so that counting up cannot overflow within a millisecond.
-  return Array.from(random(randomLength), (byte, index) => byte & (index === 0 ? 15 : 31))
+  for (let at = 0; at < randomLength; at++) tail[at] = (bytes[at] ?? 0) & (at === 0 ? 15 : 31)
 }
 
-function successor(digits: readonly number[]): number[] {
-  const next = [...digits]
-  for (let i = next.length - 1; i >= 0; i--) {
-    const digit = next[i] ?? 0
-    if (digit < 31) {
-      next[i] = digit + 1
-      return next
-    }
-    next[i] = 0
+function countUp(tail: Uint8Array): void {
+  for (let at = randomLength - 1; at >= 0; at--) {
+    const digit = tail[at] ?? 0
+    tail[at] = digit < 31 ? digit + 1 : 0
+    if (digit < 31) return
   }
-  return next
 }

@@ -116,10 +116,12 @@ export function printJson(value: JsonValue): string {
   return value instanceof JsonNumber ? value.text : JSON.stringify(value)
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
 function decodeUtf8(bytes: Uint8Array): string {
   let text: string
   try {
-    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+    text = utf8.decode(bytes)
   } catch (cause) {
     throw new JsonError("it is not valid UTF-8", { cause })
   }

@@ -83,8 +83,8 @@ export class Metrics {
 function observe(seen: Distribution, buckets: readonly number[], value: number): void {
   seen.sum += value
   seen.count++
-  for (const [index, upTo] of buckets.entries())
-    if (value <= upTo) seen.counts[index] = (seen.counts[index] ?? 0) + 1
+  for (let index = buckets.length - 1; index >= 0 && value <= (buckets[index] ?? 0); index--)
+    seen.counts[index] = (seen.counts[index] ?? 0) + 1
 }
 
 function distributionLines(
@@ -104,11 +104,13 @@ function distributionLines(
 }
 
 function drawLabels(labels: Labels): string {
-  const entries = Object.entries(labels)
-  if (entries.length === 0) return ""
-  return `{${entries.map(([name, value]) => `${name}="${escape(value)}"`).join(",")}}`
+  let text = ""
+  // Twice for each request: without lists in between it takes a quarter of the time.
+  for (const name in labels) text += `${text === "" ? "{" : ","}${name}="${escape(labels[name] ?? "")}"`
+  return text === "" ? "" : `${text}}`
 }
 
 const escapes: Readonly<Record<string, string>> = { "\\": "\\\\", '"': '\\"', "\n": "\\n" }
 
-const escape = (value: string): string => value.replaceAll(/[\\"\n]/g, (found) => escapes[found] ?? found)
+const escape = (value: string): string =>
+  /[\\"\n]/.test(value) ? value.replaceAll(/[\\"\n]/g, (found) => escapes[found] ?? found) : value

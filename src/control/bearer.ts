@@ -1,5 +1,5 @@
 /** The forms of a bearer value, and the comparison of secrets. */
-import { createHash, timingSafeEqual } from "node:crypto"
+import { hash, timingSafeEqual } from "node:crypto"
 import { newSecret } from "../base/ids.ts"
 
 const keyForm = /^ump_([0-9A-Za-z-]{1,64})_([0-9A-Za-z_-]{16,256})$/
@@ -26,7 +26,7 @@ export function newKeyValue(keyId: string): { readonly value: string; readonly s
   return { value: `ump_${keyId.slice("key_".length)}_${secret}`, secretHash: hashSecret(secret) }
 }
 
-export const hashSecret = (secret: string): Uint8Array => createHash("sha256").update(secret).digest()
+export const hashSecret = (secret: string): Uint8Array => hash("sha256", secret, "buffer")
 
-export const sameSecret = (secret: string, hash: Uint8Array): boolean =>
-  timingSafeEqual(hashSecret(secret), hash)
+export const sameSecret = (secret: string, secretHash: Uint8Array): boolean =>
+  timingSafeEqual(hashSecret(secret), secretHash)

@@ -79,14 +79,13 @@ const saneRequestId = /^[\w.:-]{1,128}$/
 
 export function createHttp(parts: HttpParts): HttpServer {
   const app = createApp(parts)
-  const inFlight = new Set<AbortController>()
-  app.decorateRequest("startedMs", 0)
+  const inFlight = new Set<Ending>()
   for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
     // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
     const handler = parts.handlers[name as keyof Table] as LooseHandler
     app.route({
       method: endpoint.method,
-      url: endpoint.path.replace(/\{(\w+)\}/g, ":$1"),
+      url: mounted(endpoint.path),
       exposeHeadRoute: false,
       handler: async (request, reply) => await answer(endpoint, handler, request, reply, parts, inFlight),
     })
@@ -142,8 +141,9 @@ function createApp(parts: HttpParts): FastifyInstance {
       )
     },
   })
+  const routes = new Map(Object.values<Endpoint>(table).map(({ path }) => [mounted(path), path]))
   app.addHook("onResponse", (request, reply, done) => {
-    const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, "{$1}") ?? "other"
+    const route = routes.get(request.routeOptions.url ?? "") ?? "other"
     const { method } = request
     parts.answered?.({ route, method, status: reply.statusCode, durationMs: reply.elapsedTime })
     done()
@@ -171,41 +171,40 @@ function createApp(parts: HttpParts): FastifyInstance {
   return app
 }
 
+/** An endpoint's path in the words of the HTTP library. */
+const mounted = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")
+
 async function answer(
   endpoint: Endpoint,
   handler: LooseHandler,
   request: FastifyRequest,
   reply: FastifyReply,
   parts: HttpParts,
-  inFlight: Set<AbortController>,
+  inFlight: Set<Ending>,
 ): Promise<FastifyReply> {
   const startedMs = parts.clock.nowMs()
-  const gone = new AbortController()
-  inFlight.add(gone)
+  const ending = new Ending(parts.requestTimeoutMs)
+  inFlight.add(ending)
   reply.raw.once("close", () => {
-    inFlight.delete(gone)
+    inFlight.delete(ending)
     if (!reply.raw.writableFinished)
-      gone.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+      ending.abort(new Fault("client_closed", "Cannot answer: the client went away"))
   })
-  const deadline = setTimeout(
-    () =>
-      gone.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed")),
-    parts.requestTimeoutMs,
-  ).unref()
-  const facts = factsOf(request, startedMs, gone.signal)
+  const facts = factsOf(request, startedMs, ending.signal)
   const progress: Progress = { principal: null, handled: false }
   try {
+    const [path = "", search] = (request.raw.url ?? "").split("?")
     const arrival = {
       message: request.raw,
-      path: request.raw.url?.split("?")[0] ?? "",
+      path,
       params: request.params,
-      search: new URLSearchParams(request.raw.url?.split("?")[1] ?? ""),
+      search: search === undefined ? noSearch : new URLSearchParams(search),
       facts,
       progress,
       header: (name: string, value: string) => void reply.header(name, value),
     }
-    const output = await byDeadline(live(endpoint, handler, arrival, parts), gone.signal)
-    if (output instanceof EventStream) return await sendEvents(reply, endpoint, output, gone.signal)
+    const output = await ending.orLate(live(endpoint, handler, arrival, parts))
+    if (output instanceof EventStream) return await sendEvents(reply, endpoint, output, ending.signal)
     return sendOutput(reply, endpoint, output)
   } catch (error) {
     const fault = asFault(error)
@@ -217,24 +216,53 @@ async function answer(
     await drain(request.raw)
     return fail(reply, endpoint.surface, fault, request, parts.log)
   } finally {
-    clearTimeout(deadline)
+    ending.release()
   }
 }
 
-/** Whatever a request waits for, it is answered soon after its deadline; a handler that heeds its signal is quicker. */
-async function byDeadline<Output>(work: Promise<Output>, signal: AbortSignal): Promise<Output> {
-  const late = Promise.withResolvers<never>()
-  late.promise.catch(() => undefined)
-  let timer: NodeJS.Timeout | undefined
-  const onAbort = (): void => void (timer = setTimeout(() => late.reject(signal.reason), deadlineSlackMs))
-  signal.addEventListener("abort", onAbort, { once: true })
-  try {
-    return await Promise.race([work, late.promise])
-  } finally {
-    signal.removeEventListener("abort", onAbort)
-    clearTimeout(timer)
+const noSearch = new URLSearchParams()
+
+/** How a request ends before its answer: the client leaves, its time is up, or the server stops. */
+class Ending {
+  readonly #controller = new AbortController()
+  readonly #deadline: NodeJS.Timeout
+  readonly #late = Promise.withResolvers<never>()
+  #slack: NodeJS.Timeout | undefined
+  #isAwaited = false
+
+  constructor(timeoutMs: number) {
+    this.#deadline = setTimeout(() => this.abort(tooLate()), timeoutMs).unref()
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  abort(reason: Fault): void {
+    this.#controller.abort(reason)
+    if (this.#isAwaited)
+      this.#slack ??= setTimeout(() => this.#late.reject(this.signal.reason), deadlineSlackMs)
+  }
+
+  /** Whatever a request waits for, it is answered soon after its end; a handler that heeds its signal is quicker. */
+  async orLate<Output>(work: Promise<Output>): Promise<Output> {
+    this.#isAwaited = true
+    try {
+      return await Promise.race([work, this.#late.promise])
+    } finally {
+      this.#isAwaited = false
+      clearTimeout(this.#slack)
+    }
+  }
+
+  /** The answer is given: its time cannot run out any more. */
+  release(): void {
+    clearTimeout(this.#deadline)
   }
 }
+
+const tooLate = (): Fault =>
+  new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed")
 
 function pageRequest({ method, raw }: FastifyRequest): PageRequest {
   const header = (name: string): string | null => {
@@ -275,11 +303,7 @@ function fail(
   return sendFault(reply, surface, fault)
 }
 
-async function closeWithin(
-  app: FastifyInstance,
-  inFlight: Set<AbortController>,
-  graceMs: number,
-): Promise<void> {
+async function closeWithin(app: FastifyInstance, inFlight: Set<Ending>, graceMs: number): Promise<void> {
   const end = setTimeout(() => {
     for (const request of inFlight)
       request.abort(new Fault("inference_failed", "Cannot answer: the server is stopping"))

@@ -7,6 +7,7 @@ import { Fault, type FaultCode } from "../contract/errors.ts"
 const issuesMax = 20
 
 export function parseParams(endpoint: Endpoint, params: unknown): unknown {
+  if (asksNothing(endpoint.params)) return nothing
   const parsed = endpoint.params.safeParse(params)
   // An id that cannot exist is an id that is not visible; the store cannot even be asked about U+0000.
   if (!parsed.success || Object.values(params as object).some((value) => String(value).includes("\u0000")))
@@ -15,7 +16,7 @@ export function parseParams(endpoint: Endpoint, params: unknown): unknown {
 }
 
 export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown {
-  if (!(endpoint.query instanceof z.ZodObject)) return {}
+  if (!(endpoint.query instanceof z.ZodObject) || asksNothing(endpoint.query)) return nothing
   const values: Record<string, string | string[]> = {}
   for (const [name, schema] of Object.entries(endpoint.query.shape)) {
     const given = search.getAll(name)
@@ -26,6 +27,19 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
     else throw badQuery(name, "is given more than once")
   }
   return check(endpoint.query, values, "invalid_query", "query")
+}
+
+const nothing: Readonly<Record<string, never>> = Object.freeze({})
+const known = new WeakMap<z.ZodType, boolean>()
+
+/** Whether a schema has no fields, as those of most endpoints for inference: then there is nothing to be read. */
+function asksNothing(schema: z.ZodType): boolean {
+  let found = known.get(schema)
+  if (found === undefined) {
+    found = schema instanceof z.ZodObject && Object.keys(schema.shape).length === 0
+    known.set(schema, found)
+  }
+  return found
 }
 
 function badQuery(name: string, found: string): Fault {

@@ -5,8 +5,21 @@ const monthLength = "2026-01".length
 
 export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, dayLength)
 
-/** The first day of the month. */
-export const monthOf = (ms: number): string => `${new Date(ms).toISOString().slice(0, monthLength)}-01`
+/** The first day of the month. Every request asks, nearly always for the same one: the last is remembered. */
+export function monthOf(ms: number): string {
+  if (!(ms >= last.fromMs && ms < last.untilMs)) {
+    const at = new Date(ms)
+    const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()]
+    last = {
+      fromMs: Date.UTC(year, month, 1),
+      untilMs: Date.UTC(year, month + 1, 1),
+      month: `${at.toISOString().slice(0, monthLength)}-01`,
+    }
+  }
+  return last.month
+}
+
+let last = { fromMs: Infinity, untilMs: -Infinity, month: "" }
 
 /** The first day of the month that is `months` later. */
 export function addMonths(month: string, months: number): string {

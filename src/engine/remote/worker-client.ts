@@ -1,5 +1,5 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
-import { Agent, type Dispatcher, request } from "undici"
+import { type Dispatcher, Pool } from "undici"
 import { Fault } from "../../contract/errors.ts"
 
 export interface WorkerAddress {
@@ -23,18 +23,20 @@ const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 const QUOTED_CHARACTERS_MAX = 300
 
 export class WorkerClient {
+  /** What stands before every path: the worker may live below the top of its server. */
   readonly #root: string
   readonly #headers: Record<string, string>
-  readonly #agent: Agent
+  readonly #pool: Pool
 
   constructor({ url, key }: WorkerAddress, times: Partial<WorkerTimes> = {}) {
     const { connectMs, firstByteMs, idleMs } = { ...DEFAULT_TIMES, ...times }
-    this.#root = url.replace(/\/+$/, "").replace(/\/v1$/, "")
+    const { origin, pathname } = new URL(url)
+    this.#root = pathname.replace(/\/+$/, "").replace(/\/v1$/, "")
     this.#headers = {
       "content-type": "application/json",
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
     }
-    this.#agent = new Agent({
+    this.#pool = new Pool(origin, {
       connections: CONNECTIONS_MAX,
       connect: { timeout: connectMs },
       headersTimeout: firstByteMs,
@@ -68,7 +70,7 @@ export class WorkerClient {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy()
+    await this.#pool.destroy()
   }
 
   async #post(path: string, body: unknown, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
@@ -79,20 +81,15 @@ export class WorkerClient {
 
   async #send(
     method: "GET" | "POST",
-    path: string,
+    place: string,
     body: string | null,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted()
       try {
-        return await request(this.#root + path, {
-          method,
-          headers: this.#headers,
-          body,
-          signal,
-          dispatcher: this.#agent,
-        })
+        const path = this.#root + place
+        return await this.#pool.request({ method, path, headers: this.#headers, body, signal })
       } catch (error) {
         signal.throwIfAborted()
         if (attempt >= CONNECT_ATTEMPTS_MAX || !neverSent(error)) throw broken(error)

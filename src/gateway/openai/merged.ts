@@ -8,6 +8,12 @@ export interface Numbered<Event> {
 export async function* merged<Event>(
   streams: readonly AsyncIterable<Event>[],
 ): AsyncGenerator<Numbered<Event>> {
+  const [only, ...others] = streams
+  // Most requests want one answer, and there is nothing to wait for beside it.
+  if (only && others.length === 0) {
+    for await (const event of only) yield { index: 0, event }
+    return
+  }
   const iterators = streams.map((stream) => stream[Symbol.asyncIterator]())
   type Step = { readonly index: number; readonly result: IteratorResult<Event> }
   const step = async (index: number): Promise<Step> => {

@@ -7,6 +7,7 @@
 export class JoinedSignal {
   readonly #controller = new AbortController()
   readonly #sources: AbortSignal[] = []
+  // It listens to signals only, so that what an event comes from is one.
   readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
   #interrupt: (reason: unknown) => void = () => undefined
 

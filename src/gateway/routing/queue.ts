@@ -79,16 +79,23 @@ export class SlotQueue {
     return this.#tokens
   }
 
-  /** Rejects with `overloaded` at once when there is no room, and with the signal's reason when it is aborted first. */
-  async acquire(claim: Claim, signal: AbortSignal): Promise<Slot> {
-    signal.throwIfAborted()
+  /** A place that is free now; null when the request would have to wait. */
+  take(claim: Claim): Slot | null {
     const isLarge = claim.tokens >= largeTokensMin
     const party = this.#partyOf(claim.organizationId)
     // Nobody who waits could run now, so an admissible newcomer overtakes only those whose own share is used up.
-    if (this.#isAdmissible(party, claim, isLarge)) {
-      this.#tokens += claim.tokens
-      return this.#start(claim, isLarge, party)
-    }
+    if (!this.#isAdmissible(party, claim, isLarge)) return null
+    this.#tokens += claim.tokens
+    return this.#start(claim, isLarge, party)
+  }
+
+  /** Rejects with `overloaded` at once when there is no room, and with the signal's reason when it is aborted first. */
+  async acquire(claim: Claim, signal: AbortSignal): Promise<Slot> {
+    signal.throwIfAborted()
+    const slot = this.take(claim)
+    if (slot) return slot
+    const isLarge = claim.tokens >= largeTokensMin
+    const party = this.#partyOf(claim.organizationId)
     const { waitingMax } = this.#options
     if (this.#waiters.length >= waitingMax || party.waiting >= shareOf(waitingMax, organizationShare))
       throw this.full()

@@ -40,10 +40,14 @@ export const lineBytesMax = 64 * 1024
 const newline = 0x0a
 
 export function encodeLine(record: SequenceRecord): Buffer {
-  const json = JSON.stringify(record)
-  const line = Buffer.from(`${checksum(json)} ${json}\n`)
-  if (line.length > lineBytesMax)
-    throw new RangeError(`Cannot record the sequence ${record.seq_id}: its line has ${line.length} bytes`)
+  const json = Buffer.from(JSON.stringify(record))
+  const bytes = checksumLength + 1 + json.length + 1
+  if (bytes > lineBytesMax)
+    throw new RangeError(`Cannot record the sequence ${record.seq_id}: its line has ${bytes} bytes`)
+  const line = Buffer.allocUnsafe(bytes)
+  line.write(`${checksum(json)} `, "latin1")
+  json.copy(line, checksumLength + 1)
+  line[bytes - 1] = newline
   return line
 }
 
@@ -78,4 +82,4 @@ function decodeLine(line: string): SequenceRecord | null {
   return JSON.parse(json) as SequenceRecord
 }
 
-const checksum = (json: string): string => crc32(json).toString(16).padStart(checksumLength, "0")
+const checksum = (json: string | Buffer): string => crc32(json).toString(16).padStart(checksumLength, "0")

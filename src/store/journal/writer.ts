@@ -2,6 +2,7 @@
 import { writeSync } from "node:fs"
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { setImmediate as endOfTurn } from "node:timers/promises"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { lockDirectory, type DirectoryLock } from "../directory-lock.ts"
 import { encodeLine, type SequenceRecord } from "./record.ts"
@@ -192,9 +193,9 @@ export class Journal {
     })
   }
 
-  /** One write for all that wait: the busier it is, the more records share one system call. */
+  /** One write for all that end in one turn of the loop: the busier it is, the more records share one system call. */
   async #drain(): Promise<void> {
-    await Promise.resolve()
+    await endOfTurn()
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch()
       try {
