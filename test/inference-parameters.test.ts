@@ -222,10 +222,11 @@ describe("n", () => {
   })
 })
 
+const namesOf = ({ choices }: ChatCompletion): unknown[] | undefined =>
+  choices[0]?.message.tool_calls?.map((call) => [call.function.name, call.function.arguments])
+
 describe("parallel_tool_calls", () => {
   const offered = { tools: tools.map((tool) => ({ type: "function", function: tool })) }
-  const namesOf = ({ choices }: ChatCompletion): unknown[] | undefined =>
-    choices[0]?.message.tool_calls?.map((call) => [call.function.name, call.function.arguments])
 
   test("true lets a model call as often as it wants", async () => {
     const completion = await chat({ ...offered, parallel_tool_calls: true })

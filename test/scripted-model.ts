@@ -94,12 +94,13 @@ function logprob(embedding: Float32Array, output: Float32Array, token: number, n
   return (logits[next] ?? NaN) - most - Math.log(total)
 }
 
+const number = (value: number): GgufValue => ({ type: "uint32", value })
+const words = (value: string): GgufValue => ({ type: "string", value })
+
 function metadata(
   tokens: readonly string[],
   { endOfText, endOfTurn }: { endOfText: number; endOfTurn: number },
 ): Record<string, GgufValue> {
-  const number = (value: number): GgufValue => ({ type: "uint32", value })
-  const words = (value: string): GgufValue => ({ type: "string", value })
   const types = tokens.map((_, index) =>
     index >= endOfText && index <= endOfTurn ? controlToken : normalToken,
   )
@@ -129,18 +130,21 @@ function metadata(
   }
 }
 
+const filled = (name: string, shape: readonly number[], values: Float32Array): GgufTensor => ({
+  name,
+  shape,
+  type: "F32",
+  bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
+})
+
+const zeros = (name: string, ...shape: readonly number[]): GgufTensor =>
+  filled(name, shape, new Float32Array(shape.reduce((product, size) => product * size, 1)))
+
+const ones = (name: string): GgufTensor => filled(name, [width], new Float32Array(width).fill(1))
+
 function tensors(embedding: Float32Array, output: Float32Array): GgufTensor[] {
   const rows = embedding.length / width
   const keyValueWidth = width / 4
-  const filled = (name: string, shape: readonly number[], values: Float32Array): GgufTensor => ({
-    name,
-    shape,
-    type: "F32",
-    bytes: new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
-  })
-  const zeros = (name: string, ...shape: readonly number[]): GgufTensor =>
-    filled(name, shape, new Float32Array(shape.reduce((product, size) => product * size, 1)))
-  const ones = (name: string): GgufTensor => filled(name, [width], new Float32Array(width).fill(1))
   return [
     filled("token_embd.weight", [width, rows], embedding),
     ones("blk.0.attn_norm.weight"),

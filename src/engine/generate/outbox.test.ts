@@ -3,6 +3,13 @@ import type { GenerationEvent } from "./generate.ts"
 import { GATHER_MS, Outbox } from "./outbox.ts"
 
 const text = (words: string): GenerationEvent => ({ kind: "text", text: words, logprobs: null })
+const given = (words: string): GenerationEvent => ({ kind: "arguments", text: words })
+const thought = (words: string): GenerationEvent => ({ kind: "reasoning", text: words })
+const one = (token: string): GenerationEvent => ({
+  kind: "text",
+  text: token,
+  logprobs: [{ token, logprob: -1, top: [] }],
+})
 const end: GenerationEvent = { kind: "end", reason: "stop" }
 
 let sent: (readonly GenerationEvent[])[]
@@ -38,8 +45,6 @@ test("events that come slowly leave one by one", () => {
 
 test("the end takes along what waits, in order, and nothing comes after it", () => {
   const call: GenerationEvent = { kind: "call", name: "f" }
-  const given = (words: string): GenerationEvent => ({ kind: "arguments", text: words })
-  const thought = (words: string): GenerationEvent => ({ kind: "reasoning", text: words })
   for (const event of [
     text("a"),
     thought("b"),
@@ -58,11 +63,6 @@ test("the end takes along what waits, in order, and nothing comes after it", () 
 })
 
 test("log-probabilities of joined texts stay beside their tokens", () => {
-  const one = (token: string): GenerationEvent => ({
-    kind: "text",
-    text: token,
-    logprobs: [{ token, logprob: -1, top: [] }],
-  })
   for (const event of [one("a"), one("b"), one("c"), end]) outbox.add(event)
   const joined = sent[1]?.[0]
   expect(joined?.kind === "text" && joined.logprobs?.map(({ token }) => token)).toEqual(["b", "c"])

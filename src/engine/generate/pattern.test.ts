@@ -49,7 +49,7 @@ test.each([
       const choose = (below: number): number => (numbers.next().value ?? 0) % below
       const written = JSON.parse(`"${derive(found.rule, choose)}"`) as string
       expect(written).toMatch(new RegExp(pattern, "u"))
-      const { length } = [...written]
+      const { length } = Array.from(written)
       expect(length >= found.least && length <= found.most).toBe(true)
     }),
     { numRuns: 200 },

@@ -64,7 +64,7 @@ class PatternParser {
   #at = 0
 
   constructor(pattern: string) {
-    this.#characters = [...pattern]
+    this.#characters = Array.from(pattern)
   }
 
   whole(): PatternRule {
