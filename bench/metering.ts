@@ -2,8 +2,9 @@
  * Measures what metering costs: decisions a second over HTTP with the meter and without, on the embedded database and on
  * PostgreSQL. Rounds of all three take turns, so that a busy machine disturbs them alike.
  *
- * node bench/metering.ts [--seconds=3] [--rounds=8] [--clients=8] [--instant]
+ * node bench/metering.ts [--decisions=32] [--rounds=8] [--clients=8] [--instant]
  *
+ * A round is a number of decisions and not of seconds: a model that answers five a second would be counted too coarsely.
  * --instant answers without a model: then the meter is compared with bare HTTP, which no decision can be.
  */
 import { mkdtemp, rm } from "node:fs/promises"
@@ -38,17 +39,13 @@ import { bootstrapKey } from "../test/server.ts"
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: "string", default: "3" },
+    decisions: { type: "string", default: "32" },
     rounds: { type: "string", default: "8" },
     clients: { type: "string", default: "8" },
     instant: { type: "boolean", default: false },
   },
 })
-const [roundMs, rounds, clients] = [
-  Number(values.seconds) * 1000,
-  Number(values.rounds),
-  Number(values.clients),
-]
+const [decisions, rounds, clients] = [Number(values.decisions), Number(values.rounds), Number(values.clients)]
 
 interface Scene {
   readonly name: string
@@ -169,18 +166,15 @@ async function decide(url: string): Promise<void> {
 async function measure({ url, counts, cpuMs }: Scene): Promise<void> {
   const startedMs = performance.now()
   const cpu = process.cpuUsage()
-  let count = 0
+  let left = decisions
   await Promise.all(
     Array.from({ length: clients }, async () => {
-      while (performance.now() - startedMs < roundMs) {
-        await decide(url)
-        count++
-      }
+      while (left-- > 0) await decide(url)
     }),
   )
   const { user, system } = process.cpuUsage(cpu)
-  counts.push(count / ((performance.now() - startedMs) / 1000))
-  cpuMs.push((user + system) / 1000 / count)
+  counts.push(decisions / ((performance.now() - startedMs) / 1000))
+  cpuMs.push((user + system) / 1000 / decisions)
 }
 
 const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1] ?? 0
@@ -202,7 +196,7 @@ for (let round = 0; round < rounds; round++)
 
 const [bare] = scenes
 console.log(
-  `${clients} clients, ${rounds} rounds of ${values.seconds} s each, taking turns${values.instant ? ", without a model" : ""}\n`,
+  `${clients} clients, ${rounds} rounds of ${decisions} decisions each, taking turns${values.instant ? ", without a model" : ""}\n`,
 )
 for (const { name, counts, cpuMs } of scenes) {
   // Rounds side by side are compared with each other, because the machine changes over time.
