@@ -173,9 +173,8 @@ async function compare(given: readonly Way[], stream: boolean): Promise<void> {
     ),
   )
   const speed = (name: string): number => median(busy.get(name)?.perSecond ?? [])
-  console.log(
-    `Umpire / Portkey: ${(speed("Umpire") / speed("Portkey gateway")).toFixed(2)}x requests a second`,
-  )
+  const times = speed("Umpire") / speed("Portkey gateway")
+  if (Number.isFinite(times)) console.log(`Umpire / Portkey: ${times.toFixed(2)}x requests a second`)
 }
 
 async function main(): Promise<void> {
