@@ -77,31 +77,38 @@ test.each([
   120_000,
 )
 
-test("of 500 requests at two gateways exactly those under the spend cutoff succeed, and it flips local_state", async () => {
-  const accountId = await prepareAccount(database.url, 1_000_000_000n)
-  // One cent is 1000 requests; half a request of credit left over must not matter either.
-  const cutoffTicks = 100_000_000n
-  const sql = await openPostgres({ url: database.url, connectionsMax: 1 })
-  const spent = cutoffTicks - BigInt(affordable) * requestTicks - requestTicks / 2n
-  await sql.query("UPDATE billing_accounts SET spend_cutoff_cents = 1")
-  await sql.query("UPDATE month_spend SET spent_ticks = $1", [spent])
-  await sql.close()
-  const state = async () => {
-    const path = `${gateways[0]?.url}/v1/billing_accounts/${accountId}/spend_controls`
-    const response = await fetch(path, { headers: { authorization: `Bearer ${bootstrapKey}` } })
-    const body = (await response.json()) as { data: { usage_spend_cutoff: { local_state: string } } }
-    return body.data.usage_spend_cutoff.local_state
-  }
-  expect(await state()).toBe("ok")
-  const counts = await burst("cutoff")
-  expect(Object.fromEntries(counts)).toEqual({
-    "200": affordable,
-    spend_limit_exceeded: requests - affordable,
-  })
-  expect(await state()).toBe("blocked")
-  await settle(accountId)
-  const months = await openPostgres({ url: database.url, connectionsMax: 1 })
-  const [month] = await months.query<{ spent_ticks: bigint }>("SELECT spent_ticks FROM month_spend")
-  await months.close()
-  expect(month?.spent_ticks).toBe(cutoffTicks - requestTicks / 2n)
-}, 120_000)
+test.each([
+  ["requests", ask],
+  ["streams", askStream],
+])(
+  "of 500 %s at two gateways exactly those under the spend cutoff succeed, and it flips local_state",
+  async (name, send) => {
+    const accountId = await prepareAccount(database.url, 1_000_000_000n)
+    // One cent is 1000 requests; half a request of credit left over must not matter either.
+    const cutoffTicks = 100_000_000n
+    const sql = await openPostgres({ url: database.url, connectionsMax: 1 })
+    const spent = cutoffTicks - BigInt(affordable) * requestTicks - requestTicks / 2n
+    await sql.query("UPDATE billing_accounts SET spend_cutoff_cents = 1")
+    await sql.query("UPDATE month_spend SET spent_ticks = $1, refused = false", [spent])
+    await sql.close()
+    const state = async () => {
+      const path = `${gateways[0]?.url}/v1/billing_accounts/${accountId}/spend_controls`
+      const response = await fetch(path, { headers: { authorization: `Bearer ${bootstrapKey}` } })
+      const body = (await response.json()) as { data: { usage_spend_cutoff: { local_state: string } } }
+      return body.data.usage_spend_cutoff.local_state
+    }
+    expect(await state()).toBe("ok")
+    const counts = await burst(`cutoff-${name}`, send)
+    expect(Object.fromEntries(counts)).toEqual({
+      "200": affordable,
+      spend_limit_exceeded: requests - affordable,
+    })
+    expect(await state()).toBe("blocked")
+    await settle(accountId)
+    const months = await openPostgres({ url: database.url, connectionsMax: 1 })
+    const [month] = await months.query<{ spent_ticks: bigint }>("SELECT spent_ticks FROM month_spend")
+    await months.close()
+    expect(month?.spent_ticks).toBe(cutoffTicks - requestTicks / 2n)
+  },
+  120_000,
+)
