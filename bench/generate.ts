@@ -1,16 +1,9 @@
 /** Local generation beside node-llama-cpp used directly: the first token and tokens a second, of 1 and of 4 streams. */
-import {
-  type LlamaContextSequence,
-  LlamaLogLevel,
-  type LlamaModel,
-  type Token,
-  TokenBias,
-  getLlama,
-} from "node-llama-cpp"
+import { type LlamaContextSequence, type LlamaModel, type Token, TokenBias } from "node-llama-cpp"
 import { Agent, request } from "undici"
 import type { GenerateWork } from "../src/engine/generate/generate.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
-import { threadsDefault } from "../src/engine/generate/local-model.ts"
+import { openLlama, threadsDefault } from "../src/engine/generate/local-model.ts"
 import { defaultModelFile } from "../test/models.ts"
 import { type TestServer, startServer } from "../test/server.ts"
 import { median } from "./works.ts"
@@ -141,15 +134,7 @@ function throughServer(server: TestServer, agent: Agent): Way {
   }
 }
 
-const llama = await getLlama({
-  gpu: false,
-  build: "never",
-  skipDownload: true,
-  progressLogs: false,
-  logLevel: LlamaLogLevel.error,
-  maxThreads: threads,
-})
-const model = await llama.loadModel({ modelPath: defaultModelFile })
+const { llama, model } = await openLlama({ modelFile: defaultModelFile, threads, gpu: false })
 const engine = new LocalEngine({
   modelFile: defaultModelFile,
   kind: "generation",

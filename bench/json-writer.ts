@@ -1,6 +1,7 @@
 /** Generates the answers as JSON with a grammar, on the same model through node-llama-cpp: what users do today. */
 import type { Llama, LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp"
-import { LlamaGrammar, LlamaGrammarEvaluationState, LlamaLogLevel, getLlama } from "node-llama-cpp"
+import { LlamaGrammar, LlamaGrammarEvaluationState } from "node-llama-cpp"
+import { openLlama } from "../src/engine/generate/local-model.ts"
 import type { WayOptions } from "./ways.ts"
 import type { TokenWork } from "./works.ts"
 import { timed } from "./works.ts"
@@ -30,15 +31,7 @@ export class JsonWriter {
   }
 
   static async open({ modelFile, threads, backend }: WayOptions): Promise<JsonWriter> {
-    const llama = await getLlama({
-      gpu: backend === "cpu" ? false : "auto",
-      build: "never",
-      skipDownload: true,
-      progressLogs: false,
-      logLevel: LlamaLogLevel.error,
-      maxThreads: threads,
-    })
-    const model = await llama.loadModel({ modelPath: modelFile })
+    const { llama, model } = await openLlama({ modelFile, threads, gpu: backend !== "cpu" })
     const context = await model.createContext({
       sequences: 1,
       contextSize: CONTEXT_TOKENS,

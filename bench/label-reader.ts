@@ -1,6 +1,6 @@
 /** Answers a choice as models are commonly asked to: all options in one prompt under letters, and the letter is read. */
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp"
-import { LlamaLogLevel, getLlama } from "node-llama-cpp"
+import { openLlama } from "../src/engine/generate/local-model.ts"
 import type { EvaluationRow } from "./evaluation-rows.ts"
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -16,15 +16,7 @@ export class LabelReader {
   }
 
   static async open(modelFile: string, threads: number): Promise<LabelReader> {
-    const llama = await getLlama({
-      gpu: false,
-      build: "never",
-      skipDownload: true,
-      progressLogs: false,
-      logLevel: LlamaLogLevel.error,
-      maxThreads: threads,
-    })
-    const model = await llama.loadModel({ modelPath: modelFile })
+    const { model } = await openLlama({ modelFile, threads, gpu: false })
     const context = await model.createContext({ sequences: 1, contextSize: CONTEXT_TOKENS, threads })
     return new LabelReader(model, context.getSequence())
   }

@@ -46,7 +46,9 @@ interface Waiting {
  */
 export const threadsDefault = (): number => Math.max(1, availableParallelism() - 1)
 
-export async function openLlama(options: GenerationOptions): Promise<{ llama: Llama; model: LlamaModel }> {
+export async function openLlama(
+  options: Pick<GenerationOptions, "modelFile" | "threads" | "gpu">,
+): Promise<{ llama: Llama; model: LlamaModel }> {
   const threads = options.threads ?? threadsDefault()
   const llama = await getLlama({
     gpu: options.gpu ? "auto" : false,
