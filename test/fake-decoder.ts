@@ -1,11 +1,14 @@
 /** A decoder without a model: it enforces llama.cpp's rules and answers with a hash of what each token can see. */
 import assert from "node:assert/strict"
-import type { BatchToken, Decoder } from "../src/engine/llama/decoder.ts"
+import type { BatchToken, Decoder, KeptState, SequenceStates } from "../src/engine/llama/decoder.ts"
 
 export interface FakeDecoderOptions {
   readonly cellsMax: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
+  /** How many states it can keep; as many as fit when absent. */
+  readonly statesMax?: number
+  readonly stateTokensMin?: number
 }
 
 interface Cell {
@@ -17,6 +20,7 @@ export class FakeDecoder implements Decoder {
   readonly cellsMax: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
+  readonly states: FakeStates
   readonly batches: (readonly BatchToken[])[] = []
   cellsPeak = 0
   /** Called before each decode; whatever it throws is the decode's failure. */
@@ -31,6 +35,11 @@ export class FakeDecoder implements Decoder {
     this.sequencesMax = options.sequencesMax
     this.batchTokensMax = options.batchTokensMax
     this.#sequences = Array.from({ length: options.sequencesMax }, () => [])
+    this.states = new FakeStates(options, {
+      read: (sequence) => this.#exclusively(() => this.#tokensOf(sequence)),
+      write: (sequence, tokens) => this.#exclusively(() => this.#place(sequence, tokens)),
+      length: (sequence) => this.#sequence(sequence).length,
+    })
   }
 
   get cellsUsed(): number {
@@ -103,19 +112,17 @@ export class FakeDecoder implements Decoder {
     }
   }
 
-  async saveSequence(sequence: number): Promise<Uint8Array> {
-    return this.#exclusively(() => new Uint8Array(Int32Array.from(this.#tokensOf(sequence)).buffer))
+  clear(): void {
+    for (const sequence of this.#sequences.keys()) this.removeSequence(sequence, 0)
   }
 
-  async restoreSequence(sequence: number, state: Uint8Array): Promise<void> {
-    await this.#exclusively(() => {
-      const cells = this.#sequence(sequence)
-      assert.equal(cells.length, 0, "restored into a sequence that is held")
-      for (const token of new Int32Array(state.buffer)) cells.push({ token, holders: 1 })
-      this.#cells += cells.length
-      this.cellsPeak = Math.max(this.cellsPeak, this.#cells)
-      assert(this.#cells <= this.cellsMax, "more cells than there are")
-    })
+  #place(sequence: number, tokens: readonly number[]): void {
+    const cells = this.#sequence(sequence)
+    assert.equal(cells.length, 0, "restored into a sequence that is held")
+    for (const token of tokens) cells.push({ token, holders: 1 })
+    this.#cells += cells.length
+    this.cellsPeak = Math.max(this.cellsPeak, this.#cells)
+    assert(this.#cells <= this.cellsMax, "more cells than there are")
   }
 
   async #exclusively<Result>(act: () => Result): Promise<Result> {
@@ -134,6 +141,62 @@ export class FakeDecoder implements Decoder {
     const cells = this.#sequences[sequence]
     assert(cells !== undefined, `no sequence ${sequence}`)
     return cells
+  }
+}
+
+const TOKEN_BYTES = 4
+
+interface FakeState extends KeptState {
+  readonly tokens: readonly number[]
+}
+
+interface FakeCells {
+  read(sequence: number): Promise<readonly number[]>
+  write(sequence: number, tokens: readonly number[]): Promise<void>
+  length(sequence: number): number
+}
+
+/** Takes no more states than it says, and only those back that it gave and that were not released. */
+export class FakeStates implements SequenceStates {
+  readonly statesMax: number
+  readonly tokensMin: number
+  readonly held = new Set<KeptState>()
+  saves = 0
+  bytesPeak = 0
+  readonly #cells: FakeCells
+
+  constructor(options: Pick<FakeDecoderOptions, "statesMax" | "stateTokensMin">, cells: FakeCells) {
+    this.statesMax = options.statesMax ?? Number.POSITIVE_INFINITY
+    this.tokensMin = options.stateTokensMin ?? 1
+    this.#cells = cells
+  }
+
+  bytesOf(sequence: number): number {
+    return this.#cells.length(sequence) * TOKEN_BYTES
+  }
+
+  async save(sequence: number, bytes: number): Promise<KeptState> {
+    const state: FakeState = { bytes, tokens: await this.#cells.read(sequence) }
+    assert.equal(bytes, state.tokens.length * TOKEN_BYTES)
+    assert(state.tokens.length >= this.tokensMin, "a state that is not worth keeping")
+    this.held.add(state)
+    this.saves++
+    assert(this.held.size <= this.statesMax, "more states than there are slots")
+    this.bytesPeak = Math.max(
+      this.bytesPeak,
+      [...this.held].reduce((sum, kept) => sum + kept.bytes, 0),
+    )
+    return state
+  }
+
+  async restore(sequence: number, state: KeptState): Promise<void> {
+    assert(this.held.has(state), "a state that was released")
+    // Only `save` adds to the set, and it adds nothing but its own states.
+    await this.#cells.write(sequence, (state as FakeState).tokens)
+  }
+
+  release(state: KeptState): void {
+    assert(this.held.delete(state), "a state that was released before")
   }
 }
 

@@ -2,9 +2,11 @@
 import assert from "node:assert/strict"
 import koffi from "koffi"
 import type { AnswerTokens } from "./answer-tokens.ts"
-import type { BatchToken, Decoder } from "./decoder.ts"
+import type { BatchToken, Decoder, SequenceStates } from "./decoder.ts"
 import type { LlamaBackend, LlamaLibrary, NativePointer } from "./library.ts"
 import { openLlamaLibrary } from "./library.ts"
+import type { StateCalls } from "./sequence-states.ts"
+import { DeviceStates, HostStates } from "./sequence-states.ts"
 
 /** llama.cpp's own bound on sequences in one context. */
 export const SEQUENCES_MAX = 256
@@ -17,6 +19,8 @@ export const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
  */
 const FILLED_TOKENS_MIN = 64
 const PADDING_SEQUENCE = SEQUENCES_MAX - 1
+/** States kept on a GPU at one time; each takes a sequence from the leaves. */
+const DEVICE_SLOTS = 32
 /** Texts up to this size are tokenised on the calling thread: a hop to another one costs more. */
 const SYNCHRONOUS_BYTES_MAX = 4096
 /** Cells beyond one full context, for the branches that hang from it: room for so many full decodes. */
@@ -42,6 +46,8 @@ export interface ContextOptions {
   readonly keyValueWidth: number
   /** Instead of the size that was measured as best for where the model runs. */
   readonly batchTokensMax?: number
+  /** How much memory the states of sequences kept on a GPU may take; 0 or absent keeps none there. */
+  readonly deviceStatesBytes?: number
 }
 
 export class LlamaModel {
@@ -165,8 +171,9 @@ function filled(tokens: Int32Array, count: number): Int32Array {
 export class LlamaContext implements Decoder {
   readonly contextTokensMax: number
   readonly cellsMax: number
-  readonly sequencesMax = PADDING_SEQUENCE
+  readonly sequencesMax: number
   readonly batchTokensMax: number
+  readonly states: SequenceStates
   readonly #library: LlamaLibrary
   readonly #handle: NativePointer
   readonly #memory: NativePointer
@@ -183,6 +190,29 @@ export class LlamaContext implements Decoder {
     this.contextTokensMax = shape.contextTokensMax
     this.cellsMax = shape.cellsMax
     this.batchTokensMax = shape.batchTokensMax
+    const slots = shape.deviceStatesBytes > 0 ? DEVICE_SLOTS : 0
+    this.sequencesMax = PADDING_SEQUENCE - slots
+    this.states =
+      slots === 0
+        ? new HostStates(this.#stateCalls())
+        : new DeviceStates(this.#stateCalls(), {
+            firstSequence: this.sequencesMax,
+            slots,
+            bytesMax: shape.deviceStatesBytes,
+          })
+  }
+
+  #stateCalls(): StateCalls {
+    const [library, handle] = [this.#library, this.#handle]
+    return {
+      bytes: (sequence, flags) => library.stateBytes(handle, sequence, flags),
+      save: (into, sequence, flags) =>
+        called((done) => library.saveState.async(handle, into, into.length, sequence, flags, done)),
+      restore: (from, sequence, flags) =>
+        called((done) => library.restoreState.async(handle, from, from.length, sequence, flags, done)),
+      copy: (from, to, end) => this.copySequence(from, to, 0, end),
+      remove: (sequence) => this.removeSequence(sequence, 0),
+    }
   }
 
   static async create(
@@ -257,22 +287,6 @@ export class LlamaContext implements Decoder {
     assert(removed, `llama.cpp cannot remove part of sequence ${sequence}`)
   }
 
-  async saveSequence(sequence: number): Promise<Uint8Array> {
-    const state = Buffer.allocUnsafeSlow(this.#library.stateBytes(this.#handle, sequence))
-    const bytes = await called<number>((done) =>
-      this.#library.saveState.async(this.#handle, state, state.length, sequence, done),
-    )
-    assert(bytes === state.length, `state of sequence ${sequence}: ${bytes} of ${state.length} bytes`)
-    return state
-  }
-
-  async restoreSequence(sequence: number, state: Uint8Array): Promise<void> {
-    const bytes = await called<number>((done) =>
-      this.#library.restoreState.async(this.#handle, state, state.length, sequence, done),
-    )
-    assert(bytes === state.length, `state of sequence ${sequence}: ${bytes} of ${state.length} bytes read`)
-  }
-
   clear(): void {
     this.#library.clearMemory(this.#memory, false)
   }
@@ -296,6 +310,7 @@ interface ContextShape {
   readonly contextTokensMax: number
   readonly cellsMax: number
   readonly batchTokensMax: number
+  readonly deviceStatesBytes: number
 }
 
 function contextShape(model: LlamaModel, options: ContextOptions): ContextShape {
@@ -305,7 +320,8 @@ function contextShape(model: LlamaModel, options: ContextOptions): ContextShape 
   const needed = contextTokensMax + SPARE_DECODES * batchTokensMax
   const wanted = Math.max(Math.floor(options.memoryBytes / cellBytes), needed)
   // llama.cpp rounds the cells up to a multiple of 256; doing it here keeps our count of them exact.
-  return { contextTokensMax, cellsMax: Math.ceil(wanted / 256) * 256, batchTokensMax }
+  const cellsMax = Math.ceil(wanted / 256) * 256
+  return { contextTokensMax, cellsMax, batchTokensMax, deviceStatesBytes: options.deviceStatesBytes ?? 0 }
 }
 
 /** The arrays of a llama_batch, allocated once and written for every decode. */

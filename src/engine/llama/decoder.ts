@@ -14,6 +14,7 @@ export interface Decoder {
   readonly cellsMax: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
+  readonly states: SequenceStates
   decode(batch: readonly BatchToken[]): Promise<void>
   /** After a decode: how much more the model leans to yes than to no, as a difference of log-sum-exps. */
   difference(batchIndex: number): number
@@ -21,6 +22,26 @@ export interface Decoder {
   copySequence(from: number, to: number, start: number, end: number): void
   /** Drops the cells of a sequence from a position on. */
   removeSequence(sequence: number, start: number): void
-  saveSequence(sequence: number): Promise<Uint8Array>
-  restoreSequence(sequence: number, state: Uint8Array): Promise<void>
+  /** Drops the cells of every sequence. */
+  clear(): void
+}
+
+/** An evaluated sequence outside the cells; only the decoder that saved it can read it. */
+export interface KeptState {
+  readonly bytes: number
+}
+
+/** Keeps evaluated sequences outside the cells, wherever that is. Its calls are the decoder's: they never overlap. */
+export interface SequenceStates {
+  /** How many can be held at one time. */
+  readonly statesMax: number
+  /** A sequence of fewer tokens costs less to evaluate again than to keep. */
+  readonly tokensMin: number
+  bytesOf(sequence: number): number
+  /** `bytes` is what `bytesOf` answers for this sequence. */
+  save(sequence: number, bytes: number): Promise<KeptState>
+  /** Into a sequence that holds nothing. */
+  restore(sequence: number, state: KeptState): Promise<void>
+  /** Gives up a state: it is never restored after this. */
+  release(state: KeptState): void
 }

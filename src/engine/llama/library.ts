@@ -93,12 +93,12 @@ export interface LlamaLibrary {
   readonly decode: Native<(context: NativePointer, batch: NativeBatch) => number>
   readonly synchronize: Native<(context: NativePointer) => void>
   readonly logitsAt: (context: NativePointer, index: number) => NativePointer | null
-  readonly stateBytes: (context: NativePointer, sequence: number) => number
+  readonly stateBytes: (context: NativePointer, sequence: number, flags: number) => number
   readonly saveState: Native<
-    (context: NativePointer, into: Uint8Array, byteCount: number, sequence: number) => number
+    (context: NativePointer, into: Uint8Array, byteCount: number, sequence: number, flags: number) => number
   >
   readonly restoreState: Native<
-    (context: NativePointer, from: Uint8Array, byteCount: number, sequence: number) => number
+    (context: NativePointer, from: Uint8Array, byteCount: number, sequence: number, flags: number) => number
   >
 }
 
@@ -306,12 +306,12 @@ function declare(packageName: string, folder: string): LlamaLibrary {
     decode: llama.func("int llama_decode(void *context, llama_batch batch)"),
     synchronize: llama.func("void llama_synchronize(void *context)"),
     logitsAt: llama.func("void *llama_get_logits_ith(void *context, int index)"),
-    stateBytes: llama.func("size_t llama_state_seq_get_size(void *context, int sequence)"),
+    stateBytes: llama.func("size_t llama_state_seq_get_size_ext(void *context, int sequence, uint32 flags)"),
     saveState: llama.func(
-      "size_t llama_state_seq_get_data(void *context, void *into, size_t bytes, int sequence)",
+      "size_t llama_state_seq_get_data_ext(void *context, void *into, size_t bytes, int sequence, uint32 flags)",
     ),
     restoreState: llama.func(
-      "size_t llama_state_seq_set_data(void *context, const void *from, size_t bytes, int sequence)",
+      "size_t llama_state_seq_set_data_ext(void *context, const void *from, size_t bytes, int sequence, uint32 flags)",
     ),
   }
 }

@@ -1,9 +1,10 @@
 /**
- * Keeps the evaluated state of recent prefixes in ordinary memory, per organization.
+ * Keeps the evaluated state of recent prefixes, per organization.
  *
  * States are kept outside the cells of the context so that an idle engine always starts a job on empty cells: attention
  * sums in the order of the cells, and an answer that depended on where its cells lay would change with what ran before.
  */
+import type { KeptState, SequenceStates } from "./decoder.ts"
 import { sharedLength } from "./trie.ts"
 
 /** Entries of one organization that are compared with a new prefix. */
@@ -11,12 +12,12 @@ const ENTRIES_PER_ORGANIZATION_MAX = 64
 
 interface Entry {
   readonly tokens: Int32Array
-  readonly state: Uint8Array
+  readonly state: KeptState
   usedAt: number
 }
 
 export interface CachedPrefix {
-  readonly state: Uint8Array
+  readonly state: KeptState
   /** Tokens in the state. */
   readonly tokensHeld: number
   /** How many of them, from the start, may be kept for the new prefix. */
@@ -24,20 +25,18 @@ export interface CachedPrefix {
 }
 
 export class PrefixCache {
+  readonly #states: SequenceStates
   readonly #bytesMax: number
   readonly #chunkTokens: number
   readonly #entries = new Map<string, Entry[]>()
+  #count = 0
   #bytes = 0
   #uses = 0
 
-  constructor(bytesMax: number, chunkTokens: number) {
+  constructor(states: SequenceStates, bytesMax: number, chunkTokens: number) {
+    this.#states = states
     this.#bytesMax = bytesMax
     this.#chunkTokens = chunkTokens
-  }
-
-  /** Whether it can keep anything at all: reading a state out of a context is not free. */
-  get keeps(): boolean {
-    return this.#bytesMax > 0
   }
 
   get bytes(): number {
@@ -67,26 +66,28 @@ export class PrefixCache {
     return Math.floor(shared / this.#chunkTokens) * this.#chunkTokens
   }
 
-  holds(organizationId: string, prefix: Int32Array): boolean {
+  /** Whether it is worth the time that saving takes. */
+  wants(organizationId: string, prefix: Int32Array): boolean {
+    if (this.#bytesMax === 0 || prefix.length < this.#states.tokensMin) return false
     const entries = this.#entries.get(organizationId) ?? []
-    return entries.some(
+    return !entries.some(
       ({ tokens }) => tokens.length === prefix.length && sharedLength(tokens, prefix) === prefix.length,
     )
   }
 
-  /** Whether a state of this size could ever be kept. */
-  admits(stateBytes: number): boolean {
-    return stateBytes <= this.#bytesMax
-  }
-
-  keep(organizationId: string, tokens: Int32Array, state: Uint8Array): void {
-    if (!this.admits(state.length) || this.holds(organizationId, tokens)) return
+  /** Saves a sequence that holds exactly these tokens; room is made before, so that memory never exceeds its bound. */
+  async keep(organizationId: string, tokens: Int32Array, sequence: number): Promise<void> {
+    const bytes = this.#states.bytesOf(sequence)
+    if (bytes > this.#bytesMax || this.#states.statesMax < 1) return
+    const held = this.#entries.get(organizationId) ?? []
+    if (held.length >= ENTRIES_PER_ORGANIZATION_MAX) this.#drop(organizationId, oldest(held))
+    while (this.#bytes + bytes > this.#bytesMax || this.#count >= this.#states.statesMax) this.#dropOldest()
+    const state = await this.#states.save(sequence, bytes)
     const entries = this.#entries.get(organizationId) ?? []
     this.#entries.set(organizationId, entries)
-    if (entries.length >= ENTRIES_PER_ORGANIZATION_MAX) this.#drop(organizationId, oldest(entries))
     entries.push({ tokens, state, usedAt: ++this.#uses })
-    this.#bytes += state.length
-    while (this.#bytes > this.#bytesMax) this.#dropOldest()
+    this.#bytes += state.bytes
+    this.#count++
   }
 
   #dropOldest(): void {
@@ -104,7 +105,9 @@ export class PrefixCache {
     const entries = this.#entries.get(organizationId)
     if (entries === undefined || entry === undefined) return
     entries.splice(entries.indexOf(entry), 1)
-    this.#bytes -= entry.state.length
+    this.#bytes -= entry.state.bytes
+    this.#count--
+    this.#states.release(entry.state)
     if (entries.length === 0) this.#entries.delete(organizationId)
   }
 }

@@ -224,6 +224,55 @@ describe("evaluated prefixes", () => {
       5, 5, 1, 5, 1, 5,
     ])
     expect(scheduler.stats().cacheBytes).toBe(2 * 4 * 4)
+    expect(decoder.states.bytesPeak).toBeLessThanOrEqual(2 * 4 * 4)
+  })
+
+  test("are dropped, least recently used first, when no more of them can be kept", async () => {
+    const decoder = new FakeDecoder({ ...shape, statesMax: 2 })
+    const scheduler = new Scheduler(decoder, withCache)
+    const ask = async (seed: number, organizationId: string): Promise<number> => {
+      const before = decoder.tokensDecoded
+      await scheduler.submit(jobOf({ organizationId, prefix: [seed, 1, 2, 3], branches: [[9]] }), never)
+      await scheduler.idle()
+      return decoder.tokensDecoded - before
+    }
+    const asked = [
+      [1, "a"],
+      [2, "b"],
+      [1, "a"],
+      [3, "b"],
+      [1, "a"],
+      [2, "b"],
+    ] as const
+    const decoded: number[] = []
+    for (const [seed, organizationId] of asked) decoded.push(await ask(seed, organizationId))
+    expect(decoded).toEqual([5, 5, 1, 5, 1, 5])
+    expect(decoder.states.held.size).toBe(2)
+  })
+
+  test("are kept from the length on that is worth it", async () => {
+    const decoder = new FakeDecoder({ ...shape, stateTokensMin: 4 })
+    const scheduler = new Scheduler(decoder, withCache)
+    for (const prefix of [[1, 2, 3], [1, 2, 3, 4], []]) {
+      await scheduler.submit(jobOf({ organizationId: "a", prefix, branches: [[9]] }), never)
+    }
+    await scheduler.idle()
+    expect(scheduler.stats().cacheBytes).toBe(4 * 4)
+  })
+
+  test("answer rightly when few of them can be kept", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(someTexts, { minLength: 1, maxLength: 12 }), async (all) => {
+        const decoder = new FakeDecoder({ ...shape, statesMax: 2, stateTokensMin: 3 })
+        const scheduler = new Scheduler(decoder, { cacheBytesMax: 160 })
+        for (const texts of [...all, ...all.toReversed()]) {
+          expect([...(await scheduler.submit(jobOf(texts), never))]).toEqual(expected(texts))
+        }
+        await scheduler.idle()
+        expect(decoder.states.bytesPeak).toBeLessThanOrEqual(160)
+      }),
+      { numRuns: 50 },
+    )
   })
 })
 
@@ -318,19 +367,12 @@ test("a failed decode fails every job, and no other is taken", async () => {
 })
 
 test("without room in the cache no state is read out of the context", async () => {
-  class Counting extends FakeDecoder {
-    saves = 0
-    override saveSequence(sequence: number): Promise<Uint8Array> {
-      this.saves++
-      return super.saveSequence(sequence)
-    }
-  }
   const saves = async (options: typeof withCache): Promise<number> => {
-    const decoder = new Counting(shape)
+    const decoder = new FakeDecoder(shape)
     const scheduler = new Scheduler(decoder, options)
     await scheduler.submit(jobOf(one("a", 1)), never)
     await scheduler.idle()
-    return decoder.saves
+    return decoder.states.saves
   }
   expect([await saves(withCache), await saves(withoutCache)]).toEqual([1, 0])
 })

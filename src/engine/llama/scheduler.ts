@@ -91,7 +91,7 @@ export class Scheduler {
   constructor(decoder: Decoder, options: SchedulerOptions) {
     const trunks = Math.min(RUNNING_MAX, Math.floor(decoder.sequencesMax / 2))
     this.#decoder = decoder
-    this.#cache = new PrefixCache(options.cacheBytesMax, decoder.batchTokensMax)
+    this.#cache = new PrefixCache(decoder.states, options.cacheBytesMax, decoder.batchTokensMax)
     this.#leaves = new LeafSequences(decoder, trunks, decoder.sequencesMax - trunks)
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
     for (let trunk = trunks - 1; trunk >= 0; trunk--) this.#freeTrunks.push(trunk)
@@ -240,7 +240,7 @@ export class Scheduler {
       this.#counters.cacheMisses++
       return
     }
-    await this.#decoder.restoreSequence(task.trunk, cached.state)
+    await this.#decoder.states.restore(task.trunk, cached.state)
     if (cached.tokensReused < cached.tokensHeld) this.#decoder.removeSequence(task.trunk, cached.tokensReused)
     task.prefixDone = cached.tokensReused
     this.#counters.cacheHits++
@@ -332,9 +332,9 @@ export class Scheduler {
   async #finish(task: RunningTask): Promise<void> {
     task.settle.resolve(task.answers)
     const { organizationId, prefix } = task.job
-    if (prefix.length > 0 && this.#cache.keeps && !this.#cache.holds(organizationId, prefix)) {
+    if (this.#cache.wants(organizationId, prefix)) {
       this.#decoder.removeSequence(task.trunk, task.prefixTokens)
-      this.#cache.keep(organizationId, prefix, await this.#decoder.saveSequence(task.trunk))
+      await this.#cache.keep(organizationId, prefix, task.trunk)
     }
     this.#end(task)
     this.#forgetIfIdle(task.organization)

@@ -31,6 +31,8 @@ export interface ScorerOptions {
   readonly contextTokensMax?: number
   /** Tokens of one decode, instead of the size that was measured as best for where the model runs. */
   readonly batchTokensMax?: number
+  /** Keeps prefixes in the memory of whatever computes; absent, a GPU does and a processor does not. */
+  readonly statesOnDevice?: boolean
   /** Requests that may wait for cells before further ones are refused as `overloaded`. */
   readonly waitingMax?: number
 }
@@ -76,15 +78,17 @@ export class Scorer {
       bosText: model.bosToken >= 0 ? model.tokenText(model.bosToken) : "",
       eosText: "",
     })
+    const cacheBytesMax = options.cacheBytes ?? DEFAULT_CACHE_BYTES
     const context = await LlamaContext.create(model, findAnswerTokens(model), {
       threads: options.threads ?? availableParallelism(),
       memoryBytes: options.memoryBytes ?? DEFAULT_MEMORY_BYTES,
       keyValueWidth: summary.keyValueWidth,
+      deviceStatesBytes: (options.statesOnDevice ?? model.onGpu) ? cacheBytesMax : 0,
       ...(options.contextTokensMax === undefined ? {} : { contextTokensMax: options.contextTokensMax }),
       ...(options.batchTokensMax === undefined ? {} : { batchTokensMax: options.batchTokensMax }),
     })
     const scheduler = new Scheduler(context, {
-      cacheBytesMax: options.cacheBytes ?? DEFAULT_CACHE_BYTES,
+      cacheBytesMax,
       ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
     })
     const { name, parameterCount, quantization } = summary
