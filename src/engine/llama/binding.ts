@@ -260,12 +260,13 @@ export class LlamaContext implements Decoder {
   }
 
   async #decodeNow(batch: readonly BatchToken[]): Promise<void> {
-    const native = this.#batch.write([...batch, ...padding(batch.length)])
+    const filling = padding(batch.length)
+    const native = this.#batch.write(filling.length === 0 ? batch : [...batch, ...filling])
     const status = await called<number>((done) => this.#library.decode.async(this.#handle, native, done))
     if (status !== 0) throw new Error(`llama_decode of ${batch.length} tokens answered ${status}`)
     // On a GPU the work is only queued by now; waiting on another thread keeps this one free.
     await called<void>((done) => this.#library.synchronize.async(this.#handle, done))
-    this.removeSequence(PADDING_SEQUENCE, 0)
+    if (filling.length > 0) this.removeSequence(PADDING_SEQUENCE, 0)
   }
 
   decodingMs(): number {

@@ -79,4 +79,21 @@ export class LeafSequences {
       leaf.lent = false
     }
   }
+
+  heldBy(holder: LeafHolder): number {
+    return this.#leaves.reduce((count, leaf) => count + (leaf.holder === holder ? 1 : 0), 0)
+  }
+
+  /** Lets a job have what another held, whose prefix is the same. */
+  inherit(from: LeafHolder, to: LeafHolder): void {
+    for (const leaf of this.#leaves) if (leaf.holder === from) leaf.holder = to
+  }
+
+  /** After all cells were emptied. */
+  forgetAll(): void {
+    for (const leaf of this.#leaves) {
+      leaf.holder = undefined
+      leaf.lent = false
+    }
+  }
 }

@@ -28,6 +28,7 @@ const expected = ({ prefix, branches }: Texts): number[] =>
 
 const withCache = { cacheBytesMax: 4096 }
 const withoutCache = { cacheBytesMax: 0 }
+const withLastStaying = { cacheBytesMax: 160, lastStays: true }
 
 // Three letters make branches share stems, contain one another and repeat.
 const tokens = (lengthMin: number, lengthMax: number): fc.Arbitrary<number[]> =>
@@ -260,19 +261,64 @@ describe("evaluated prefixes", () => {
     expect(scheduler.stats().cacheBytes).toBe(4 * 4)
   })
 
-  test("answer rightly when few of them can be kept", async () => {
+  test("answer rightly when few of them can be kept and the last one stays in its cells", async () => {
+    const rounds = fc.array(fc.array(someTexts, { minLength: 1, maxLength: 4 }), {
+      minLength: 1,
+      maxLength: 6,
+    })
     await fc.assert(
-      fc.asyncProperty(fc.array(someTexts, { minLength: 1, maxLength: 12 }), async (all) => {
+      fc.asyncProperty(rounds, async (all) => {
         const decoder = new FakeDecoder({ ...shape, statesMax: 2, stateTokensMin: 3 })
-        const scheduler = new Scheduler(decoder, { cacheBytesMax: 160 })
-        for (const texts of [...all, ...all.toReversed()]) {
-          expect([...(await scheduler.submit(jobOf(texts), never))]).toEqual(expected(texts))
+        const scheduler = new Scheduler(decoder, withLastStaying)
+        const longest = Math.max(...all.flat().map(({ prefix }) => prefix.length))
+        for (const round of all.flatMap((texts) => [texts, texts])) {
+          const answers = await Promise.all(round.map((texts) => scheduler.submit(jobOf(texts), never)))
+          await scheduler.idle()
+          expect(answers.map((answer) => [...answer])).toEqual(round.map(expected))
+          expect(decoder.cellsUsed).toBeLessThanOrEqual(longest)
         }
-        await scheduler.idle()
+        expect(decoder.cellsPeak).toBeLessThanOrEqual(shape.cellsMax)
         expect(decoder.states.bytesPeak).toBeLessThanOrEqual(160)
       }),
-      { numRuns: 50 },
+      { numRuns: 100 },
     )
+  })
+
+  test("stay in their cells for the next request about them, of the same organization only", async () => {
+    const decoder = new FakeDecoder({ ...shape, statesMax: 0 })
+    const scheduler = new Scheduler(decoder, withLastStaying)
+    const many = { ...texts, branches: Array.from({ length: 20 }, (_, index) => [60 + index]) }
+    const decoded: number[] = []
+    for (const organizationId of ["a", "a", "b", "a"]) {
+      const before = decoder.tokensDecoded
+      const answers = await scheduler.submit(jobOf({ ...many, organizationId }), never)
+      await scheduler.idle()
+      expect([...answers]).toEqual(expected(many))
+      decoded.push(decoder.tokensDecoded - before)
+    }
+    expect(decoded).toEqual([39, 20, 39, 39])
+  })
+
+  test("are kept, when they stayed in their cells, before another takes those", async () => {
+    const decoder = new FakeDecoder(shape)
+    const scheduler = new Scheduler(decoder, withLastStaying)
+    const decoded: number[] = []
+    // Each asks as soon as the one before is answered.
+    for (const seed of [1, 2, 1, 2]) {
+      const before = decoder.tokensDecoded
+      await scheduler.submit(jobOf(one("a", seed)), never)
+      decoded.push(decoder.tokensDecoded - before)
+    }
+    expect(decoded).toEqual([5, 5, 2, 2])
+  })
+
+  test("do not stay in cells where an idle engine would not have put them", async () => {
+    const decoder = new FakeDecoder({ ...shape, statesMax: 0 })
+    const scheduler = new Scheduler(decoder, withLastStaying)
+    const second = { ...large("a", 5, 30), prefix: [90, 91, 92] }
+    await Promise.all([one("a", 1), second].map((each) => scheduler.submit(jobOf(each), never)))
+    await scheduler.idle()
+    expect(decoder.cellsUsed).toBe(0)
   })
 })
 

@@ -1,33 +1,33 @@
 /** Continuous batching: fills every decode from many jobs, shares what their branches have in common, and is fair. */
 import assert from "node:assert/strict"
 import { Fault } from "../../contract/errors.ts"
-import type { BatchToken, Decoder } from "./decoder.ts"
+import type { Decoder } from "./decoder.ts"
 import type { Claim, Share } from "./fair-share.ts"
 import { allotTokens, levelWith } from "./fair-share.ts"
-import type { LeafHolder } from "./leaf-sequences.ts"
 import { LeafSequences } from "./leaf-sequences.ts"
-import type { Group } from "./plan.ts"
 import { TRIE_START, cutGroup, groupBatch } from "./plan.ts"
-import type { TrieCursor } from "./plan.ts"
 import { PrefixCache } from "./prefix-cache.ts"
-import type { TokenTrie } from "./trie.ts"
-import { sharedLength } from "./trie.ts"
+import type { Organization, Portion, RunningTask, ScoreJob, Task } from "./tasks.ts"
+import { cellsOf, findTwin, prefixPortion, samePrefix } from "./tasks.ts"
+
+export type { ScoreJob } from "./tasks.ts"
 
 /** Jobs that hold cells at one time, each with a trunk sequence; the other sequences are for leaves. */
 const RUNNING_MAX = 64
 /** Share of cells and trunks that second and later jobs of one organization may fill; the rest is for newcomers. */
 const CROWD_SHARE = 0.75
 const WAITING_MAX = 4096
-
-export interface ScoreJob {
-  readonly organizationId: string
-  readonly prefix: Int32Array
-  readonly branches: TokenTrie
-}
+/** Emptying all cells at once looks at each of them and costs as much as taking back so many sequences. */
+const CLEARED_SEQUENCES_MIN = 16
 
 export interface SchedulerOptions {
   readonly cacheBytesMax: number
   readonly waitingMax?: number
+  /**
+   * Leaves the evidence of the last job in its cells while nothing else runs. On a GPU the next job about it is then spared
+   * most of its time, which goes into handing thousands of cells to every leaf.
+   */
+  readonly lastStays?: boolean
 }
 
 export interface SchedulerStats {
@@ -43,45 +43,17 @@ export interface SchedulerStats {
   readonly cacheBytes: number
 }
 
-interface Organization extends Share {
-  readonly id: string
-  readonly waiting: Task[]
-  readonly running: Set<RunningTask>
-}
-
-interface Task {
-  readonly job: ScoreJob
-  readonly signal: AbortSignal
-  readonly settle: PromiseWithResolvers<Float64Array>
-}
-
-interface RunningTask extends Task, Share, LeafHolder {
-  readonly organization: Organization
-  readonly cells: number
-  prefixDone: number
-  /** A running job with the very same prefix, whose evaluation of it this one waits for. */
-  twin: RunningTask | undefined
-  cursor: TrieCursor
-  readonly answers: Float64Array
-}
-
-/** One job's part of a decode. */
-interface Portion {
-  readonly task: RunningTask
-  readonly firstIndex: number
-  readonly batch: readonly BatchToken[]
-  /** Absent for a chunk of the prefix. */
-  readonly group: Group | undefined
-}
-
 export class Scheduler {
   readonly #decoder: Decoder
   readonly #cache: PrefixCache
   readonly #leaves: LeafSequences
   readonly #waitingMax: number
+  readonly #lastStays: boolean
   readonly #organizations = new Map<string, Organization>()
   readonly #freeTrunks: number[] = []
   readonly #running = new Set<RunningTask>()
+  /** A job that ended while nothing else ran, and whose prefix and leaves still hold their cells. */
+  #staying: RunningTask | undefined
   #waiting = 0
   #cellsReserved = 0
   #pumping: Promise<void> | undefined
@@ -94,6 +66,7 @@ export class Scheduler {
     this.#cache = new PrefixCache(decoder.states, options.cacheBytesMax, decoder.batchTokensMax)
     this.#leaves = new LeafSequences(decoder, trunks, decoder.sequencesMax - trunks)
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
+    this.#lastStays = options.lastStays ?? false
     for (let trunk = trunks - 1; trunk >= 0; trunk--) this.#freeTrunks.push(trunk)
   }
 
@@ -135,7 +108,7 @@ export class Scheduler {
   async #pump(): Promise<void> {
     try {
       // Requests that arrive in the same turn of the event loop share the first decode.
-      await new Promise((resolve) => setImmediate(resolve))
+      await nextTurn()
       while (this.#waiting > 0 || this.#running.size > 0) {
         this.#dropAborted()
         await this.#admit()
@@ -157,7 +130,8 @@ export class Scheduler {
       }
       for (const task of organization.running) {
         if (!task.signal.aborted) continue
-        this.#end(task)
+        this.#empty([task])
+        this.#forget(task)
         task.settle.reject(task.signal.reason)
       }
       this.#forgetIfIdle(organization)
@@ -213,6 +187,7 @@ export class Scheduler {
       prefixTokens: job.prefix.length,
       cells: cellsOf(job),
       prefixDone: 0,
+      placedAlone: this.#running.size === 0,
       twin: findTwin(organization, job),
       cursor: TRIE_START,
       answers: new Float64Array(job.branches.branchCount),
@@ -220,10 +195,36 @@ export class Scheduler {
     }
     if (organization.running.size === 0) levelWith(organization, this.#workingOrganizations())
     levelWith(running, organization.running)
+    for (const other of this.#running) other.placedAlone &&= other.prefixDone === other.prefixTokens
     organization.running.add(running)
     this.#running.add(running)
     this.#cellsReserved += running.cells
-    if (running.twin === undefined) await this.#reusePrefix(running)
+    if ((await this.#inherit(running)) || running.twin !== undefined) return
+    await this.#reusePrefix(running)
+  }
+
+  /** Takes over the cells of a job that stayed, or empties them. */
+  async #inherit(heir: RunningTask): Promise<boolean> {
+    const staying = this.#staying
+    if (staying === undefined) return false
+    this.#staying = undefined
+    const { organizationId, prefix } = staying.job
+    if (organizationId !== heir.job.organizationId || !samePrefix(prefix, heir.job.prefix)) {
+      await this.#keepPrefix(staying)
+      this.#empty([staying])
+      return false
+    }
+    // Trunks are lent last in, first out, and nothing has run since.
+    assert(heir.trunk === staying.trunk)
+    this.#leaves.inherit(staying, heir)
+    this.#reused(heir, heir.prefixTokens)
+    return true
+  }
+
+  #reused(task: RunningTask, tokens: number): void {
+    task.prefixDone = tokens
+    this.#counters.cacheHits++
+    this.#counters.tokensReused += tokens
   }
 
   *#workingOrganizations(): Iterable<Share> {
@@ -242,9 +243,7 @@ export class Scheduler {
     }
     await this.#decoder.states.restore(task.trunk, cached.state)
     if (cached.tokensReused < cached.tokensHeld) this.#decoder.removeSequence(task.trunk, cached.tokensReused)
-    task.prefixDone = cached.tokensReused
-    this.#counters.cacheHits++
-    this.#counters.tokensReused += cached.tokensReused
+    this.#reused(task, cached.tokensReused)
   }
 
   async #step(): Promise<void> {
@@ -254,9 +253,9 @@ export class Scheduler {
     await this.#decoder.decode(batch)
     this.#counters.decodes++
     this.#counters.tokensDecoded += batch.length
-    const finished = portions.filter((portion) => this.#settle(portion))
+    const finished = portions.filter((portion) => this.#settle(portion)).map(({ task }) => task)
+    if (finished.length > 0) await this.#finish(finished)
     this.#leaves.giveBackAll()
-    for (const { task } of finished) await this.#finish(task)
   }
 
   #compose(): Portion[] {
@@ -290,9 +289,7 @@ export class Scheduler {
     if (twin.prefixDone < twin.prefixTokens) return
     task.twin = undefined
     this.#decoder.copySequence(twin.trunk, task.trunk, 0, task.prefixTokens)
-    task.prefixDone = task.prefixTokens
-    this.#counters.cacheHits++
-    this.#counters.tokensReused += task.prefixTokens
+    this.#reused(task, task.prefixTokens)
   }
 
   /** Chunks end at multiples of the chunk size, whatever was reused, and never share a decode with their branches. */
@@ -309,8 +306,12 @@ export class Scheduler {
     if (leavesMax === 0) return undefined
     const trie = task.job.branches
     const group = cutGroup(trie, task.cursor, { tokensMax, leavesMax })
-    const leaves = group.leaves.map((leaf) => this.#leaves.lend(task, task.prefixTokens + leaf.sharedDepth))
-    this.#decoder.removeSequence(task.trunk, task.prefixTokens + group.trunkDepth)
+    // The trunk holds the path to a group's first leaf; in the last group it has no further use and serves as that leaf.
+    const last = group.next.node === trie.tokens.length
+    const leaves = group.leaves.map((leaf, index) =>
+      last && index === 0 ? task.trunk : this.#leaves.lend(task, task.prefixTokens + leaf.sharedDepth),
+    )
+    if (!last) this.#decoder.removeSequence(task.trunk, task.prefixTokens + group.trunkDepth)
     const batch = groupBatch(trie, group, { trunk: task.trunk, leaves }, task.prefixTokens)
     return { task, firstIndex, batch, group }
   }
@@ -329,24 +330,58 @@ export class Scheduler {
     return task.cursor.node === task.job.branches.tokens.length
   }
 
-  async #finish(task: RunningTask): Promise<void> {
-    task.settle.resolve(task.answers)
-    const { organizationId, prefix } = task.job
-    if (this.#cache.wants(organizationId, prefix)) {
-      this.#decoder.removeSequence(task.trunk, task.prefixTokens)
-      await this.#cache.keep(organizationId, prefix, task.trunk)
+  async #finish(finished: readonly RunningTask[]): Promise<void> {
+    for (const task of finished) task.settle.resolve(task.answers)
+    // Whoever waits for an answer gets it before the cells are tidied.
+    await nextTurn()
+    const [task] = finished
+    if (task !== undefined && this.#stays(task)) await this.#stay(task)
+    else {
+      for (const each of finished) await this.#keepPrefix(each)
+      this.#empty(finished)
     }
-    this.#end(task)
-    this.#forgetIfIdle(task.organization)
+    for (const each of finished) this.#forget(each)
   }
 
-  #end(task: RunningTask): void {
-    this.#leaves.release(task)
-    this.#decoder.removeSequence(task.trunk, 0)
+  async #keepPrefix({ trunk, prefixTokens, job: { organizationId, prefix } }: RunningTask): Promise<void> {
+    if (!this.#cache.wants(organizationId, prefix)) return
+    this.#decoder.removeSequence(trunk, prefixTokens)
+    await this.#cache.keep(organizationId, prefix, trunk)
+  }
+
+  /** Only where an idle engine would have put it: elsewhere the next answers would be rounded differently. */
+  #stays(task: RunningTask): boolean {
+    return this.#lastStays && this.#running.size === 1 && task.placedAlone
+  }
+
+  async #stay(task: RunningTask): Promise<void> {
+    this.#leaves.giveBackAll()
+    this.#decoder.removeSequence(task.trunk, task.prefixTokens)
+    this.#staying = task
+    // Saving would delay whoever waits, and for nothing if he asks about the same evidence.
+    if (this.#waiting === 0) await this.#keepPrefix(task)
+  }
+
+  #empty(ended: readonly RunningTask[]): void {
+    const alone = ended.length >= this.#running.size
+    const sequences = ended.reduce((sum, task) => sum + 1 + this.#leaves.heldBy(task), 0)
+    if (alone && sequences >= CLEARED_SEQUENCES_MIN) {
+      this.#decoder.clear()
+      this.#leaves.forgetAll()
+      return
+    }
+    for (const task of ended) {
+      this.#leaves.release(task)
+      this.#decoder.removeSequence(task.trunk, 0)
+    }
+  }
+
+  #forget(task: RunningTask): void {
     this.#freeTrunks.push(task.trunk)
     this.#cellsReserved -= task.cells
     this.#running.delete(task)
     task.organization.running.delete(task)
+    this.#forgetIfIdle(task.organization)
   }
 
   /** After a failed decode the state of the cells is unknown: every job fails and no other is taken. */
@@ -357,6 +392,7 @@ export class Scheduler {
     }
     this.#organizations.clear()
     this.#running.clear()
+    this.#staying = undefined
     this.#waiting = 0
     this.#cellsReserved = 0
   }
@@ -376,28 +412,10 @@ export class Scheduler {
   }
 }
 
-/** Of the same organization only, like the cache: waiting for another's evidence would tell that it was sent. */
-function findTwin(organization: Organization, { prefix }: ScoreJob): RunningTask | undefined {
-  for (const task of organization.running) {
-    const same = task.twin === undefined && task.prefixTokens === prefix.length
-    if (same && sharedLength(task.job.prefix, prefix) === prefix.length) return task
-  }
-  return undefined
-}
-
-/** The trunk never holds more than the prefix and the longest branch. */
-const cellsOf = (job: ScoreJob): number => job.prefix.length + job.branches.depthMax
-
-function prefixPortion(task: RunningTask, firstIndex: number, tokens: number): Portion {
-  const batch: BatchToken[] = []
-  for (let position = task.prefixDone; position < task.prefixDone + tokens; position++) {
-    batch.push({ token: task.job.prefix[position] ?? 0, position, sequences: [task.trunk], output: false })
-  }
-  return { task, firstIndex, batch, group: undefined }
-}
-
 function engineFault(cause: unknown): Fault {
   return new Fault("inference_failed", "Cannot score the request: the engine failed while it worked", {
     cause,
   })
 }
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

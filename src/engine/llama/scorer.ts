@@ -31,8 +31,8 @@ export interface ScorerOptions {
   readonly contextTokensMax?: number
   /** Tokens of one decode, instead of the size that was measured as best for where the model runs. */
   readonly batchTokensMax?: number
-  /** Keeps prefixes in the memory of whatever computes; absent, a GPU does and a processor does not. */
-  readonly statesOnDevice?: boolean
+  /** Keeps evaluated prefixes near the cells, as is best on a GPU; absent, it is done there and nowhere else. */
+  readonly keepsOnDevice?: boolean
   /** Requests that may wait for cells before further ones are refused as `overloaded`. */
   readonly waitingMax?: number
 }
@@ -79,16 +79,18 @@ export class Scorer {
       eosText: "",
     })
     const cacheBytesMax = options.cacheBytes ?? DEFAULT_CACHE_BYTES
+    const onDevice = options.keepsOnDevice ?? model.onGpu
     const context = await LlamaContext.create(model, findAnswerTokens(model), {
       threads: options.threads ?? availableParallelism(),
       memoryBytes: options.memoryBytes ?? DEFAULT_MEMORY_BYTES,
       keyValueWidth: summary.keyValueWidth,
-      deviceStatesBytes: (options.statesOnDevice ?? model.onGpu) ? cacheBytesMax : 0,
+      deviceStatesBytes: onDevice ? cacheBytesMax : 0,
       ...(options.contextTokensMax === undefined ? {} : { contextTokensMax: options.contextTokensMax }),
       ...(options.batchTokensMax === undefined ? {} : { batchTokensMax: options.batchTokensMax }),
     })
     const scheduler = new Scheduler(context, {
       cacheBytesMax,
+      lastStays: onDevice && cacheBytesMax > 0,
       ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
     })
     const { name, parameterCount, quantization } = summary

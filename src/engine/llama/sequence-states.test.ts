@@ -101,32 +101,28 @@ describe("states on a device", () => {
   })
 })
 
-const open = (statesOnDevice: boolean): Promise<Scorer> =>
-  Scorer.open({ modelFile: defaultModelFile, threads: 1, memoryBytes: 0, statesOnDevice })
+const open = (keepsOnDevice: boolean): Promise<Scorer> =>
+  Scorer.open({ modelFile: defaultModelFile, threads: 1, memoryBytes: 0, keepsOnDevice })
 
 const evidence = (name: string): string => `${name} wrote three times and asks for money. `.repeat(60)
 
-test("answers from states on a device are those from states in memory, bit by bit", async () => {
-  const scorers = [await open(false), await open(true)]
-  const branches = ["Is it late?", "Is it about money?"].map(
+test("answers from evidence kept on a device are those from memory, bit by bit", async () => {
+  const branches = ["Is it late?", "Is it about money?", "Is it about food?"].map(
     (question) => `\n\nQuestion: ${question}\nAnswer yes or no.`,
   )
   const answers = []
-  for (const scorer of scorers) {
-    const score = async (job: PreparedJob): Promise<number[]> => [...(await scorer.run(job, never))]
-    const jobs = await Promise.all(
-      ["Ann", "Bob"].map((name) =>
-        scorer.prepare({ organizationId: "a", evidence: evidence(name), branches }, never),
-      ),
-    )
+  for (const scorer of [await open(false), await open(true)]) {
+    const prepare = (name: string): Promise<PreparedJob> =>
+      scorer.prepare({ organizationId: "a", evidence: evidence(name), branches }, never)
+    const [ann, bob] = [await prepare("Ann"), await prepare("Bob")]
     const found = []
-    for (const job of [...jobs, ...jobs]) found.push(await score(job))
-    const [ann, bob] = jobs
-    expect(scorer.stats().tokensReused).toBe((ann?.prefix.length ?? 0) + (bob?.prefix.length ?? 0))
-    expect(found.slice(2)).toEqual(found.slice(0, 2))
+    // Evaluated, found in its cells, evaluated, and found outside them.
+    for (const job of [ann, ann, bob, ann, bob]) found.push([...(await scorer.run(job, never))])
+    expect(scorer.stats().tokensReused).toBe(2 * ann.prefix.length + bob.prefix.length)
+    expect(found).toEqual([found[0], found[0], found[2], found[0], found[2]])
+    expect(found[2]).not.toEqual(found[0])
     answers.push(found)
     await scorer.close()
   }
   expect(answers[1]).toEqual(answers[0])
-  expect(answers[0]?.[0]).not.toEqual(answers[0]?.[1])
 })
