@@ -236,4 +236,6 @@ process.on("message", (question: ServerQuestion) => {
       void served.close().then(() => process.disconnect())
   }
 })
+// Whoever asks is gone: nobody else could end this process.
+process.once("disconnect", () => process.exit())
 tell({ url: served.url })

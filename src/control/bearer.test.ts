@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
-import { hashSecret, newKeyValue, parseBearer, sameSecret } from "./bearer.ts"
+import { ConnectionBearers, hashSecret, newKeyValue, parseBearer, sameHash } from "./bearer.ts"
 
 test("a fresh key value names its key and matches its hash", () => {
   const { value, secretHash } = newKeyValue("key_01abc")
   const bearer = parseBearer(value)
   expect(bearer).toMatchObject({ kind: "key", keyId: "key_01abc" })
-  expect(bearer?.kind === "key" && sameSecret(bearer.secret, secretHash)).toBe(true)
-  expect(sameSecret("another secret", hashSecret("a secret"))).toBe(false)
+  expect(bearer?.kind === "key" && sameHash(hashSecret(bearer.secret), secretHash)).toBe(true)
+  expect(sameHash(hashSecret("another secret"), hashSecret("a secret"))).toBe(false)
 })
 
 test.each([
@@ -27,4 +27,20 @@ test.each([
 test("the shortest and the longest secret are accepted", () => {
   expect(parseBearer("ump_i_0123456789abcdef")).not.toBeNull()
   expect(parseBearer(`ump_${"a".repeat(64)}_${"a".repeat(256)}`)).not.toBeNull()
+})
+
+test("a connection's value is read again when it changes, and never taken for another's", () => {
+  const bearers = new ConnectionBearers()
+  const [one, other] = [{}, {}]
+  const [first, second] = [newKeyValue("key_1"), newKeyValue("key_2")]
+  const read = bearers.read(first.value, one)
+  expect(read).toMatchObject({ bearer: { keyId: "key_1" }, secretHash: first.secretHash })
+  expect(bearers.read(first.value, one)).toBe(read)
+  expect(bearers.read(first.value, other)).not.toBe(read)
+  expect(bearers.read(second.value, one)).toMatchObject({
+    bearer: { keyId: "key_2" },
+    secretHash: second.secretHash,
+  })
+  expect(bearers.read(`${second.value}\n`, one).bearer).toBeNull()
+  expect(bearers.read(first.value, one).secretHash).toEqual(first.secretHash)
 })

@@ -14,7 +14,7 @@ import { type Key, type KeyPrincipal, findKeyPrincipal } from "../store/keys.ts"
 import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
 import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { hashSecret, parseBearer, sameSecret } from "./bearer.ts"
+import { ConnectionBearers, sameHash } from "./bearer.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import type { LastUsed } from "./last-used.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
@@ -33,7 +33,8 @@ export type StandingSubject =
   | { readonly billingAccountId: string }
 
 export interface Principals {
-  authenticate(bearer: string): Promise<Principal | null>
+  /** `connection` is whatever lives as long as the connection that the value came by. */
+  authenticate(bearer: string, connection?: object): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
   /** For changes made by this process: the next request sees them. */
@@ -51,8 +52,14 @@ export interface PrincipalsParts {
 
 type OwnOrganization = Organization & { readonly role: Role }
 
+/** A key with the principal that it stands for as long as it is valid. */
+interface KnownKey extends KeyPrincipal {
+  readonly principal: Principal
+}
+
 interface Caches {
-  readonly keys: FreshCache<KeyPrincipal>
+  readonly bearers: ConnectionBearers
+  readonly keys: FreshCache<KnownKey>
   /** By the hash of the token, in hex. */
   readonly sessions: FreshCache<SessionPrincipal>
   /** The organizations of a user, newest first. */
@@ -65,8 +72,8 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    authenticate: async (value) => await orUnavailable(authenticate(value, caches, parts)),
-    standing: async (principal, subject) => await orUnavailable(stand(principal, subject, caches)),
+    authenticate: (value, connection) => authenticate(value, connection, caches, parts).catch(unavailable),
+    standing: (principal, subject) => stand(principal, subject, caches).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -80,7 +87,11 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
 function openCaches({ database, clock }: PrincipalsParts): Caches {
   const options = { clock, freshMs, staleMs, entriesMax: cachedMax }
   return {
-    keys: new FreshCache(options, async (id) => await findKeyPrincipal(database, id)),
+    bearers: new ConnectionBearers(),
+    keys: new FreshCache(options, async (id) => {
+      const known = await findKeyPrincipal(database, id)
+      return known && { ...known, principal: principalOfKey(known) }
+    }),
     sessions: new FreshCache(
       options,
       async (hash) => await findSessionPrincipal(database, Uint8Array.from(Buffer.from(hash, "hex"))),
@@ -92,10 +103,11 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
 
 async function authenticate(
   value: string,
-  { keys, sessions }: Caches,
+  connection: object | undefined,
+  { bearers, keys, sessions }: Caches,
   { clock, lastUsed, workload }: PrincipalsParts,
 ): Promise<Principal | null> {
-  const bearer = parseBearer(value)
+  const { bearer, secretHash } = bearers.read(value, connection)
   const nowMs = clock.nowMs()
   switch (bearer?.kind) {
     case undefined:
@@ -103,44 +115,44 @@ async function authenticate(
     case "workload":
       return (await workload?.(bearer.token)) ?? null
     case "session": {
-      const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
+      const known = await sessions.get(Buffer.from(secretHash).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
       if (principal && nowMs - known.session.lastSeenAt.getTime() >= seenEveryMs)
         lastUsed.session(principal.id)
       return principal
     }
     case "key": {
-      const known = await keys.get(bearer.keyId)
-      if (!known || !secretMatches(bearer.secret, known.key, nowMs)) return null
-      const principal = principalOfKey(known, nowMs)
-      if (principal) lastUsed.key(principal.id)
-      return principal
+      const known = keys.peek(bearer.keyId) ?? (await keys.get(bearer.keyId))
+      if (!known || !secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return null
+      lastUsed.key(known.key.id)
+      return known.principal
     }
   }
 }
 
-async function orUnavailable<Result>(checking: Promise<Result>): Promise<Result> {
-  return await checking.catch((cause: unknown) => {
-    if (!(cause instanceof StoreUnavailable)) throw cause
-    throw new Fault(
-      "authentication_failed",
-      "Cannot check the credentials: the store does not answer; try again later",
-      { cause },
-    )
-  })
+function unavailable(cause: unknown): never {
+  if (!(cause instanceof StoreUnavailable)) throw cause
+  throw new Fault(
+    "authentication_failed",
+    "Cannot check the credentials: the store does not answer; try again later",
+    { cause },
+  )
 }
 
 /** Both secrets are compared whatever the outcome of the first, so that timing tells nothing. */
-function secretMatches(secret: string, key: Key, nowMs: number): boolean {
-  const current = sameSecret(secret, key.secretHash)
-  const previous = key.previousSecretHash !== null && sameSecret(secret, key.previousSecretHash)
+function secretMatches(secretHash: Uint8Array, key: Key, nowMs: number): boolean {
+  const current = sameHash(secretHash, key.secretHash)
+  const previous = key.previousSecretHash !== null && sameHash(secretHash, key.previousSecretHash)
   return current || (previous && key.previousExpiresAt !== null && nowMs < key.previousExpiresAt.getTime())
 }
 
-/** Null when the key is revoked or expired, or its user is no longer a member. */
-function principalOfKey({ key, organization, userRole }: KeyPrincipal, nowMs: number): Principal | null {
-  if (key.revokedAt !== null || (key.expiresAt !== null && nowMs >= key.expiresAt.getTime())) return null
-  if (key.scope === "user" && userRole === null) return null
+/** Not when the key is revoked or expired, or its user is no longer a member. */
+function isValid({ key, userRole }: KeyPrincipal, nowMs: number): boolean {
+  if (key.revokedAt !== null || (key.expiresAt !== null && nowMs >= key.expiresAt.getTime())) return false
+  return key.scope !== "user" || userRole !== null
+}
+
+function principalOfKey({ key, organization, userRole }: KeyPrincipal): Principal {
   const role: Role = key.scope === "user" && userRole !== null ? userRole : "member"
   return {
     kind: "key",

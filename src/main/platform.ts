@@ -64,9 +64,9 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
 /** Joins what the server asks about principals with those who know. */
 export function gateOf(principals: Principals): Gate {
   return {
-    authenticate: async (bearer) => await principals.authenticate(bearer),
-    standing: async (principal: Principal, subject: Subject): Promise<Standing | null> =>
-      await principals.standing(
+    authenticate: (bearer, connection) => principals.authenticate(bearer, connection),
+    standing: (principal: Principal, subject: Subject): Promise<Standing | null> =>
+      principals.standing(
         principal,
         subject.kind === "billing_account"
           ? { billingAccountId: subject.billingAccountId }

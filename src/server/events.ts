@@ -1,32 +1,26 @@
 /** Frames a stream of events as server-sent events, no faster than the client reads them. */
 import { once } from "node:events"
 import type { ServerResponse } from "node:http"
-import type { FastifyReply } from "fastify"
 import type { Endpoint, EventStream, StreamEvent } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { asFault, errorBody } from "./reply.ts"
+import { type Reply, asFault, errorBody } from "./reply.ts"
 
 /** A client that takes nothing for this long is gone. */
 const stallMsMax = 60_000
 
 /** Waits for the first event before it answers: until then a failure is an ordinary error. */
 export async function sendEvents(
-  reply: FastifyReply,
+  reply: Reply,
   endpoint: Endpoint,
   stream: EventStream,
   signal: AbortSignal,
-): Promise<FastifyReply> {
+): Promise<void> {
   const events = stream.events[Symbol.asyncIterator]()
   const first = await events.next()
-  reply
-    .code(200)
-    .header("content-type", "text/event-stream; charset=utf-8")
-    .header("x-accel-buffering", "no")
-    .hijack()
+  reply.header("content-type", "text/event-stream; charset=utf-8")
+  reply.header("x-accel-buffering", "no")
+  reply.begin(200)
   const { raw } = reply
-  for (const [name, value] of Object.entries(reply.getHeaders()))
-    if (value !== undefined) raw.setHeader(name, value)
-  raw.writeHead(200)
   try {
     for (let next = first; !next.done; next = await events.next()) await write(raw, frame(next.value), signal)
     if (stream.ending !== null) await write(raw, `data: ${stream.ending}\n\n`, signal)
@@ -37,7 +31,6 @@ export async function sendEvents(
     await events.return?.()
     raw.end()
   }
-  return reply
 }
 
 export function frame({ name, value }: StreamEvent): string {

@@ -9,8 +9,8 @@ export type Subject =
   | { readonly kind: "inference"; readonly organizationId: string | null }
 
 export interface Gate {
-  /** Who a bearer value stands for, or null when it stands for nobody. */
-  authenticate(bearer: string): Promise<Principal | null>
+  /** Who a bearer value stands for, or null when it stands for nobody; the connection that brought it may be named. */
+  authenticate(bearer: string, connection?: object): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: Subject): Promise<Standing | null>
 }

@@ -1,5 +1,7 @@
-/** The HTTP transport: mounts the table of endpoints on Fastify. The only room that knows the HTTP library. */
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify"
+/** The HTTP transport: serves the table of endpoints over node:http. */
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import type { Duplex } from "node:stream"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
@@ -15,13 +17,15 @@ import {
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
+import { Ending } from "./ending.ts"
 import { sendEvents } from "./events.ts"
 import type { Gate } from "./gate.ts"
-import { type LooseHandler, type Progress, live } from "./life.ts"
+import { type Arrival, type LooseHandler, type Progress, live } from "./life.ts"
 import type { PageRequest, Pages } from "./pages.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
 import type { Repeats } from "./repeats.ts"
-import { asFault, sendFault, sendOutput } from "./reply.ts"
+import { Reply, asFault, faultText, sendFault, sendOutput } from "./reply.ts"
+import { Routes } from "./routes.ts"
 import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
 
 export interface HttpParts {
@@ -70,32 +74,26 @@ export interface HttpServer {
 }
 
 const headBytesMax = 16 * 1024
-const paramCharactersMax = 512
 const headTimeoutMs = 30_000
-/** What a handler gets to end by itself when its time is up. */
-const deadlineSlackMs = 2_000
+/** Longer than the usual proxy keeps its side, so that it never sends on a connection that is being closed. */
+const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
 const saneRequestId = /^[\w.:-]{1,128}$/
 
+interface Mounted {
+  readonly endpoint: Endpoint
+  readonly handler: LooseHandler
+}
+
 export function createHttp(parts: HttpParts): HttpServer {
-  const app = createApp(parts)
-  const inFlight = new Set<Ending>()
-  for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
-    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
-    const handler = parts.handlers[name as keyof Table] as LooseHandler
-    app.route({
-      method: endpoint.method,
-      url: mounted(endpoint.path),
-      exposeHeadRoute: false,
-      handler: async (request, reply) => await answer(endpoint, handler, request, reply, parts, inFlight),
-    })
-  }
+  const transport = new Transport(parts)
+  const { server } = transport
   const sockets = parts.socket ? createSockets(parts.socket, socketRoot(parts)) : null
-  if (sockets) app.server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
+  if (sockets) server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
   return {
-    listen: async (host, port) => await app.listen({ host, port }),
+    listen: async (host, port) => await listen(server, host, port),
     close: async (graceMs) => {
-      await Promise.all([sockets?.close(graceMs), closeWithin(app, inFlight, graceMs)])
+      await Promise.all([sockets?.close(graceMs), transport.close(graceMs)])
     },
   }
 }
@@ -108,207 +106,211 @@ function socketRoot(parts: HttpParts): SocketRoot {
     ids,
     log,
     requestTimeoutMs,
-    clientIp: ({ headers, socket }) => {
-      const forwarded = headers["x-forwarded-for"]
-      const first = trustProxy && typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
-      return first ?? socket.remoteAddress ?? ""
-    },
+    clientIp: (message) => clientIp(message, trustProxy),
     refused: (refusal) => void parts.refused?.(refusal),
   }
 }
 
-function createApp(parts: HttpParts): FastifyInstance {
-  const { log, ids, trustProxy, pages } = parts
-  const app = Fastify({
-    logger: false,
-    trustProxy,
-    forceCloseConnections: "idle",
-    return503OnClosing: false,
-    requestTimeout: 0,
-    http: { maxHeaderSize: headBytesMax, headersTimeout: headTimeoutMs },
-    routerOptions: { maxParamLength: paramCharactersMax, ignoreTrailingSlash: false },
-    genReqId: (message: { headers: Record<string, string | string[] | undefined> }) => {
-      const given = message.headers["x-request-id"]
-      return typeof given === "string" && saneRequestId.test(given) ? given : ids.next("req")
-    },
-    frameworkErrors: (_error, request, reply) => {
-      void fail(
-        reply,
-        "platform",
-        new Fault("not_found", "Cannot find the page: its address is malformed"),
-        request,
-        log,
-      )
-    },
+async function listen(server: Server, host: string, port: number): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen({ host, port }, () => {
+      server.off("error", reject)
+      resolve()
+    })
   })
-  const routes = new Map(Object.values<Endpoint>(table).map(({ path }) => [mounted(path), path]))
-  app.addHook("onResponse", (request, reply, done) => {
-    const route = routes.get(request.routeOptions.url ?? "") ?? "other"
-    const { method } = request
-    parts.answered?.({ route, method, status: reply.statusCode, durationMs: reply.elapsedTime })
-    done()
-  })
-  // Bodies are read by `life`, which knows the limit and the errors of each endpoint.
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser("*", (_request, _payload, done) => done(null))
-  app.addHook("onRequest", (request, reply, done) => {
-    reply
-      .header("x-request-id", request.id)
-      .header("x-content-type-options", "nosniff")
-      .header("cache-control", "no-store")
-    done()
-  })
-  app.setNotFoundHandler(async (request, reply) => {
-    const page = await pages?.find(pageRequest(request))
-    if (page) return reply.code(page.status).headers(page.headers).send(page.body)
-    const fault = new Fault(
-      "not_found",
-      `Cannot find ${request.method} on this address: see /openapi.json for what exists`,
-    )
-    return fail(reply, "platform", fault, request, log)
-  })
-  app.setErrorHandler((error, request, reply) => fail(reply, "platform", asFault(error), request, log))
-  return app
+  // A server that listens on a port has an address with a port.
+  const { address, family, port: chosen } = server.address() as AddressInfo
+  // Every address of the machine, of which the nearest one can be opened.
+  if (address === "0.0.0.0" || address === "::") return `http://127.0.0.1:${chosen}`
+  return family === "IPv6" ? `http://[${address}]:${chosen}` : `http://${address}:${chosen}`
 }
 
-/** An endpoint's path in the words of the HTTP library. */
-const mounted = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1")
+/** The requests of one server, from their arrival to their last byte. */
+class Transport {
+  readonly server: Server
+  readonly #parts: HttpParts
+  readonly #routes = new Routes<Mounted>()
+  readonly #inFlight = new Set<Ending>()
+  #isClosing = false
 
-async function answer(
-  endpoint: Endpoint,
-  handler: LooseHandler,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  parts: HttpParts,
-  inFlight: Set<Ending>,
-): Promise<FastifyReply> {
-  const startedMs = parts.clock.nowMs()
-  const ending = new Ending(parts.requestTimeoutMs)
-  inFlight.add(ending)
-  reply.raw.once("close", () => {
-    inFlight.delete(ending)
-    if (!reply.raw.writableFinished)
-      ending.abort(new Fault("client_closed", "Cannot answer: the client went away"))
-  })
-  const facts = factsOf(request, startedMs, ending.signal)
-  const progress: Progress = { principal: null, handled: false }
-  try {
-    const [path = "", search] = (request.raw.url ?? "").split("?")
-    const arrival = {
-      message: request.raw,
-      path,
-      params: request.params,
-      search: search === undefined ? noSearch : new URLSearchParams(search),
-      facts,
-      progress,
-      header: (name: string, value: string) => void reply.header(name, value),
+  constructor(parts: HttpParts) {
+    this.#parts = parts
+    for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
+      // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
+      const handler = parts.handlers[name as keyof Table] as LooseHandler
+      this.#routes.add(endpoint, { endpoint, handler })
     }
-    const output = await ending.orLate(live(endpoint, handler, arrival, parts))
-    if (output instanceof EventStream) return await sendEvents(reply, endpoint, output, ending.signal)
-    return sendOutput(reply, endpoint, output)
-  } catch (error) {
-    const fault = asFault(error)
-    const { principal, handled } = progress
-    if (principal && !handled && endpoint.access.permission === "inference") {
-      const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
-      if (sequenceId) reply.header(sequenceHeader, sequenceId)
+    const options = {
+      maxHeaderSize: headBytesMax,
+      headersTimeout: headTimeoutMs,
+      keepAliveTimeout: keepAliveMs,
     }
-    await drain(request.raw)
-    return fail(reply, endpoint.surface, fault, request, parts.log)
-  } finally {
-    ending.release()
+    this.server = createServer({ ...options, requestTimeout: 0 }, (message, response) =>
+      this.#receive(message, response),
+    )
+    this.server.on("clientError", refuseMalformed)
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true
+    const end = setTimeout(() => {
+      for (const request of this.#inFlight)
+        request.abort(new Fault("inference_failed", "Cannot answer: the server is stopping"))
+      this.server.closeAllConnections()
+    }, graceMs)
+    // Those without a request in flight are closed by it too.
+    if (this.server.listening)
+      await new Promise<void>((resolve, reject) =>
+        this.server.close((error) => (error ? reject(error) : resolve())),
+      )
+    clearTimeout(end)
+  }
+
+  #receive(message: IncomingMessage, response: ServerResponse): void {
+    const { clock, ids } = this.#parts
+    const startedMs = clock.monotonicMs()
+    const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"))
+    if (this.#isClosing) reply.header("connection", "close")
+    const { method = "", url = "" } = message
+    const queryAt = url.indexOf("?")
+    const path = queryAt < 0 ? url : url.slice(0, queryAt)
+    const route = this.#routes.find(method, path)
+    const ending = route && new Ending(this.#parts.requestTimeoutMs)
+    if (ending) this.#inFlight.add(ending)
+    response.once("close", () => {
+      if (ending) {
+        this.#inFlight.delete(ending)
+        if (!response.writableFinished)
+          ending.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+      }
+      const durationMs = clock.monotonicMs() - startedMs
+      const name = route?.target.endpoint.path ?? "other"
+      this.#parts.answered?.({ route: name, method, status: response.statusCode, durationMs })
+    })
+    const search = queryAt < 0 ? noSearch : new URLSearchParams(url.slice(queryAt + 1))
+    const work =
+      route && ending
+        ? this.#answer(route.target, { message, path, params: route.params, search }, reply, ending)
+        : this.#answerElsewhere(message, path, reply)
+    // A failure here is one of writing the answer itself: nothing can be said over this connection any more.
+    work.catch((error: unknown) => {
+      this.#parts.log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
+      response.destroy()
+    })
+  }
+
+  async #answer(
+    { endpoint, handler }: Mounted,
+    found: Pick<Arrival, "message" | "path" | "params" | "search">,
+    reply: Reply,
+    ending: Ending,
+  ): Promise<void> {
+    const parts = this.#parts
+    const facts = factsOf(found.message, reply.requestId, parts, ending.signal)
+    const progress: Progress = { principal: null, handled: false }
+    try {
+      const header = (name: string, value: string): void => reply.header(name, value)
+      const output = await ending.orLate(
+        live(endpoint, handler, { ...found, facts, progress, header }, parts),
+      )
+      if (output instanceof EventStream) await sendEvents(reply, endpoint, output, ending.signal)
+      else sendOutput(reply, endpoint, output)
+    } catch (error) {
+      const fault = asFault(error)
+      const { principal, handled } = progress
+      if (principal && !handled && endpoint.access.permission === "inference") {
+        const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
+        if (sequenceId) reply.header(sequenceHeader, sequenceId)
+      }
+      await drain(found.message)
+      this.#fail(reply, endpoint.surface, fault, found.message)
+    } finally {
+      ending.release()
+    }
+  }
+
+  /** The console's pages, and what is nowhere. */
+  async #answerElsewhere(message: IncomingMessage, path: string, reply: Reply): Promise<void> {
+    const { pages } = this.#parts
+    const page = await pages?.find(pageRequest(message, path))
+    if (page) {
+      reply.headers(page.headers)
+      return reply.send(page.status, page.body)
+    }
+    await drain(message)
+    const found = `Cannot find ${message.method} on this address: see /openapi.json for what exists`
+    this.#fail(reply, "platform", new Fault("not_found", found), message)
+  }
+
+  #fail(reply: Reply, surface: Surface, fault: Fault, message: IncomingMessage): void {
+    const { log } = this.#parts
+    const { code } = fault
+    if (fault.status >= 500)
+      log.error({ request_id: reply.requestId, code, err: fault.cause ?? fault }, fault.message)
+    else log.debug({ request_id: reply.requestId, code }, fault.message)
+    if (fault instanceof RateLimited) reply.headers(fault.headers)
+    // A body that was not read to its end cannot be followed by another request.
+    if (!message.complete) reply.header("connection", "close")
+    sendFault(reply, surface, fault)
   }
 }
 
 const noSearch = new URLSearchParams()
 
-/** How a request ends before its answer: the client leaves, its time is up, or the server stops. */
-class Ending {
-  readonly #controller = new AbortController()
-  readonly #deadline: NodeJS.Timeout
-  readonly #late = Promise.withResolvers<never>()
-  #slack: NodeJS.Timeout | undefined
-  #isAwaited = false
-
-  constructor(timeoutMs: number) {
-    this.#deadline = setTimeout(() => this.abort(tooLate()), timeoutMs).unref()
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal
-  }
-
-  abort(reason: Fault): void {
-    this.#controller.abort(reason)
-    if (this.#isAwaited)
-      this.#slack ??= setTimeout(() => this.#late.reject(this.signal.reason), deadlineSlackMs)
-  }
-
-  /** Whatever a request waits for, it is answered soon after its end; a handler that heeds its signal is quicker. */
-  async orLate<Output>(work: Promise<Output>): Promise<Output> {
-    this.#isAwaited = true
-    try {
-      return await Promise.race([work, this.#late.promise])
-    } finally {
-      this.#isAwaited = false
-      clearTimeout(this.#slack)
-    }
-  }
-
-  /** The answer is given: its time cannot run out any more. */
-  release(): void {
-    clearTimeout(this.#deadline)
-  }
+function requestIdOf({ headers }: IncomingMessage): string | null {
+  const given = headers["x-request-id"]
+  return typeof given === "string" && saneRequestId.test(given) ? given : null
 }
 
-const tooLate = (): Fault =>
-  new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed")
-
-function pageRequest({ method, raw }: FastifyRequest): PageRequest {
-  const header = (name: string): string | null => {
-    const value = raw.headers[name]
-    return typeof value === "string" ? value : null
-  }
-  return { method, path: raw.url?.split("?")[0] ?? "", header }
+/** The first address in the list of a proxy that is trusted; otherwise who is at the other end. */
+function clientIp({ headers, socket }: IncomingMessage, trustProxy: boolean): string {
+  const forwarded = trustProxy ? headers["x-forwarded-for"] : undefined
+  const first = typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
+  return first || (socket.remoteAddress ?? "")
 }
 
-function factsOf(request: FastifyRequest, startedMs: number, signal: AbortSignal): RequestFacts {
-  const { headers } = request.raw
+function pageRequest(message: IncomingMessage, path: string): PageRequest {
+  return { method: message.method ?? "", path, header: (name) => headerOf(message, name) }
+}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | null {
+  const value = headers[name]
+  return typeof value === "string" ? value : null
+}
+
+function factsOf(
+  message: IncomingMessage,
+  id: string,
+  { clock, trustProxy }: Pick<HttpParts, "clock" | "trustProxy">,
+  signal: AbortSignal,
+): RequestFacts {
   return {
-    id: request.id,
-    ip: request.ip,
-    userAgent: headers["user-agent"] ?? null,
-    startedMs,
-    header: (name) => {
-      const value = headers[name]
-      return typeof value === "string" ? value : null
-    },
+    id,
+    ip: clientIp(message, trustProxy),
+    userAgent: message.headers["user-agent"] ?? null,
+    startedMs: clock.nowMs(),
+    header: (name) => headerOf(message, name),
     signal,
+    connection: message.socket,
   }
 }
 
-function fail(
-  reply: FastifyReply,
-  surface: Surface,
-  fault: Fault,
-  request: FastifyRequest,
-  log: Log,
-): FastifyReply {
-  if (fault.status >= 500)
-    log.error({ request_id: request.id, code: fault.code, err: fault.cause ?? fault }, fault.message)
-  else log.debug({ request_id: request.id, code: fault.code }, fault.message)
-  if (fault instanceof RateLimited) reply.headers(fault.headers)
-  // A body that was not read to its end cannot be followed by another request.
-  if (!request.raw.complete) reply.header("connection", "close")
-  return sendFault(reply, surface, fault)
+const malformedStatus: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
 }
 
-async function closeWithin(app: FastifyInstance, inFlight: Set<Ending>, graceMs: number): Promise<void> {
-  const end = setTimeout(() => {
-    for (const request of inFlight)
-      request.abort(new Fault("inference_failed", "Cannot answer: the server is stopping"))
-    app.server.closeAllConnections()
-  }, graceMs)
-  await app.close()
-  clearTimeout(end)
+/** What is not HTTP gets an answer that is, and the connection ends. */
+function refuseMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
+  if (error.code === "ECONNRESET" || !stream.writable) return void stream.destroy()
+  const status = malformedStatus[error.code ?? ""] ?? "400 Bad Request"
+  const text = faultText(
+    "platform",
+    new Fault("invalid_request", `Cannot read the request: ${status.slice(4)}`),
+  )
+  stream.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+  )
 }

@@ -44,7 +44,7 @@ export async function live(
 ): Promise<unknown> {
   const principal = await authenticate(endpoint, arrival.facts, gate)
   arrival.progress.principal = principal
-  if (principal) await limit(principal, arrival, limiter)
+  if (principal) limit(principal, arrival, limiter)
   if (principal) checkPrincipal(endpoint, principal)
   const query = parseQuery(endpoint, arrival.search)
   const body = await readInput(endpoint, arrival.message)
@@ -68,7 +68,7 @@ export async function admit(
 ): Promise<{ principal: Principal | null; standing: Standing | null }> {
   const principal = await authenticate(endpoint, facts, gate)
   if (!principal) return { principal, standing: null }
-  await limiter.take(principal)
+  limiter.take(principal)
   checkPrincipal(endpoint, principal)
   const standing = await stand(endpoint, principal, {}, facts, gate)
   if (standing) checkStanding(endpoint, principal, standing)
@@ -84,7 +84,7 @@ async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate)
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && open) return null
   if (!credentials) throw missing()
-  const principal = await gate.authenticate(credentials.bearer)
+  const principal = await gate.authenticate(credentials.bearer, facts.connection)
   if (!principal && open && credentials.source === "cookie") return null
   if (!principal)
     throw new Fault(
@@ -95,9 +95,9 @@ async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate)
 }
 
 /** 429. */
-async function limit(principal: Principal, arrival: Arrival, limiter: RateLimiter): Promise<void> {
-  const headers = await limiter.take(principal)
-  for (const [name, value] of Object.entries(headers)) arrival.header(name, value)
+function limit(principal: Principal, arrival: Arrival, limiter: RateLimiter): void {
+  const headers = limiter.take(principal)
+  for (const name in headers) arrival.header(name, headers[name] ?? "")
 }
 
 /** 403: the kind of principal, and the permission that a key or token carries. */

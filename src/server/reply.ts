@@ -1,32 +1,86 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
-import type { FastifyReply } from "fastify"
+import type { ServerResponse } from "node:http"
 import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
 import { Fault, faultCatalog } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
-export function sendOutput(reply: FastifyReply, endpoint: Endpoint, output: unknown): FastifyReply {
-  if (endpoint.status === 204 || endpoint.status === 303) return reply.code(endpoint.status).send()
-  if (output instanceof Document)
-    return reply
-      .code(endpoint.status)
-      .header("content-type", endpoint.produces ?? "application/octet-stream")
-      .send(Buffer.from(output.bytes))
-  const body =
-    output instanceof EncodedJson
-      ? output.text
-      : JSON.stringify(endpoint.wrap === "data" ? { data: output } : output)
-  return reply.code(endpoint.status).header("content-type", jsonContent).send(body)
+/** A response whose headers are gathered and leave with its first byte. */
+export class Reply {
+  readonly raw: ServerResponse
+  readonly requestId: string
+  /** Names and values in turn, which is how they are written quickest. */
+  readonly #headers: string[]
+
+  constructor(raw: ServerResponse, requestId: string) {
+    this.raw = raw
+    this.requestId = requestId
+    this.#headers = [
+      "x-request-id",
+      requestId,
+      "x-content-type-options",
+      "nosniff",
+      "cache-control",
+      "no-store",
+    ]
+  }
+
+  /** A name is given in lower case; a second value takes the place of the first, but for cookies. */
+  header(name: string, value: string): void {
+    const headers = this.#headers
+    if (name === "set-cookie") return void headers.push(name, value)
+    for (let at = 0; at < headers.length; at += 2)
+      if (headers[at] === name) {
+        headers[at + 1] = value
+        return
+      }
+    headers.push(name, value)
+  }
+
+  headers(all: Readonly<Record<string, string>>): void {
+    for (const name in all) this.header(name, all[name] ?? "")
+  }
+
+  /** Sends the head alone: the caller writes the body. */
+  begin(status: number): void {
+    this.raw.writeHead(status, this.#headers)
+  }
+
+  send(status: number, body: string | Uint8Array): void {
+    // A page that did not change has the headers of one that did, and neither body nor length.
+    if (status !== 204 && status !== 304) this.header("content-length", String(Buffer.byteLength(body)))
+    this.begin(status)
+    this.raw.end(body)
+  }
+
+  sendJson(status: number, text: string): void {
+    this.header("content-type", jsonContent)
+    this.send(status, text)
+  }
 }
 
-export function sendFault(reply: FastifyReply, surface: Surface, fault: Fault): FastifyReply {
+export function sendOutput(reply: Reply, endpoint: Endpoint, output: unknown): void {
+  const { status } = endpoint
+  if (status === 204 || status === 303) return reply.send(status, "")
+  if (output instanceof Document) {
+    reply.header("content-type", endpoint.produces ?? "application/octet-stream")
+    return reply.send(status, output.bytes)
+  }
+  if (output instanceof EncodedJson) return reply.sendJson(status, output.text)
+  reply.sendJson(status, JSON.stringify(endpoint.wrap === "data" ? { data: output } : output))
+}
+
+export function sendFault(reply: Reply, surface: Surface, fault: Fault): void {
   if (fault.retryAfterMs !== undefined) {
     reply.header("retry-after", String(Math.ceil(fault.retryAfterMs / 1000)))
     reply.header("retry-after-ms", String(Math.ceil(fault.retryAfterMs)))
   }
   if (fault.status === 401) reply.header("www-authenticate", "Bearer")
-  const body = JSON.stringify(surface === "oauth" ? oauthError(fault) : { error: errorBody(surface, fault) })
-  return reply.code(fault.status).header("content-type", jsonContent).send(body)
+  reply.sendJson(fault.status, faultText(surface, fault))
+}
+
+export function faultText(surface: Surface, fault: Fault): string {
+  return JSON.stringify(surface === "oauth" ? oauthError(fault) : { error: errorBody(surface, fault) })
 }
 
 /** RFC 6749, section 5.2: a code of its own list, and printable ASCII without quotes and backslashes. */

@@ -34,7 +34,7 @@ async function serve(conversation: Conversation, times: Partial<SocketTimes> = {
           authenticate: async () => (revoked.now ? null : principal),
           standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
         },
-        limiter: { take: async () => ({}) },
+        limiter: { take: () => ({}) },
         repeats: null as never,
       },
       clock: systemClock,

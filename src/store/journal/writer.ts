@@ -109,6 +109,8 @@ export class Journal {
   #failure: Error | null = null
   #probedMs = -Infinity
   #closed = false
+  /** Whether a record was written in this turn of the loop; then the next ones wait for its end and share a write. */
+  #wroteThisTurn = false
 
   constructor(settings: JournalSettings, { lock, gatewayId, file, segment, sizes }: Opened) {
     this.#settings = {
@@ -187,10 +189,36 @@ export class Journal {
       return Promise.reject(
         new JournalUnavailable("Cannot record usage: too many records wait to be written"),
       )
+    if (this.#writeAlone(line)) return Promise.resolve()
     return new Promise((resolve, reject) => {
       this.#waiting.push({ line, resolve, reject })
       this.#running ??= this.#drain()
     })
+  }
+
+  /** The first record of a turn waits for nobody. False when it has to be written in the ordinary way. */
+  #writeAlone(line: Buffer): boolean {
+    const { durability, segmentBytesMax } = this.#settings
+    if (this.#running || this.#wroteThisTurn || this.#failure || durability === "power") return false
+    if (this.#offset >= segmentBytesMax) return false
+    try {
+      this.#writeAll(line)
+    } catch {
+      // The offset is where it was: whatever was written of the line is written over.
+      return false
+    }
+    this.#wroteThisTurn = true
+    setImmediate(this.#endTurn)
+    this.#syncSoon()
+    return true
+  }
+
+  readonly #endTurn = (): void => {
+    this.#wroteThisTurn = false
+  }
+
+  #syncSoon(): void {
+    this.#syncTimer ??= setTimeout(() => void this.#sync(), syncWithinMs)
   }
 
   /** One write for all that end in one turn of the loop: the busier it is, the more records share one system call. */
@@ -200,7 +228,7 @@ export class Journal {
       const batch = this.#takeBatch()
       try {
         await this.#rotate()
-        this.#writeAll(Buffer.concat(batch.map(({ line }) => line)))
+        this.#writeAll(joined(batch))
         this.#failure = null
       } catch (error) {
         await this.#retreat(error, batch)
@@ -211,7 +239,7 @@ export class Journal {
         await this.#sync()
       } else {
         for (const { resolve } of batch) resolve()
-        this.#syncTimer ??= setTimeout(() => void this.#sync(), syncWithinMs)
+        this.#syncSoon()
       }
     }
     this.#running = null
@@ -287,4 +315,9 @@ export class Journal {
       this.#bytes -= size
     }
   }
+}
+
+function joined(batch: readonly Waiting[]): Buffer {
+  const [first] = batch
+  return first && batch.length === 1 ? first.line : Buffer.concat(batch.map(({ line }) => line))
 }

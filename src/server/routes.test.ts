@@ -1,0 +1,41 @@
+import { expect, test } from "vitest"
+import { Routes } from "./routes.ts"
+
+const routes = new Routes<string>()
+routes.add({ method: "GET", path: "/v1/things" }, "list")
+routes.add({ method: "GET", path: "/v1/things/{id}" }, "one")
+routes.add({ method: "GET", path: "/v1/things/newest" }, "newest")
+routes.add({ method: "GET", path: "/v1/things/{id}/parts/{part_id}" }, "part")
+routes.add({ method: "DELETE", path: "/v1/things/{id}" }, "delete")
+
+test.each([
+  ["GET", "/v1/things", "list", {}],
+  ["GET", "/v1/things/a", "one", { id: "a" }],
+  ["GET", "/v1/things/newest", "newest", {}],
+  ["GET", "/v1/things/newest/parts/1", "part", { id: "newest", part_id: "1" }],
+  ["DELETE", "/v1/things/newest", "delete", { id: "newest" }],
+  ["GET", "/v1/%74hings/a%2Fb%20c", "one", { id: "a/b c" }],
+  ["GET", `/v1/things/${"a".repeat(512)}`, "one", { id: "a".repeat(512) }],
+  ["GET", "/v1/things/__proto__", "one", { id: "__proto__" }],
+])("%s %s is found", (method, path, target, params) => {
+  expect(routes.find(method, path)).toEqual({ target, params })
+})
+
+test.each([
+  ["POST", "/v1/things"],
+  ["GET", "/v1/things/"],
+  ["GET", "/v1//things"],
+  ["GET", "/v1/things/a/parts"],
+  ["GET", "/v1/things/a/parts/"],
+  ["GET", "/v1/things/%zz"],
+  ["GET", `/v1/things/${"a".repeat(513)}`],
+  ["GET", "v1/things"],
+  ["GET", "*"],
+  ["GET", "/V1/things"],
+])("%s %s is not", (method, path) => {
+  expect(routes.find(method, path)).toBeNull()
+})
+
+test("two names for one place are a mistake of the table", () => {
+  expect(() => routes.add({ method: "GET", path: "/v1/things/{other}" }, "x")).toThrow("names of one place")
+})

@@ -1,0 +1,93 @@
+/** Finds the endpoint of a request by its method and the segments of its path. */
+import type { Endpoint } from "../contract/endpoint.ts"
+
+export interface Route<Target> {
+  readonly target: Target
+  readonly params: Readonly<Record<string, string>>
+}
+
+/** A longer value is no id of anything. */
+const paramCharactersMax = 512
+
+interface Node<Target> {
+  readonly children: Map<string, Node<Target>>
+  /** Takes any segment that no child has the name of. */
+  param: { readonly name: string; readonly node: Node<Target> } | undefined
+  target: Target | undefined
+}
+
+export class Routes<Target> {
+  /** Paths without parameters, by method and path: nothing has to be taken apart. */
+  readonly #whole = new Map<string, Route<Target>>()
+  readonly #roots = new Map<string, Node<Target>>()
+
+  add({ method, path }: Pick<Endpoint, "method" | "path">, target: Target): void {
+    if (!path.includes("{")) this.#whole.set(`${method} ${path}`, { target, params: noParams })
+    let node = this.#roots.get(method)
+    if (!node) this.#roots.set(method, (node = newNode()))
+    for (const segment of path.slice(1).split("/")) {
+      const name = /^\{(\w+)\}$/.exec(segment)?.[1]
+      node = name === undefined ? childOf(node, segment) : paramOf(node, name)
+    }
+    node.target = target
+  }
+
+  /** `path` is as it was sent, without the query. Null where nothing is. */
+  find(method: string, path: string): Route<Target> | null {
+    const whole = this.#whole.get(`${method} ${path}`)
+    if (whole) return whole
+    const root = this.#roots.get(method)
+    const segments = root && path.startsWith("/") ? decoded(path) : null
+    if (!root || !segments) return null
+    const params: Record<string, string> = {}
+    const target = descend(root, segments, 0, params)
+    return target === undefined ? null : { target, params }
+  }
+}
+
+const noParams: Readonly<Record<string, string>> = Object.freeze({})
+
+const newNode = <Target>(): Node<Target> => ({ children: new Map(), param: undefined, target: undefined })
+
+function childOf<Target>(node: Node<Target>, segment: string): Node<Target> {
+  let child = node.children.get(segment)
+  if (!child) node.children.set(segment, (child = newNode()))
+  return child
+}
+
+function paramOf<Target>(node: Node<Target>, name: string): Node<Target> {
+  node.param ??= { name, node: newNode() }
+  if (node.param.name !== name)
+    throw new RangeError(`Cannot add a route: ${name} and ${node.param.name} are names of one place`)
+  return node.param.node
+}
+
+/** A slash that is escaped belongs to its segment. Null when an escape is broken. */
+function decoded(path: string): string[] | null {
+  const segments = path.slice(1).split("/")
+  if (!path.includes("%")) return segments
+  try {
+    return segments.map((segment) => decodeURIComponent(segment))
+  } catch {
+    return null
+  }
+}
+
+/** A name that is spelled out wins over a parameter, unless what follows fits only the parameter. */
+function descend<Target>(
+  node: Node<Target>,
+  segments: readonly string[],
+  at: number,
+  params: Record<string, string>,
+): Target | undefined {
+  const segment = segments[at]
+  if (segment === undefined) return node.target
+  const child = node.children.get(segment)
+  const found = child && descend(child, segments, at + 1, params)
+  if (found !== undefined) return found
+  const { param } = node
+  if (!param || segment === "" || segment.length > paramCharactersMax) return undefined
+  const target = descend(param.node, segments, at + 1, params)
+  if (target !== undefined) params[param.name] = segment
+  return target
+}
