@@ -1,13 +1,30 @@
-/** Checks that a text is JSON that can be read without loss, without building anything from it. */
+/** Checks that a text is JSON that can be read without loss; builds values from it only where they are asked for. */
 
 /** Why a text is not such JSON, and where; the message is a clause, fit to be quoted. */
 export class JsonError extends Error {
   override readonly name = "JsonError"
 }
 
+/** Makes the values of a text while it is checked. */
+export interface JsonBuilder<Value> {
+  string(value: string): Value
+  /** A number, true, false or null. */
+  scalar(written: string): Value
+  /** `start` is where the opening bracket is. */
+  object(start: number, members: Map<string, Value>): Value
+  list(start: number, members: Value[]): Value
+}
+
 /** Throws JsonError. Nesting beyond `depthMax` is refused before it is followed. */
 export function checkJson(text: string, depthMax: number): void {
-  new Checker(text, depthMax).document()
+  new Checker(text, depthMax, null).document()
+}
+
+/** The value of a text, built in the one pass that checks it. Throws JsonError. */
+export function buildJson<Value>(text: string, depthMax: number, builder: JsonBuilder<Value>): Value {
+  const value = new Checker(text, depthMax, builder).document()
+  if (value === undefined) throw new TypeError("a builder makes a value of everything")
+  return value
 }
 
 const codeOf = (character: string): number => character.charCodeAt(0)
@@ -39,39 +56,55 @@ const keysSearchedMax = 8
 const shownCharactersMax = 40
 
 /** One pass over the text; `at` is the next character to look at. */
-class Checker {
+class Checker<Value> {
   private readonly text: string
   private readonly depthMax: number
+  private readonly builder: JsonBuilder<Value> | null
   private at = 0
   /** Keys of the objects that are open, outermost first; one stack, since an object of its own for each costs most. */
   private readonly openKeys: string[] = []
 
-  constructor(text: string, depthMax: number) {
+  constructor(text: string, depthMax: number, builder: JsonBuilder<Value> | null) {
     this.text = text
     this.depthMax = depthMax
+    this.builder = builder
   }
 
-  document(): void {
-    this.value(0)
+  document(): Value | undefined {
+    const value = this.value(0)
     this.skipSpace()
     if (this.at < this.text.length) this.fail(`${this.found()} follows the end of the value`)
+    return value
   }
 
-  private value(depth: number): void {
+  /** Undefined where nothing is built. */
+  private value(depth: number): Value | undefined {
     this.skipSpace()
     const code = this.text.charCodeAt(this.at)
-    if (code === QUOTE) this.string()
-    else if (code === OPEN_OBJECT) this.object(depth + 1)
-    else if (code === OPEN_LIST) this.list(depth + 1)
-    else if (code === MINUS || isDigit(code)) this.number()
+    if (code === QUOTE) return this.stringValue()
+    if (code === OPEN_OBJECT) return this.object(depth + 1)
+    if (code === OPEN_LIST) return this.list(depth + 1)
+    const start = this.at
+    if (code === MINUS || isDigit(code)) this.number()
     else if (!this.takeWord("true") && !this.takeWord("false") && !this.takeWord("null")) {
       this.fail(`${this.found()} stands where a value should begin`)
     }
+    return this.builder?.scalar(this.text.slice(start, this.at))
   }
 
-  private object(depth: number): void {
+  private stringValue(): Value | undefined {
+    const start = this.at
+    const escaped = this.string()
+    if (this.builder === null) return undefined
+    const inner = this.text.slice(start + 1, this.at - 1)
+    return this.builder.string(escaped ? this.readEscapes(`"${inner}"`) : inner)
+  }
+
+  private object(depth: number): Value | undefined {
+    const { builder, at: opening } = this
+    const members = builder && new Map<string, Value>()
     this.enter(depth)
-    if (this.takeAfterSpace(CLOSE_OBJECT)) return
+    if (this.takeAfterSpace(CLOSE_OBJECT)) return members ? builder?.object(opening, members) : undefined
     const firstKey = this.openKeys.length
     let seen: Set<string> | undefined
     do {
@@ -88,10 +121,12 @@ class Checker {
       if (seen === undefined) this.openKeys.push(key)
       else seen.add(key)
       if (!this.takeAfterSpace(COLON)) this.fail(`${this.found()} stands where a colon should be`)
-      this.value(depth)
+      const value = this.value(depth)
+      if (members && value !== undefined) members.set(key, value)
     } while (this.takeAfterSpace(COMMA))
     if (!this.takeAfterSpace(CLOSE_OBJECT)) this.fail(`${this.found()} stands where "," or "}" should be`)
     this.openKeys.length = firstKey
+    return members ? builder?.object(opening, members) : undefined
   }
 
   private key(): string {
@@ -102,12 +137,17 @@ class Checker {
     return escaped ? this.readEscapes(`"${key}"`) : key
   }
 
-  private list(depth: number): void {
+  private list(depth: number): Value | undefined {
+    const { builder, at: opening } = this
+    const members: Value[] | null = builder && []
     this.enter(depth)
-    if (this.takeAfterSpace(CLOSE_LIST)) return
-    do this.value(depth)
-    while (this.takeAfterSpace(COMMA))
+    if (this.takeAfterSpace(CLOSE_LIST)) return members ? builder?.list(opening, members) : undefined
+    do {
+      const value = this.value(depth)
+      if (members && value !== undefined) members.push(value)
+    } while (this.takeAfterSpace(COMMA))
     if (!this.takeAfterSpace(CLOSE_LIST)) this.fail(`${this.found()} stands where "," or "]" should be`)
+    return members ? builder?.list(opening, members) : undefined
   }
 
   /** Steps past the bracket, unless it opens one level too many: 10,000 levels must not reach the stack. */

@@ -9,7 +9,16 @@ const lists = (levels: number): string => "[".repeat(levels) + "]".repeat(levels
 const objects = (levels: number): string => '{"a":'.repeat(levels - 1) + "{}" + "}".repeat(levels - 1)
 const reprint = (text: string): string => printJson(read(text))
 
-describe("reading without loss", () => {
+/** Values of short texts are made while they are checked, those of long ones when they are asked for. */
+const padding = " ".repeat(16 * 1024)
+
+describe.each([
+  ["a short text", ""],
+  ["a long text", padding],
+])("reading %s without loss", (_length, space) => {
+  const read = (text: string): JsonValue => readJson(bytes(text + space))
+  const reprint = (text: string): string => printJson(read(text))
+
   it.each([
     '{"10":1,"9":2,"a":3}',
     '{"__proto__":{"constructor":1},"toString":null}',
@@ -69,6 +78,23 @@ describe("reading without loss", () => {
     )
   })
 })
+
+it("long and short texts are made of the same values", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => {
+      const text = JSON.stringify(value)
+      expect(taken(read(text + padding))).toEqual(taken(read(text)))
+    }),
+  )
+})
+
+/** A value and all that is in it, in the order in which it is given out. */
+function taken(value: JsonValue): unknown {
+  if (value instanceof JsonObject)
+    return [value.size, [...value.members()].map(([key, member]) => [key, taken(member)])]
+  if (value instanceof JsonList) return [value.size, Array.from(value, taken)]
+  return value instanceof JsonNumber ? { number: value.text } : value
+}
 
 describe("refusing", () => {
   it.each([

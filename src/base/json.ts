@@ -1,5 +1,5 @@
 /** Reads and prints JSON without loss: every key, the order of keys and the text of numbers survive; what cannot is refused. */
-import { checkJson, JsonError } from "./json-check.ts"
+import { type JsonBuilder, buildJson, checkJson, JsonError } from "./json-check.ts"
 
 export { JsonError } from "./json-check.ts"
 
@@ -13,8 +13,8 @@ export class JsonNumber {
 }
 
 /**
- * An object or list of checked text. Its members are made when they are asked for: a state of a million values is
- * only printed, and a value for each of them would hold up every other request for a second.
+ * An object or list of checked text. In a long text its members are made when they are asked for: a state of a million
+ * values is only printed, and a value for each of them would hold up every other request for a second.
  */
 abstract class JsonContainer {
   protected readonly text: string
@@ -68,6 +68,15 @@ interface MemberSpan {
 export class JsonObject extends JsonContainer {
   private made: Map<string, JsonValue> | undefined
 
+  constructor(text: string, start: number, made?: Map<string, JsonValue>) {
+    super(text, start)
+    this.made = made
+  }
+
+  override get size(): number {
+    return this.made?.size ?? super.size
+  }
+
   /** By key, in the order given. */
   members(): ReadonlyMap<string, JsonValue> {
     if (this.made === undefined) {
@@ -91,9 +100,24 @@ export class JsonObject extends JsonContainer {
   }
 }
 
-/** A list; each walk over it makes its members anew, so that one that stops early makes few. */
+/** A list; each walk over a long text makes its members anew, so that one that stops early makes few. */
 export class JsonList extends JsonContainer implements Iterable<JsonValue> {
-  *[Symbol.iterator](): Generator<JsonValue> {
+  private readonly made: readonly JsonValue[] | undefined
+
+  constructor(text: string, start: number, made?: readonly JsonValue[]) {
+    super(text, start)
+    this.made = made
+  }
+
+  override get size(): number {
+    return this.made?.length ?? super.size
+  }
+
+  [Symbol.iterator](): Iterator<JsonValue> {
+    return this.made ? this.made[Symbol.iterator]() : this.members()
+  }
+
+  private *members(): Generator<JsonValue> {
     for (const { valueStart, end } of this.spans()) yield valueAt(this.text, valueStart, end)
   }
 }
@@ -106,9 +130,20 @@ export const jsonDepthMax = 64
 /** Reads one JSON text in UTF-8; throws JsonError. Nesting beyond `depthMax` is refused before it is followed. */
 export function readJson(bytes: Uint8Array, depthMax: number = jsonDepthMax): JsonValue {
   const text = decodeUtf8(bytes)
+  if (text.length <= builtCharactersMax) return buildJson(text, depthMax, builderOf(text))
   checkJson(text, depthMax)
   return valueAt(text, skipSpace(text, 0), text.trimEnd().length)
 }
+
+/** Up to this length the values of a text are made while it is checked, which is quicker when most are looked at. */
+const builtCharactersMax = 16 * 1024
+
+const builderOf = (text: string): JsonBuilder<JsonValue> => ({
+  string: (value) => value,
+  scalar,
+  object: (start, members) => new JsonObject(text, start, members),
+  list: (start, members) => new JsonList(text, start, members),
+})
 
 /** Prints compactly: keys in their order, numbers as they were written, strings as JSON.stringify writes them. */
 export function printJson(value: JsonValue): string {
@@ -152,7 +187,10 @@ function valueAt(text: string, start: number, end: number): JsonValue {
   if (code === QUOTE) return stringAt(text, start, end)
   if (code === OPEN_OBJECT) return new JsonObject(text, start)
   if (code === OPEN_LIST) return new JsonList(text, start)
-  const written = text.slice(start, end)
+  return scalar(text.slice(start, end))
+}
+
+function scalar(written: string): JsonValue {
   if (written === "null") return null
   return written === "true" || (written === "false" ? false : new JsonNumber(written))
 }

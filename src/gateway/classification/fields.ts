@@ -72,7 +72,8 @@ export function asOneOf<Name extends string>(
 
 /** Throws Fault `unknown_field` when an object has a key that is not among `known`. */
 export function refuseUnknownFields(object: JsonObject, known: readonly string[], path: string): void {
-  const unknown = [...object.members().keys()].find((key) => !known.includes(key))
+  let unknown: string | undefined
+  for (const key of object.members().keys()) if (!known.includes(key)) unknown ??= key
   if (unknown === undefined) return
   const where = path === "" ? "the body" : path
   throw new Fault(
