@@ -6,6 +6,8 @@ export interface FakeDecoderOptions {
   readonly cellsMax: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
+  /** All of them when absent. */
+  readonly cellsUseful?: number
   /** How many states it can keep; as many as fit when absent. */
   readonly statesMax?: number
   readonly stateTokensMin?: number
@@ -18,6 +20,7 @@ interface Cell {
 
 export class FakeDecoder implements Decoder {
   readonly cellsMax: number
+  readonly cellsUseful: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
   readonly states: FakeStates
@@ -32,6 +35,7 @@ export class FakeDecoder implements Decoder {
 
   constructor(options: FakeDecoderOptions) {
     this.cellsMax = options.cellsMax
+    this.cellsUseful = options.cellsUseful ?? options.cellsMax
     this.sequencesMax = options.sequencesMax
     this.batchTokensMax = options.batchTokensMax
     this.#sequences = Array.from({ length: options.sequencesMax }, () => [])

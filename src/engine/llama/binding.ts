@@ -2,6 +2,7 @@
 import assert from "node:assert/strict"
 import koffi from "koffi"
 import type { AnswerTokens } from "./answer-tokens.ts"
+import { BatchBuffers } from "./batch-buffers.ts"
 import type { BatchToken, Decoder, SequenceStates } from "./decoder.ts"
 import type { LlamaBackend, LlamaLibrary, NativePointer } from "./library.ts"
 import { openLlamaLibrary } from "./library.ts"
@@ -25,6 +26,11 @@ const DEVICE_SLOTS = 32
 const SYNCHRONOUS_BYTES_MAX = 4096
 /** Cells beyond one full context, for the branches that hang from it: room for so many full decodes. */
 const SPARE_DECODES = 2
+/**
+ * A GPU is filled by few jobs at a time, and more cells only cost it time: every sequence given or taken back looks at
+ * all of them, every decode at all that are in use. Measured on an H200, see docs/gpu.md.
+ */
+const GPU_DECODES = 4
 const GGML_TYPE_F16 = 1
 const FLASH_ATTENTION_ON = 1
 const KV_ELEMENT_BYTES = 2
@@ -171,6 +177,7 @@ function filled(tokens: Int32Array, count: number): Int32Array {
 export class LlamaContext implements Decoder {
   readonly contextTokensMax: number
   readonly cellsMax: number
+  readonly cellsUseful: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
   readonly states: SequenceStates
@@ -186,9 +193,10 @@ export class LlamaContext implements Decoder {
     this.#handle = handle
     this.#memory = model.library.memoryOf(handle)
     this.#answers = answers
-    this.#batch = new BatchBuffers(shape.batchTokensMax)
+    this.#batch = new BatchBuffers(shape.batchTokensMax, SEQUENCES_MAX)
     this.contextTokensMax = shape.contextTokensMax
     this.cellsMax = shape.cellsMax
+    this.cellsUseful = shape.cellsUseful
     this.batchTokensMax = shape.batchTokensMax
     const slots = shape.deviceStatesBytes > 0 ? DEVICE_SLOTS : 0
     this.sequencesMax = PADDING_SEQUENCE - slots
@@ -310,6 +318,7 @@ function padding(tokenCount: number): BatchToken[] {
 interface ContextShape {
   readonly contextTokensMax: number
   readonly cellsMax: number
+  readonly cellsUseful: number
   readonly batchTokensMax: number
   readonly deviceStatesBytes: number
 }
@@ -319,74 +328,12 @@ function contextShape(model: LlamaModel, options: ContextOptions): ContextShape 
   const cellBytes = model.library.layerCount(model.handle) * 2 * options.keyValueWidth * KV_ELEMENT_BYTES
   const batchTokensMax = options.batchTokensMax ?? BATCH_TOKENS[model.onGpu ? "gpu" : "cpu"]
   const needed = contextTokensMax + SPARE_DECODES * batchTokensMax
-  const wanted = Math.max(Math.floor(options.memoryBytes / cellBytes), needed)
+  const cellsUseful = model.onGpu ? GPU_DECODES * batchTokensMax : Number.POSITIVE_INFINITY
+  const wanted = Math.max(Math.min(Math.floor(options.memoryBytes / cellBytes), cellsUseful), needed)
   // llama.cpp rounds the cells up to a multiple of 256; doing it here keeps our count of them exact.
   const cellsMax = Math.ceil(wanted / 256) * 256
-  return { contextTokensMax, cellsMax, batchTokensMax, deviceStatesBytes: options.deviceStatesBytes ?? 0 }
-}
-
-/** The arrays of a llama_batch, allocated once and written for every decode. */
-class BatchBuffers {
-  readonly #tokensMax: number
-  readonly #token: NativeArray
-  readonly #position: NativeArray
-  readonly #sequenceCount: NativeArray
-  readonly #sequences: NativeArray
-  readonly #sequencePointers: NativeArray
-  readonly #output: NativeArray
-
-  constructor(tokensMax: number) {
-    this.#tokensMax = tokensMax
-    this.#token = nativeArray("int32", tokensMax)
-    this.#position = nativeArray("int32", tokensMax)
-    this.#sequenceCount = nativeArray("int32", tokensMax)
-    this.#sequences = nativeArray("int32", tokensMax * SEQUENCES_MAX)
-    this.#sequencePointers = nativeArray("uint64", tokensMax + 1)
-    this.#output = nativeArray("int8", tokensMax)
-  }
-
-  write(batch: readonly BatchToken[]) {
-    assert(batch.length > 0 && batch.length <= this.#tokensMax, `a batch of ${batch.length} tokens`)
-    const token = new Int32Array(this.#token.memory)
-    const position = new Int32Array(this.#position.memory)
-    const sequenceCount = new Int32Array(this.#sequenceCount.memory)
-    const sequences = new Int32Array(this.#sequences.memory)
-    const sequencePointers = new BigUint64Array(this.#sequencePointers.memory)
-    const output = new Int8Array(this.#output.memory)
-    let used = 0
-    for (const [index, entry] of batch.entries()) {
-      token[index] = entry.token
-      position[index] = entry.position
-      output[index] = entry.output ? 1 : 0
-      sequenceCount[index] = entry.sequences.length
-      sequencePointers[index] = this.#sequences.address + BigInt(used * Int32Array.BYTES_PER_ELEMENT)
-      for (const sequence of entry.sequences) sequences[used++] = sequence
-    }
-    return {
-      n_tokens: batch.length,
-      token: this.#token.pointer,
-      embd: null,
-      pos: this.#position.pointer,
-      n_seq_id: this.#sequenceCount.pointer,
-      seq_id: this.#sequencePointers.pointer,
-      logits: this.#output.pointer,
-    }
-  }
-}
-
-interface NativeArray {
-  readonly pointer: NativePointer
-  readonly address: bigint
-  readonly memory: ArrayBuffer
-}
-
-function nativeArray(type: string, length: number): NativeArray {
-  const pointer: NativePointer = koffi.alloc(type, length)
-  return {
-    pointer,
-    address: koffi.address(pointer),
-    memory: koffi.view(pointer, length * koffi.sizeof(type)),
-  }
+  const deviceStatesBytes = options.deviceStatesBytes ?? 0
+  return { contextTokensMax, cellsMax, cellsUseful, batchTokensMax, deviceStatesBytes }
 }
 
 function readLogits(logits: NativePointer, tokens: readonly number[]): number[] {

@@ -53,6 +53,12 @@ const large = (organizationId: string, seed: number, branchCount = 200): Texts =
   branches: Array.from({ length: branchCount }, (_, index) => [1000 + index, 1, 2]),
 })
 
+const withEvidence = (organizationId: string, seed: number, length: number): Texts => ({
+  organizationId,
+  prefix: Array.from({ length }, (_, index) => seed * 100 + index),
+  branches: [[1], [2, 3]],
+})
+
 describe("every branch is answered from its own prefix and its own tokens", () => {
   test("whatever else runs, shares, repeats or was cached", async () => {
     await fc.assert(
@@ -376,14 +382,22 @@ describe("bounds", () => {
   test("requests that do not fit together wait for cells, and none is used beyond the budget", async () => {
     const decoder = new FakeDecoder(shape)
     const scheduler = new Scheduler(decoder, withoutCache)
-    const all = Array.from({ length: 12 }, (_, seed) => ({
-      organizationId: `organization-${seed % 3}`,
-      prefix: Array.from({ length: 70 }, (_, index) => seed * 100 + index),
-      branches: [[1], [2, 3]],
-    }))
+    const all = Array.from({ length: 12 }, (_, seed) => withEvidence(`organization-${seed % 3}`, seed, 70))
     const answers = await Promise.all(all.map((texts) => scheduler.submit(jobOf(texts), never)))
     expect(answers.map((answer) => [...answer])).toEqual(all.map(expected))
     expect(decoder.cellsPeak).toBeLessThanOrEqual(shape.cellsMax)
+  })
+
+  test("one organization fills no more cells than are worth it, and one request may exceed that", async () => {
+    const decoder = new FakeDecoder({ ...shape, cellsUseful: 30 })
+    const scheduler = new Scheduler(decoder, withoutCache)
+    const small = [1, 2, 3, 4, 5].map((seed) => withEvidence("a", seed, 12))
+    const answers = await Promise.all(small.map((texts) => scheduler.submit(jobOf(texts), never)))
+    expect(answers.map((answer) => [...answer])).toEqual(small.map(expected))
+    // Beyond its evidence and its longest branch a request holds the tokens of one decode at most.
+    expect(decoder.cellsPeak).toBeLessThanOrEqual(30 + CHUNK)
+    const long = withEvidence("a", 6, 70)
+    expect([...(await scheduler.submit(jobOf(long), never))]).toEqual(expected(long))
   })
 })
 

@@ -167,7 +167,7 @@ export class Scheduler {
     if (organization.running.size + 1 > trunks * CROWD_SHARE) return true
     let cells = cellsOf(job)
     for (const task of organization.running) cells += task.cells
-    return cells > this.#decoder.cellsMax * CROWD_SHARE
+    return cells > Math.min(this.#decoder.cellsMax * CROWD_SHARE, this.#decoder.cellsUseful)
   }
 
   #fits(organization: Organization, job: ScoreJob): boolean {
