@@ -4,6 +4,9 @@
  */
 import type { ChildProcess } from "node:child_process"
 import { spawn } from "node:child_process"
+import type { IncomingMessage } from "node:http"
+import { Agent, request } from "node:http"
+import { text } from "node:stream/consumers"
 import { setTimeout as delay } from "node:timers/promises"
 import type { WayOptions } from "./ways.ts"
 import type { TokenWork } from "./works.ts"
@@ -15,6 +18,9 @@ const CONTEXT_TOKENS_PER_SLOT = 4096
 const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
 const START_TRIES_MAX = 600
 const START_INTERVAL_MS = 100
+/** It lets 128 new connections wait: of 200 at one time some are dropped and come again after one or three seconds. */
+const CONNECTIONS_MAX = 64
+const agent = new Agent({ keepAlive: false, maxSockets: CONNECTIONS_MAX })
 /** Enough for yes and no to be among them on a model that was trained to answer so. */
 const PROBABILITIES = 10
 
@@ -84,19 +90,24 @@ async function askBranches({ prefix, branches }: TokenWork): Promise<void> {
 }
 
 async function complete(prompts: readonly (readonly number[])[]): Promise<void> {
-  const reply = await fetch(`http://127.0.0.1:${PORT}/completion`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      prompt: prompts.length === 1 ? prompts[0] : prompts,
-      n_predict: 1,
-      n_probs: PROBABILITIES,
-      temperature: 0,
-      cache_prompt: true,
-    }),
+  const { status, body } = await post("/completion", {
+    prompt: prompts.length === 1 ? prompts[0] : prompts,
+    n_predict: 1,
+    n_probs: PROBABILITIES,
+    temperature: 0,
+    cache_prompt: true,
   })
-  const body = await reply.text()
-  if (!reply.ok || !body.includes("tokens_evaluated")) {
-    throw new Error(`Cannot measure llama-server: it answered ${reply.status} ${body.slice(0, 200)}`)
+  if (status !== 200 || !body.includes("tokens_evaluated")) {
+    throw new Error(`Cannot measure llama-server: it answered ${status} ${body.slice(0, 200)}`)
   }
+}
+
+async function post(path: string, json: unknown): Promise<{ status: number | undefined; body: string }> {
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+    const headers = { "content-type": "application/json" }
+    request({ host: "127.0.0.1", port: PORT, path, method: "POST", headers, agent }, resolve)
+      .on("error", reject)
+      .end(JSON.stringify(json))
+  })
+  return { status: reply.statusCode, body: await text(reply) }
 }
