@@ -4,12 +4,12 @@ import { Metrics } from "./metrics.ts"
 test("counters, gauges and histograms are written as Prometheus reads them", () => {
   const metrics = new Metrics()
   const count = metrics.counter("requests_total", "Requests.")
-  const observe = metrics.histogram("duration_ms", "Durations.", [10, 100])
+  const observe = metrics.histograms("duration_ms", "Durations.", [10, 100])({})
   let level = 1
   metrics.gauge("level", "A level.", () => [{ labels: { place: 'a"b\\c\nd' }, value: level }])
   count({ status: "200" })
   count({ status: "200" }, 2)
-  for (const value of [10, 11, 101]) observe({}, value)
+  for (const value of [10, 11, 101]) observe(value)
   level = 7
   expect(metrics.text()).toBe(
     [

@@ -17,19 +17,19 @@ export interface LastUsed {
 }
 
 export function openLastUsed(database: Database, clock: Clock, log: Log): LastUsed {
-  let keys = new Map<string, Date>()
-  let sessions = new Map<string, Date>()
+  let keys = new Map<string, number>()
+  let sessions = new Map<string, number>()
 
-  const note = (uses: Map<string, Date>, id: string): void => {
+  const note = (uses: Map<string, number>, id: string): void => {
     // Beyond the bound a use goes unrecorded until the next batch; nothing depends on it.
-    if (uses.size < pendingMax || uses.has(id)) uses.set(id, new Date(clock.nowMs()))
+    if (uses.size < pendingMax || uses.has(id)) uses.set(id, clock.nowMs())
   }
   const flush = async (): Promise<void> => {
     const [usedKeys, usedSessions] = [keys, sessions]
     keys = new Map()
     sessions = new Map()
-    await touchKeys(database, usedKeys)
-    for (const [id, at] of usedSessions) await touchSession(database, id, at)
+    await touchKeys(database, new Map([...usedKeys].map(([id, atMs]) => [id, new Date(atMs)])))
+    for (const [id, atMs] of usedSessions) await touchSession(database, id, new Date(atMs))
   }
   const flushOrLog = async (): Promise<void> => {
     await flush().catch((error: unknown) => log.warn({ err: error }, "last uses could not be written"))

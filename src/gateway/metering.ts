@@ -21,7 +21,7 @@ import { costOf } from "./money/price.ts"
 import type { LeaseBook, Reservation } from "./money/lease-book.ts"
 
 export interface MeterParts {
-  readonly journal: Pick<Journal, "append" | "checkRoom">
+  readonly journal: Pick<Journal, "append" | "checkRoom" | "hasRoom">
   readonly leases: Pick<LeaseBook, "reserve">
   readonly payers: Pick<Payers, "of">
   readonly clock: Clock
@@ -68,11 +68,12 @@ class MeteredSequence implements Sequence {
     if (organizationId === null)
       throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
     this.name(model.sku)
-    await journal.checkRoom().catch((cause: unknown) => {
-      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
-        cause,
+    if (!journal.hasRoom)
+      await journal.checkRoom().catch((cause: unknown) => {
+        throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
+          cause,
+        })
       })
-    })
     const payerId = await payers.of(organizationId)
     this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
     this.#payerId = payerId
@@ -93,7 +94,7 @@ class MeteredSequence implements Sequence {
   }
 
   async #finish(usage: Usage, outcome: Outcome): Promise<void> {
-    const { journal, log } = this.#parts
+    const { journal } = this.#parts
     if (this.#start.organizationId === null) return
     const costTicks = this.#cost(usage)
     try {
@@ -106,7 +107,6 @@ class MeteredSequence implements Sequence {
       })
     }
     this.#reservation?.settle(costTicks)
-    log.debug({ seq_id: this.id, cost_ticks: String(costTicks), result: outcome.result }, "a sequence ended")
   }
 
   /** Never more than was reserved: nobody pays for a mistake of ours in measuring the most. */

@@ -35,7 +35,7 @@ export async function openModelAccess(
     if (table === "model_access") granted.forget(id)
   }
   const check = async (sku: string, organizationId: string): Promise<void> => {
-    if (catalog.find(sku)?.public === true || (await granted.get(organizationId))?.has(sku) === true) return
+    if ((await granted.get(organizationId))?.has(sku) === true) return
     throw new Fault(
       "model_access_required",
       `Cannot run the request: the organization has no access to the model ${sku}; ask for it first`,
@@ -46,6 +46,7 @@ export async function openModelAccess(
     guard: (router) => ({
       async open(request) {
         const routed = await router.open(request)
+        if (catalog.find(request.model)?.public === true) return routed
         try {
           await check(request.model, request.organizationId)
         } catch (error) {

@@ -43,12 +43,7 @@ const breakerLevels = { closed: 0, half_open: 1, open: 2 } as const
 export function createStatus(needs: StatusNeeds): Status {
   const metrics = new Metrics()
   const startedMs = needs.clock.monotonicMs()
-  const requests = metrics.counter("umpire_http_requests_total", "Requests that were answered.")
-  const durations = metrics.histogram(
-    "umpire_http_request_duration_ms",
-    "Time from the head of a request to the end of its answer.",
-    durationBucketsMs,
-  )
+  const observe = requestMetrics(metrics)
   addWorkerMetrics(metrics, needs.router)
   addMoneyMetrics(metrics, needs.money)
   metrics.gauge("umpire_process_resident_memory_bytes", "Memory of the gateway process.", () => [
@@ -56,11 +51,32 @@ export function createStatus(needs: StatusNeeds): Status {
   ])
   return {
     metrics,
-    observe({ route, method, status, durationMs }) {
-      requests({ route, method, status: String(status) })
-      durations({ route, method }, durationMs)
-    },
+    observe,
     report: () => reportOf(needs, startedMs),
+  }
+}
+
+/** Different combinations of route, method and status; more are counted too, only slower. */
+const answersKnownMax = 1_000
+
+function requestMetrics(metrics: Metrics): (answered: Answered) => void {
+  const requests = metrics.counters("umpire_http_requests_total", "Requests that were answered.")
+  const durations = metrics.histograms(
+    "umpire_http_request_duration_ms",
+    "Time from the head of a request to the end of its answer.",
+    durationBucketsMs,
+  )
+  const known = new Map<string, { count(): void; observe(durationMs: number): void }>()
+  return ({ route, method, status, durationMs }) => {
+    const key = `${method} ${status} ${route}`
+    let series = known.get(key)
+    if (!series) {
+      const count = requests({ route, method, status: String(status) })
+      series = { count: () => count(), observe: durations({ route, method }) }
+      if (known.size < answersKnownMax) known.set(key, series)
+    }
+    series.count()
+    series.observe(durationMs)
   }
 }
 

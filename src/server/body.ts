@@ -13,7 +13,11 @@ export async function readBody(endpoint: Endpoint, message: IncomingMessage): Pr
   const classification = endpoint.surface === "classification"
   const unprocessable = classification || endpoint.surface === "openai"
   const type = message.headers["content-type"] ?? ""
-  if (!jsonType.test(type) && !(endpoint.surface === "oauth" && formType.test(type)))
+  if (
+    type !== "application/json" &&
+    !jsonType.test(type) &&
+    !(endpoint.surface === "oauth" && formType.test(type))
+  )
     throw new Fault(
       unprocessable ? "unsupported_content_type" : "not_json",
       "Cannot read the request: its content type is not JSON; send application/json",
@@ -27,14 +31,10 @@ export async function readBody(endpoint: Endpoint, message: IncomingMessage): Pr
   return await collect(message, endpoint.bodyBytesMax, tooLarge)
 }
 
-async function collect(
-  message: IncomingMessage,
-  bytesMax: number,
-  tooLarge: () => Fault,
-): Promise<Uint8Array> {
+function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {
   const chunks: Buffer[] = []
   let size = 0
-  return await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     const take = (chunk: Buffer): void => {
       size += chunk.length
       if (size <= bytesMax) return void chunks.push(chunk)

@@ -17,7 +17,7 @@ export interface Credentials {
 export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Credentials | null {
   const given = facts.header("authorization")
   if (given !== null) {
-    const bearer = /^Bearer +(\S+) *$/i.exec(given)?.[1]
+    const bearer = bearerOf(given)
     if (!bearer) throw missing()
     return { bearer, source: "header" }
   }
@@ -32,6 +32,14 @@ export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Creden
     "csrf_refused",
     `Cannot use the session cookie: the request does not come from this site; send the header ${csrfHeader}`,
   )
+}
+
+/** Undefined when the header is of another form. */
+function bearerOf(header: string): string | undefined {
+  // As nearly every client writes it.
+  if (header.startsWith("Bearer ") && !header.includes(" ", "Bearer ".length))
+    return header.slice("Bearer ".length) || undefined
+  return /^Bearer +(\S+) *$/i.exec(header)?.[1]
 }
 
 export function missing(): Fault {

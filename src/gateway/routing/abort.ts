@@ -28,8 +28,8 @@ export class JoinedSignal {
   }
 
   /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. One wait at a time. */
-  async until<Result>(work: Promise<Result>): Promise<Result> {
-    return await new Promise((resolve, reject) => {
+  until<Result>(work: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
       if (this.signal.aborted) reject(this.signal.reason)
       this.#interrupt = reject
       // Whichever comes second is nobody's concern.

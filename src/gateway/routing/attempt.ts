@@ -39,10 +39,10 @@ export class Attempt {
   }
 
   /** Runs a step of the work for as long as its joined signal allows. */
-  async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const either = this.joined(signal)
     either.signal.throwIfAborted()
-    return await either.until(work(either.signal))
+    return either.until(work(either.signal))
   }
 
   /** The request was tokenised: what it needs is known. */

@@ -38,6 +38,8 @@ export async function openPolicies(database: Database, clock: Clock, graceMs: nu
   const close = await listenToChanges(database, forget)
   return {
     async of(organizationId) {
+      const fresh = cache.peek(organizationId)
+      if (fresh) return fresh
       const known = await cache.get(organizationId).catch((cause: unknown) => {
         if (!(cause instanceof StoreUnavailable)) throw cause
         throw new Fault("routing_failed", "Cannot route the request: where it may run is not known now", {

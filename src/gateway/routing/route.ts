@@ -51,6 +51,8 @@ export class Route {
   #isRetry = false
   #waitLeftMs: number
   #current: Attempt | null = null
+  /** Chosen, and had no free place at once. */
+  #waitsFor: Worker | null = null
   #prefix: string | null = null
 
   constructor(parts: RouteParts) {
@@ -65,7 +67,7 @@ export class Route {
     prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>,
   ): Promise<Placed<Prepared>> {
     for (;;) {
-      const attempt = await this.#enter(placement, signal)
+      const attempt = this.#enterNow(placement, signal) ?? (await this.#enter(placement, signal))
       this.#current = attempt
       try {
         const prepared = await attempt.step(signal, (either) => prepare(attempt.worker.engines, either))
@@ -102,18 +104,41 @@ export class Route {
     this.#current?.abandon()
   }
 
+  /** The usual case, in which the first choice has a place that is free: nothing to wait for. Null otherwise. */
+  #enterNow(placement: Placement, signal: AbortSignal): Attempt | null {
+    if (this.#tried.size > 0) return null
+    signal.throwIfAborted()
+    const worker = this.#next(placement)
+    if (!worker) return null
+    const { queue } = worker
+    const attempt = this.#attemptAt(
+      worker,
+      placement.rides ? queue.ride(placement.claim) : queue.take(placement.claim),
+    )
+    if (!attempt) this.#waitsFor = worker
+    return attempt
+  }
+
   async #enter(placement: Placement, signal: AbortSignal): Promise<Attempt> {
     for (;;) {
       signal.throwIfAborted()
-      const worker = this.#next(placement)
+      const worker = this.#waitsFor ?? this.#next(placement)
+      this.#waitsFor = null
       if (!worker || !this.#mayTry()) throw this.#exhausted()
       const slot = placement.rides
         ? worker.queue.ride(placement.claim)
         : await this.#slotAt(worker, placement.claim, signal)
-      const permit = slot && worker.breaker.request()
-      if (permit) return new Attempt(worker, slot, permit, () => this.#parts.clock.monotonicMs())
-      slot?.release()
+      const attempt = this.#attemptAt(worker, slot)
+      if (attempt) return attempt
     }
+  }
+
+  /** Null when there is no place, or the worker is to be left alone. */
+  #attemptAt(worker: Worker, slot: Slot | null): Attempt | null {
+    const permit = slot && worker.breaker.request()
+    if (permit) return new Attempt(worker, slot, permit, () => this.#parts.clock.monotonicMs())
+    slot?.release()
+    return null
   }
 
   #prefixOf({ prefix }: Placement): string | null {

@@ -194,11 +194,10 @@ function prefixOf({ messages }: GenerateWork): string {
     .join("\n")
 }
 
-async function open<Engine>(opener: (() => Promise<Engine>) | undefined): Promise<Engine> {
-  if (!opener)
-    throw new Fault(
-      "invalid_request",
-      "Cannot run the request: the model's workers do not offer this operation",
-    )
-  return await opener()
+function open<Engine>(opener: (() => Promise<Engine>) | undefined): Promise<Engine> {
+  if (opener) return opener()
+  throw new Fault(
+    "invalid_request",
+    "Cannot run the request: the model's workers do not offer this operation",
+  )
 }

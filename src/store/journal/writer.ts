@@ -140,9 +140,18 @@ export class Journal {
     return this.#bytes
   }
 
+  /** Whether new work can be taken without a further look. */
+  get hasRoom(): boolean {
+    return !this.#isFull && this.#failure === null
+  }
+
+  get #isFull(): boolean {
+    return this.#bytes >= this.#settings.bytesMax * (1 - reservedShare)
+  }
+
   /** Refuses new work when its record might not fit: throws JournalUnavailable. */
   async checkRoom(): Promise<void> {
-    if (this.#bytes >= this.#settings.bytesMax * (1 - reservedShare))
+    if (this.#isFull)
       throw new JournalUnavailable(
         "Cannot record usage: the journal has reached its size limit and is not being applied",
       )
