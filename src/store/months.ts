@@ -3,7 +3,19 @@
 const dayLength = "2026-01-31".length
 const monthLength = "2026-01".length
 
-export const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, dayLength)
+const dayMs = 86_400_000
+
+/** Every record asks, nearly always for the same one: the last is remembered. */
+export function dayOf(ms: number): string {
+  if (!(ms >= lastDay.fromMs && ms < lastDay.fromMs + dayMs))
+    lastDay = {
+      fromMs: Math.floor(ms / dayMs) * dayMs,
+      day: new Date(ms).toISOString().slice(0, dayLength),
+    }
+  return lastDay.day
+}
+
+let lastDay = { fromMs: Infinity, day: "" }
 
 /** The first day of the month. Every request asks, nearly always for the same one: the last is remembered. */
 export function monthOf(ms: number): string {

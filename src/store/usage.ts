@@ -142,7 +142,8 @@ function groupEntries(records: readonly SequenceRecord[]): UsageEntry[] {
     const accountId = record.billing_account_id ?? ""
     const { organization_id: organizationId, model, seq_id: reference } = record
     const day = dayOf(record.timestamp)
-    const key = JSON.stringify([accountId, organizationId, day, model])
+    // Only the model, which comes last, can hold a space.
+    const key = `${accountId} ${organizationId} ${day} ${model}`
     const known = groups.get(key)
     const entry = known ?? { accountId, organizationId, day, model, reference, ...nothing }
     if (!known) groups.set(key, entry)

@@ -21,6 +21,8 @@ export interface ApplierParts {
 }
 
 const idleMs = 500
+/** Some 500 records: reading them holds up requests for a few milliseconds. */
+const batchBytesMax = 256 * 1024
 const retryMs = 1_000
 
 export class Applier {
@@ -104,7 +106,7 @@ export class Applier {
 
   async #applyNext(): Promise<boolean> {
     const { database, journal, clock, ids, log } = this.#parts
-    const batch = this.#tried ?? (await journal.read(this.#position))
+    const batch = this.#tried ?? (await journal.read(this.#position, batchBytesMax))
     if (!isBefore(this.#position, batch.next)) return false
     if (batch.damaged > 0)
       log.error({ lines: batch.damaged }, "lines of the journal are damaged and were skipped")

@@ -63,7 +63,7 @@ export function decodeLines(bytes: Buffer): DecodedLines {
   let start = 0
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
     if (end > start) {
-      const record = decodeLine(bytes.toString("utf8", start, end))
+      const record = decodeLine(bytes.subarray(start, end))
       if (record) records.push(record)
       else damaged++
     }
@@ -72,11 +72,11 @@ export function decodeLines(bytes: Buffer): DecodedLines {
   return { records, damaged, bytes: start }
 }
 
-function decodeLine(line: string): SequenceRecord | null {
-  const json = line.slice(checksumLength + 1)
-  if (line.slice(0, checksumLength) !== checksum(json)) return null
+function decodeLine(line: Buffer): SequenceRecord | null {
+  const json = line.subarray(checksumLength + 1)
+  if (line.toString("latin1", 0, checksumLength) !== checksum(json)) return null
   // The checksum says that encodeLine wrote it.
-  return JSON.parse(json) as SequenceRecord
+  return JSON.parse(json.toString("utf8")) as SequenceRecord
 }
 
-const checksum = (json: string | Buffer): string => crc32(json).toString(16).padStart(checksumLength, "0")
+const checksum = (json: Buffer): string => crc32(json).toString(16).padStart(checksumLength, "0")
