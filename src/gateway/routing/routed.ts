@@ -31,29 +31,20 @@ export type NewRoute = () => Route
 export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
     async prepare(work, signal) {
-      const route = newRoute()
       const { organizationId, evidence, branches } = work
       const bytes = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         await (await open(engines.scorer)).prepare(work, either)
-      let placed = await route.place(placement, signal, prepare)
-      placed.attempt.measured(placed.prepared.inputTokens)
+      const placed = await placeAnywhere(newRoute(), placement, signal, prepare)
       return {
         get inputTokens() {
           return placed.prepared.inputTokens
         },
-        run: async (runSignal) =>
-          await runAnywhere(
-            route,
-            placed,
-            runSignal,
-            async (prepared, either) => await prepared.run(either),
-            async () => (placed = await route.place(placement, runSignal, prepare)),
-          ),
+        run: (runSignal) => placed.run(runSignal),
         discard: () => {
           placed.prepared.discard()
-          placed.attempt.abandon()
+          placed.abandon()
         },
       }
     },
@@ -63,7 +54,6 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
 export function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
   return {
     async prepare(work: EmbedWork, signal) {
-      const route = newRoute()
       const tokens = work.inputs.reduce(
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
@@ -71,22 +61,59 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
       const placement = place(organizationId, tokens, null, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
         await (await open(engines.embedder)).prepare(work, either)
-      let placed = await route.place(placement, signal, prepare)
-      placed.attempt.measured(placed.prepared.inputTokens)
+      const placed = await placeAnywhere(newRoute(), placement, signal, prepare)
       return {
         get inputTokens() {
           return placed.prepared.inputTokens
         },
-        run: async (runSignal) =>
-          await runAnywhere(
-            route,
-            placed,
-            runSignal,
-            async (prepared, either) => await prepared.run(either),
-            async () => (placed = await route.place(placement, runSignal, prepare)),
-          ),
+        run: (runSignal) => placed.run(runSignal),
       }
     },
+  }
+}
+
+/** Work that is prepared at a worker and answers all at once. */
+interface Runnable<Result> {
+  readonly inputTokens: number
+  run(signal: AbortSignal): Promise<Result>
+}
+
+interface PlacedAnywhere<Prepared extends Runnable<unknown>> {
+  /** At the worker that has it now. */
+  readonly prepared: Prepared
+  /** At one worker after the other, until one answers. */
+  run(signal: AbortSignal): ReturnType<Prepared["run"]>
+  abandon(): void
+}
+
+async function placeAnywhere<Result, Prepared extends Runnable<Result>>(
+  route: Route,
+  placement: Placement,
+  signal: AbortSignal,
+  prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>,
+): Promise<PlacedAnywhere<Prepared>> {
+  let placed = await route.place(placement, signal, prepare)
+  placed.attempt.measured(placed.prepared.inputTokens)
+  const run = async (runSignal: AbortSignal): Promise<Result> => {
+    for (;;) {
+      const { attempt, prepared } = placed
+      try {
+        const result = await attempt.step(runSignal, (either) => prepared.run(either))
+        attempt.succeeded()
+        return result
+      } catch (error) {
+        route.failed(attempt, error, runSignal)
+      }
+      placed = await route.place(placement, runSignal, prepare)
+    }
+  }
+  return {
+    get prepared() {
+      return placed.prepared
+    },
+    // True: what `run` of the prepared work answers is a Result.
+    run: run as (signal: AbortSignal) => ReturnType<Prepared["run"]>,
+    abandon: () => placed.attempt.abandon(),
   }
 }
 
@@ -120,27 +147,7 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
   }
 }
 
-/** Runs at one worker after the other until one answers. */
-async function runAnywhere<Prepared, Result>(
-  route: Route,
-  first: Placed<Prepared>,
-  signal: AbortSignal,
-  run: (prepared: Prepared, signal: AbortSignal) => Promise<Result>,
-  again: () => Promise<Placed<Prepared>>,
-): Promise<Result> {
-  for (let placed = first; ; placed = await again()) {
-    const { attempt } = placed
-    try {
-      const result = await attempt.step(signal, async (either) => await run(placed.prepared, either))
-      attempt.succeeded()
-      return result
-    } catch (error) {
-      route.failed(attempt, error, signal)
-    }
-  }
-}
-
-/** Like `runAnywhere` up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
+/** At one worker after the other up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
 async function* generateAnywhere(
   route: Route,
   first: Placed<PreparedGeneration>,
