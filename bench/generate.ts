@@ -1,4 +1,7 @@
-/** Local generation beside node-llama-cpp used directly: the first token and tokens a second, of 1 and of 4 streams. */
+/**
+ * Local generation beside node-llama-cpp used directly, of 1 and of 4 streams: how long a stream waits for its first token,
+ * in the mean, and tokens a second from the moment that all are asked for until the last has its end.
+ */
 import { type LlamaContextSequence, type LlamaModel, type Token, TokenBias } from "node-llama-cpp"
 import { Agent, request } from "undici"
 import type { GenerateWork } from "../src/engine/generate/generate.ts"
@@ -19,9 +22,10 @@ const questionOf = (number: number): string =>
   `${number}. ${"Write a long story about a river, a bridge and a town. ".repeat(12)}`
 const promptOf = (question: string): string =>
   `<|im_start|>user\n${question}<|im_end|>\n<|im_start|>assistant\n`
-/** No end of turn is ever written: every side writes the same count. */
-const endToken = 2
+/** None of the tokens that end an answer is ever written: every side writes the same count. */
+const endTokens = [0, 1, 2]
 const endBias = -100
+const endBiases = Object.fromEntries(endTokens.map((token) => [token, endBias]))
 
 /** One stream as its reader saw it. */
 interface Stream {
@@ -43,12 +47,13 @@ async function measure(way: Way, streams: number): Promise<Round> {
   const ended = await Promise.all(
     Array.from({ length: streams }, (_, index) => way(questionOf(++asked), index)),
   )
-  const tokens = ended.reduce((sum, one) => sum + one.tokens - 1, 0)
-  const firstMs = Math.min(...ended.map((one) => one.firstMs))
-  const seconds = (Math.max(...ended.map(({ endMs }) => endMs)) - firstMs) / 1000
+  for (const { tokens } of ended)
+    if (tokens !== outputTokens)
+      throw new Error(`an answer has ${tokens} tokens and should have ${outputTokens}`)
+  const seconds = (Math.max(...ended.map(({ endMs }) => endMs)) - startedMs) / 1000
   return {
-    firstMs: median(ended.map((one) => one.firstMs - startedMs)),
-    tokensPerSecond: tokens / seconds,
+    firstMs: ended.reduce((sum, one) => sum + one.firstMs - startedMs, 0) / streams,
+    tokensPerSecond: (streams * outputTokens) / seconds,
   }
 }
 let asked = 0
@@ -59,8 +64,10 @@ function direct(model: LlamaModel, sequences: readonly LlamaContextSequence[]): 
     const sequence = sequences[index]
     if (!sequence) throw new RangeError(`There is no sequence ${index}`)
     await sequence.clearHistory()
-    // 2 is the end of turn in this model's vocabulary.
-    const bias = new TokenBias(model.tokenizer).set(endToken as Token, { logit: endBias })
+    const bias = new TokenBias(model.tokenizer)
+    // `set` leaves such tokens out; they are the special ones of this model's vocabulary.
+    const { _biases: biases } = bias as unknown as { readonly _biases: Map<Token, number> }
+    for (const token of endTokens) biases.set(token as Token, endBias)
     const options = { temperature: 0, topK: 0, topP: 1, minP: 0, tokenBias: bias }
     let firstMs = 0
     let tokens = 0
@@ -91,7 +98,7 @@ function throughEngine(engine: LocalEngine): Way {
         seed: 1,
         frequencyPenalty: 0,
         presencePenalty: 0,
-        logitBias: { [endToken]: endBias },
+        logitBias: endBiases,
       },
       stop: [],
       topLogprobs: null,
@@ -120,7 +127,7 @@ function throughServer(server: TestServer, agent: Agent): Way {
         stream: true,
         stream_options: { include_usage: true },
         temperature: 0,
-        logit_bias: { [endToken]: endBias },
+        logit_bias: endBiases,
         max_completion_tokens: outputTokens,
       }),
     })

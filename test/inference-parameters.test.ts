@@ -179,6 +179,25 @@ describe("logprobs", () => {
 /** Hot enough that the script is left sooner or later, where chance decides. */
 const hot = { temperature: 1.5, max_tokens: 24 }
 
+describe("logit_bias", () => {
+  /** As the scripted model numbers them: 256 bytes, the special tokens, the pieces. */
+  const [endOfText, endOfTurn, secondPiece] = [256, 258, 260]
+
+  test("keeps a token from being written, and makes one come", async () => {
+    expect(textOf(await chat({ logit_bias: { [secondPiece]: -100 }, max_tokens: 4 }))).not.toContain(words[1])
+    const forced = await chat({ logit_bias: { [secondPiece]: 100 }, max_tokens: 2 })
+    expect(textOf(forced)).toBe(`${words[1]}${words[1]}`)
+  })
+
+  test("keeps an answer from ending, too", async () => {
+    const tokens = pieces.length + 3
+    const ends = { [endOfText]: -100, [endOfTurn]: -100 }
+    const completion = await chat({ logit_bias: ends, max_tokens: tokens })
+    expect(completion.choices[0]?.finish_reason).toBe("length")
+    expect(completion.usage.completion_tokens).toBe(tokens)
+  })
+})
+
 describe("seed", () => {
   test("the same gives the same text, another may give another", async () => {
     const texts: (string | null | undefined)[] = []

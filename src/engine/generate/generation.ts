@@ -306,7 +306,10 @@ export class Generation {
 
   #bias(entries: readonly (readonly [string, number])[]): TokenBias {
     const bias = new TokenBias(this.#model.model.tokenizer)
-    for (const [token, value] of entries) bias.set(Number(token) as Token, { logit: value })
+    // `set` leaves out tokens that end an answer, which are the ones that clients mostly want to keep from being written.
+    // True of the version that is pinned: `set` puts the others into this map and does nothing else.
+    const { _biases: biases } = bias as unknown as { readonly _biases: Map<Token, number> }
+    for (const [token, value] of entries) biases.set(Number(token) as Token, value)
     return bias
   }
 
