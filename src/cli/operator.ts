@@ -12,6 +12,8 @@ export async function operateOverSocket(
 ): Promise<{ result: unknown } | undefined> {
   const reply = await exchange(address, `${JSON.stringify({ operation, input })}\n`)
   if (reply === undefined) return undefined
+  // A whole reply is one line.
+  if (!reply.endsWith("\n")) throw broken()
   const { result, error } = JSON.parse(reply) as { result?: unknown; error?: { message: string } }
   if (error) throw new Fault("invalid_request", error.message)
   return { result }
@@ -26,7 +28,13 @@ async function exchange(address: string, line: string): Promise<string | undefin
     socket.on("end", () => resolve(text))
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(undefined)
-      else reject(error)
+      else reject(broken(error))
     })
   })
 }
+
+const broken = (cause?: unknown): Error =>
+  new Error(
+    "Cannot tell whether the command took effect: the server went away before it answered; look, and run it again if it did not",
+    { cause },
+  )

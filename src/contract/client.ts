@@ -84,8 +84,7 @@ async function call(
   })
   request.onHeaders?.(response.headers)
   if (response.ok && endpoint.produces) return new Document(new Uint8Array(await response.arrayBuffer()))
-  const text = await response.text()
-  const body: unknown = text === "" ? null : JSON.parse(text)
+  const body = parsed(await response.text(), response.status)
   if (!response.ok) {
     const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
     throw new ClientError(
@@ -96,6 +95,15 @@ async function call(
     )
   }
   return endpoint.wrap === "data" && endpoint.status !== 204 ? (body as { data: unknown }).data : body
+}
+
+/** What stands in front of a server may answer for it, and not in JSON. */
+function parsed(text: string, status: number): unknown {
+  try {
+    return text === "" ? null : JSON.parse(text)
+  } catch {
+    throw new ClientError(status, null, `The server answered ${status} with something that is not JSON`, text)
+  }
 }
 
 function addressOf(endpoint: Endpoint, baseUrl: string, request: LooseRequest): URL {

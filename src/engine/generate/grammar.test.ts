@@ -103,6 +103,8 @@ describe("strict schemas", () => {
   test.each([
     [{ type: "string", pattern: "^(?=a)" }, /pattern/],
     [{ type: "string", format: "iri" }, /iri/],
+    [{ type: "string", format: "date", maxLength: 9 }, /date with these lengths/],
+    [{ type: "string", format: "uuid", minLength: 37 }, /uuid with these lengths/],
     [{ type: "array", items: {}, uniqueItems: true }, /uniqueItems/],
     [{ type: "number", multipleOf: 0.5 }, /multipleOf/],
     [{ type: "integer", minimum: 3, maximum: 2 }, /bounds/],
@@ -112,6 +114,20 @@ describe("strict schemas", () => {
     [{ enum: [] }, /empty/],
   ])("%j is refused, and the refusal names why", (schema, found) => {
     expect(() => schemaGrammar(schema, options)).toThrow(found)
+  })
+
+  test.each([
+    ["date", 10, 10],
+    ["uuid", 36, 36],
+    ["time", 9, 16],
+    ["email", 7, 45],
+    ["ipv4", 7, 15],
+  ])("the lengths of the format %s may be given, up to %d and from %d", (format, minLength, maxLength) => {
+    const given = { type: "string", format }
+    const written = shortestText(schemaGrammar({ ...given, minLength, maxLength }, options)) ?? ""
+    expect(written.length - 2).toBe(minLength)
+    expect(() => schemaGrammar({ ...given, minLength: minLength + 1 }, options)).toThrow("these lengths")
+    expect(() => schemaGrammar({ ...given, maxLength: maxLength - 1 }, options)).toThrow("these lengths")
   })
 
   test("the same keyword is left open when the schema is not strict", () => {

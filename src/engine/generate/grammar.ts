@@ -38,6 +38,45 @@ export const notSet = (...ranges: readonly (readonly [number | string, number | 
 const codeOf = (value: number | string): number =>
   typeof value === "number" ? value : (value.codePointAt(0) ?? 0)
 
+/** The fewest and the most characters of what can be written. */
+export interface Lengths {
+  readonly least: number
+  readonly most: number
+}
+
+/** Of a rule that names no other. */
+export function lengthsOf(rule: Rule): Lengths {
+  switch (rule.kind) {
+    case "text": {
+      // A schema counts characters, not halves of them.
+      const { length } = Array.from(rule.text)
+      return { least: length, most: length }
+    }
+    case "set":
+      return { least: 1, most: 1 }
+    case "all":
+      return rule.parts
+        .map(lengthsOf)
+        .reduce((sum, part) => ({ least: sum.least + part.least, most: sum.most + part.most }), {
+          least: 0,
+          most: 0,
+        })
+    case "any": {
+      const options = rule.options.map(lengthsOf)
+      return {
+        least: Math.min(...options.map(({ least }) => least)),
+        most: Math.max(...options.map(({ most }) => most)),
+      }
+    }
+    case "repeat": {
+      const { least, most } = lengthsOf(rule.rule)
+      return { least: least * rule.min, most: most * rule.max }
+    }
+    case "name":
+      throw new TypeError(`Cannot measure a rule that names ${rule.name}`)
+  }
+}
+
 /** Prints a grammar in GBNF. Repeated parts become rules of their own: llama.cpp counts their symbols times their bound. */
 export function toGbnf(grammar: Grammar): string {
   const printer = new Printer()

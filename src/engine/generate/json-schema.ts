@@ -1,7 +1,20 @@
 /** Turns a JSON schema into a grammar whose every text is JSON that the schema accepts. */
 import { Fault } from "../../contract/errors.ts"
 import type { JsonObject } from "./generate.ts"
-import { type Grammar, type Rule, all, any, maybe, named, notSet, repeat, set, text } from "./grammar.ts"
+import { formatRule } from "./formats.ts"
+import {
+  type Grammar,
+  type Lengths,
+  type Rule,
+  all,
+  any,
+  maybe,
+  named,
+  notSet,
+  repeat,
+  set,
+  text,
+} from "./grammar.ts"
 import { integerBetween } from "./integer-range.ts"
 import { patternRule } from "./pattern.ts"
 
@@ -51,55 +64,6 @@ const number = all(
   maybe(all(text("."), repeat(digit, 1, 15))),
   maybe(all(set(["e", "e"], ["E", "E"]), maybe(set(["+", "+"], ["-", "-"])), repeat(digit, 1, 2))),
 )
-
-const twoDigits = repeat(digit, 2, 2)
-const month = any(all(text("0"), set(["1", "9"])), all(text("1"), set(["0", "2"])))
-/** Every month has a 28th. */
-const day = any(all(text("0"), set(["1", "9"])), all(text("1"), digit), all(text("2"), set(["0", "8"])))
-const date = all(set(["1", "2"]), repeat(digit, 3, 3), text("-"), month, text("-"), day)
-const hour = any(all(set(["0", "1"]), digit), all(text("2"), set(["0", "3"])))
-const sixty = all(set(["0", "5"]), digit)
-const time = all(
-  hour,
-  text(":"),
-  sixty,
-  text(":"),
-  sixty,
-  maybe(all(text("."), repeat(digit, 1, 6))),
-  text("Z"),
-)
-const word = repeat(set(["a", "z"], ["0", "9"]), 1, 20)
-const octet = any(digit, all(set(["1", "9"]), digit), all(text("1"), twoDigits))
-const lowerHex = set(["0", "9"], ["a", "f"])
-
-/** Formats that can be written so that any checker accepts them. */
-const formats: Readonly<Record<string, Rule>> = {
-  date,
-  time,
-  "date-time": all(date, text("T"), time),
-  email: all(word, text("@"), word, text("."), any(text("com"), text("org"), text("net"))),
-  uuid: all(
-    repeat(lowerHex, 8, 8),
-    text("-"),
-    repeat(lowerHex, 4, 4),
-    text("-4"),
-    repeat(lowerHex, 3, 3),
-    text("-"),
-    set(["8", "9"], ["a", "b"]),
-    repeat(lowerHex, 3, 3),
-    text("-"),
-    repeat(lowerHex, 12, 12),
-  ),
-  ipv4: all(octet, text("."), octet, text("."), octet, text("."), octet),
-  hostname: all(word, text("."), any(text("com"), text("org"), text("net"))),
-  uri: all(
-    text("https://"),
-    word,
-    text("."),
-    any(text("com"), text("org"), text("net")),
-    repeat(all(text("/"), word), 0, 4),
-  ),
-}
 
 const annotations = new Set([
   "$schema",
@@ -335,9 +299,13 @@ class Builder {
       ...(format === undefined ? ["pattern"] : []),
     ])
     if (typeof format === "string") {
-      const rule = Object.hasOwn(formats, format) ? formats[format] : undefined
-      if (rule) return all(text('"'), rule, text('"'))
-      if (this.#options.strict) throw this.#refuse(path, `the format ${format} cannot be enforced`)
+      const found = formatRule(format)
+      if (found && fits(found, schema)) return all(text('"'), found.rule, text('"'))
+      if (this.#options.strict)
+        throw this.#refuse(
+          path,
+          `the format ${format}${found ? " with these lengths" : ""} cannot be enforced`,
+        )
     }
     const min = countOf(schema["minLength"], 0)
     const max = Math.min(countOf(schema["maxLength"], STRING_CHARACTERS_MAX), STRING_CHARACTERS_MAX)
@@ -347,10 +315,9 @@ class Builder {
   }
 
   /** Null leaves the text open, where that is allowed. */
-  #pattern(pattern: string, { minLength, maxLength }: JsonObject, path: string): Rule | null {
+  #pattern(pattern: string, schema: JsonObject, path: string): Rule | null {
     const found = patternRule(pattern)
-    if (found && found.least >= countOf(minLength, 0) && found.most <= countOf(maxLength, Infinity))
-      return all(text('"'), found.rule, text('"'))
+    if (found && fits(found, schema)) return all(text('"'), found.rule, text('"'))
     if (this.#options.strict)
       throw this.#refuse(path, `the pattern ${JSON.stringify(pattern.slice(0, 100))} cannot be enforced`)
     return null
@@ -439,6 +406,10 @@ function withoutAnnotations(schema: JsonObject): JsonObject {
 
 const countOf = (value: unknown, fallback: number): number =>
   typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : fallback
+
+/** Whether every text of a rule has a length that the schema allows. */
+const fits = ({ least, most }: Lengths, { minLength, maxLength }: JsonObject): boolean =>
+  least >= countOf(minLength, 0) && most <= countOf(maxLength, Infinity)
 
 function lowest(schema: JsonObject): number | undefined {
   const { minimum, exclusiveMinimum } = schema as { minimum?: unknown; exclusiveMinimum?: unknown }
