@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
-import { ModelConfig } from "../src/base/config.ts"
+import { ModelConfig } from "../src/base/config-models.ts"
 import { generatedTables, withTable } from "../scripts/docs.ts"
 
 const root = join(import.meta.dirname, "..")

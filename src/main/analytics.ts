@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { Metrics } from "../base/metrics.ts"
 import { analyticsHandlers } from "../control/analytics/handlers.ts"

@@ -1,7 +1,8 @@
 /** Builds what billing needs from the configuration: providers, the seller, the journal as operators see it. */
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { type Config, ConfigError } from "../base/config.ts"
+import { ConfigError } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { BillingParts } from "../control/billing/parts.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { createLocalProvider } from "../control/payments/local.ts"

@@ -1,6 +1,6 @@
 /** Opens the engine of a model when it is first used, and closes all of them together. */
 import type { Model } from "../base/catalog.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import type { LlamaEngineOptions } from "../engine/llama/supervisor.ts"

@@ -1,6 +1,7 @@
 /** Joins workload identity to the rest: its settings from the configuration, and the mTLS port where one is configured. */
 import { readFile } from "node:fs/promises"
-import { type Config, ConfigError } from "../base/config.ts"
+import { ConfigError } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import { type Log, silentLog } from "../base/log.ts"
 import type { ControlParts } from "../control/change.ts"

@@ -1,7 +1,7 @@
 /** Builds the inference APIs: the engines that generate and embed, opened when first used, and the handlers over them. */
 import type { Catalog, Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"

@@ -3,7 +3,8 @@ import { readFile, rename, writeFile, mkdir } from "node:fs/promises"
 import { basename, join, resolve } from "node:path"
 import { z } from "zod"
 import type { Catalog, Model } from "../base/catalog.ts"
-import { ConfigError, ModelConfig } from "../base/config.ts"
+import { ConfigError } from "../base/config.ts"
+import { ModelConfig } from "../base/config-models.ts"
 import { Fault } from "../contract/errors.ts"
 
 export interface ModelOperationParts {

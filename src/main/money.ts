@@ -1,7 +1,7 @@
 /** Builds the gateway's money parts: the journal, the leases, what moves one into the ledger, and the meter over them. */
 import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"

@@ -1,7 +1,7 @@
 /** Operator commands on the store itself, for when no server runs. */
 import { join } from "node:path"
 import { systemClock } from "../base/clock.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import { createIds } from "../base/ids.ts"
 import { analyticsOperations } from "../control/analytics/operations.ts"
 import { billingOperations } from "../control/operations/billing.ts"

@@ -1,6 +1,6 @@
 /** Builds what the Platform API needs from the configuration. */
 import type { Catalog } from "../base/catalog.ts"
-import type { Config } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { type Region, localRegion } from "../base/regions.ts"
 import { ConfigError } from "../base/config.ts"

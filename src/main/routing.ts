@@ -1,7 +1,9 @@
 /** Builds the router from the configuration: which workers run which model, and where they stand. */
 import type { Catalog, Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
-import { type Config, ConfigError, type WorkerConfig } from "../base/config.ts"
+import { ConfigError } from "../base/config.ts"
+import type { WorkerConfig } from "../base/config-models.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { Region } from "../base/regions.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
