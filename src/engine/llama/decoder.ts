@@ -12,7 +12,7 @@ export interface BatchToken {
 /** Calls never overlap: the next one starts when the last has settled. */
 export interface Decoder {
   readonly cellsMax: number
-  /** How many of them are worth filling at one time, where more slow every decode down. */
+  /** How many of them one organization best fills at one time: more slow every decode down. */
   readonly cellsUseful: number
   readonly sequencesMax: number
   readonly batchTokensMax: number

@@ -388,16 +388,23 @@ describe("bounds", () => {
     expect(decoder.cellsPeak).toBeLessThanOrEqual(shape.cellsMax)
   })
 
-  test("one organization fills no more cells than are worth it, and one request may exceed that", async () => {
+  test("of many requests of one organization no more run together than are worth it", async () => {
     const decoder = new FakeDecoder({ ...shape, cellsUseful: 30 })
     const scheduler = new Scheduler(decoder, withoutCache)
-    const small = [1, 2, 3, 4, 5].map((seed) => withEvidence("a", seed, 12))
+    const small = Array.from({ length: 12 }, (_, seed) => withEvidence("a", seed + 1, 4))
     const answers = await Promise.all(small.map((texts) => scheduler.submit(jobOf(texts), never)))
     expect(answers.map((answer) => [...answer])).toEqual(small.map(expected))
     // Beyond its evidence and its longest branch a request holds the tokens of one decode at most.
     expect(decoder.cellsPeak).toBeLessThanOrEqual(30 + CHUNK)
-    const long = withEvidence("a", 6, 70)
-    expect([...(await scheduler.submit(jobOf(long), never))]).toEqual(expected(long))
+  })
+
+  test("a small request does not wait for a huge one of its organization", async () => {
+    const scheduler = new Scheduler(new FakeDecoder({ ...shape, cellsUseful: 1 }), withoutCache)
+    const ended: string[] = []
+    const huge = scheduler.submit(jobOf(large("a", 1)), never).then(() => ended.push("huge"))
+    const small = scheduler.submit(jobOf(one("a", 2)), never).then(() => ended.push("small"))
+    await Promise.all([huge, small])
+    expect(ended).toEqual(["small", "huge"])
   })
 })
 

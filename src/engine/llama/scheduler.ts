@@ -16,6 +16,8 @@ export type { ScoreJob } from "./tasks.ts"
 const RUNNING_MAX = 64
 /** Share of cells and trunks that second and later jobs of one organization may fill; the rest is for newcomers. */
 const CROWD_SHARE = 0.75
+/** So many jobs of one organization run together however large they are: a small one need not wait for a huge one. */
+const TOGETHER_MIN = 4
 const WAITING_MAX = 4096
 /** Emptying all cells at once looks at each of them and costs as much as taking back so many sequences. */
 const CLEARED_SEQUENCES_MIN = 16
@@ -167,7 +169,8 @@ export class Scheduler {
     if (organization.running.size + 1 > trunks * CROWD_SHARE) return true
     let cells = cellsOf(job)
     for (const task of organization.running) cells += task.cells
-    return cells > Math.min(this.#decoder.cellsMax * CROWD_SHARE, this.#decoder.cellsUseful)
+    if (cells > this.#decoder.cellsMax * CROWD_SHARE) return true
+    return organization.running.size >= TOGETHER_MIN && cells > this.#decoder.cellsUseful
   }
 
   #fits(organization: Organization, job: ScoreJob): boolean {
