@@ -29,6 +29,7 @@ export type IdPrefix = (typeof idPrefixes)[number]
 
 /** Crockford's alphabet in lower case: no i, l, o, u, and its order is the order of its values. */
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+const codes = Array.from(alphabet, (letter) => letter.charCodeAt(0))
 const timeLength = 10
 const randomLength = 16
 
@@ -44,6 +45,7 @@ export function createIds(
   let lastMs = -1
   let timeText = ""
   const tail = new Uint8Array(randomLength)
+  const letters: number[] = Array.from(tail)
   return {
     next(prefix) {
       const nowMs = clock.nowMs()
@@ -52,9 +54,8 @@ export function createIds(
         timeText = encodeTime(nowMs)
         fillTail(tail, random)
       } else countUp(tail)
-      let text = `${prefix}_${timeText}`
-      for (const digit of tail) text += alphabet.charAt(digit)
-      return text
+      for (let at = 0; at < randomLength; at++) letters[at] = codes[tail[at] ?? 0] ?? 0
+      return `${prefix}_${timeText}${String.fromCharCode(...letters)}`
     },
   }
 }

@@ -33,6 +33,8 @@ export type StandingSubject =
   | { readonly billingAccountId: string }
 
 export interface Principals {
+  /** Whom a key stands for that was looked up a moment ago; undefined where the store has to be asked, or it is refused. */
+  recall(bearer: string, connection?: object): Principal | undefined
   /** `connection` is whatever lives as long as the connection that the value came by. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
@@ -72,6 +74,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
+    recall: (value, connection) => recall(value, connection, caches, parts),
     authenticate: (value, connection) => authenticate(value, connection, caches, parts).catch(unavailable),
     standing: (principal, subject) => stand(principal, subject, caches).catch(unavailable),
     forget: (change) => forget(caches, change),
@@ -101,6 +104,20 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
   }
 }
 
+function recall(
+  value: string,
+  connection: object | undefined,
+  { bearers, keys }: Caches,
+  { clock, lastUsed }: PrincipalsParts,
+): Principal | undefined {
+  const { bearer, secretHash } = bearers.read(value, connection)
+  const known = bearer?.kind === "key" ? keys.peek(bearer.keyId) : undefined
+  const nowMs = clock.nowMs()
+  if (!known || !secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return undefined
+  lastUsed.key(known.key.id)
+  return known.principal
+}
+
 async function authenticate(
   value: string,
   connection: object | undefined,
@@ -122,7 +139,7 @@ async function authenticate(
       return principal
     }
     case "key": {
-      const known = keys.peek(bearer.keyId) ?? (await keys.get(bearer.keyId))
+      const known = await keys.get(bearer.keyId)
       if (!known || !secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return null
       lastUsed.key(known.key.id)
       return known.principal

@@ -64,6 +64,7 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
 /** Joins what the server asks about principals with those who know. */
 export function gateOf(principals: Principals): Gate {
   return {
+    recall: (bearer, connection) => principals.recall(bearer, connection),
     authenticate: (bearer, connection) => principals.authenticate(bearer, connection),
     standing: (principal: Principal, subject: Subject): Promise<Standing | null> =>
       principals.standing(

@@ -5,13 +5,13 @@ import { Fault } from "../contract/errors.ts"
 const deadlineSlackMs = 2_000
 
 export class Ending {
+  readonly deadlineMs: number
   readonly #controller = new AbortController()
-  readonly #deadline: NodeJS.Timeout
-  #late: PromiseWithResolvers<never> | undefined
+  #late: ((reason: unknown) => void) | undefined
   #slack: NodeJS.Timeout | undefined
 
-  constructor(timeoutMs: number) {
-    this.#deadline = setTimeout(endLate, timeoutMs, this).unref()
+  constructor(deadlineMs: number) {
+    this.deadlineMs = deadlineMs
   }
 
   get signal(): AbortSignal {
@@ -21,26 +21,75 @@ export class Ending {
   abort(reason: Fault): void {
     this.#controller.abort(reason)
     const late = this.#late
-    if (late) this.#slack ??= setTimeout(() => late.reject(this.signal.reason), deadlineSlackMs)
+    if (late) this.#slack ??= setTimeout(() => late(this.signal.reason), deadlineSlackMs)
   }
 
   /** Whatever a request waits for, it is answered soon after its end; a handler that heeds its signal is quicker. */
-  async orLate<Output>(work: Promise<Output>): Promise<Output> {
-    this.#late = Promise.withResolvers<never>()
-    try {
-      return await Promise.race([work, this.#late.promise])
-    } finally {
-      this.#late = undefined
-      clearTimeout(this.#slack)
-    }
+  orLate<Output>(work: Promise<Output>): Promise<Output> {
+    return new Promise((resolve, reject) => {
+      this.#late = reject
+      // Whichever comes second is nobody's concern.
+      work.then(resolve, reject)
+    })
   }
 
-  /** The answer is given: its time cannot run out any more. */
+  /** The work is over: nothing can come too late any more. */
   release(): void {
-    clearTimeout(this.#deadline)
+    this.#late = undefined
+    clearTimeout(this.#slack)
   }
 }
 
-function endLate(ending: Ending): void {
-  ending.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed"))
+/** The requests in flight. All have the same time, so the oldest is the first to be late, and one timer serves them all. */
+export class Endings {
+  readonly #timeoutMs: number
+  /** Not yet released, oldest first. */
+  readonly #waiting = new Set<Ending>()
+  /** Until their last byte has left. */
+  readonly #open = new Set<Ending>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  begin(): Ending {
+    const ending = new Ending(performance.now() + this.#timeoutMs)
+    this.#waiting.add(ending)
+    this.#open.add(ending)
+    if (!this.#timer) this.#watch(this.#timeoutMs)
+    return ending
+  }
+
+  /** The answer is given: its time cannot run out any more. */
+  answered(ending: Ending): void {
+    this.#waiting.delete(ending)
+    ending.release()
+  }
+
+  /** Nothing more will be sent. */
+  closed(ending: Ending): void {
+    this.#open.delete(ending)
+  }
+
+  abortAll(reason: () => Fault): void {
+    for (const ending of this.#open) ending.abort(reason())
+  }
+
+  #watch(forMs: number): void {
+    this.#timer = setTimeout(() => this.#endLate(), forMs).unref()
+  }
+
+  #endLate(): void {
+    this.#timer = undefined
+    const nowMs = performance.now()
+    for (const ending of this.#waiting) {
+      if (ending.deadlineMs > nowMs) {
+        this.#watch(ending.deadlineMs - nowMs)
+        return
+      }
+      this.#waiting.delete(ending)
+      ending.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed"))
+    }
+  }
 }

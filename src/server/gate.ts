@@ -9,6 +9,8 @@ export type Subject =
   | { readonly kind: "inference"; readonly organizationId: string | null }
 
 export interface Gate {
+  /** Who it stands for, where that is known without waiting; undefined otherwise. */
+  recall?(bearer: string, connection?: object): Principal | undefined
   /** Who a bearer value stands for, or null when it stands for nobody; the connection that brought it may be named. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */

@@ -17,7 +17,7 @@ import {
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
-import { Ending } from "./ending.ts"
+import { type Ending, Endings } from "./ending.ts"
 import { sendEvents } from "./events.ts"
 import type { Gate } from "./gate.ts"
 import { type Arrival, type LooseHandler, type Progress, live } from "./life.ts"
@@ -131,11 +131,12 @@ class Transport {
   readonly server: Server
   readonly #parts: HttpParts
   readonly #routes = new Routes<Mounted>()
-  readonly #inFlight = new Set<Ending>()
+  readonly #endings: Endings
   #isClosing = false
 
   constructor(parts: HttpParts) {
     this.#parts = parts
+    this.#endings = new Endings(parts.requestTimeoutMs)
     for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
       // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
       const handler = parts.handlers[name as keyof Table] as LooseHandler
@@ -155,8 +156,7 @@ class Transport {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true
     const end = setTimeout(() => {
-      for (const request of this.#inFlight)
-        request.abort(new Fault("inference_failed", "Cannot answer: the server is stopping"))
+      this.#endings.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
       this.server.closeAllConnections()
     }, graceMs)
     // Those without a request in flight are closed by it too.
@@ -176,11 +176,10 @@ class Transport {
     const queryAt = url.indexOf("?")
     const path = queryAt < 0 ? url : url.slice(0, queryAt)
     const route = this.#routes.find(method, path)
-    const ending = route && new Ending(this.#parts.requestTimeoutMs)
-    if (ending) this.#inFlight.add(ending)
+    const ending = route && this.#endings.begin()
     response.once("close", () => {
       if (ending) {
-        this.#inFlight.delete(ending)
+        this.#endings.closed(ending)
         if (!response.writableFinished)
           ending.abort(new Fault("client_closed", "Cannot answer: the client went away"))
       }
@@ -214,6 +213,8 @@ class Transport {
       const output = await ending.orLate(
         live(endpoint, handler, { ...found, facts, progress, header }, parts),
       )
+      // Whatever was asked before the server began to stop: nothing more may be asked over this connection.
+      if (this.#isClosing) reply.header("connection", "close")
       if (output instanceof EventStream) await sendEvents(reply, endpoint, output, ending.signal)
       else sendOutput(reply, endpoint, output)
     } catch (error) {
@@ -226,7 +227,7 @@ class Transport {
       await drain(found.message)
       this.#fail(reply, endpoint.surface, fault, found.message)
     } finally {
-      ending.release()
+      this.#endings.answered(ending)
     }
   }
 

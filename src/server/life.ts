@@ -84,7 +84,9 @@ async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate)
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && open) return null
   if (!credentials) throw missing()
-  const principal = await gate.authenticate(credentials.bearer, facts.connection)
+  const { bearer } = credentials
+  const principal =
+    gate.recall?.(bearer, facts.connection) ?? (await gate.authenticate(bearer, facts.connection))
   if (!principal && open && credentials.source === "cookie") return null
   if (!principal)
     throw new Fault(

@@ -11,9 +11,16 @@ const paramCharactersMax = 512
 
 interface Node<Target> {
   readonly children: Map<string, Node<Target>>
-  /** Takes any segment that no child has the name of. */
-  param: { readonly name: string; readonly node: Node<Target> } | undefined
+  /** Take any segment that no child has the name of; those with the longest ending first. */
+  readonly params: Param<Target>[]
   target: Target | undefined
+}
+
+/** A parameter, and what follows it in its segment: the ending of `{invoice_id}.pdf`, mostly nothing. */
+interface Param<Target> {
+  readonly name: string
+  readonly ending: string
+  readonly node: Node<Target>
 }
 
 export class Routes<Target> {
@@ -26,8 +33,8 @@ export class Routes<Target> {
     let node = this.#roots.get(method)
     if (!node) this.#roots.set(method, (node = newNode()))
     for (const segment of path.slice(1).split("/")) {
-      const name = /^\{(\w+)\}$/.exec(segment)?.[1]
-      node = name === undefined ? childOf(node, segment) : paramOf(node, name)
+      const [, name, ending = ""] = /^\{(\w+)\}([^{}]*)$/.exec(segment) ?? []
+      node = name === undefined ? childOf(node, segment) : paramOf(node, name, ending)
     }
     node.target = target
   }
@@ -47,7 +54,7 @@ export class Routes<Target> {
 
 const noParams: Readonly<Record<string, string>> = Object.freeze({})
 
-const newNode = <Target>(): Node<Target> => ({ children: new Map(), param: undefined, target: undefined })
+const newNode = <Target>(): Node<Target> => ({ children: new Map(), params: [], target: undefined })
 
 function childOf<Target>(node: Node<Target>, segment: string): Node<Target> {
   let child = node.children.get(segment)
@@ -55,11 +62,15 @@ function childOf<Target>(node: Node<Target>, segment: string): Node<Target> {
   return child
 }
 
-function paramOf<Target>(node: Node<Target>, name: string): Node<Target> {
-  node.param ??= { name, node: newNode() }
-  if (node.param.name !== name)
-    throw new RangeError(`Cannot add a route: ${name} and ${node.param.name} are names of one place`)
-  return node.param.node
+function paramOf<Target>(node: Node<Target>, name: string, ending: string): Node<Target> {
+  const known = node.params.find((param) => param.ending === ending)
+  if (known && known.name !== name)
+    throw new RangeError(`Cannot add a route: ${name} and ${known.name} are names of one place`)
+  if (known) return known.node
+  const param: Param<Target> = { name, ending, node: newNode() }
+  node.params.push(param)
+  node.params.sort((a, b) => b.ending.length - a.ending.length)
+  return param.node
 }
 
 /** A slash that is escaped belongs to its segment. Null when an escape is broken. */
@@ -85,9 +96,13 @@ function descend<Target>(
   const child = node.children.get(segment)
   const found = child && descend(child, segments, at + 1, params)
   if (found !== undefined) return found
-  const { param } = node
-  if (!param || segment === "" || segment.length > paramCharactersMax) return undefined
-  const target = descend(param.node, segments, at + 1, params)
-  if (target !== undefined) params[param.name] = segment
-  return target
+  for (const { name, ending, node: next } of node.params) {
+    const length = segment.length - ending.length
+    if (length <= 0 || length > paramCharactersMax || !segment.endsWith(ending)) continue
+    const target = descend(next, segments, at + 1, params)
+    if (target === undefined) continue
+    params[name] = segment.slice(0, length)
+    return target
+  }
+  return undefined
 }

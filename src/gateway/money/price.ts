@@ -5,10 +5,14 @@ import type { Usage } from "../meter.ts"
 
 export function costOf(prices: Prices, usage: Usage): Ticks {
   return (
-    prices.inputTokenTicks * BigInt(usage.inputTokens) +
-    prices.cachedInputTokenTicks * BigInt(usage.cachedInputTokens) +
-    prices.outputTokenTicks * BigInt(usage.outputTokens) +
+    priceOf(prices.inputTokenTicks, usage.inputTokens) +
+    priceOf(prices.cachedInputTokenTicks, usage.cachedInputTokens) +
+    priceOf(prices.outputTokenTicks, usage.outputTokens) +
     // A part of a millisecond is a millisecond: the price of one cannot be divided.
-    prices.millisecondTicks * BigInt(Math.ceil(usage.executionMs))
+    priceOf(prices.millisecondTicks, Math.ceil(usage.executionMs))
   )
 }
+
+/** Most requests use only some of what has a price. */
+const priceOf = (eachTicks: Ticks, count: number): Ticks =>
+  count === 0 || eachTicks === 0n ? 0n : eachTicks * BigInt(count)

@@ -30,6 +30,8 @@ export interface Permit {
   abandoned(): void
 }
 
+type Outcome = "succeeded" | "failed" | "abandoned"
+
 export class Breaker {
   readonly #clock: Clock
   readonly #options: BreakerOptions
@@ -64,15 +66,21 @@ export class Breaker {
     if (this.#state === "half_open") this.#isProbing = true
     const epoch = this.#epoch
     let isOpen = true
-    const once = (outcome: () => void) => (): void => {
-      if (isOpen && epoch === this.#epoch) outcome()
+    const end = (outcome: Outcome): void => {
+      if (isOpen && epoch === this.#epoch) this.#learn(outcome)
       isOpen = false
     }
     return {
-      succeeded: once(() => this.#succeed()),
-      failed: once(() => this.#fail()),
-      abandoned: once(() => (this.#isProbing = false)),
+      succeeded: () => end("succeeded"),
+      failed: () => end("failed"),
+      abandoned: () => end("abandoned"),
     }
+  }
+
+  #learn(outcome: Outcome): void {
+    if (outcome === "succeeded") this.#succeed()
+    else if (outcome === "failed") this.#fail()
+    else this.#isProbing = false
   }
 
   #succeed(): void {

@@ -65,6 +65,7 @@ export interface Router {
 
 interface Pool {
   readonly workers: readonly Worker[]
+  readonly byRegion: ReadonlyMap<string, readonly Worker[]>
   readonly affinity: PrefixAffinity
   readonly budget: RetryBudget
 }
@@ -73,7 +74,7 @@ export function createRouter(parts: RouterParts): Router {
   const pools = new Map<string, Pool>()
   const add = (sku: string, settings: readonly WorkerSettings[]): void => {
     const workers = settings.map((one) => new Worker(parts.clock, one))
-    pools.set(sku, { workers, affinity: new PrefixAffinity(), budget: new RetryBudget() })
+    pools.set(sku, poolOf(workers))
   }
   for (const [sku, settings] of parts.workers) add(sku, settings)
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
@@ -92,17 +93,16 @@ export function createRouter(parts: RouterParts): Router {
 
 async function open(parts: RouterParts, pool: Pool | undefined, request: RouteRequest): Promise<Routed> {
   const { regions, from, policies, clock, log, queueWaitMs } = parts
-  const { workers, affinity, budget } = pool ?? emptyPool
+  const { workers, byRegion, affinity, budget } = pool ?? emptyPool
   const { policy, visible } = await policies.of(request.organizationId)
-  const inRegion = (regionId: string): Worker[] => workers.filter((worker) => worker.regionId === regionId)
   const plan = planRoute({
     policy,
     regions,
     visible,
-    hosts: (regionId) => inRegion(regionId).length > 0,
+    hosts: (regionId) => byRegion.has(regionId),
     hint: request.hint,
     from,
-    latencyMs: (regionId) => Math.min(...inRegion(regionId).map(({ latencyMs }) => latencyMs)),
+    latencyMs: (regionId) => Math.min(...(byRegion.get(regionId) ?? []).map(({ latencyMs }) => latencyMs)),
   })
   budget.earn()
   const onFailure = (worker: Worker, error: unknown): void =>
@@ -127,5 +127,10 @@ async function open(parts: RouterParts, pool: Pool | undefined, request: RouteRe
   }
 }
 
+function poolOf(workers: readonly Worker[]): Pool {
+  const byRegion = Map.groupBy(workers, ({ regionId }) => regionId)
+  return { workers, byRegion, affinity: new PrefixAffinity(), budget: new RetryBudget() }
+}
+
 /** Of a model that runs nowhere: every region is found not to host it. */
-const emptyPool: Pool = { workers: [], affinity: new PrefixAffinity(), budget: new RetryBudget() }
+const emptyPool: Pool = poolOf([])

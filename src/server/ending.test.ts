@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest"
+import { Fault } from "../contract/errors.ts"
+import { Endings } from "./ending.ts"
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const timeoutMs = 10_000
+const slackMs = 2_000
+
+test("each request ends when its own time is up, one timer for all of them", async () => {
+  const endings = new Endings(timeoutMs)
+  const first = endings.begin()
+  await vi.advanceTimersByTimeAsync(4_000)
+  const second = endings.begin()
+  await vi.advanceTimersByTimeAsync(5_999)
+  expect(first.signal.aborted).toBe(false)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(first.signal.reason).toMatchObject({ code: "inference_failed" })
+  await vi.advanceTimersByTimeAsync(3_999)
+  expect(second.signal.aborted).toBe(false)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(second.signal.aborted).toBe(true)
+})
+
+test("an answered request is never late, and a new one is watched again", async () => {
+  const endings = new Endings(timeoutMs)
+  const answered = endings.begin()
+  endings.answered(answered)
+  await vi.advanceTimersByTimeAsync(timeoutMs)
+  expect(answered.signal.aborted).toBe(false)
+  const next = endings.begin()
+  await vi.advanceTimersByTimeAsync(timeoutMs)
+  expect(next.signal.aborted).toBe(true)
+})
+
+test("work that does not heed its signal is given up soon after, and work that does gives its own error", async () => {
+  const endings = new Endings(timeoutMs)
+  const [deaf, heeding] = [endings.begin(), endings.begin()]
+  const stuck = deaf.orLate(new Promise<never>(() => undefined))
+  const own = new Error("stopped")
+  const stopped = heeding.orLate(
+    new Promise<never>((_, reject) => heeding.signal.addEventListener("abort", () => reject(own))),
+  )
+  const outcomes = Promise.allSettled([stuck, stopped])
+  await vi.advanceTimersByTimeAsync(timeoutMs + slackMs)
+  expect((await outcomes).map((one) => one.status === "rejected" && one.reason)).toEqual([
+    deaf.signal.reason,
+    own,
+  ])
+})
+
+test("a stop ends every request whose last byte has not left, answered or not", () => {
+  const endings = new Endings(timeoutMs)
+  const [waiting, streaming, closed] = [endings.begin(), endings.begin(), endings.begin()]
+  endings.answered(streaming)
+  endings.answered(closed)
+  endings.closed(closed)
+  endings.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
+  expect([waiting, streaming, closed].map(({ signal }) => signal.aborted)).toEqual([true, true, false])
+})
