@@ -108,12 +108,21 @@ function recall(
   value: string,
   connection: object | undefined,
   { bearers, keys }: Caches,
-  { clock, lastUsed }: PrincipalsParts,
+  parts: PrincipalsParts,
 ): Principal | undefined {
   const { bearer, secretHash } = bearers.read(value, connection)
   const known = bearer?.kind === "key" ? keys.peek(bearer.keyId) : undefined
+  return (known && principalBehind(known, secretHash, parts)) ?? undefined
+}
+
+/** Null when the secret is not the key's, or the key is no longer valid. */
+function principalBehind(
+  known: KnownKey,
+  secretHash: Uint8Array,
+  { clock, lastUsed }: PrincipalsParts,
+): Principal | null {
   const nowMs = clock.nowMs()
-  if (!known || !secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return undefined
+  if (!secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return null
   lastUsed.key(known.key.id)
   return known.principal
 }
@@ -122,8 +131,9 @@ async function authenticate(
   value: string,
   connection: object | undefined,
   { bearers, keys, sessions }: Caches,
-  { clock, lastUsed, workload }: PrincipalsParts,
+  parts: PrincipalsParts,
 ): Promise<Principal | null> {
+  const { clock, lastUsed, workload } = parts
   const { bearer, secretHash } = bearers.read(value, connection)
   const nowMs = clock.nowMs()
   switch (bearer?.kind) {
@@ -140,9 +150,7 @@ async function authenticate(
     }
     case "key": {
       const known = await keys.get(bearer.keyId)
-      if (!known || !secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return null
-      lastUsed.key(known.key.id)
-      return known.principal
+      return known && principalBehind(known, secretHash, parts)
     }
   }
 }

@@ -122,13 +122,16 @@ describe("strict schemas", () => {
     ["time", 9, 16],
     ["email", 7, 45],
     ["ipv4", 7, 15],
-  ])("the lengths of the format %s may be given, up to %d and from %d", (format, minLength, maxLength) => {
-    const given = { type: "string", format }
-    const written = shortestText(schemaGrammar({ ...given, minLength, maxLength }, options)) ?? ""
-    expect(written.length - 2).toBe(minLength)
-    expect(() => schemaGrammar({ ...given, minLength: minLength + 1 }, options)).toThrow("these lengths")
-    expect(() => schemaGrammar({ ...given, maxLength: maxLength - 1 }, options)).toThrow("these lengths")
-  })
+  ])(
+    "beside the format %s, minLength may be up to %d and maxLength from %d on",
+    (format, minLength, maxLength) => {
+      const given = { type: "string", format }
+      const written = shortestText(schemaGrammar({ ...given, minLength, maxLength }, options)) ?? ""
+      expect(written.length - 2).toBe(minLength)
+      expect(() => schemaGrammar({ ...given, minLength: minLength + 1 }, options)).toThrow("these lengths")
+      expect(() => schemaGrammar({ ...given, maxLength: maxLength - 1 }, options)).toThrow("these lengths")
+    },
+  )
 
   test("the same keyword is left open when the schema is not strict", () => {
     const grammar = schemaGrammar({ type: "string", pattern: "^(?=a)" }, { ...options, strict: false })
