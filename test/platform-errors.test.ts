@@ -1,7 +1,9 @@
 /** Every status of the contract's table of errors is reached, with the body that the contract describes. */
 import { mkdtemp, rm } from "node:fs/promises"
+import { connect } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
@@ -222,4 +224,26 @@ test("a store that is down is a 500 that tells nothing about it, and a known key
     await database.close()
     await rm(folder, { recursive: true, force: true })
   }
+})
+
+/** A head is at most 16 KiB; what is around the padding takes less than a hundred bytes. */
+const headBytesMax = 16 * 1024
+
+test.each([
+  ["no HTTP at all", "hello\r\n\r\n", 400],
+  ["a header without a colon", "GET / HTTP/1.1\r\nhost: a\r\nbroken\r\n\r\n", 400],
+  ["a head that is too long", `GET / HTTP/1.1\r\nhost: a\r\nx: ${"a".repeat(headBytesMax)}\r\n\r\n`, 431],
+])("%s is answered in JSON, and the connection ends", async (_what, sent, status) => {
+  const { hostname, port } = new URL(platform.url)
+  const socket = connect(Number(port), hostname)
+  socket.write(sent)
+  const [head = "", body = ""] = (await text(socket)).split("\r\n\r\n")
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  expect(head).toContain("connection: close")
+  expect(JSON.parse(body)).toMatchObject({ error: { code: "invalid_request", details: null } })
+})
+
+test("a head just below its limit is read", async () => {
+  const headers = { "x-padding": "a".repeat(headBytesMax - 512) }
+  expect((await fetch(`${platform.url}/healthz`, { headers })).status).toBe(200)
 })
