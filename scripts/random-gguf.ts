@@ -17,6 +17,8 @@ interface Shape {
   readonly keyValueHeads: number
   readonly context: number
   readonly weights: TensorType
+  /** How text is split before its parts become tokens, by llama.cpp's name; as Qwen 2 does where not said. */
+  readonly splitting?: string
   /** The vocabulary is padded with unused tokens to this size. */
   readonly vocabularyMin: number
   readonly tiedOutput: boolean
@@ -33,21 +35,25 @@ const TINY = {
   tiedOutput: false,
 } as const
 
+const MICRO = {
+  width: 64,
+  feedForward: 64,
+  layers: 1,
+  heads: 1,
+  keyValueHeads: 1,
+  context: 1_048_576,
+  weights: "F32",
+  vocabularyMin: 0,
+  tiedOutput: true,
+} as const
+
 export const randomModelShapes = {
   "tiny-f16": { ...TINY, weights: "F16" },
   "tiny-f32": { ...TINY, weights: "F32" },
   // For tests of limits: a million tokens of context at almost no work per token.
-  "micro-long": {
-    width: 64,
-    feedForward: 64,
-    layers: 1,
-    heads: 1,
-    keyValueHeads: 1,
-    context: 1_048_576,
-    weights: "F32",
-    vocabularyMin: 0,
-    tiedOutput: true,
-  },
+  "micro-long": MICRO,
+  // Its tokenizer splits text with a regular expression, as those of many families do.
+  "micro-regex": { ...MICRO, splitting: "bloom" },
   // The shape of a common half-billion-parameter model, for measurements.
   "qwen05-q8": {
     width: 896,
@@ -66,7 +72,7 @@ export type RandomModelKind = keyof typeof randomModelShapes
 
 /** Appears under its final name only when complete, so that an interrupted run leaves no half file behind. */
 export function writeRandomModel(kind: RandomModelKind, file: string, seed = 1): void {
-  const shape = randomModelShapes[kind]
+  const shape: Shape = randomModelShapes[kind]
   const vocabulary = makeVocabulary(shape.vocabularyMin)
   const tensors = listTensors(shape, vocabulary.tokens.length)
   mkdirSync(path.dirname(file), { recursive: true })
@@ -218,7 +224,7 @@ function header(
     floatEntry("qwen2.attention.layer_norm_rms_epsilon", 1e-6),
     floatEntry("qwen2.rope.freq_base", 1e6),
     textEntry("tokenizer.ggml.model", "gpt2"),
-    textEntry("tokenizer.ggml.pre", "qwen2"),
+    textEntry("tokenizer.ggml.pre", shape.splitting ?? "qwen2"),
     textsEntry("tokenizer.ggml.tokens", vocabulary.tokens),
     numbersEntry("tokenizer.ggml.token_type", vocabulary.types),
     textsEntry("tokenizer.ggml.merges", vocabulary.merges),

@@ -4,6 +4,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { EmbedInput, EmbedWork } from "./generate.ts"
 import { openLlama } from "./local-model.ts"
 import type { GenerationOptions } from "./protocol.ts"
+import { piecesOf } from "../text-pieces.ts"
 import { normalised } from "./vectors.ts"
 
 export interface PreparedInputs {
@@ -63,7 +64,9 @@ export class EmbeddingModel {
     const { model } = { model: this.#model }
     // Text that looks like a special token is plain text; the model's own frame is put around it.
     const inner =
-      typeof input === "string" ? model.tokenize(input, false) : checkedIds(input, this.#vocabulary, index)
+      typeof input === "string"
+        ? piecesOf(input).flatMap((piece) => model.tokenize(piece, false))
+        : checkedIds(input, this.#vocabulary, index)
     const { bos, eos, sep, shouldPrependBosToken, shouldAppendEosToken } = model.tokens
     const tokens = [...inner]
     if (shouldPrependBosToken && bos !== null && tokens[0] !== bos) tokens.unshift(bos)

@@ -15,6 +15,7 @@ import type { LocalModel, Slot } from "./local-model.ts"
 import { createReader } from "./reading.ts"
 import type { ReadEvent, Reader } from "./reader.ts"
 import { StopTexts } from "./stop-texts.ts"
+import { piecesOf } from "../text-pieces.ts"
 
 /** What a request that names no temperature gets: small models wander at 1. */
 const TEMPERATURE_DEFAULT = 0.7
@@ -90,7 +91,9 @@ function tokenise(
   const think = constraint === null && work.effort !== "none" && work.effort !== "minimal"
   const tools = work.toolChoice === "none" ? [] : work.tools
   const { parts, startsReasoning } = writePrompt(template, { ...work, tools }, think)
-  const tokens = parts.flatMap(({ text, plain }) => model.tokenize(text, !plain))
+  const tokens = parts.flatMap(({ text, plain }) =>
+    piecesOf(text).flatMap((piece) => model.tokenize(piece, !plain)),
+  )
   const { bos, shouldPrependBosToken } = model.tokens
   if (shouldPrependBosToken && bos !== null && tokens[0] !== bos) tokens.unshift(bos)
   // A forced call starts after the marks that open it, so the model goes on from there.

@@ -6,6 +6,7 @@ import { BatchBuffers } from "./batch-buffers.ts"
 import type { BatchToken, Decoder, SequenceStates } from "./decoder.ts"
 import type { LlamaBackend, LlamaLibrary, NativePointer } from "./library.ts"
 import { openLlamaLibrary } from "./library.ts"
+import { piecesOf } from "../text-pieces.ts"
 import type { StateCalls } from "./sequence-states.ts"
 import { DeviceStates, HostStates } from "./sequence-states.ts"
 
@@ -124,6 +125,14 @@ export class LlamaModel {
 
   /** `parseSpecial` turns the spelling of a special token into that token: never for text that a caller sent. */
   async tokenize(text: string, parseSpecial: boolean): Promise<Int32Array> {
+    const pieces = piecesOf(text)
+    if (pieces.length === 1) return await this.#tokenizePiece(text, parseSpecial)
+    const parts: Int32Array[] = []
+    for (const piece of pieces) parts.push(await this.#tokenizePiece(piece, parseSpecial))
+    return joined(parts)
+  }
+
+  async #tokenizePiece(text: string, parseSpecial: boolean): Promise<Int32Array> {
     const bytes = Buffer.from(text, "utf8")
     if (bytes.length <= SYNCHRONOUS_BYTES_MAX) return this.tokenizeNow(bytes, parseSpecial)
     const tokens = tokenSpace(bytes)
@@ -176,6 +185,16 @@ const tokenSpace = (bytes: Buffer): Int32Array => new Int32Array(bytes.length + 
 function filled(tokens: Int32Array, count: number): Int32Array {
   assert(count >= 0, `llama_tokenize needs room for ${-count} tokens and got ${tokens.length}`)
   return tokens.slice(0, count)
+}
+
+function joined(parts: readonly Int32Array[]): Int32Array {
+  const all = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let used = 0
+  for (const part of parts) {
+    all.set(part, used)
+    used += part.length
+  }
+  return all
 }
 
 /** One context with a unified key-value cache; its calls must not overlap. */
@@ -354,6 +373,7 @@ function logSumExp(values: readonly number[]): number {
   return peak + Math.log(sum)
 }
 
+/** Koffi does not hold the memory that it was given: the callback does, whose scope reaches `start` and what that names. */
 function called<Result>(
   start: (done: (error: Error | null, result: Result) => void) => void,
 ): Promise<Result> {

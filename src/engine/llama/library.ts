@@ -118,6 +118,8 @@ export function openLlamaLibrary(backend: LlamaBackend = "auto", libraryDir?: st
   }
   const { packageName, folder } =
     libraryDir === undefined ? findBinaries(backend) : givenBinaries(path.resolve(libraryDir))
+  // Native calls run on stacks of the binding's own; the 128 KiB that it gives are little for what llama.cpp does on them.
+  koffi.config({ sync_stack_size: STACK_BYTES, async_stack_size: STACK_BYTES })
   const library = declare(packageName, folder)
   checkAbi(library)
   opened = { choice, library }
@@ -190,6 +192,8 @@ function fileOf(folder: string, pattern: RegExp): string {
 }
 
 const POINTER = "void *"
+/** The most that koffi can be told; only what is touched takes memory. */
+const STACK_BYTES = 16 * 1024 * 1024
 
 function declareStructs(): void {
   koffi.struct("llama_model_params", {

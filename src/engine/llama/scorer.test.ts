@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { defaultModelFile, randomModel } from "../../../test/models.ts"
 import { branchesOf, scoreNaively } from "../../../test/naive-scorer.ts"
 import { findAnswerTokens } from "./answer-tokens.ts"
-import { LlamaContext } from "./binding.ts"
+import { LlamaContext, LlamaModel } from "./binding.ts"
 import type { PreparedJob } from "./scorer.ts"
 import { Scorer } from "./scorer.ts"
 
@@ -188,6 +188,16 @@ describe("texts and tokens", () => {
     expect(await scorer.model.tokenize(text, true)).toEqual(Int32Array.of(special))
     expect((await scorer.model.tokenize(text, false)).length).toBeGreaterThan(1)
   })
+
+  test.each(["a", " ", "7", "漢"])(
+    "a run of %j that would fill the stack of a tokenizer with a regular expression is read in pieces",
+    async (character) => {
+      const model = await LlamaModel.load({ file: randomModel("micro-regex"), backend: "auto" })
+      const short = await model.tokenize(character.repeat(16_384), false)
+      expect(await model.tokenize(character.repeat(64 * 16_384), false)).toHaveLength(64 * short.length)
+      model.close()
+    },
+  )
 
   test("text after a NUL byte is still read", async () => {
     const cut = await prepare([ask("Is it?")], "one")
