@@ -174,7 +174,7 @@ export async function writeSegment(
   records: readonly SequenceRecord[],
 ): Promise<JournalPosition> {
   await mkdir(directory, { recursive: true })
-  const bytes = Buffer.concat(records.map(encodeLine))
+  const bytes = Buffer.from(records.map(encodeLine).join(""))
   await writeFile(segmentPath(directory, segment), bytes)
   return { segment, offset: bytes.length }
 }

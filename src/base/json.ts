@@ -113,6 +113,10 @@ export class JsonList extends JsonContainer implements Iterable<JsonValue> {
     return this.made?.length ?? super.size
   }
 
+  map<Result>(make: (value: JsonValue, at: number) => Result): Result[] {
+    return this.made ? this.made.map((value, at) => make(value, at)) : Array.from(this, make)
+  }
+
   [Symbol.iterator](): Iterator<JsonValue> {
     return this.made ? this.made[Symbol.iterator]() : this.members()
   }

@@ -141,9 +141,7 @@ class MeteredSequence implements Sequence {
       execution_ms: Math.ceil(usage.executionMs),
       gateway_latency_ms: Math.max(0, Math.round(firstByteMs - request.startedMs)),
       seq_duration_ms: Math.max(0, Math.round(nowMs - request.startedMs)),
-      tool_calls: outcome.toolCalls
-        .slice(0, toolCallsMax)
-        .map((name) => name.slice(0, toolNameCharactersMax)),
+      tool_calls: cutCalls(outcome.toolCalls),
       api_key_id: principal.kind === "key" ? principal.id : null,
       client_ip: request.ip,
       client_ua: request.userAgent?.slice(0, textCharactersMax) ?? null,
@@ -168,8 +166,15 @@ export function recordRefusal(
   return { id, written: sequence.finish(noUsage, failureOf(fault)) }
 }
 
+const cutCalls = (names: readonly string[]): readonly string[] =>
+  names.length === 0
+    ? names
+    : names.slice(0, toolCallsMax).map((name) => name.slice(0, toolNameCharactersMax))
+
 /** Cut between characters, not inside one. */
 function cutBytes(text: string, bytesMax: number): string {
+  // No character takes more than three bytes of UTF-8.
+  if (text.length * 3 <= bytesMax) return text
   const bytes = Buffer.from(text)
   if (bytes.length <= bytesMax) return text
   return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/\uFFFD+$/, "")

@@ -44,7 +44,7 @@ function decodeModel(value: JsonValue | undefined): string {
 function decodeInput(value: JsonValue | undefined): string {
   if (typeof value !== "string" && !(value instanceof JsonList))
     throw wrong("input", value, "a string or a list of user messages")
-  const text = combinedText(typeof value === "string" ? value : Array.from(value, decodeMessage))
+  const text = combinedText(typeof value === "string" ? value : value.map(decodeMessage))
   if (isBlank(text)) {
     throw new Fault(
       "input_blank",
@@ -74,7 +74,7 @@ function decodeMessage(value: JsonValue, at: number): DecisionInputMessage {
 
 function decodeContent(value: JsonValue | undefined, path: string): string | DecisionInputText[] {
   if (typeof value === "string") return value
-  if (value instanceof JsonList) return Array.from(value, (part, at) => decodePart(part, `${path}[${at}]`))
+  if (value instanceof JsonList) return value.map((part, at) => decodePart(part, `${path}[${at}]`))
   throw wrong(path, value, "a string or a list of input_text parts")
 }
 
@@ -92,7 +92,7 @@ const unsupported = (found: string): Fault =>
 function decodeQuestions(value: JsonValue | undefined): Question[] {
   const questions = asList(value, "questions")
   refuseTooManyQuestions(questions.size)
-  return Array.from(questions, (question, at) => decodeQuestion(question, `questions[${at}]`))
+  return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
 }
 
 function decodeQuestion(value: JsonValue, path: string): Question {
@@ -135,7 +135,7 @@ interface Option {
 function decodeOptions(question: JsonObject, path: string): Option[] {
   const choices = asList(question.get("choices"), path)
   refuseCountOutside(choices.size, [LIMITS.optionsMin, LIMITS.optionsMax], path)
-  const options = Array.from(choices, (choice, at) => decodeOption(choice, `${path}[${at}]`))
+  const options = choices.map((choice, at) => decodeOption(choice, `${path}[${at}]`))
   refuseDuplicates(options, path)
   return options
 }
@@ -168,7 +168,7 @@ function refuseDuplicates(options: readonly Option[], path: string): void {
 function decodeLevels(question: JsonObject, path: string): { label: string; description: string }[] {
   const levels = asList(question.get("levels"), path)
   refuseCountOutside(levels.size, [LIMITS.levelsMin, LIMITS.levelsMax], path)
-  return Array.from(levels, (value, at) => {
+  return levels.map((value, at) => {
     const levelPath = `${path}[${at}]`
     const level = asObject(value, levelPath)
     refuseUnknownFields(level, ["label", "description"], levelPath)

@@ -133,7 +133,7 @@ function decodeLevels(
 ): { label: string; description: string }[] {
   const criteria = asList(value, path)
   refuseCountOutside(criteria.size, [LIMITS.levelsMin, LIMITS.levelsMax], path)
-  return Array.from(criteria, (level, at) => ({
+  return criteria.map((level, at) => ({
     label: decodeDescription(level, `${path}[${at}]`, compatibility),
     description: "",
   }))

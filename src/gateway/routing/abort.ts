@@ -44,6 +44,7 @@ export class JoinedSignal {
 
   /** Stops listening to its sources. */
   release(): void {
-    for (const source of this.#sources.splice(0)) source.removeEventListener("abort", this.#onAbort)
+    for (const source of this.#sources) source.removeEventListener("abort", this.#onAbort)
+    this.#sources.length = 0
   }
 }

@@ -1,4 +1,5 @@
 /** One try at one worker: its place, its leave from the breaker, its time limit, and how it ended. */
+import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Permit } from "./breaker.ts"
 import type { Slot } from "./queue.ts"
@@ -18,28 +19,36 @@ export class Attempt {
   readonly worker: Worker
   readonly #slot: Slot
   readonly #permit: Permit
-  readonly #stop: JoinedSignal
-  readonly #now: () => number
+  readonly #clock: Clock
   readonly #timer: NodeJS.Timeout | undefined
+  /** Made when it is needed: signals and listening to them are much of what a short request costs. */
+  #stop: JoinedSignal | null = null
 
-  constructor(worker: Worker, slot: Slot, permit: Permit, now: () => number) {
+  constructor(worker: Worker, slot: Slot, permit: Permit, clock: Clock) {
     this.worker = worker
     this.#slot = slot
     this.#permit = permit
-    this.#now = now
-    this.#stop = new JoinedSignal(worker.downSignal)
+    this.#clock = clock
     if (worker.attemptTimeoutMs !== null)
-      this.#timer = setTimeout(() => this.#stop.abort(tooSlow()), worker.attemptTimeoutMs).unref()
+      this.#timer = setTimeout(() => this.#stopped().abort(tooSlow()), worker.attemptTimeoutMs).unref()
+  }
+
+  #stopped(): JoinedSignal {
+    this.#stop ??= new JoinedSignal(this.worker.downSignal)
+    return this.#stop
   }
 
   /** Aborted when the caller goes away, the worker is found dead, or time is up; until the try has ended. */
   joined(signal: AbortSignal): JoinedSignal {
-    this.#stop.listenTo(signal)
-    return this.#stop
+    const stop = this.#stopped()
+    stop.listenTo(signal)
+    return stop
   }
 
   /** Runs a step of the work for as long as its joined signal allows. */
   step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    signal.throwIfAborted()
+    if (this.worker.watchesItself) return work(signal)
     const either = this.joined(signal)
     either.signal.throwIfAborted()
     return either.until(work(either.signal))
@@ -53,7 +62,7 @@ export class Attempt {
   /** The first byte came: from now on only the engine's own limits and the caller's deadline hold. */
   started(): void {
     clearTimeout(this.#timer)
-    this.worker.lastAnswerMs = this.#now()
+    this.worker.lastAnswerMs = this.#clock.monotonicMs()
   }
 
   succeeded(): void {
@@ -82,7 +91,7 @@ export class Attempt {
 
   #end(): void {
     clearTimeout(this.#timer)
-    this.#stop.release()
+    this.#stop?.release()
     this.#slot.release()
   }
 }

@@ -64,20 +64,12 @@ export class Breaker {
   request(): Permit | null {
     if (!this.isWilling) return null
     if (this.#state === "half_open") this.#isProbing = true
-    const epoch = this.#epoch
-    let isOpen = true
-    const end = (outcome: Outcome): void => {
-      if (isOpen && epoch === this.#epoch) this.#learn(outcome)
-      isOpen = false
-    }
-    return {
-      succeeded: () => end("succeeded"),
-      failed: () => end("failed"),
-      abandoned: () => end("abandoned"),
-    }
+    return new GivenPermit(this, this.#epoch)
   }
 
-  #learn(outcome: Outcome): void {
+  /** Told by a permit how its request ended. */
+  learn(outcome: Outcome, epoch: number): void {
+    if (epoch !== this.#epoch) return
     if (outcome === "succeeded") this.#succeed()
     else if (outcome === "failed") this.#fail()
     else this.#isProbing = false
@@ -124,5 +116,34 @@ export class Breaker {
     this.#state = "half_open"
     this.#epoch++
     this.#isProbing = false
+  }
+}
+
+class GivenPermit implements Permit {
+  readonly #breaker: Breaker
+  readonly #epoch: number
+  #isOpen = true
+
+  constructor(breaker: Breaker, epoch: number) {
+    this.#breaker = breaker
+    this.#epoch = epoch
+  }
+
+  succeeded(): void {
+    this.#end("succeeded")
+  }
+
+  failed(): void {
+    this.#end("failed")
+  }
+
+  abandoned(): void {
+    this.#end("abandoned")
+  }
+
+  #end(outcome: Outcome): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#breaker.learn(outcome, this.#epoch)
   }
 }

@@ -105,7 +105,7 @@ export class SlotQueue {
   /** For the further answers that one request wants: they count as load, and need no place beside the one it has. */
   ride(claim: Claim): Slot {
     this.#tokens += claim.tokens
-    return this.#holding(claim, false, () => undefined)
+    return new HeldSlot(this, claim, null)
   }
 
   /** How long until a request that is refused now can expect a place. */
@@ -146,35 +146,23 @@ export class SlotQueue {
     const isWeighed = isLarge && claim.isReady === true
     if (isWeighed) this.#readyTokens += claim.tokens
     party.running++
-    const startedMs = this.#clock.monotonicMs()
-    return this.#holding(claim, isWeighed, () => {
-      this.#running--
-      if (isLarge) this.#largeRunning--
-      party.running--
-      this.#tidy(claim.organizationId, party)
-      this.#learn(this.#clock.monotonicMs() - startedMs)
-      this.#admitNext()
-    })
+    return new HeldSlot(this, claim, { party, isLarge, isWeighed, startedMs: this.#clock.monotonicMs() })
   }
 
-  #holding(claim: Claim, isWeighed: boolean, onRelease: () => void): Slot {
-    let { tokens } = claim
-    let isHeld = true
-    return {
-      resize: (needed) => {
-        if (!isHeld) return
-        this.#tokens += needed - tokens
-        if (isWeighed) this.#readyTokens += needed - tokens
-        tokens = needed
-      },
-      release: () => {
-        if (!isHeld) return
-        isHeld = false
-        this.#tokens -= tokens
-        if (isWeighed) this.#readyTokens -= tokens
-        onRelease()
-      },
-    }
+  /** Told by a slot of what it turned out to need. */
+  resized(byTokens: number, isWeighed: boolean): void {
+    this.#tokens += byTokens
+    if (isWeighed) this.#readyTokens += byTokens
+  }
+
+  /** Told by a slot that its place is free. */
+  left(organizationId: string, { party, isLarge, startedMs }: Place): void {
+    this.#running--
+    if (isLarge) this.#largeRunning--
+    party.running--
+    this.#tidy(organizationId, party)
+    this.#learn(this.#clock.monotonicMs() - startedMs)
+    this.#admitNext()
   }
 
   #learn(heldMs: number): void {
@@ -230,6 +218,43 @@ export class SlotQueue {
 
   #tidy(organizationId: string, party: Party): void {
     if (party.running === 0 && party.waiting === 0) this.#parties.delete(organizationId)
+  }
+}
+
+/** What a request that runs takes up. */
+interface Place {
+  readonly party: Party
+  readonly isLarge: boolean
+  readonly isWeighed: boolean
+  readonly startedMs: number
+}
+
+class HeldSlot implements Slot {
+  readonly #queue: SlotQueue
+  readonly #organizationId: string
+  /** Null for one that rides along. */
+  readonly #place: Place | null
+  #tokens: number
+  #isHeld = true
+
+  constructor(queue: SlotQueue, { organizationId, tokens }: Claim, place: Place | null) {
+    this.#queue = queue
+    this.#organizationId = organizationId
+    this.#place = place
+    this.#tokens = tokens
+  }
+
+  resize(tokens: number): void {
+    if (!this.#isHeld) return
+    this.#queue.resized(tokens - this.#tokens, this.#place?.isWeighed === true)
+    this.#tokens = tokens
+  }
+
+  release(): void {
+    if (!this.#isHeld) return
+    this.resize(0)
+    this.#isHeld = false
+    if (this.#place) this.#queue.left(this.#organizationId, this.#place)
   }
 }
 

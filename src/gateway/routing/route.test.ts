@@ -32,9 +32,10 @@ function worker(id: string, engines: WorkerEngines, changes: Partial<WorkerSetti
 
 type Run = (signal: AbortSignal) => Promise<Float64Array>
 
-/** A scorer that answers its own number, unless told otherwise. */
+/** The scorer of a worker that is watched, which answers its own number unless told otherwise. */
 function scorer(asked: string[], name: string, run: Run = async () => new Float64Array([1])): WorkerEngines {
   return {
+    check: async () => undefined,
     scorer: async () => ({
       prepare: async () => {
         asked.push(name)
@@ -155,6 +156,18 @@ describe("a request that is answered whole", () => {
     setImmediate(() => gone.abort(new Error("gone")))
     await expect(answer).rejects.toThrow("gone")
     expect([deaf.queue.running, deaf.failures]).toEqual([0, 0])
+  })
+
+  test("is the engine's alone to end where that watches itself, by the caller's own signal", async () => {
+    const gone = new AbortController()
+    const heeding: Run = async (signal) =>
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
+    const { scorer: own } = scorer([], "a.1", heeding)
+    const watchful = worker("a.1", own ? { scorer: own } : {})
+    const answer = score(routeOver([watchful]), gone.signal)
+    setImmediate(() => gone.abort(new Fault("client_closed", "gone")))
+    await expect(answer).rejects.toMatchObject({ code: "client_closed" })
+    expect([watchful.queue.running, watchful.failures]).toEqual([0, 0])
   })
 
   test("leaves a worker that does not begin to answer in time", async () => {

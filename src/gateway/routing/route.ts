@@ -43,7 +43,7 @@ const workersPerRegionMax = 2
 
 export class Route {
   readonly #parts: RouteParts
-  readonly #tried = new Set<Worker>()
+  readonly #tried: Worker[] = []
   readonly #refusals: Fault[] = []
   readonly #failures: unknown[] = []
   #regionAt = 0
@@ -106,7 +106,7 @@ export class Route {
 
   /** The usual case, in which the first choice has a place that is free: nothing to wait for. Null otherwise. */
   #enterNow(placement: Placement, signal: AbortSignal): Attempt | null {
-    if (this.#tried.size > 0) return null
+    if (this.#tried.length > 0) return null
     signal.throwIfAborted()
     const worker = this.#next(placement)
     if (!worker) return null
@@ -136,7 +136,7 @@ export class Route {
   /** Null when there is no place, or the worker is to be left alone. */
   #attemptAt(worker: Worker, slot: Slot | null): Attempt | null {
     const permit = slot && worker.breaker.request()
-    if (permit) return new Attempt(worker, slot, permit, () => this.#parts.clock.monotonicMs())
+    if (permit) return new Attempt(worker, slot, permit, this.#parts.clock)
     slot?.release()
     return null
   }
@@ -153,12 +153,12 @@ export class Route {
       if (this.#triedInRegion >= workersPerRegionMax) continue
       const regionId = plan[this.#regionAt]?.id
       const candidates = workers.filter(
-        (worker) => worker.regionId === regionId && worker.isAvailable && !this.#tried.has(worker),
+        (worker) => worker.regionId === regionId && worker.isAvailable && !this.#tried.includes(worker),
       )
       const worker = affinity.choose(candidates, this.#prefixOf(placement), placement.claim.tokens)
       if (!worker) continue
       this.#triedInRegion++
-      this.#tried.add(worker)
+      this.#tried.push(worker)
       return worker
     }
     return undefined
@@ -166,7 +166,7 @@ export class Route {
 
   /** Going on after a failed try is a retry, and retries have a budget; leaving a queue is none. */
   #mayTry(): boolean {
-    if (this.#tried.size > attemptsMax) return false
+    if (this.#tried.length > attemptsMax) return false
     return !this.#isRetry || this.#parts.budget.spend()
   }
 

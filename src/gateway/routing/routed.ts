@@ -32,21 +32,12 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
     async prepare(work, signal) {
       const { organizationId, evidence, branches } = work
-      const bytes = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
+      let bytes = evidence.length
+      for (const branch of branches) bytes += branch.length
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         await (await open(engines.scorer)).prepare(work, either)
-      const placed = await placeAnywhere(newRoute(), placement, signal, prepare)
-      return {
-        get inputTokens() {
-          return placed.prepared.inputTokens
-        },
-        run: (runSignal) => placed.run(runSignal),
-        discard: () => {
-          placed.prepared.discard()
-          placed.abandon()
-        },
-      }
+      return await AnywhereRun.place<Float64Array, PreparedScore>(newRoute(), placement, signal, prepare)
     },
   }
 }
@@ -61,13 +52,7 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
       const placement = place(organizationId, tokens, null, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
         await (await open(engines.embedder)).prepare(work, either)
-      const placed = await placeAnywhere(newRoute(), placement, signal, prepare)
-      return {
-        get inputTokens() {
-          return placed.prepared.inputTokens
-        },
-        run: (runSignal) => placed.run(runSignal),
-      }
+      return await AnywhereRun.place(newRoute(), placement, signal, prepare)
     },
   }
 }
@@ -76,44 +61,63 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
 interface Runnable<Result> {
   readonly inputTokens: number
   run(signal: AbortSignal): Promise<Result>
+  discard?(): void
 }
 
-interface PlacedAnywhere<Prepared extends Runnable<unknown>> {
+type Prepare<Prepared> = (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
+
+/** Work that has a worker, and runs at one after the other until one answers. */
+class AnywhereRun<Result, Prepared extends Runnable<Result>> {
+  readonly #route: Route
+  readonly #placement: Placement
+  readonly #prepare: Prepare<Prepared>
+  #placed: Placed<Prepared>
+
+  private constructor(
+    route: Route,
+    placement: Placement,
+    prepare: Prepare<Prepared>,
+    placed: Placed<Prepared>,
+  ) {
+    this.#route = route
+    this.#placement = placement
+    this.#prepare = prepare
+    this.#placed = placed
+  }
+
+  static async place<Result, Prepared extends Runnable<Result>>(
+    route: Route,
+    placement: Placement,
+    signal: AbortSignal,
+    prepare: Prepare<Prepared>,
+  ): Promise<AnywhereRun<Result, Prepared>> {
+    const placed = await route.place(placement, signal, prepare)
+    placed.attempt.measured(placed.prepared.inputTokens)
+    return new AnywhereRun<Result, Prepared>(route, placement, prepare, placed)
+  }
+
   /** At the worker that has it now. */
-  readonly prepared: Prepared
-  /** At one worker after the other, until one answers. */
-  run(signal: AbortSignal): ReturnType<Prepared["run"]>
-  abandon(): void
-}
+  get inputTokens(): number {
+    return this.#placed.prepared.inputTokens
+  }
 
-async function placeAnywhere<Result, Prepared extends Runnable<Result>>(
-  route: Route,
-  placement: Placement,
-  signal: AbortSignal,
-  prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>,
-): Promise<PlacedAnywhere<Prepared>> {
-  let placed = await route.place(placement, signal, prepare)
-  placed.attempt.measured(placed.prepared.inputTokens)
-  const run = async (runSignal: AbortSignal): Promise<Result> => {
+  async run(signal: AbortSignal): Promise<Result> {
     for (;;) {
-      const { attempt, prepared } = placed
+      const { attempt, prepared } = this.#placed
       try {
-        const result = await attempt.step(runSignal, (either) => prepared.run(either))
+        const result = await attempt.step(signal, (either) => prepared.run(either))
         attempt.succeeded()
         return result
       } catch (error) {
-        route.failed(attempt, error, runSignal)
+        this.#route.failed(attempt, error, signal)
       }
-      placed = await route.place(placement, runSignal, prepare)
+      this.#placed = await this.#route.place(this.#placement, signal, this.#prepare)
     }
   }
-  return {
-    get prepared() {
-      return placed.prepared
-    },
-    // True: what `run` of the prepared work answers is a Result.
-    run: run as (signal: AbortSignal) => ReturnType<Prepared["run"]>,
-    abandon: () => placed.attempt.abandon(),
+
+  discard(): void {
+    this.#placed.prepared.discard?.()
+    this.#placed.attempt.abandon()
   }
 }
 

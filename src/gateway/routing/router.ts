@@ -5,7 +5,7 @@ import type { Region } from "../../base/regions.ts"
 import { PrefixAffinity } from "./affinity.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { planRoute } from "./plan.ts"
-import type { Policies } from "./policies.ts"
+import type { OrganizationRouting, Policies } from "./policies.ts"
 import { RetryBudget } from "./retry-budget.ts"
 import { Route } from "./route.ts"
 import {
@@ -66,6 +66,7 @@ export interface Router {
 interface Pool {
   readonly workers: readonly Worker[]
   readonly byRegion: ReadonlyMap<string, readonly Worker[]>
+  readonly plans: WeakMap<OrganizationRouting, readonly Region[]>
   readonly affinity: PrefixAffinity
   readonly budget: RetryBudget
 }
@@ -80,7 +81,7 @@ export function createRouter(parts: RouterParts): Router {
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
-    open: async (request) => await open(parts, pools.get(request.model), request),
+    open: async (request) => await open(parts, pools.get(request.model) ?? emptyPool, request),
     add,
     report: () =>
       [...pools].map(([model, { workers }]) => ({
@@ -91,45 +92,103 @@ export function createRouter(parts: RouterParts): Router {
   }
 }
 
-async function open(parts: RouterParts, pool: Pool | undefined, request: RouteRequest): Promise<Routed> {
-  const { regions, from, policies, clock, log, queueWaitMs } = parts
-  const { workers, byRegion, affinity, budget } = pool ?? emptyPool
-  const { policy, visible } = await policies.of(request.organizationId)
+async function open(parts: RouterParts, pool: Pool, request: RouteRequest): Promise<Routed> {
+  const routing = await parts.policies.of(request.organizationId)
+  const plan = planOf(parts, pool, request, routing)
+  pool.budget.earn()
+  return new RoutedRequest(parts, pool, request, plan)
+}
+
+function planOf(
+  { regions, from }: RouterParts,
+  { byRegion, plans }: Pool,
+  { hint }: RouteRequest,
+  routing: OrganizationRouting,
+): readonly Region[] {
+  // Where there is only one region, the plan is the same until the policy changes.
+  const isAlwaysSame = hint === null && regions.length === 1
+  const known = isAlwaysSame ? plans.get(routing) : undefined
+  if (known) return known
   const plan = planRoute({
-    policy,
+    policy: routing.policy,
     regions,
-    visible,
+    visible: routing.visible,
     hosts: (regionId) => byRegion.has(regionId),
-    hint: request.hint,
+    hint,
     from,
     latencyMs: (regionId) => Math.min(...(byRegion.get(regionId) ?? []).map(({ latencyMs }) => latencyMs)),
   })
-  budget.earn()
-  const onFailure = (worker: Worker, error: unknown): void =>
-    log.warn(
-      { model: request.model, worker: worker.id, region: worker.regionId, err: error },
-      "a worker failed a request",
-    )
-  const { organizationId, onPlaced = () => undefined } = request
-  const routes: Route[] = []
-  const newRoute = (): Route => {
-    const route = new Route({ plan, workers, affinity, budget, clock, queueWaitMs, onPlaced, onFailure })
-    routes.push(route)
+  if (isAlwaysSame) plans.set(routing, plan)
+  return plan
+}
+
+class RoutedRequest implements Routed {
+  readonly #parts: RouterParts
+  readonly #pool: Pool
+  readonly #request: RouteRequest
+  readonly #plan: readonly Region[]
+  readonly #routes: Route[] = []
+  /** One for all answers of the request: it knows which of them is the first. */
+  #generator: RoutedGenerator | undefined
+
+  constructor(parts: RouterParts, pool: Pool, request: RouteRequest, plan: readonly Region[]) {
+    this.#parts = parts
+    this.#pool = pool
+    this.#request = request
+    this.#plan = plan
+  }
+
+  get scorer(): RoutedScorer {
+    return routedScorer(() => this.#begin())
+  }
+
+  get generator(): RoutedGenerator {
+    this.#generator ??= routedGenerator(() => this.#begin())
+    return this.#generator
+  }
+
+  get embedder(): RoutedEmbedder {
+    return routedEmbedder(() => this.#begin(), this.#request.organizationId)
+  }
+
+  close(): void {
+    for (const route of this.#routes) route.close()
+  }
+
+  #begin(): Route {
+    const { clock, queueWaitMs } = this.#parts
+    const { workers, affinity, budget } = this.#pool
+    const route = new Route({
+      plan: this.#plan,
+      workers,
+      affinity,
+      budget,
+      clock,
+      queueWaitMs,
+      onPlaced: (region) => this.#request.onPlaced?.(region),
+      onFailure: (worker, error) => this.#failed(worker, error),
+    })
+    this.#routes.push(route)
     return route
   }
-  return {
-    scorer: routedScorer(newRoute),
-    generator: routedGenerator(newRoute),
-    embedder: routedEmbedder(newRoute, organizationId),
-    close: () => {
-      for (const route of routes) route.close()
-    },
+
+  #failed(worker: Worker, error: unknown): void {
+    this.#parts.log.warn(
+      { model: this.#request.model, worker: worker.id, region: worker.regionId, err: error },
+      "a worker failed a request",
+    )
   }
 }
 
 function poolOf(workers: readonly Worker[]): Pool {
   const byRegion = Map.groupBy(workers, ({ regionId }) => regionId)
-  return { workers, byRegion, affinity: new PrefixAffinity(), budget: new RetryBudget() }
+  return {
+    workers,
+    byRegion,
+    plans: new WeakMap(),
+    affinity: new PrefixAffinity(),
+    budget: new RetryBudget(),
+  }
 }
 
 /** Of a model that runs nowhere: every region is found not to host it. */

@@ -68,6 +68,11 @@ export class Worker {
     return this.#down.signal.aborted
   }
 
+  /** Nothing but the caller ends what was begun at it: no check can find it dead, and no time is set. */
+  get watchesItself(): boolean {
+    return this.engines.check === undefined && this.attemptTimeoutMs === null
+  }
+
   get isAvailable(): boolean {
     return !this.isDown && this.breaker.isWilling
   }

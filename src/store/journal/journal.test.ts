@@ -105,7 +105,7 @@ test("a line cut off by a crash is not read, whatever it is cut to, and later se
     const path = segmentPath(directory, writer.end.segment)
     await stop()
     const file = await open(path, "a")
-    await file.write(line.subarray(0, kept))
+    await file.write(line.slice(0, kept))
     await file.close()
     await (await start()).append(record("seq_2"))
     expect((await readAll()).ids).toEqual(["seq_0", "seq_2"])

@@ -35,17 +35,18 @@ export interface SequenceRecord {
 
 /** A line is `<crc32 of the JSON, 8 hex digits> <JSON>\n`. */
 const checksumLength = 8
-const blankChecksum = "0".repeat(checksumLength)
 /** More than any record needs: the gateway cuts texts and lists that come from outside. */
 export const lineBytesMax = 64 * 1024
 const newline = 0x0a
 
-export function encodeLine(record: SequenceRecord): Buffer {
-  const line = Buffer.from(`${blankChecksum} ${JSON.stringify(record)}\n`)
-  if (line.length > lineBytesMax)
-    throw new RangeError(`Cannot record the sequence ${record.seq_id}: its line has ${line.length} bytes`)
-  line.write(checksum(line.subarray(checksumLength + 1, -1)), "latin1")
-  return line
+export function encodeLine(record: SequenceRecord): string {
+  const json = JSON.stringify(record)
+  // No character takes more than three bytes of UTF-8.
+  if (json.length * 3 > lineBytesMax && Buffer.byteLength(json) > lineBytesMax - checksumLength - 2)
+    throw new RangeError(
+      `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
+    )
+  return `${checksum(json)} ${json}\n`
 }
 
 export interface DecodedLines {
@@ -79,4 +80,10 @@ function decodeLine(line: Buffer): SequenceRecord | null {
   return JSON.parse(json.toString("utf8")) as SequenceRecord
 }
 
-const checksum = (json: Buffer): string => crc32(json).toString(16).padStart(checksumLength, "0")
+function checksum(json: Buffer | string): string {
+  const sum = crc32(json)
+  // In halves: digits of a number beyond 31 bits are found by dividing doubles.
+  return hex16(sum >>> 16) + hex16(sum & 0xffff)
+}
+
+const hex16 = (half: number): string => half.toString(16).padStart(checksumLength / 2, "0")

@@ -41,7 +41,7 @@ const reservedShare = 1 / 8
 const syncWithinMs = 20
 const probeEveryMs = 1_000
 const waitingMax = 100_000
-const writeBytesMax = 4 * mebibyte
+const writeCharactersMax = 4 * mebibyte
 
 /** Usage cannot be recorded now. */
 export class JournalUnavailable extends Error {
@@ -49,7 +49,7 @@ export class JournalUnavailable extends Error {
 }
 
 interface Waiting {
-  readonly line: Buffer
+  readonly line: string
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -142,16 +142,16 @@ export class Journal {
 
   /** Whether new work can be taken without a further look. */
   get hasRoom(): boolean {
-    return !this.#isFull && this.#failure === null
+    return !this.#isFull() && this.#failure === null
   }
 
-  get #isFull(): boolean {
+  #isFull(): boolean {
     return this.#bytes >= this.#settings.bytesMax * (1 - reservedShare)
   }
 
   /** Refuses new work when its record might not fit: throws JournalUnavailable. */
   async checkRoom(): Promise<void> {
-    if (this.#isFull)
+    if (this.#isFull())
       throw new JournalUnavailable(
         "Cannot record usage: the journal has reached its size limit and is not being applied",
       )
@@ -191,7 +191,7 @@ export class Journal {
     await this.#lock.release()
   }
 
-  #write(line: Buffer): Promise<void> {
+  #write(line: string): Promise<void> {
     if (this.#closed)
       return Promise.reject(new JournalUnavailable("Cannot record usage: the journal is closed"))
     if (this.#waiting.length >= waitingMax)
@@ -206,7 +206,7 @@ export class Journal {
   }
 
   /** The first record of a turn waits for nobody. False when it has to be written in the ordinary way. */
-  #writeAlone(line: Buffer): boolean {
+  #writeAlone(line: string): boolean {
     const { durability, segmentBytesMax } = this.#settings
     if (this.#running || this.#wroteThisTurn || this.#failure || durability === "power") return false
     if (this.#offset >= segmentBytesMax) return false
@@ -237,7 +237,7 @@ export class Journal {
       const batch = this.#takeBatch()
       try {
         await this.#rotate()
-        this.#writeAll(joined(batch))
+        this.#writeAll(batch.map(({ line }) => line).join(""))
         this.#failure = null
       } catch (error) {
         await this.#retreat(error, batch)
@@ -255,8 +255,8 @@ export class Journal {
   }
 
   #takeBatch(): Waiting[] {
-    let bytes = 0
-    const count = this.#waiting.findIndex(({ line }) => (bytes += line.length) > writeBytesMax)
+    let characters = 0
+    const count = this.#waiting.findIndex(({ line }) => (characters += line.length) > writeCharactersMax)
     return this.#waiting.splice(0, count <= 0 ? this.#waiting.length : count)
   }
 
@@ -264,11 +264,15 @@ export class Journal {
    * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
    * record and the answer. A kill in that time charges for an answer that nobody got.
    */
-  #writeAll(bytes: Buffer): void {
-    for (let done = 0; done < bytes.length;)
-      done += writeSync(this.#file.fd, bytes, done, bytes.length - done, this.#offset + done)
-    this.#offset += bytes.length
-    this.#bytes += bytes.length
+  #writeAll(lines: string): void {
+    const length = Buffer.byteLength(lines)
+    let done = writeSync(this.#file.fd, lines, this.#offset)
+    if (done < length) {
+      const bytes = Buffer.from(lines)
+      while (done < length) done += writeSync(this.#file.fd, bytes, done, length - done, this.#offset + done)
+    }
+    this.#offset += length
+    this.#bytes += length
   }
 
   /** Half a batch must not stay behind: its requests are answered as failed and must not be charged. */
@@ -309,7 +313,7 @@ export class Journal {
     const nowMs = this.#settings.clock.monotonicMs()
     if (nowMs - this.#probedMs < probeEveryMs) return
     this.#probedMs = nowMs
-    await this.#write(Buffer.from("\n")).catch(() => undefined)
+    await this.#write("\n").catch(() => undefined)
   }
 
   async #prune(): Promise<void> {
@@ -324,9 +328,4 @@ export class Journal {
       this.#bytes -= size
     }
   }
-}
-
-function joined(batch: readonly Waiting[]): Buffer {
-  const [first] = batch
-  return first && batch.length === 1 ? first.line : Buffer.concat(batch.map(({ line }) => line))
 }
