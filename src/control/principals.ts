@@ -37,8 +37,8 @@ export interface Principals {
   recall(bearer: string, connection?: object): Principal | undefined
   /** `connection` is whatever lives as long as the connection that the value came by. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
-  /** What the principal is there, or null when it must not learn that the subject exists. */
-  standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
+  /** What the principal is there, or null when it must not learn that the subject exists; at once for what a key carries. */
+  standing(principal: Principal, subject: StandingSubject): Standing | null | Promise<Standing | null>
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>
@@ -76,7 +76,10 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   return {
     recall: (value, connection) => recall(value, connection, caches, parts),
     authenticate: (value, connection) => authenticate(value, connection, caches, parts).catch(unavailable),
-    standing: (principal, subject) => stand(principal, subject, caches).catch(unavailable),
+    standing: (principal, subject) =>
+      isCarried(principal, subject)
+        ? standingOf(principal, subject.organizationId)
+        : stand(principal, subject, caches).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -221,6 +224,19 @@ function limitOf(source: {
   }
 }
 
+/** A key or token brings its organization along, so that nothing has to be looked up. */
+const isCarried = (
+  { kind }: Principal,
+  subject: StandingSubject,
+): subject is { readonly organizationId: string | null } => kind !== "session" && "organizationId" in subject
+
+/** `asked` is null for the one that the principal belongs to. */
+function standingOf(principal: Principal, asked: string | null): Standing | null {
+  const { organizationId, role, permissions } = principal
+  if (organizationId === null || (asked !== null && asked !== organizationId)) return null
+  return { organizationId, role: role ?? "member", permissions: permissions ?? [] }
+}
+
 async function stand(
   principal: Principal,
   subject: StandingSubject,
@@ -234,8 +250,11 @@ async function stand(
     return { organizationId: id, role, permissions: permissionsOfRole(role) }
   }
   const { organizationId } = principal
-  if (organizationId === null || !(await isOwnSubject(organizationId, subject, caches))) return null
-  return { organizationId, role: principal.role ?? "member", permissions: principal.permissions ?? [] }
+  if ("organizationId" in subject) return standingOf(principal, subject.organizationId)
+  const organization = organizationId === null ? null : await caches.organizations.get(organizationId)
+  const isPayer =
+    organization?.deletedAt === null && organization.billingAccountId === subject.billingAccountId
+  return isPayer ? standingOf(principal, null) : null
 }
 
 /** Among organizations that share a billing account, the one where the user may do most. */
@@ -247,17 +266,6 @@ function pick(own: readonly OwnOrganization[], subject: StandingSubject): OwnOrg
   return own
     .filter(({ billingAccountId }) => billingAccountId === subject.billingAccountId)
     .toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role))[0]
-}
-
-async function isOwnSubject(
-  organizationId: string,
-  subject: StandingSubject,
-  { organizations }: Caches,
-): Promise<boolean> {
-  if ("organizationId" in subject)
-    return subject.organizationId === null || subject.organizationId === organizationId
-  const organization = await organizations.get(organizationId)
-  return organization?.deletedAt === null && organization.billingAccountId === subject.billingAccountId
 }
 
 function forget({ keys, sessions, memberships, organizations }: Caches, { table, id }: Change): void {

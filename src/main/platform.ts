@@ -4,7 +4,7 @@ import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { type Region, localRegion } from "../base/regions.ts"
 import { ConfigError } from "../base/config.ts"
-import type { Principal, Standing } from "../contract/access.ts"
+import type { Principal } from "../contract/access.ts"
 import type { ControlParts } from "../control/change.ts"
 import { createOidcProvider } from "../control/oidc.ts"
 import type { PlatformParts } from "../control/platform.ts"
@@ -66,7 +66,7 @@ export function gateOf(principals: Principals): Gate {
   return {
     recall: (bearer, connection) => principals.recall(bearer, connection),
     authenticate: (bearer, connection) => principals.authenticate(bearer, connection),
-    standing: (principal: Principal, subject: Subject): Promise<Standing | null> =>
+    standing: (principal: Principal, subject: Subject): ReturnType<Gate["standing"]> =>
       principals.standing(
         principal,
         subject.kind === "billing_account"

@@ -13,6 +13,9 @@ export interface Gate {
   recall?(bearer: string, connection?: object): Principal | undefined
   /** Who a bearer value stands for, or null when it stands for nobody; the connection that brought it may be named. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
-  /** What the principal is there, or null when it must not learn that the subject exists. */
-  standing(principal: Principal, subject: Subject): Promise<Standing | null>
+  /**
+   * What the principal is there, or null when it must not learn that the subject exists; at once where that is known
+   * without waiting.
+   */
+  standing(principal: Principal, subject: Subject): Standing | null | Promise<Standing | null>
 }

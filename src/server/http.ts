@@ -19,8 +19,9 @@ import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
 import { type Ending, Endings } from "./ending.ts"
 import { sendEvents } from "./events.ts"
+import { MessageFacts, headerOf } from "./facts.ts"
 import type { Gate } from "./gate.ts"
-import { type Arrival, type LooseHandler, type Progress, live } from "./life.ts"
+import { type Found, type LooseHandler, type Progress, live } from "./life.ts"
 import type { PageRequest, Pages } from "./pages.ts"
 import { type RateLimiter, RateLimited } from "./rate-limit.ts"
 import type { Repeats } from "./repeats.ts"
@@ -106,7 +107,7 @@ function socketRoot(parts: HttpParts): SocketRoot {
     ids,
     log,
     requestTimeoutMs,
-    clientIp: (message) => clientIp(message, trustProxy),
+    trustProxy,
     refused: (refusal) => void parts.refused?.(refusal),
   }
 }
@@ -190,7 +191,7 @@ class Transport {
     const search = queryAt < 0 ? noSearch : new URLSearchParams(url.slice(queryAt + 1))
     const work =
       route && ending
-        ? this.#answer(route.target, { message, path, params: route.params, search }, reply, ending)
+        ? this.#answer(route.target, { message, path, params: route.params, search, reply }, ending)
         : this.#answerElsewhere(message, path, reply)
     // A failure here is one of writing the answer itself: nothing can be said over this connection any more.
     work.catch((error: unknown) => {
@@ -199,23 +200,22 @@ class Transport {
     })
   }
 
-  async #answer(
-    { endpoint, handler }: Mounted,
-    found: Pick<Arrival, "message" | "path" | "params" | "search">,
-    reply: Reply,
-    ending: Ending,
-  ): Promise<void> {
+  async #answer({ endpoint, handler }: Mounted, found: Found, ending: Ending): Promise<void> {
     const parts = this.#parts
-    const facts = factsOf(found.message, reply.requestId, parts, ending.signal)
+    const { message, reply } = found
+    const { signal } = ending
+    const facts = new MessageFacts(message, {
+      id: reply.requestId,
+      trustProxy: parts.trustProxy,
+      startedMs: parts.clock.nowMs(),
+      signal,
+    })
     const progress: Progress = { principal: null, handled: false }
     try {
-      const header = (name: string, value: string): void => reply.header(name, value)
-      const output = await ending.orLate(
-        live(endpoint, handler, { ...found, facts, progress, header }, parts),
-      )
+      const output = await ending.orLate(live(endpoint, handler, { found, facts, progress }, parts))
       // Whatever was asked before the server began to stop: nothing more may be asked over this connection.
       if (this.#isClosing) reply.header("connection", "close")
-      if (output instanceof EventStream) await sendEvents(reply, endpoint, output, ending.signal)
+      if (output instanceof EventStream) await sendEvents(reply, endpoint, output, signal)
       else sendOutput(reply, endpoint, output)
     } catch (error) {
       const fault = asFault(error)
@@ -224,8 +224,8 @@ class Transport {
         const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
         if (sequenceId) reply.header(sequenceHeader, sequenceId)
       }
-      await drain(found.message)
-      this.#fail(reply, endpoint.surface, fault, found.message)
+      await drain(message)
+      this.#fail(reply, endpoint.surface, fault, message)
     } finally {
       this.#endings.answered(ending)
     }
@@ -264,37 +264,8 @@ function requestIdOf({ headers }: IncomingMessage): string | null {
   return typeof given === "string" && saneRequestId.test(given) ? given : null
 }
 
-/** The first address in the list of a proxy that is trusted; otherwise who is at the other end. */
-function clientIp({ headers, socket }: IncomingMessage, trustProxy: boolean): string {
-  const forwarded = trustProxy ? headers["x-forwarded-for"] : undefined
-  const first = typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
-  return first || (socket.remoteAddress ?? "")
-}
-
 function pageRequest(message: IncomingMessage, path: string): PageRequest {
   return { method: message.method ?? "", path, header: (name) => headerOf(message, name) }
-}
-
-function headerOf({ headers }: IncomingMessage, name: string): string | null {
-  const value = headers[name]
-  return typeof value === "string" ? value : null
-}
-
-function factsOf(
-  message: IncomingMessage,
-  id: string,
-  { clock, trustProxy }: Pick<HttpParts, "clock" | "trustProxy">,
-  signal: AbortSignal,
-): RequestFacts {
-  return {
-    id,
-    ip: clientIp(message, trustProxy),
-    userAgent: message.headers["user-agent"] ?? null,
-    startedMs: clock.nowMs(),
-    header: (name) => headerOf(message, name),
-    signal,
-    connection: message.socket,
-  }
 }
 
 const malformedStatus: Readonly<Record<string, string>> = {

@@ -16,7 +16,7 @@ export function parseParams(endpoint: Endpoint, params: unknown): unknown {
 }
 
 export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown {
-  if (!(endpoint.query instanceof z.ZodObject) || asksNothing(endpoint.query)) return nothing
+  if (asksNothing(endpoint.query) || !(endpoint.query instanceof z.ZodObject)) return nothing
   const values: Record<string, string | string[]> = {}
   for (const [name, schema] of Object.entries(endpoint.query.shape)) {
     const given = search.getAll(name)
@@ -30,16 +30,24 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
 }
 
 const nothing: Readonly<Record<string, never>> = Object.freeze({})
-const known = new WeakMap<z.ZodType, boolean>()
 
 /** Whether a schema has no fields, as those of most endpoints for inference: then there is nothing to be read. */
-function asksNothing(schema: z.ZodType): boolean {
-  let found = known.get(schema)
-  if (found === undefined) {
-    found = schema instanceof z.ZodObject && Object.keys(schema.shape).length === 0
-    known.set(schema, found)
+const asksNothing = remembered(
+  (schema) => schema instanceof z.ZodObject && Object.keys(schema.shape).length === 0,
+)
+
+const isAbsent = remembered((schema) => schema instanceof z.ZodUndefined)
+
+export const takesNoBody = ({ body }: Endpoint): boolean => isAbsent(body)
+
+/** Asking what a schema is takes a while, and no schema ever becomes another one. */
+function remembered(test: (schema: z.ZodType) => boolean): (schema: z.ZodType) => boolean {
+  const known = new WeakMap<z.ZodType, boolean>()
+  return (schema) => {
+    let found = known.get(schema)
+    if (found === undefined) known.set(schema, (found = test(schema)))
+    return found
   }
-  return found
 }
 
 function badQuery(name: string, found: string): Fault {

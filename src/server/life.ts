@@ -3,22 +3,27 @@ import { type Principal, type Standing, isOwner } from "../contract/access.ts"
 import type { Call, Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { IncomingMessage } from "node:http"
-import { z } from "zod"
 import { parseJson, readBody } from "./body.ts"
-import { missing, readCredentials } from "./credentials.ts"
+import { type Credentials, missing, readCredentials } from "./credentials.ts"
 import type { Gate, Subject } from "./gate.ts"
-import { parseBody, parseParams, parseQuery } from "./input.ts"
+import { parseBody, parseParams, parseQuery, takesNoBody } from "./input.ts"
 import type { RateLimiter } from "./rate-limit.ts"
-import { type Repeats, once } from "./repeats.ts"
+import type { Reply } from "./reply.ts"
+import { type Repeats, once, repeatedRequest } from "./repeats.ts"
 
-export interface Arrival {
+/** A message that came for an endpoint, and where its answer goes. */
+export interface Found {
   readonly message: IncomingMessage
   readonly path: string
   readonly params: unknown
   readonly search: URLSearchParams
+  readonly reply: Reply
+}
+
+export interface Arrival {
+  readonly found: Found
   readonly facts: RequestFacts
   readonly progress: Progress
-  header(name: string, value: string): void
 }
 
 /** How far a request got, for those who must know after it failed. */
@@ -39,25 +44,31 @@ export interface Stages {
 export async function live(
   endpoint: Endpoint,
   handler: LooseHandler,
-  arrival: Arrival,
+  { found, facts, progress }: Arrival,
   { gate, limiter, repeats }: Stages,
 ): Promise<unknown> {
-  const principal = await authenticate(endpoint, arrival.facts, gate)
-  arrival.progress.principal = principal
-  if (principal) limit(principal, arrival, limiter)
-  if (principal) checkPrincipal(endpoint, principal)
-  const query = parseQuery(endpoint, arrival.search)
-  const body = await readInput(endpoint, arrival.message)
-  const params = parseParams(endpoint, arrival.params)
-  const standing = principal ? await stand(endpoint, principal, params, arrival.facts, gate) : null
+  const { message, path, reply } = found
+  const known = authenticate(endpoint, facts, gate)
+  const principal = known instanceof Promise ? await known : known
+  progress.principal = principal
+  if (principal) {
+    // 429.
+    reply.headers(limiter.take(principal))
+    checkPrincipal(endpoint, principal)
+  }
+  const query = parseQuery(endpoint, found.search)
+  const body = takesNoBody(endpoint) ? undefined : await readInput(endpoint, message)
+  const params = parseParams(endpoint, found.params)
+  const stood = principal ? stand(endpoint, principal, params, facts, gate) : null
+  const standing = stood instanceof Promise ? await stood : stood
   if (principal && standing) checkStanding(endpoint, principal, standing)
-  arrival.progress.handled = true
-  const header = (name: string, value: string): void => arrival.header(name, value)
-  const write = { endpoint, principal, path: arrival.path, body, request: arrival.facts, header }
-  return await once(write, repeats, async (attempt) => {
-    const request = arrival.facts
-    return await handler({ params, query, body, principal, standing, request, attempt, header })
-  })
+  progress.handled = true
+  const header = (name: string, value: string): void => reply.header(name, value)
+  const call: Call = { params, query, body, principal, standing, request: facts, attempt: null, header }
+  const write = { endpoint, principal, path, body, request: facts, header }
+  const repeated = repeatedRequest(write)
+  if (!repeated) return await handler(call)
+  return await once(repeated, write, repeats, async (attempt) => await handler({ ...call, attempt }))
 }
 
 /** The checks of who asks, for a message that came by another way than a request of its own. */
@@ -79,27 +90,32 @@ export async function admit(
  * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
  * browser, not by the caller, so an old one does not keep anyone from signing in.
  */
-async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate): Promise<Principal | null> {
+function authenticate(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  gate: Gate,
+): Principal | null | Promise<Principal | null> {
   const open = endpoint.access.principals.length === 0
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && open) return null
   if (!credentials) throw missing()
-  const { bearer } = credentials
-  const principal =
-    gate.recall?.(bearer, facts.connection) ?? (await gate.authenticate(bearer, facts.connection))
-  if (!principal && open && credentials.source === "cookie") return null
-  if (!principal)
-    throw new Fault(
-      "invalid_credentials",
-      "Cannot authenticate: the bearer value is unknown, expired or revoked",
-    )
-  return principal
+  return (
+    gate.recall?.(credentials.bearer, facts.connection) ?? lookUp(credentials, open, facts.connection, gate)
+  )
 }
 
-/** 429. */
-function limit(principal: Principal, arrival: Arrival, limiter: RateLimiter): void {
-  const headers = limiter.take(principal)
-  for (const name in headers) arrival.header(name, headers[name] ?? "")
+async function lookUp(
+  { bearer, source }: Credentials,
+  open: boolean,
+  connection: object | undefined,
+  gate: Gate,
+): Promise<Principal | null> {
+  const principal = await gate.authenticate(bearer, connection)
+  if (principal || (open && source === "cookie")) return principal
+  throw new Fault(
+    "invalid_credentials",
+    "Cannot authenticate: the bearer value is unknown, expired or revoked",
+  )
 }
 
 /** 403: the kind of principal, and the permission that a key or token carries. */
@@ -116,22 +132,27 @@ function checkPrincipal({ access }: Endpoint, principal: Principal): void {
 
 /** 415, 413, 400, 422. */
 async function readInput(endpoint: Endpoint, message: IncomingMessage): Promise<unknown> {
-  if (endpoint.body instanceof z.ZodUndefined) return undefined
   const bytes = await readBody(endpoint, message)
   return endpoint.reads === "bytes" ? bytes : parseBody(endpoint, parseJson(bytes, endpoint.surface))
 }
 
-/** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
-async function stand(
+function stand(
   endpoint: Endpoint,
   principal: Principal,
   params: unknown,
   facts: RequestFacts,
   gate: Gate,
-): Promise<Standing | null> {
+): Standing | null | Promise<Standing> {
   const subject = subjectOf(endpoint, params as Record<string, string>, facts)
   if (!subject) return null
-  const standing = await gate.standing(principal, subject)
+  const found = gate.standing(principal, subject)
+  return found instanceof Promise
+    ? found.then((standing) => visible(standing, subject))
+    : visible(found, subject)
+}
+
+/** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
+function visible(standing: Standing | null, subject: Subject): Standing {
   if (standing) return standing
   if (subject.kind === "inference")
     throw new Fault(

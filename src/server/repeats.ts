@@ -37,12 +37,11 @@ export interface Write {
 
 /** Runs `work` unless an answer to the same request is remembered. */
 export async function once(
-  write: Write,
+  repeated: RepeatedRequest,
+  write: Pick<Write, "endpoint" | "header">,
   repeats: Repeats,
-  work: (attempt: Attempt | null) => Promise<unknown>,
+  work: (attempt: Attempt) => Promise<unknown>,
 ): Promise<unknown> {
-  const repeated = repeatedRequest(write)
-  if (!repeated) return await work(null)
   const claim = await repeats.claim(repeated)
   if (!("attemptId" in claim)) {
     write.header(replayedHeader, "true")
@@ -65,7 +64,7 @@ export async function once(
 }
 
 /** Null where nothing is remembered: reads, other surfaces, callers without a name, requests without a key. */
-function repeatedRequest({ endpoint, principal, path, body, request }: Write): RepeatedRequest | null {
+export function repeatedRequest({ endpoint, principal, path, body, request }: Write): RepeatedRequest | null {
   const key = request.header("idempotency-key")
   if (key === null || principal === null || !isWrite(endpoint) || endpoint.surface !== "platform") return null
   if (!keyForm.test(key))

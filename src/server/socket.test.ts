@@ -41,7 +41,7 @@ async function serve(conversation: Conversation, times: Partial<SocketTimes> = {
       ids: createIds(),
       log: silentLog,
       requestTimeoutMs: 60_000,
-      clientIp: () => "127.0.0.1",
+      trustProxy: false,
     },
   )
   const server = createServer()

@@ -8,6 +8,7 @@ import type { Log } from "../base/log.ts"
 import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { MessageFacts } from "./facts.ts"
 import { type Stages, admit } from "./life.ts"
 import { asFault, errorBody } from "./reply.ts"
 
@@ -49,7 +50,7 @@ export interface SocketRoot {
   readonly ids: Ids
   readonly log: Log
   readonly requestTimeoutMs: number
-  clientIp(message: IncomingMessage): string
+  readonly trustProxy: boolean
   /** Told of a message that was refused before the conversation saw it. */
   refused?(refusal: {
     readonly endpoint: Endpoint
@@ -119,20 +120,12 @@ function refuse(stream: Duplex, fault: Fault): void {
   stream.end(`${lines.join("\r\n")}\r\n\r\n${body}`)
 }
 
-function factsOf(root: SocketRoot, message: IncomingMessage, signal: AbortSignal): RequestFacts {
-  const { headers } = message
-  return {
-    id: root.ids.next("req"),
-    ip: root.clientIp(message),
-    userAgent: headers["user-agent"] ?? null,
-    startedMs: root.clock.nowMs(),
-    header: (name) => {
-      const value = headers[name]
-      return typeof value === "string" ? value : null
-    },
-    signal,
-  }
-}
+const factsOf = (
+  { ids, clock, trustProxy }: SocketRoot,
+  message: IncomingMessage,
+  signal: AbortSignal,
+): RequestFacts =>
+  new MessageFacts(message, { id: ids.next("req"), trustProxy, startedMs: clock.nowMs(), signal })
 
 class Connection {
   readonly #socket: WebSocket

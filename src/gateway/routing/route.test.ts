@@ -45,6 +45,9 @@ function scorer(asked: string[], name: string, run: Run = async () => new Float6
   }
 }
 
+const heeding: Run = async (signal) =>
+  await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
+
 interface TestRoute {
   readonly begin: () => Route
   region: string | null
@@ -160,8 +163,6 @@ describe("a request that is answered whole", () => {
 
   test("is the engine's alone to end where that watches itself, by the caller's own signal", async () => {
     const gone = new AbortController()
-    const heeding: Run = async (signal) =>
-      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
     const { scorer: own } = scorer([], "a.1", heeding)
     const watchful = worker("a.1", own ? { scorer: own } : {})
     const answer = score(routeOver([watchful]), gone.signal)
