@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { operateOverSocket } from "../src/cli/operator.ts"
 import { openPglite } from "../src/store/pglite.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
+import { digestRecords } from "../src/store/journal/digest.ts"
 import { applyUsage } from "../src/store/usage.ts"
 import { operatorAddress } from "../src/server/operator-socket.ts"
 import { type Client, createClient } from "../src/contract/client.ts"
@@ -120,7 +121,7 @@ export async function charge(dataDirectory: string, records: readonly SequenceRe
           gatewayId: "past",
           from: { segment: 0, offset: 0 },
           next: { segment: 0, offset: 1 },
-          records,
+          usage: digestRecords(records),
           now: new Date(),
           newAuditId: () => `aud_past${++audits}`,
         }),

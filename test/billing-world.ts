@@ -27,6 +27,7 @@ import { insertKey } from "../src/store/keys.ts"
 import { insertOrganization } from "../src/store/organizations.ts"
 import { appendLedger } from "../src/store/ledger.ts"
 import type { Database } from "../src/store/sql.ts"
+import { digestRecords } from "../src/store/journal/digest.ts"
 import { applyUsage, findJournalPosition } from "../src/store/usage.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
@@ -251,7 +252,14 @@ async function use(database: Database, clock: ManualClock, ids: Ids, given: Use)
   })
   const next = { segment: from.segment + 1, offset: 0 }
   const now = new Date(clock.nowMs())
-  const batch = { gatewayId, from, next, records: [record], now, newAuditId: () => ids.next("aud") }
+  const batch = {
+    gatewayId,
+    from,
+    next,
+    usage: digestRecords([record]),
+    now,
+    newAuditId: () => ids.next("aud"),
+  }
   await database.transaction((sql) => applyUsage(sql, batch))
 }
 

@@ -1,4 +1,4 @@
-/** The other side of `openThreads`: one job in, one answer out. */
+/** The other side of `createThreads`: one job in, one answer out. */
 import assert from "node:assert"
 import { parentPort } from "node:worker_threads"
 import { Fault } from "../contract/errors.ts"
@@ -9,12 +9,12 @@ export function answerJobs(work: (job: never) => unknown): void {
   assert(parentPort, "this module is the entry of a thread")
   const port = parentPort
   // What the other side sends is what this side's work takes: both name the same type.
-  port.on("message", (job) => port.postMessage(answer(work, job as never)))
+  port.on("message", (job) => void answer(work, job as never).then((found) => port.postMessage(found)))
 }
 
-function answer(work: (job: never) => unknown, job: never): ThreadAnswer<unknown> {
+async function answer(work: (job: never) => unknown, job: never): Promise<ThreadAnswer<unknown>> {
   try {
-    return { kind: "done", result: work(job) }
+    return { kind: "done", result: await work(job) }
   } catch (error) {
     if (!(error instanceof Fault)) return { kind: "failed", error }
     const { code, message, details, param } = error

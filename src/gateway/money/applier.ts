@@ -3,12 +3,12 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
-import type { JournalBatch, JournalPosition } from "../../store/journal/segments.ts"
+import { type AccountSum, type DigestedStretch, Digester } from "../../store/journal/digest.ts"
+import type { JournalPosition } from "../../store/journal/segments.ts"
 import { isBefore } from "../../store/journal/segments.ts"
 import type { Journal } from "../../store/journal/writer.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
-import { applyUsage, findJournalPosition, sumByAccount } from "../../store/usage.ts"
-import type { AccountSum } from "../../store/usage.ts"
+import { applyUsage, findJournalPosition } from "../../store/usage.ts"
 
 export const ledgerConsumer = "ledger"
 
@@ -21,16 +21,15 @@ export interface ApplierParts {
 }
 
 const idleMs = 500
-/** Some 500 records: reading them holds up requests for a few milliseconds. */
-const batchBytesMax = 256 * 1024
 const retryMs = 1_000
 
 export class Applier {
   readonly #parts: ApplierParts
   readonly #stop = new AbortController()
+  readonly #digester = new Digester()
   #position: JournalPosition
   /** Tried, and perhaps applied although its answer was lost: it is tried again as it was. */
-  #tried: JournalBatch | null = null
+  #tried: DigestedStretch | null = null
   #working: Promise<boolean> | null = null
   #loop: Promise<void> = Promise.resolve()
   /** Everything that was in the journal then is in the ledger. */
@@ -104,9 +103,14 @@ export class Applier {
     }
   }
 
+  #read(): Promise<DigestedStretch> {
+    const { directory, end } = this.#parts.journal
+    return this.#digester.read({ directory, from: this.#position, until: end }, never)
+  }
+
   async #applyNext(): Promise<boolean> {
     const { database, journal, clock, ids, log } = this.#parts
-    const batch = this.#tried ?? (await journal.read(this.#position, batchBytesMax))
+    const batch = this.#tried ?? (await this.#read())
     if (!isBefore(this.#position, batch.next)) return false
     if (batch.damaged > 0)
       log.error({ lines: batch.damaged }, "lines of the journal are damaged and were skipped")
@@ -116,7 +120,7 @@ export class Applier {
         gatewayId: journal.gatewayId,
         from: this.#position,
         next: batch.next,
-        records: batch.records,
+        usage: batch.usage,
         now: new Date(clock.nowMs()),
         newAuditId: () => ids.next("aud"),
       }),
@@ -124,12 +128,15 @@ export class Applier {
     this.#tried = null
     this.#position = outcome.position
     // Also when an earlier attempt did it and only its answer was lost.
-    if (isSame(outcome.position, batch.next)) this.onApplied(sumByAccount(batch.records))
+    if (isSame(outcome.position, batch.next)) this.onApplied(batch.usage.sums)
     for (const warning of outcome.warnings) log.warn(warning, "a billing account crossed a warning threshold")
     await journal.passed(ledgerConsumer, outcome.position)
     return true
   }
 }
+
+/** Reading is quick, and whoever stops waits for it. */
+const never = new AbortController().signal
 
 const isSame = (a: JournalPosition, b: JournalPosition): boolean =>
   a.segment === b.segment && a.offset === b.offset

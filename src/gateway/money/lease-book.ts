@@ -18,7 +18,7 @@ import { listenToChanges } from "../../store/changes.ts"
 import { monthOf } from "../../store/months.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
-import type { AccountSum } from "../../store/usage.ts"
+import type { AccountSum } from "../../store/journal/digest.ts"
 import { HeldCredit } from "./held-credit.ts"
 
 export interface LeaseBookParts {

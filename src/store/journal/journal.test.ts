@@ -188,5 +188,7 @@ test("a reader stops where a running writer has not finished", async () => {
   const file = await open(path, "a")
   await file.write(encodeLine(record("seq_1")))
   await file.close()
-  expect((await writer.read(journalStart)).records.map(({ seq_id }) => seq_id)).toEqual(["seq_0"])
+  expect(
+    (await readJournal(directory, journalStart, { until: writer.end })).records.map(({ seq_id }) => seq_id),
+  ).toEqual(["seq_0"])
 })

@@ -6,15 +6,7 @@ import { setImmediate as endOfTurn } from "node:timers/promises"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { lockDirectory, type DirectoryLock } from "../directory-lock.ts"
 import { encodeLine, type SequenceRecord } from "./record.ts"
-import {
-  type JournalBatch,
-  type JournalPosition,
-  isBefore,
-  journalStart,
-  listSegments,
-  readJournal,
-  segmentPath,
-} from "./segments.ts"
+import { type JournalPosition, isBefore, journalStart, listSegments, segmentPath } from "./segments.ts"
 
 export interface JournalSettings {
   readonly directory: string
@@ -166,11 +158,6 @@ export class Journal {
   /** Resolves when the record is written; rejects, and leaves no trace of it, when it cannot be. */
   append(record: SequenceRecord): Promise<void> {
     return this.#write(encodeLine(record))
-  }
-
-  /** The next records for a consumer that has come to `from`; only what is completely written. */
-  read(from: JournalPosition, bytesMax?: number): Promise<JournalBatch> {
-    return readJournal(this.directory, from, { until: this.end, bytesMax })
   }
 
   /** A consumer has made durable everything before `position`: what all have passed may go. */

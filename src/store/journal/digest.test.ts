@@ -1,0 +1,82 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, beforeEach, expect, test } from "vitest"
+import { sequenceRecord } from "../../../test/sequence-record.ts"
+import { Digester, digestRecords, digestStretch, digestedApartBytesMin, stretchBytesMax } from "./digest.ts"
+import { type JournalPosition, journalStart } from "./segments.ts"
+import { type Journal, openJournal } from "./writer.ts"
+
+const never = new AbortController().signal
+const may = Date.UTC(2026, 4, 31, 23, 59, 59, 999)
+let directory: string
+let journal: Journal
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "umpire-digest-"))
+  journal = await openJournal({ directory, consumers: ["ledger"], newGatewayId: () => "gw_1" })
+})
+afterEach(async () => {
+  await journal.close()
+  await rm(directory, { recursive: true })
+})
+
+const costly = (seq_id: string, timestamp: number, cost_ticks: string) =>
+  sequenceRecord({ seq_id, timestamp, billing_account_id: "ba_1", cost_ticks })
+
+async function fill(bytes: number): Promise<number> {
+  let count = 0
+  for (; journal.end.offset < bytes; count++)
+    await journal.append(costly(`seq_${String(count).padStart(8, "0")}`, may, "9007199254740993"))
+  return count
+}
+
+test("what costs something is summed by account and month, to the tick", () => {
+  const { rows, sums } = digestRecords([
+    costly("seq_1", may, "9007199254740993"),
+    costly("seq_2", may, "9007199254740993"),
+    costly("seq_3", may + 1, "5"),
+    costly("seq_4", may, "0"),
+    sequenceRecord({ seq_id: "seq_5", billing_account_id: null, cost_ticks: "7" }),
+  ])
+  expect(sums).toEqual([
+    { accountId: "ba_1", month: "2026-05-01", ticks: 18_014_398_509_481_986n },
+    { accountId: "ba_1", month: "2026-06-01", ticks: 5n },
+  ])
+  const entries = JSON.parse(rows) as { seq_id: string; day: string; ticks: string }[]
+  expect(entries.map(({ seq_id, day, ticks }) => [seq_id, day, ticks])).toEqual([
+    ["seq_1", "2026-05-31", "9007199254740993"],
+    ["seq_2", "2026-05-31", "9007199254740993"],
+    ["seq_3", "2026-06-01", "5"],
+  ])
+})
+
+test.each([
+  ["on this thread", digestedApartBytesMin / 2],
+  ["in another one", digestedApartBytesMin * 2],
+])("a stretch that is read %s is read to the record", async (_, bytes) => {
+  const count = await fill(bytes)
+  const digester = new Digester()
+  const job = { directory, from: { segment: journal.end.segment, offset: 0 }, until: journal.end }
+  const found = await digester.read(job, never)
+  expect(found).toEqual(await digestStretch(job, stretchBytesMax))
+  expect(found.next).toEqual(journal.end)
+  expect(found.usage.sums).toEqual([
+    { accountId: "ba_1", month: "2026-05-01", ticks: BigInt(count) * 9_007_199_254_740_993n },
+  ])
+})
+
+test("a long journal is read stretch after stretch, each record once", async () => {
+  const count = await fill(2 * 1024 * 1024)
+  const digester = new Digester()
+  const seen: string[] = []
+  let from: JournalPosition = journalStart
+  for (let stretches = 0; from.offset < journal.end.offset; stretches++) {
+    expect(stretches).toBeLessThan(20)
+    const { usage, next } = await digester.read({ directory, from, until: journal.end }, never)
+    seen.push(...(JSON.parse(usage.rows) as { seq_id: string }[]).map(({ seq_id }) => seq_id))
+    from = next
+  }
+  expect(seen).toHaveLength(count)
+  expect(new Set(seen).size).toBe(count)
+})
