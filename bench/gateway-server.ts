@@ -126,7 +126,7 @@ async function serveUmpire(): Promise<Served> {
   const database = await openDatabase({ url: undefined, directory: join(config.data_dir, "database") })
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
-  const lastUsed = openLastUsed(database, clock, log)
+  const lastUsed = openLastUsed(database, log)
   const principals = await openPrincipals({ database, clock, lastUsed })
   const money = await openMoney({ config, database, clock, ids, log, consumers: analyticsConsumers(config) })
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })

@@ -106,7 +106,7 @@ async function openScene(
   })
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
-  const lastUsed = openLastUsed(database, clock, silentLog)
+  const lastUsed = openLastUsed(database, silentLog)
   const principals = await openPrincipals({ database, clock, lastUsed })
   const money = metered
     ? await openMoney({ config, database, clock, ids, log: silentLog, consumers: [] })

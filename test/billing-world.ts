@@ -92,7 +92,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
   const clock = new ManualClock(startMs)
   const ids = createIds(clock)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
-  const lastUsed = openLastUsed(database, clock, silentLog)
+  const lastUsed = openLastUsed(database, silentLog)
   const principals = await openPrincipals({ database, clock, lastUsed })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }

@@ -77,7 +77,7 @@ export async function startIdentityServer(
     "SELECT id FROM organizations ORDER BY id LIMIT 1",
   )
   const organizationId = organization?.id ?? ""
-  const lastUsed = openLastUsed(database, clock, log)
+  const lastUsed = openLastUsed(database, log)
   const control: ControlParts = { database, clock, ids, forget: (change) => identity.forget(change) }
   const identity = await openIdentity({
     ...control,

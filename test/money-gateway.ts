@@ -98,7 +98,7 @@ const clock = systemClock
 const database = await openDatabase({ url: config.database.url, directory: `${config.data_dir}/database` })
 await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
-const lastUsed = openLastUsed(database, clock, log)
+const lastUsed = openLastUsed(database, log)
 const principals = await openPrincipals({ database, clock, lastUsed })
 const money = await openMoney({ config, database, clock, ids, log, consumers: [] })
 const control = {

@@ -67,7 +67,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const clock = systemClock
   const ids = createIds(clock)
   const log = options.log ?? silentLog
-  const lastUsed = openLastUsed(database, clock, log)
+  const lastUsed = openLastUsed(database, log)
   const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }

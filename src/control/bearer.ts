@@ -36,6 +36,8 @@ export interface ReadBearer {
   readonly value: string
   readonly bearer: Bearer | null
   readonly secretHash: Uint8Array
+  /** What its secret was found to open: as long as that is the same, it opens it still. */
+  opens: object | null
 }
 
 /**
@@ -50,7 +52,7 @@ export class ConnectionBearers {
     if (last?.value === value) return last
     const bearer = parseBearer(value)
     const secretHash = bearer && bearer.kind !== "workload" ? hashSecret(bearer.secret) : noHash
-    const read = { value, bearer, secretHash }
+    const read = { value, bearer, secretHash, opens: null }
     if (connection) this.#last.set(connection, read)
     return read
   }

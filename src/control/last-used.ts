@@ -1,5 +1,4 @@
 /** Remembers when keys and sessions were used and writes it in batches, so that no request waits for it. */
-import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import { touchKeys } from "../store/keys.ts"
 import { touchSession } from "../store/sessions.ts"
@@ -7,22 +6,26 @@ import type { Database } from "../store/sql.ts"
 
 const flushEveryMs = 15_000
 const pendingMax = 10_000
+/** Uses that follow one another within this time are one. */
+const exactMs = 100
 
 export interface LastUsed {
-  key(id: string): void
-  session(id: string): void
+  key(id: string, atMs: number): void
+  session(id: string, atMs: number): void
   /** Writes what is pending now. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
-export function openLastUsed(database: Database, clock: Clock, log: Log): LastUsed {
+export function openLastUsed(database: Database, log: Log): LastUsed {
   let keys = new Map<string, number>()
   let sessions = new Map<string, number>()
 
-  const note = (uses: Map<string, number>, id: string): void => {
+  const note = (uses: Map<string, number>, id: string, atMs: number): void => {
+    const known = uses.get(id)
+    if (known !== undefined && atMs - known < exactMs) return
     // Beyond the bound a use goes unrecorded until the next batch; nothing depends on it.
-    if (uses.size < pendingMax || uses.has(id)) uses.set(id, clock.nowMs())
+    if (uses.size < pendingMax || known !== undefined) uses.set(id, atMs)
   }
   const flush = async (): Promise<void> => {
     const [usedKeys, usedSessions] = [keys, sessions]
@@ -37,8 +40,8 @@ export function openLastUsed(database: Database, clock: Clock, log: Log): LastUs
   const timer = setInterval(() => void flushOrLog(), flushEveryMs).unref()
 
   return {
-    key: (id) => note(keys, id),
-    session: (id) => note(sessions, id),
+    key: (id, atMs) => note(keys, id, atMs),
+    session: (id, atMs) => note(sessions, id, atMs),
     flush,
     close: async () => {
       clearInterval(timer)

@@ -14,7 +14,7 @@ import { type Key, type KeyPrincipal, findKeyPrincipal } from "../store/keys.ts"
 import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
 import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { ConnectionBearers, sameHash } from "./bearer.ts"
+import { ConnectionBearers, type ReadBearer, sameHash } from "./bearer.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import type { LastUsed } from "./last-used.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
@@ -113,20 +113,23 @@ function recall(
   { bearers, keys }: Caches,
   parts: PrincipalsParts,
 ): Principal | undefined {
-  const { bearer, secretHash } = bearers.read(value, connection)
-  const known = bearer?.kind === "key" ? keys.peek(bearer.keyId) : undefined
-  return (known && principalBehind(known, secretHash, parts)) ?? undefined
+  const read = bearers.read(value, connection)
+  const known = read.bearer?.kind === "key" ? keys.peek(read.bearer.keyId) : undefined
+  return (known && principalBehind(known, read, parts)) ?? undefined
 }
 
 /** Null when the secret is not the key's, or the key is no longer valid. */
 function principalBehind(
   known: KnownKey,
-  secretHash: Uint8Array,
+  read: ReadBearer,
   { clock, lastUsed }: PrincipalsParts,
 ): Principal | null {
   const nowMs = clock.nowMs()
-  if (!secretMatches(secretHash, known.key, nowMs) || !isValid(known, nowMs)) return null
-  lastUsed.key(known.key.id)
+  const isOpened = read.opens === known || secretMatches(read.secretHash, known.key, nowMs)
+  if (!isOpened || !isValid(known, nowMs)) return null
+  // A secret that was replaced opens its key for a while only, and is compared each time.
+  if (known.key.previousSecretHash === null) read.opens = known
+  lastUsed.key(known.key.id, nowMs)
   return known.principal
 }
 
@@ -137,7 +140,8 @@ async function authenticate(
   parts: PrincipalsParts,
 ): Promise<Principal | null> {
   const { clock, lastUsed, workload } = parts
-  const { bearer, secretHash } = bearers.read(value, connection)
+  const read = bearers.read(value, connection)
+  const { bearer } = read
   const nowMs = clock.nowMs()
   switch (bearer?.kind) {
     case undefined:
@@ -145,15 +149,15 @@ async function authenticate(
     case "workload":
       return (await workload?.(bearer.token)) ?? null
     case "session": {
-      const known = await sessions.get(Buffer.from(secretHash).toString("hex"))
+      const known = await sessions.get(Buffer.from(read.secretHash).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
       if (principal && nowMs - known.session.lastSeenAt.getTime() >= seenEveryMs)
-        lastUsed.session(principal.id)
+        lastUsed.session(principal.id, nowMs)
       return principal
     }
     case "key": {
       const known = await keys.get(bearer.keyId)
-      return known && principalBehind(known, secretHash, parts)
+      return known && principalBehind(known, read, parts)
     }
   }
 }

@@ -59,6 +59,11 @@ export function createStatus(needs: StatusNeeds): Status {
 /** Different combinations of route, method and status; more are counted too, only slower. */
 const answersKnownMax = 1_000
 
+interface Series {
+  count(): void
+  observe(durationMs: number): void
+}
+
 function requestMetrics(metrics: Metrics): (answered: Answered) => void {
   const requests = metrics.counters("umpire_http_requests_total", "Requests that were answered.")
   const durations = metrics.histograms(
@@ -66,17 +71,22 @@ function requestMetrics(metrics: Metrics): (answered: Answered) => void {
     "Time from the head of a request to the end of its answer.",
     durationBucketsMs,
   )
-  const known = new Map<string, { count(): void; observe(durationMs: number): void }>()
-  return ({ route, method, status, durationMs }) => {
-    const key = `${method} ${status} ${route}`
-    let series = known.get(key)
-    if (!series) {
-      const count = requests({ route, method, status: String(status) })
-      series = { count: () => count(), observe: durations({ route, method }) }
-      if (known.size < answersKnownMax) known.set(key, series)
-    }
+  /** By route, method and status: words that are there already, so that none has to be put together. */
+  const known = new Map<string, Map<string, Map<number, Series>>>()
+  let knownCount = 0
+  const add = ({ route, method, status }: Answered): Series => {
+    const count = requests({ route, method, status: String(status) })
+    const series = { count: () => count(), observe: durations({ route, method }) }
+    if (knownCount++ >= answersKnownMax) return series
+    const methods = known.get(route) ?? new Map<string, Map<number, Series>>()
+    const statuses = methods.get(method) ?? new Map<number, Series>()
+    known.set(route, methods.set(method, statuses.set(status, series)))
+    return series
+  }
+  return (answered) => {
+    const series = known.get(answered.route)?.get(answered.method)?.get(answered.status) ?? add(answered)
     series.count()
-    series.observe(durationMs)
+    series.observe(answered.durationMs)
   }
 }
 

@@ -97,7 +97,7 @@ async function compose(
   loading?.catch(() => undefined)
   const database = await openStore(config, closers)
   const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
-  const lastUsed = openLastUsed(database, clock, log)
+  const lastUsed = openLastUsed(database, log)
   closers.push(() => lastUsed.close())
   const control: ControlParts = {
     database,

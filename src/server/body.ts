@@ -42,13 +42,11 @@ function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fau
       reject(tooLarge())
     }
     message.on("data", take)
-    message.once("end", () =>
+    message.on("end", () =>
       resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size)),
     )
-    message.once("error", (cause) =>
-      reject(new Fault("invalid_request", "Cannot read the request: it broke off", { cause })),
-    )
-    message.once("close", () => {
+    // Without a listener to errors, one that breaks off is only closed.
+    message.on("close", () => {
       if (!message.complete) reject(new Fault("invalid_request", "Cannot read the request: it broke off"))
     })
   })

@@ -26,7 +26,7 @@ test("each request ends when its own time is up, one timer for all of them", asy
 test("an answered request is never late, and a new one is watched again", async () => {
   const endings = new Endings(timeoutMs)
   const answered = endings.begin()
-  endings.answered(answered)
+  answered.release()
   await vi.advanceTimersByTimeAsync(timeoutMs)
   expect(answered.signal.aborted).toBe(false)
   const next = endings.begin()
@@ -53,8 +53,8 @@ test("work that does not heed its signal is given up soon after, and work that d
 test("a stop ends every request whose last byte has not left, answered or not", () => {
   const endings = new Endings(timeoutMs)
   const [waiting, streaming, closed] = [endings.begin(), endings.begin(), endings.begin()]
-  endings.answered(streaming)
-  endings.answered(closed)
+  streaming.release()
+  closed.release()
   endings.closed(closed)
   endings.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
   expect([waiting, streaming, closed].map(({ signal }) => signal.aborted)).toEqual([true, true, false])

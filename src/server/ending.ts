@@ -6,6 +6,8 @@ const deadlineSlackMs = 2_000
 
 export class Ending {
   readonly deadlineMs: number
+  /** Its time can no longer run out: the answer is given, or the time is over. */
+  isSettled = false
   readonly #controller = new AbortController()
   #late: ((reason: unknown) => void) | undefined
   #slack: NodeJS.Timeout | undefined
@@ -35,6 +37,7 @@ export class Ending {
 
   /** The work is over: nothing can come too late any more. */
   release(): void {
+    this.isSettled = true
     this.#late = undefined
     clearTimeout(this.#slack)
   }
@@ -43,9 +46,7 @@ export class Ending {
 /** The requests in flight. All have the same time, so the oldest is the first to be late, and one timer serves them all. */
 export class Endings {
   readonly #timeoutMs: number
-  /** Not yet released, oldest first. */
-  readonly #waiting = new Set<Ending>()
-  /** Until their last byte has left. */
+  /** Until their last byte has left, oldest first. */
   readonly #open = new Set<Ending>()
   #timer: NodeJS.Timeout | undefined
 
@@ -55,16 +56,9 @@ export class Endings {
 
   begin(): Ending {
     const ending = new Ending(performance.now() + this.#timeoutMs)
-    this.#waiting.add(ending)
     this.#open.add(ending)
     if (!this.#timer) this.#watch(this.#timeoutMs)
     return ending
-  }
-
-  /** The answer is given: its time cannot run out any more. */
-  answered(ending: Ending): void {
-    this.#waiting.delete(ending)
-    ending.release()
   }
 
   /** Nothing more will be sent. */
@@ -83,12 +77,13 @@ export class Endings {
   #endLate(): void {
     this.#timer = undefined
     const nowMs = performance.now()
-    for (const ending of this.#waiting) {
+    for (const ending of this.#open) {
+      if (ending.isSettled) continue
       if (ending.deadlineMs > nowMs) {
         this.#watch(ending.deadlineMs - nowMs)
         return
       }
-      this.#waiting.delete(ending)
+      ending.isSettled = true
       ending.abort(new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed"))
     }
   }

@@ -178,7 +178,7 @@ class Transport {
     const path = queryAt < 0 ? url : url.slice(0, queryAt)
     const route = this.#routes.find(method, path)
     const ending = route && this.#endings.begin()
-    response.once("close", () => {
+    response.on("close", () => {
       if (ending) {
         this.#endings.closed(ending)
         if (!response.writableFinished)
@@ -227,7 +227,7 @@ class Transport {
       await drain(message)
       this.#fail(reply, endpoint.surface, fault, message)
     } finally {
-      this.#endings.answered(ending)
+      ending.release()
     }
   }
 

@@ -24,12 +24,15 @@ interface Param<Target> {
 }
 
 export class Routes<Target> {
-  /** Paths without parameters, by method and path: nothing has to be taken apart. */
-  readonly #whole = new Map<string, Route<Target>>()
+  /** Paths without parameters, by path and method: nothing has to be taken apart. */
+  readonly #whole = new Map<string, Map<string, Route<Target>>>()
   readonly #roots = new Map<string, Node<Target>>()
 
   add({ method, path }: Pick<Endpoint, "method" | "path">, target: Target): void {
-    if (!path.includes("{")) this.#whole.set(`${method} ${path}`, { target, params: noParams })
+    if (!path.includes("{")) {
+      const methods = this.#whole.get(path) ?? new Map<string, Route<Target>>()
+      this.#whole.set(path, methods.set(method, { target, params: noParams }))
+    }
     let node = this.#roots.get(method)
     if (!node) this.#roots.set(method, (node = newNode()))
     for (const segment of path.slice(1).split("/")) {
@@ -41,7 +44,7 @@ export class Routes<Target> {
 
   /** `path` is as it was sent, without the query. Null where nothing is. */
   find(method: string, path: string): Route<Target> | null {
-    const whole = this.#whole.get(`${method} ${path}`)
+    const whole = this.#whole.get(path)?.get(method)
     if (whole) return whole
     const root = this.#roots.get(method)
     const segments = root && path.startsWith("/") ? decoded(path) : null

@@ -1,5 +1,4 @@
 /** Turns the margins of a classification's branches into the response body of the wire that asked. */
-import type { DecisionAnswer, DecisionsResponse } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
 import { UnusableMargin } from "../../scoring/probability.ts"
@@ -35,45 +34,41 @@ function encode(classification: Classification, margins: Float64Array, inputToke
   }
 }
 
+/** Put together from parts: JSON.stringify would look at every field of an object that always has the same. */
 function encodeDecisions(classification: Classification, margins: Float64Array, inputTokens: number): string {
-  const response: DecisionsResponse = {
-    answers: eachQuestion(classification, margins, decisionAnswer),
-    model: classification.model,
-    usage: {
-      input_tokens: inputTokens,
-      input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },
-      output_tokens: 0,
-      output_tokens_details: { reasoning_tokens: 0 },
-      total_tokens: inputTokens,
-    },
-  }
-  return JSON.stringify(response)
+  const answers = eachQuestion(classification, margins, decisionAnswer).join(",")
+  const usage =
+    `{"input_tokens":${inputTokens},"input_tokens_details":{"cache_write_tokens":0,"cached_tokens":0},` +
+    `"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":${inputTokens}}`
+  return `{"answers":[${answers}],"model":${JSON.stringify(classification.model)},"usage":${usage}}`
 }
 
-function decisionAnswer(question: Question, margins: Float64Array): DecisionAnswer {
-  const { name } = question
+function decisionAnswer(question: Question, margins: Float64Array): string {
+  const name = question.name === null ? "null" : JSON.stringify(question.name)
   switch (question.type) {
     case "predicate":
-      return { type: "predicate", name, probability: readPredicate(only(margins)) }
+      return `{"type":"predicate","name":${name},"probability":${readPredicate(only(margins))}}`
     case "choice": {
       const { probabilities, winner, confidence } = readChoice(margins)
-      const values = question.options.map(({ value }) => value)
-      return {
-        type: "choice",
-        name,
-        choice: at(values, winner),
-        confidence,
-        probabilities: values.map((value, option) => ({ value, probability: at(probabilities, option) })),
-      }
+      const values = question.options.map(({ value }) => JSON.stringify(value))
+      const each = values.map(
+        (value, option) => `{"value":${value},"probability":${at(probabilities, option)}}`,
+      )
+      return (
+        `{"type":"choice","name":${name},"choice":${at(values, winner)},"confidence":${confidence},` +
+        `"probabilities":[${each.join(",")}]}`
+      )
     }
     case "score": {
       const { probabilities, score, confidence } = readScore(margins)
-      const levels = question.levels.map(({ label }, value) => ({
-        label,
-        value,
-        probability: at(probabilities, value),
-      }))
-      return { type: "score", name, score, confidence, probabilities: levels }
+      const each = question.levels.map(
+        ({ label }, value) =>
+          `{"label":${JSON.stringify(label)},"value":${value},"probability":${at(probabilities, value)}}`,
+      )
+      return (
+        `{"type":"score","name":${name},"score":${score},"confidence":${confidence},` +
+        `"probabilities":[${each.join(",")}]}`
+      )
     }
   }
 }

@@ -59,14 +59,18 @@ export function branchCount(question: Question): number {
 
 /** Expands decoded questions into branches; throws Fault `too_many_branches` or `question_too_large`. */
 export function composeClassification(decoded: Omit<Classification, "branches">): Classification {
-  const count = decoded.questions.reduce((sum, question) => sum + branchCount(question), 0)
+  const { wire, model, evidence, questions } = decoded
+  let count = 0
+  for (const question of questions) count += branchCount(question)
   if (count > LIMITS.branchesMax) {
     throw new Fault(
       "too_many_branches",
       `Cannot classify: the questions expand to ${count} branches; at most ${LIMITS.branchesMax} fit one request`,
     )
   }
-  return { ...decoded, branches: decoded.questions.flatMap(expandQuestion) }
+  const branches: string[] = []
+  for (const question of questions) for (const branch of expandQuestion(question)) branches.push(branch)
+  return { wire, model, evidence, questions, branches }
 }
 
 /** Throws Fault `input_too_large` for evidence that is too long; `what` is what the wire calls it. */

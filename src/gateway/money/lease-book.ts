@@ -81,7 +81,10 @@ export async function openLeaseBook(parts: LeaseBookParts): Promise<LeaseBook> {
 
 class Book implements LeaseBook {
   readonly #parts: LeaseBookParts
+  /** By account and month. */
   readonly #accounts = new Map<string, Account>()
+  /** By account, in the month that was last asked for. */
+  readonly #latest = new Map<string, Account>()
   readonly #stop = new AbortController()
   #closers: (() => Promise<void>)[] = []
   #renewing: Promise<void>
@@ -104,10 +107,16 @@ class Book implements LeaseBook {
 
   reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
     const month = monthOf(atMs)
+    const latest = this.#latest.get(accountId)
+    return (latest?.month === month ? latest : this.#accountOf(accountId, month)).reserve(ticks)
+  }
+
+  #accountOf(accountId: string, month: string): Account {
     const key = `${accountId} ${month}`
     let account = this.#accounts.get(key)
     if (!account) this.#accounts.set(key, (account = new Account(this.#parts, accountId, month)))
-    return account.reserve(ticks)
+    this.#latest.set(accountId, account)
+    return account
   }
 
   applied(sums: readonly AccountSum[]): void {
@@ -165,8 +174,13 @@ class Book implements LeaseBook {
     for (const { account, stamp } of watched)
       account.renewed(known.get(`${account.id} ${account.month}`) ?? null, stamp, askedMs)
     const current = monthOf(clock.nowMs())
-    for (const [key, account] of this.#accounts) if (await account.tidy(current)) this.#accounts.delete(key)
+    for (const [key, account] of this.#accounts) if (await account.tidy(current)) this.#forget(key, account)
     await dropEmptyLeases(database, gatewayId, current)
+  }
+
+  #forget(key: string, account: Account): void {
+    this.#accounts.delete(key)
+    if (this.#latest.get(account.id) === account) this.#latest.delete(account.id)
   }
 }
 
@@ -207,7 +221,7 @@ class Account {
     if (this.#waiting.length === 0 && this.#isValid() && this.credit.take(ticks)) {
       if (this.#wantsSpare()) this.#ask()
       if (this.#cutOff) this.#clearCutOff()
-      return this.#reservation(ticks)
+      return new HeldReservation(this, ticks)
     }
     if (this.#waiting.length >= waitingMax)
       throw new Fault("overloaded", "Cannot admit the request: too many wait for credit of this account")
@@ -283,20 +297,11 @@ class Account {
     return this.#asking === null && this.credit.wantsMore() && clock.monotonicMs() >= this.#spareAfterMs
   }
 
-  #reservation(ticks: Ticks): Reservation {
-    const { credit } = this
-    const epoch = credit.epoch
-    let open = true
-    return {
-      ticks,
-      settle: (costTicks) => {
-        if (!open) return
-        open = false
-        credit.settle(ticks, costTicks, epoch)
-        if (this.#waiting.length > 0) this.#ask()
-        else if (this.#parts.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
-      },
-    }
+  /** Told by a reservation what was used of it. */
+  settled(ticks: Ticks, costTicks: Ticks, epoch: number): void {
+    this.credit.settle(ticks, costTicks, epoch)
+    if (this.#waiting.length > 0) this.#ask()
+    else if (this.#parts.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
   }
 
   /** One conversation at a time: everyone who waits is served by it. */
@@ -351,7 +356,7 @@ class Account {
     if (!this.#isValid()) return
     const left: Waiter[] = []
     for (const waiter of this.#waiting)
-      if (this.credit.take(waiter.ticks)) waiter.resolve(this.#reservation(waiter.ticks))
+      if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks))
       else left.push(waiter)
     this.#waiting = left
   }
@@ -411,6 +416,25 @@ class Account {
     // What settled meanwhile still serves, as long as the lease lives.
     this.#serve()
     for (const waiter of this.#waiting.splice(0)) waiter.reject(fault)
+  }
+}
+
+class HeldReservation implements Reservation {
+  readonly ticks: Ticks
+  readonly #account: Account
+  readonly #epoch: number
+  #isOpen = true
+
+  constructor(account: Account, ticks: Ticks) {
+    this.ticks = ticks
+    this.#account = account
+    this.#epoch = account.credit.epoch
+  }
+
+  settle(costTicks: Ticks): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#account.settled(this.ticks, costTicks, this.#epoch)
   }
 }
 

@@ -34,6 +34,8 @@ const largeShare = 0.5
 const readyTokensMax = 65_536
 /** One organization holds at most this share of the places and of the queue. */
 const organizationShare = 0.75
+/** So many organizations are known before those that have nothing here are forgotten. */
+const partiesKeptMax = 1_000
 const retryAfterMsMin = 1_000
 const retryAfterMsMax = 30_000
 /** How much the latest request counts in the running mean of how long a place is held. */
@@ -120,7 +122,7 @@ export class SlotQueue {
     const leave = (): void => {
       if (!this.#remove(waiter)) return
       this.#tokens -= claim.tokens
-      this.#tidy(claim.organizationId, party)
+      this.#tidy()
       admitted.reject(signal.reason)
     }
     this.#waiters.push(waiter)
@@ -156,11 +158,11 @@ export class SlotQueue {
   }
 
   /** Told by a slot that its place is free. */
-  left(organizationId: string, { party, isLarge, startedMs }: Place): void {
+  left({ party, isLarge, startedMs }: Place): void {
     this.#running--
     if (isLarge) this.#largeRunning--
     party.running--
-    this.#tidy(organizationId, party)
+    this.#tidy()
     this.#learn(this.#clock.monotonicMs() - startedMs)
     this.#admitNext()
   }
@@ -216,8 +218,11 @@ export class SlotQueue {
     return party
   }
 
-  #tidy(organizationId: string, party: Party): void {
-    if (party.running === 0 && party.waiting === 0) this.#parties.delete(organizationId)
+  /** Whoever comes one request after the other is not forgotten in between. */
+  #tidy(): void {
+    if (this.#parties.size < partiesKeptMax) return
+    for (const [id, { running, waiting }] of this.#parties)
+      if (running === 0 && waiting === 0) this.#parties.delete(id)
   }
 }
 
@@ -231,15 +236,13 @@ interface Place {
 
 class HeldSlot implements Slot {
   readonly #queue: SlotQueue
-  readonly #organizationId: string
   /** Null for one that rides along. */
   readonly #place: Place | null
   #tokens: number
   #isHeld = true
 
-  constructor(queue: SlotQueue, { organizationId, tokens }: Claim, place: Place | null) {
+  constructor(queue: SlotQueue, { tokens }: Claim, place: Place | null) {
     this.#queue = queue
-    this.#organizationId = organizationId
     this.#place = place
     this.#tokens = tokens
   }
@@ -254,7 +257,7 @@ class HeldSlot implements Slot {
     if (!this.#isHeld) return
     this.resize(0)
     this.#isHeld = false
-    if (this.#place) this.#queue.left(this.#organizationId, this.#place)
+    if (this.#place) this.#queue.left(this.#place)
   }
 }
 
