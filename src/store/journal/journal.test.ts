@@ -1,9 +1,10 @@
 import { mkdtemp, open, readFile, rm, truncate, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import fc from "fast-check"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
-import { type SequenceRecord, encodeLine, lineBytesMax } from "./record.ts"
+import { type SequenceRecord, decodeLines, encodeLine, lineBytesMax } from "./record.ts"
 import { type JournalPosition, journalStart, listSegments, readJournal, segmentPath } from "./segments.ts"
 import { type Journal, type JournalSettings, openJournal } from "./writer.ts"
 
@@ -95,6 +96,40 @@ test("a reader goes on where it was, and sees what was written meanwhile", async
   const { end } = await readAll()
   await writer.append(record("seq_1"))
   expect((await readAll(end)).ids).toEqual(["seq_1"])
+})
+
+test("a line holds the JSON of its record, whatever the one before it held", () => {
+  const word = fc.oneof(fc.constantFrom("org_1", 'a"b', "\u2028", "tab\t", "漢", "\ud800"), fc.string())
+  const optional = fc.option(word)
+  const changes = fc.record({
+    seq_id: word,
+    organization_id: word,
+    billing_account_id: optional,
+    model: word,
+    call_source: word,
+    inference_type: fc.constantFrom("generation", "embedding"),
+    result: fc.constantFrom("success", "error", "cancelled"),
+    tool_calls: fc.array(word, { maxLength: 2 }),
+    api_key_id: optional,
+    client_ip: optional,
+    client_ua: optional,
+    error_code: optional,
+    error_message: optional,
+    request_id: optional,
+    stop_reason: optional,
+    region: optional,
+  })
+  fc.assert(
+    fc.property(fc.array(changes, { maxLength: 4 }), (records) => {
+      for (const change of records) {
+        const changed = { ...record("seq_1"), ...change } as SequenceRecord
+        const line = encodeLine(changed)
+        expect(line.slice(9, -1)).toBe(JSON.stringify(changed))
+        expect(decodeLines(Buffer.from(line)).records).toEqual([JSON.parse(JSON.stringify(changed))])
+      }
+    }),
+    { numRuns: 500 },
+  )
 })
 
 test("a line cut off by a crash is not read, whatever it is cut to, and later segments are", async () => {

@@ -40,13 +40,69 @@ export const lineBytesMax = 64 * 1024
 const newline = 0x0a
 
 export function encodeLine(record: SequenceRecord): string {
-  const json = JSON.stringify(record)
+  const json = encodeRecord(record)
   // No character takes more than three bytes of UTF-8.
   if (json.length * 3 > lineBytesMax && Buffer.byteLength(json) > lineBytesMax - checksumLength - 2)
     throw new RangeError(
       `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
     )
   return `${checksum(json)} ${json}\n`
+}
+
+/** What JSON.stringify writes. Most of a record is as in the one before it, and is not written anew. */
+function encodeRecord(record: SequenceRecord): string {
+  return (
+    `{"seq_id":${JSON.stringify(record.seq_id)},"timestamp":${record.timestamp}${whoseOf(record)}` +
+    `,"result":"${record.result}","input_tokens":${record.input_tokens}` +
+    `,"cached_input_tokens":${record.cached_input_tokens},"output_tokens":${record.output_tokens}` +
+    `,"execution_ms":${record.execution_ms},"gateway_latency_ms":${record.gateway_latency_ms}` +
+    `,"seq_duration_ms":${record.seq_duration_ms}` +
+    `,"tool_calls":${record.tool_calls.length === 0 ? "[]" : JSON.stringify(record.tool_calls)}` +
+    `${callerOf(record)},"error_code":${text(record.error_code)},"error_message":${text(record.error_message)}` +
+    `,"request_id":${text(record.request_id)},"stop_reason":${text(record.stop_reason)}` +
+    `,"region":${text(record.region)},"cost_ticks":"${record.cost_ticks}"}`
+  )
+}
+
+const text = (value: string | null): string => (value === null ? "null" : JSON.stringify(value))
+
+let lastWhose: SequenceRecord | null = null
+let whose = ""
+
+function whoseOf(record: SequenceRecord): string {
+  const last = lastWhose
+  if (
+    last?.organization_id === record.organization_id &&
+    last.billing_account_id === record.billing_account_id &&
+    last.model === record.model &&
+    last.call_source === record.call_source &&
+    last.inference_type === record.inference_type
+  )
+    return whose
+  lastWhose = record
+  whose =
+    `,"organization_id":${text(record.organization_id)},"billing_account_id":${text(record.billing_account_id)}` +
+    `,"model":${text(record.model)},"call_source":${text(record.call_source)}` +
+    `,"inference_type":"${record.inference_type}"`
+  return whose
+}
+
+let lastCaller: SequenceRecord | null = null
+let caller = ""
+
+function callerOf(record: SequenceRecord): string {
+  const last = lastCaller
+  if (
+    last?.api_key_id === record.api_key_id &&
+    last.client_ip === record.client_ip &&
+    last.client_ua === record.client_ua
+  )
+    return caller
+  lastCaller = record
+  caller =
+    `,"api_key_id":${text(record.api_key_id)},"client_ip":${text(record.client_ip)}` +
+    `,"client_ua":${text(record.client_ua)}`
+  return caller
 }
 
 export interface DecodedLines {
