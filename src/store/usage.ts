@@ -1,9 +1,9 @@
 /** Puts the journal of a gateway into the ledger, each sequence once, in one transaction with everything it moves. */
 import { lockBillingAccount } from "./billing-accounts.ts"
-import type { AccountSum, UsageDigest } from "./journal/digest.ts"
+import type { AccountSum, ChargeWords, UsageDigest } from "./journal/digest.ts"
 import type { JournalPosition } from "./journal/segments.ts"
 import { type SpendWarning, checkWarnings } from "./spend.ts"
-import type { Sql, Transaction } from "./sql.ts"
+import { type Sql, type Transaction, isUniqueViolation } from "./sql.ts"
 
 export interface UsageBatch {
   readonly gatewayId: string
@@ -35,11 +35,12 @@ export async function applyUsage(sql: Transaction, batch: UsageBatch): Promise<A
   const position = await lockPosition(sql, batch)
   if (position.segment !== batch.from.segment || position.offset !== batch.from.offset)
     return { applied: false, position, warnings: [] }
-  const { sums, rows } = batch.usage
+  const { sums, charges, entries } = batch.usage
   const accounts = [...new Set(sums.map(({ accountId }) => accountId))].toSorted()
   // In order of their ids, so that gateways that apply at the same time wait for each other instead of locking up.
   for (const id of accounts) await lockBillingAccount(sql, id)
-  if (accounts.length > 0) await enter(sql, rows, batch.now)
+  if (charges.sequences !== "") await charge(sql, charges, batch.now)
+  if (accounts.length > 0) await enter(sql, entries, batch.now)
   // Also for sequences that were charged before: the hold was for them, whoever applied them.
   for (const sum of sums) await shrinkHold(sql, batch.gatewayId, sum)
   await sql.query(
@@ -74,39 +75,48 @@ async function lockPosition(sql: Sql, { gatewayId, now }: UsageBatch): Promise<J
   return row ? toPosition(row) : { segment: 0, offset: 0 }
 }
 
-/**
- * Charges the sequences that were not charged before. They are one entry for each account, organization, model and day,
- * which refers to the first of them: no two entries can share it.
- */
-async function enter(sql: Sql, rows: string, now: Date): Promise<void> {
+/** Fails as a whole when one of them was charged before, see `isChargedBefore`. */
+async function charge(sql: Sql, { sequences, accounts, ticks }: ChargeWords, now: Date): Promise<void> {
+  await sql.query(
+    `INSERT INTO charges (seq_id, billing_account_id, amount_ticks, charged_at)
+     SELECT sequence, account, ticks::bigint, $4
+     FROM unnest(string_to_array($1, ' '), string_to_array($2, ' '), string_to_array($3, ' '))
+       AS c(sequence, account, ticks)`,
+    [sequences, accounts, ticks, now],
+  )
+}
+
+/** Whether usage could not be applied because the ledger has some of its sequences already. */
+export const isChargedBefore = (error: unknown): boolean => isUniqueViolation(error, "charges_pkey")
+
+/** Those of the sequences, given as words, that were charged before. */
+export async function findCharged(sql: Sql, sequences: string): Promise<ReadonlySet<string>> {
+  const rows = await sql.query<{ seq_id: string }>(
+    "SELECT seq_id FROM charges WHERE seq_id = ANY (string_to_array($1, ' '))",
+    [sequences],
+  )
+  return new Set(rows.map(({ seq_id }) => seq_id))
+}
+
+async function enter(sql: Sql, entries: string, now: Date): Promise<void> {
   await sql.query(
     `WITH used AS (
-       SELECT DISTINCT ON (seq_id) * FROM jsonb_to_recordset($1::jsonb) AS r(
-         seq_id text, account text, organization text, model text, day date,
+       SELECT * FROM jsonb_to_recordset($1::jsonb) AS r(
+         account text, organization text, model text, day date, reference text, sequences bigint,
          input bigint, cached bigint, output bigint, ticks bigint)
-     ), fresh AS (
-       INSERT INTO charges (seq_id, billing_account_id, amount_ticks, charged_at)
-       SELECT seq_id, account, ticks, $2 FROM used
-       ON CONFLICT (seq_id) DO NOTHING RETURNING seq_id
-     ), counted AS (
-       SELECT account, organization, model, day, min(used.seq_id COLLATE "C") AS reference, count(*) AS sequences,
-         sum(input)::bigint AS input, sum(cached)::bigint AS cached, sum(output)::bigint AS output,
-         sum(ticks)::bigint AS ticks
-       FROM used JOIN fresh ON fresh.seq_id = used.seq_id COLLATE "C"
-       GROUP BY account, organization, model, day
      ), entered AS (
        INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, organization_id, model, day,
          sequences, input_tokens, cached_input_tokens, output_tokens)
        SELECT account, $2, 'usage', -ticks, reference, organization, model, day, sequences, input, cached, output
-       FROM counted ORDER BY reference
+       FROM used
      ), spent AS (
        INSERT INTO month_spend AS m (billing_account_id, month, spent_ticks)
-       SELECT account, date_trunc('month', day::timestamp)::date AS month, sum(ticks) FROM counted GROUP BY 1, 2
+       SELECT account, date_trunc('month', day::timestamp)::date AS month, sum(ticks) FROM used GROUP BY 1, 2
        ON CONFLICT (billing_account_id, month) DO UPDATE SET spent_ticks = m.spent_ticks + excluded.spent_ticks
      )
-     UPDATE billing_accounts AS b SET balance_ticks = b.balance_ticks - c.ticks
-     FROM (SELECT account, sum(ticks)::bigint AS ticks FROM counted GROUP BY account) AS c WHERE b.id = c.account`,
-    [rows, now],
+     UPDATE billing_accounts AS b SET balance_ticks = b.balance_ticks - u.ticks
+     FROM (SELECT account, sum(ticks)::bigint AS ticks FROM used GROUP BY account) AS u WHERE b.id = u.account`,
+    [entries, now],
   )
 }
 

@@ -3,12 +3,24 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
-import { type AccountSum, type DigestedStretch, Digester } from "../../store/journal/digest.ts"
-import type { JournalPosition } from "../../store/journal/segments.ts"
+import {
+  type AccountSum,
+  type DigestedStretch,
+  Digester,
+  digestRecords,
+  stretchBytesMax,
+} from "../../store/journal/digest.ts"
+import { type JournalPosition, readJournal } from "../../store/journal/segments.ts"
 import { isBefore } from "../../store/journal/segments.ts"
 import type { Journal } from "../../store/journal/writer.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
-import { applyUsage, findJournalPosition } from "../../store/usage.ts"
+import {
+  type AppliedUsage,
+  applyUsage,
+  findCharged,
+  findJournalPosition,
+  isChargedBefore,
+} from "../../store/usage.ts"
 
 export const ledgerConsumer = "ledger"
 
@@ -109,29 +121,45 @@ export class Applier {
   }
 
   async #applyNext(): Promise<boolean> {
-    const { database, journal, clock, ids, log } = this.#parts
-    const batch = this.#tried ?? (await this.#read())
-    if (!isBefore(this.#position, batch.next)) return false
-    if (batch.damaged > 0)
-      log.error({ lines: batch.damaged }, "lines of the journal are damaged and were skipped")
-    this.#tried = batch
-    const outcome = await database.transaction((sql) =>
-      applyUsage(sql, {
-        gatewayId: journal.gatewayId,
-        from: this.#position,
-        next: batch.next,
-        usage: batch.usage,
-        now: new Date(clock.nowMs()),
-        newAuditId: () => ids.next("aud"),
-      }),
-    )
+    const { journal, log } = this.#parts
+    const stretch = this.#tried ?? (await this.#read())
+    if (!isBefore(this.#position, stretch.next)) return false
+    if (stretch.damaged > 0)
+      log.error({ lines: stretch.damaged }, "lines of the journal are damaged and were skipped")
+    this.#tried = stretch
+    const outcome = await this.#enter(stretch).catch(async (error: unknown) => {
+      if (!isChargedBefore(error)) throw error
+      this.#tried = await this.#withoutCharged(stretch)
+      return await this.#enter(this.#tried)
+    })
     this.#tried = null
     this.#position = outcome.position
     // Also when an earlier attempt did it and only its answer was lost.
-    if (isSame(outcome.position, batch.next)) this.onApplied(batch.usage.sums)
+    if (isSame(outcome.position, stretch.next)) this.onApplied(stretch.usage.sums)
     for (const warning of outcome.warnings) log.warn(warning, "a billing account crossed a warning threshold")
     await journal.passed(ledgerConsumer, outcome.position)
     return true
+  }
+
+  async #enter({ next, usage }: DigestedStretch): Promise<AppliedUsage> {
+    const { database, journal, clock, ids } = this.#parts
+    const { gatewayId } = journal
+    const [from, now] = [this.#position, new Date(clock.nowMs())]
+    const newAuditId = (): string => ids.next("aud")
+    return await database.transaction((sql) =>
+      applyUsage(sql, { gatewayId, from, next, usage, now, newAuditId }),
+    )
+  }
+
+  /** The ledger has some of it from elsewhere, as from a copy of this journal. */
+  async #withoutCharged({ next, damaged, usage }: DigestedStretch): Promise<DigestedStretch> {
+    const { database, journal } = this.#parts
+    const charged = await findCharged(database, usage.charges.sequences)
+    const { records } = await readJournal(journal.directory, this.#position, {
+      until: next,
+      bytesMax: stretchBytesMax,
+    })
+    return { next, damaged, usage: digestRecords(records, charged) }
   }
 }
 

@@ -32,7 +32,7 @@ async function fill(bytes: number): Promise<number> {
 }
 
 test("what costs something is summed by account and month, to the tick", () => {
-  const { rows, sums } = digestRecords([
+  const { charges, entries, sums } = digestRecords([
     costly("seq_1", may, "9007199254740993"),
     costly("seq_2", may, "9007199254740993"),
     costly("seq_3", may + 1, "5"),
@@ -43,12 +43,27 @@ test("what costs something is summed by account and month, to the tick", () => {
     { accountId: "ba_1", month: "2026-05-01", ticks: 18_014_398_509_481_986n },
     { accountId: "ba_1", month: "2026-06-01", ticks: 5n },
   ])
-  const entries = JSON.parse(rows) as { seq_id: string; day: string; ticks: string }[]
-  expect(entries.map(({ seq_id, day, ticks }) => [seq_id, day, ticks])).toEqual([
-    ["seq_1", "2026-05-31", "9007199254740993"],
-    ["seq_2", "2026-05-31", "9007199254740993"],
-    ["seq_3", "2026-06-01", "5"],
+  expect(charges).toEqual({
+    sequences: "seq_1 seq_2 seq_3",
+    accounts: "ba_1 ba_1 ba_1",
+    ticks: "9007199254740993 9007199254740993 5",
+  })
+  expect(JSON.parse(entries)).toMatchObject([
+    { account: "ba_1", day: "2026-05-31", reference: "seq_1", sequences: 2, ticks: "18014398509481986" },
+    { account: "ba_1", day: "2026-06-01", reference: "seq_3", sequences: 1, ticks: "5" },
   ])
+})
+
+test("what was charged before, or is there twice, is charged no more and still given back", () => {
+  const records = [costly("seq_1", may, "3"), costly("seq_2", may, "4"), costly("seq_2", may, "4")]
+  const { charges, entries, sums } = digestRecords(records, new Set(["seq_1"]))
+  expect(charges.sequences).toBe("seq_2")
+  expect(JSON.parse(entries)).toMatchObject([{ reference: "seq_2", sequences: 1, ticks: "4" }])
+  expect(sums).toEqual([{ accountId: "ba_1", month: "2026-05-01", ticks: 11n }])
+  expect(digestRecords(records, new Set(["seq_1", "seq_2"]))).toMatchObject({
+    charges: { sequences: "" },
+    entries: "[]",
+  })
 })
 
 test.each([
@@ -74,7 +89,7 @@ test("a long journal is read stretch after stretch, each record once", async () 
   for (let stretches = 0; from.offset < journal.end.offset; stretches++) {
     expect(stretches).toBeLessThan(20)
     const { usage, next } = await digester.read({ directory, from, until: journal.end }, never)
-    seen.push(...(JSON.parse(usage.rows) as { seq_id: string }[]).map(({ seq_id }) => seq_id))
+    seen.push(...usage.charges.sequences.split(" "))
     from = next
   }
   expect(seen).toHaveLength(count)

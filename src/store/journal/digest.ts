@@ -15,10 +15,18 @@ export interface AccountSum {
 
 /** The sequences that cost something. */
 export interface UsageDigest {
-  /** A JSON list of them, for the store to count. */
-  readonly rows: string
-  /** What they take from each account and month. */
+  readonly charges: ChargeWords
+  /** A JSON list with one entry for each account, organization, model and day. */
+  readonly entries: string
+  /** What all of them take from each account and month. */
   readonly sums: readonly AccountSum[]
+}
+
+/** A word for each charge, in the same order: a text is a fraction of the work that a list of objects is for the store. */
+export interface ChargeWords {
+  readonly sequences: string
+  readonly accounts: string
+  readonly ticks: string
 }
 
 export interface DigestJob {
@@ -72,26 +80,64 @@ export async function digestStretch(
   return { usage: digestRecords(records), next, damaged }
 }
 
-export function digestRecords(records: readonly SequenceRecord[]): UsageDigest {
+/** An entry of the ledger, by the names that the store reads. */
+interface UsageEntry {
+  readonly account: string
+  readonly organization: string
+  readonly model: string
+  readonly day: string
+  /** The first of its sequences: no two entries can share it. */
+  readonly reference: string
+  sequences: number
+  input: number
+  cached: number
+  output: number
+  ticks: Ticks
+}
+
+/** Those that were charged before count only in the sums: what was held for them goes back, whoever charged them. */
+export function digestRecords(
+  records: readonly SequenceRecord[],
+  charged: ReadonlySet<string> = new Set(),
+): UsageDigest {
   const sums = new Map<string, AccountSum>()
-  const rows: unknown[] = []
+  const entries = new Map<string, UsageEntry>()
+  const fresh = new Map<string, SequenceRecord>()
   for (const record of records) {
     const { billing_account_id: accountId, timestamp, cost_ticks: ticks } = record
     if (accountId === null || ticks === "0") continue
-    rows.push({
-      seq_id: record.seq_id,
-      account: accountId,
-      organization: record.organization_id,
-      model: record.model,
-      day: dayOf(timestamp),
-      input: record.input_tokens,
-      cached: record.cached_input_tokens,
-      output: record.output_tokens,
-      ticks,
-    })
     const month = monthOf(timestamp)
     const key = `${accountId} ${month}`
     sums.set(key, { accountId, month, ticks: (sums.get(key)?.ticks ?? 0n) + BigInt(ticks) })
+    if (charged.has(record.seq_id) || fresh.has(record.seq_id)) continue
+    fresh.set(record.seq_id, record)
+    count(entries, accountId, record)
   }
-  return { rows: JSON.stringify(rows), sums: [...sums.values()] }
+  const costly = [...fresh.values()]
+  return {
+    charges: {
+      sequences: costly.map(({ seq_id }) => seq_id).join(" "),
+      accounts: costly.map(({ billing_account_id }) => billing_account_id).join(" "),
+      ticks: costly.map(({ cost_ticks }) => cost_ticks).join(" "),
+    },
+    entries: JSON.stringify([...entries.values()].map((entry) => ({ ...entry, ticks: String(entry.ticks) }))),
+    sums: [...sums.values()],
+  }
 }
+
+function count(entries: Map<string, UsageEntry>, account: string, record: SequenceRecord): void {
+  const { organization_id: organization, model, seq_id: reference } = record
+  const day = dayOf(record.timestamp)
+  // Only the model, which comes last, can hold a space.
+  const key = `${account} ${organization} ${day} ${model}`
+  const known = entries.get(key)
+  const entry = known ?? { account, organization, model, day, reference, ...nothing }
+  if (!known) entries.set(key, entry)
+  entry.sequences++
+  entry.input += record.input_tokens
+  entry.cached += record.cached_input_tokens
+  entry.output += record.output_tokens
+  entry.ticks += BigInt(record.cost_ticks)
+}
+
+const nothing = { sequences: 0, input: 0, cached: 0, output: 0, ticks: 0n }

@@ -1,0 +1,164 @@
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { openTestDatabase } from "../../../test/database.ts"
+import { sequenceRecord } from "../../../test/sequence-record.ts"
+import { systemClock } from "../../base/clock.ts"
+import { createIds } from "../../base/ids.ts"
+import { silentLog } from "../../base/log.ts"
+import { insertBillingAccount } from "../../store/billing-accounts.ts"
+import type { AccountSum } from "../../store/journal/digest.ts"
+import { type Journal, openJournal } from "../../store/journal/writer.ts"
+import { insertOrganization } from "../../store/organizations.ts"
+import type { Database } from "../../store/sql.ts"
+import { Applier } from "./applier.ts"
+
+const ids = createIds()
+let database: Database
+let folder: string
+beforeAll(async () => {
+  database = await openTestDatabase()
+  folder = await mkdtemp(join(tmpdir(), "umpire-applier-"))
+})
+afterAll(async () => {
+  await database.close()
+  await rm(folder, { recursive: true })
+})
+
+interface Account {
+  readonly accountId: string
+  readonly organizationId: string
+}
+
+async function newAccount(): Promise<Account> {
+  const [accountId, organizationId, now] = [ids.next("ba"), ids.next("org"), new Date()]
+  const times = { createdAt: now, updatedAt: now }
+  await insertBillingAccount(database, {
+    id: accountId,
+    email: "a@example.com",
+    mode: "prepaid",
+    provider: "local",
+    providerCustomerId: accountId,
+    spendCutoffCents: null,
+    ...times,
+  })
+  await insertOrganization(database, {
+    id: organizationId,
+    name: "o",
+    billingAccountId: accountId,
+    isPersonal: false,
+    ...times,
+  })
+  return { accountId, organizationId }
+}
+
+const record = ({ accountId, organizationId }: Account, ticks: bigint, model = "m") =>
+  sequenceRecord({
+    seq_id: ids.next("seq"),
+    timestamp: Date.UTC(2026, 4, 31),
+    organization_id: organizationId,
+    billing_account_id: accountId,
+    model,
+    input_tokens: 3,
+    cost_ticks: String(ticks),
+  })
+
+const start = async (directory: string, gatewayId: string): Promise<Journal> =>
+  await openJournal({ directory, consumers: ["ledger"], newGatewayId: () => gatewayId })
+
+async function apply(journal: Journal): Promise<readonly AccountSum[]> {
+  const applier = await Applier.open({ database, journal, clock: systemClock, ids, log: silentLog })
+  const applied: AccountSum[] = []
+  applier.onApplied = (sums) => applied.push(...sums)
+  await applier.drain()
+  return applied
+}
+
+/** What the ledger has for an account: its entries, what they come to, and what is left of its balance and month. */
+async function bookOf({ accountId }: Account) {
+  const entries = await database.query<{ model: string; sequences: bigint; amount_ticks: bigint }>(
+    `SELECT model, sequences, amount_ticks FROM ledger WHERE billing_account_id = $1 AND kind = 'usage' ORDER BY id`,
+    [accountId],
+  )
+  const [sums] = await database.query<{ balance: bigint; spent: bigint | null; charges: bigint }>(
+    `SELECT balance_ticks AS balance,
+       (SELECT spent_ticks FROM month_spend WHERE billing_account_id = $1) AS spent,
+       (SELECT count(*) FROM charges WHERE billing_account_id = $1) AS charges
+     FROM billing_accounts WHERE id = $1`,
+    [accountId],
+  )
+  return { entries: entries.map((row) => [row.model, row.sequences, row.amount_ticks]), ...sums }
+}
+
+test("usage becomes one entry for each model of an account and day, and moves its balance and month", async () => {
+  const [one, other] = [await newAccount(), await newAccount()]
+  const journal = await start(join(folder, "entries"), ids.next("gw"))
+  for (const usage of [
+    record(one, 5n),
+    record(other, 7n),
+    record(one, 6n),
+    record(one, 1n, "a b"),
+    record(one, 0n),
+  ])
+    await journal.append(usage)
+  await apply(journal)
+  await journal.close()
+  expect(await bookOf(one)).toMatchObject({
+    entries: [
+      ["m", 2n, -11n],
+      ["a b", 1n, -1n],
+    ],
+    balance: -12n,
+    spent: 12n,
+    charges: 3n,
+  })
+  expect(await bookOf(other)).toMatchObject({ entries: [["m", 1n, -7n]], balance: -7n, spent: 7n })
+})
+
+test("a copy of a journal charges only what the ledger does not have, and all of it is given back", async () => {
+  const account = await newAccount()
+  const [directory, copy] = [join(folder, "original"), join(folder, "copy")]
+  const journal = await start(directory, ids.next("gw"))
+  await journal.append(record(account, 5n))
+  await journal.append(record(account, 6n))
+  await apply(journal)
+  await journal.append(record(account, 7n))
+  await journal.close()
+  await cp(directory, copy, { recursive: true })
+  await writeFile(join(copy, "gateway-id"), `${ids.next("gw")}\n`)
+
+  const copied = await start(copy, "unused")
+  expect(await apply(copied)).toEqual([{ accountId: account.accountId, month: "2026-05-01", ticks: 18n }])
+  const book = {
+    entries: [
+      ["m", 2n, -11n],
+      ["m", 1n, -7n],
+    ],
+    balance: -18n,
+    spent: 18n,
+    charges: 3n,
+  }
+  expect(await bookOf(account)).toMatchObject(book)
+  await copied.append(record(account, 1n))
+  await apply(copied)
+  await copied.close()
+  const original = await start(directory, "unused")
+  await apply(original)
+  await original.close()
+  expect(await bookOf(account)).toMatchObject({
+    entries: [...book.entries, ["m", 1n, -1n]],
+    balance: -19n,
+    spent: 19n,
+    charges: 4n,
+  })
+})
+
+test("a long journal is applied to the tick", async () => {
+  const account = await newAccount()
+  const journal = await start(join(folder, "long"), ids.next("gw"))
+  for (let count = 0; count < 3_000; count++) await journal.append(record(account, 9_007_199_254_740n))
+  await apply(journal)
+  await journal.close()
+  expect(await bookOf(account)).toMatchObject({ spent: 27_021_597_764_220_000n, charges: 3_000n })
+})
