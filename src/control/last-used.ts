@@ -21,12 +21,6 @@ export function openLastUsed(database: Database, log: Log): LastUsed {
   let keys = new Map<string, number>()
   let sessions = new Map<string, number>()
 
-  const note = (uses: Map<string, number>, id: string, atMs: number): void => {
-    const known = uses.get(id)
-    if (known !== undefined && atMs - known < exactMs) return
-    // Beyond the bound a use goes unrecorded until the next batch; nothing depends on it.
-    if (uses.size < pendingMax || known !== undefined) uses.set(id, atMs)
-  }
   const flush = async (): Promise<void> => {
     const [usedKeys, usedSessions] = [keys, sessions]
     keys = new Map()
@@ -48,4 +42,11 @@ export function openLastUsed(database: Database, log: Log): LastUsed {
       await flushOrLog()
     },
   }
+}
+
+function note(uses: Map<string, number>, id: string, atMs: number): void {
+  const known = uses.get(id)
+  if (known !== undefined && atMs - known < exactMs) return
+  // Beyond the bound a use goes unrecorded until the next batch; nothing depends on it.
+  if (uses.size < pendingMax || known !== undefined) uses.set(id, atMs)
 }

@@ -1,4 +1,5 @@
 /** Says who a bearer value stands for and what that one is where; from short-lived caches, so that no request waits. */
+import type { Soon } from "../base/soon.ts"
 import type { Clock } from "../base/clock.ts"
 import {
   type Permission,
@@ -38,7 +39,7 @@ export interface Principals {
   /** `connection` is whatever lives as long as the connection that the value came by. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists; at once for what a key carries. */
-  standing(principal: Principal, subject: StandingSubject): Standing | null | Promise<Standing | null>
+  standing(principal: Principal, subject: StandingSubject): Soon<Standing | null>
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>

@@ -1,6 +1,7 @@
 /** Answers the classification endpoints: decode, find the model, prepare, run, read the answers. */
 import type { Catalog, Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
+import type { Soon } from "../base/soon.ts"
 import { EncodedJson, type Call, type Handlers, sequenceHeader } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
@@ -54,7 +55,8 @@ async function metered(
   call.header(sequenceHeader, sequence.id)
   try {
     const owner = organizationId ?? principal.id
-    const classification = await decode(wire, body, owner, request.signal)
+    const decoding = decode(wire, body, owner, request.signal)
+    const classification = decoding instanceof Promise ? await decoding : decoding
     sequence.name(classification.model)
     const { text, usage } = await classify(parts, call, classification, sequence)
     await sequence.finish(usage, success)
@@ -83,7 +85,8 @@ async function classify(
 ): Promise<{ text: string; usage: Usage }> {
   const model = findModel(parts.catalog, classification.model)
   const calibration = readCalibration(call.request, parts.calibrations)
-  const routed = await openRoute(parts, call, model, sequence)
+  const opened = openRoute(parts, call, model, sequence)
+  const routed = opened instanceof Promise ? await opened : opened
   try {
     const { margins, usage } = await score(parts, call, classification, { model, sequence, routed })
     return { text: answer(classification, calibrated(margins, calibration), usage.inputTokens), usage }
@@ -92,13 +95,13 @@ async function classify(
   }
 }
 
-async function openRoute(
+function openRoute(
   { router }: ClassifyParts,
   call: BytesCall,
   model: Model,
   sequence: Sequence,
-): Promise<Routed> {
-  return await router.open({
+): Soon<Routed> {
+  return router.open({
     model: model.sku,
     organizationId: call.standing?.organizationId ?? "",
     hint: readRoutingHint(call.request),
@@ -129,11 +132,9 @@ async function score(
   const organizationId = call.standing?.organizationId ?? ""
   const prepared = await routed.scorer.prepare({ organizationId, evidence, branches }, signal)
   try {
-    await sequence.reserve(model, {
-      ...noUsage,
-      inputTokens: prepared.inputTokens,
-      executionMs: parts.timeoutMs,
-    })
+    const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
+    const reserving = sequence.reserve(model, most)
+    if (reserving) await reserving
   } catch (error) {
     prepared.discard()
     throw error

@@ -1,5 +1,6 @@
 /** What the gateway tells about one inference request: reserved before it runs, settled and recorded when it ends. */
 import type { Model } from "../base/catalog.ts"
+import type { Soon } from "../base/soon.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { Principal } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
@@ -71,9 +72,9 @@ export interface Sequence {
   name(model: string): void
   /**
    * Reserves the most that the request can cost. Throws Fault `insufficient_credits`, `spend_limit_exceeded`,
-   * `payment_method_required` or `billing_required`. Nothing may be evaluated before it resolves.
+   * `payment_method_required` or `billing_required`. Nothing may be evaluated before it is done, which is mostly at once.
    */
-  reserve(model: Model, most: Usage): Promise<void>
+  reserve(model: Model, most: Usage): Soon<void>
   /** Where the request is being worked on. */
   placed(region: string): void
   /** The first byte of the response is about to leave. */

@@ -4,6 +4,7 @@ import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Ticks } from "../base/money.ts"
+import type { Soon } from "../base/soon.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
@@ -36,6 +37,9 @@ const messageCharactersMax = 1_000
 const toolCallsMax = 128
 const toolNameCharactersMax = 64
 
+/** Of every request whose record was written at once. */
+const done = Promise.resolve()
+
 export function createMeter(parts: MeterParts): Meter {
   return { begin: (start) => new MeteredSequence(parts, start) }
 }
@@ -62,22 +66,37 @@ class MeteredSequence implements Sequence {
     this.#model = cutBytes(model, modelBytesMax)
   }
 
-  async reserve(model: Model, most: Usage): Promise<void> {
+  reserve(model: Model, most: Usage): Soon<void> {
     const { journal, leases, payers } = this.#parts
     const { organizationId, request } = this.#start
     if (organizationId === null)
       throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
     this.name(model.sku)
-    if (!journal.hasRoom)
-      await journal.checkRoom().catch((cause: unknown) => {
-        throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
-          cause,
-        })
-      })
-    const payerId = await payers.of(organizationId)
-    this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
-    this.#payerId = payerId
     this.#prices = model.prices
+    const ticks = costOf(model.prices, most)
+    const payerId = journal.hasRoom ? payers.of(organizationId) : null
+    if (typeof payerId !== "string") return this.#reserveLater(organizationId, ticks)
+    const reserved = leases.reserve(payerId, request.startedMs, ticks)
+    if (reserved instanceof Promise) return this.#hold(payerId, reserved)
+    this.#payerId = payerId
+    this.#reservation = reserved
+    return undefined
+  }
+
+  async #reserveLater(organizationId: string, ticks: Ticks): Promise<void> {
+    const { journal, leases, payers } = this.#parts
+    await journal.checkRoom().catch((cause: unknown) => {
+      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
+        cause,
+      })
+    })
+    const payerId = await payers.of(organizationId)
+    await this.#hold(payerId, leases.reserve(payerId, this.#start.request.startedMs, ticks))
+  }
+
+  async #hold(payerId: string, reserving: Soon<Reservation>): Promise<void> {
+    this.#reservation = await reserving
+    this.#payerId = payerId
   }
 
   placed(region: string): void {
@@ -93,12 +112,24 @@ class MeteredSequence implements Sequence {
     return this.#finished
   }
 
-  async #finish(usage: Usage, outcome: Outcome): Promise<void> {
-    const { journal } = this.#parts
-    if (this.#start.organizationId === null) return
+  #finish(usage: Usage, outcome: Outcome): Promise<void> {
+    const { organizationId } = this.#start
+    if (organizationId === null) return done
     const costTicks = this.#cost(usage)
+    let written: Soon<void>
     try {
-      await journal.append(this.#record(this.#start.organizationId, usage, outcome, costTicks))
+      written = this.#parts.journal.append(this.#record(organizationId, usage, outcome, costTicks))
+    } catch (cause) {
+      written = Promise.reject(cause)
+    }
+    if (written instanceof Promise) return this.#finishLater(written, costTicks)
+    this.#reservation?.settle(costTicks)
+    return done
+  }
+
+  async #finishLater(written: Promise<void>, costTicks: Ticks): Promise<void> {
+    try {
+      await written
     } catch (cause) {
       // Not recorded is not charged, and must not be answered as if it were.
       this.#reservation?.settle(0n)

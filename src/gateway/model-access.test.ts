@@ -46,14 +46,14 @@ const router: Pick<Router, "open"> = {
   open: async () => ({ close: () => void (closed += 1) }) as Routed,
 }
 
-const open = async (model: string): Promise<string> =>
-  await gate
-    .guard(router)
-    .open({ model, organizationId: "org_1", hint: null })
-    .then(
-      () => "served",
-      (error: { code?: string }) => error.code ?? "failed",
-    )
+async function open(model: string): Promise<string> {
+  try {
+    await gate.guard(router).open({ model, organizationId: "org_1", hint: null })
+    return "served"
+  } catch (error) {
+    return (error as { code?: string }).code ?? "failed"
+  }
+}
 
 test("a model that is not public is served while it is granted, and only then", async () => {
   const set = async (state: "pending" | "grant" | "deny"): Promise<void> => {

@@ -6,7 +6,7 @@ import { type Change, listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import { listModelAccess } from "../store/model-access.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import type { Router } from "./routing/router.ts"
+import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
 export interface ModelAccessGate {
   /** The same router, for those who may. Refuses after the region: what the request asks for comes first. */
@@ -44,21 +44,29 @@ export async function openModelAccess(
   const stopListening = await listenToChanges(database, forget)
   return {
     guard: (router) => ({
-      async open(request) {
-        const routed = await router.open(request)
-        if (catalog.find(request.model)?.public === true) return routed
-        try {
-          await check(request.model, request.organizationId)
-        } catch (error) {
-          routed.close()
-          throw unknownAccess(error)
-        }
-        return routed
-      },
+      open: (request) =>
+        catalog.find(request.model)?.public === true
+          ? router.open(request)
+          : openChecked(router, request, check),
     }),
     forget,
     close: stopListening,
   }
+}
+
+async function openChecked(
+  router: Pick<Router, "open">,
+  request: RouteRequest,
+  check: (sku: string, organizationId: string) => Promise<void>,
+): Promise<Routed> {
+  const routed = await router.open(request)
+  try {
+    await check(request.model, request.organizationId)
+  } catch (error) {
+    routed.close()
+    throw unknownAccess(error)
+  }
+  return routed
 }
 
 async function readGranted(database: Database, organizationId: string): Promise<ReadonlySet<string>> {

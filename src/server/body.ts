@@ -9,7 +9,7 @@ const jsonType = /^application\/(?:[\w.-]+\+)?json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 
 /** The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the contract orders its errors. */
-export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
+export function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
   const classification = endpoint.surface === "classification"
   const unprocessable = classification || endpoint.surface === "openai"
   const type = message.headers["content-type"] ?? ""
@@ -28,7 +28,7 @@ export async function readBody(endpoint: Endpoint, message: IncomingMessage): Pr
       `Cannot read the request: its body is larger than ${endpoint.bodyBytesMax} bytes`,
     )
   if (Number(message.headers["content-length"] ?? 0) > endpoint.bodyBytesMax) throw tooLarge()
-  return await collect(message, endpoint.bodyBytesMax, tooLarge)
+  return collect(message, endpoint.bodyBytesMax, tooLarge)
 }
 
 function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {

@@ -1,4 +1,5 @@
 /** What the server must be told about principals; the composition root brings the answers. */
+import type { Soon } from "../base/soon.ts"
 import type { Principal, Standing } from "../contract/access.ts"
 
 /** What a call is about, as far as access is concerned. */
@@ -17,5 +18,5 @@ export interface Gate {
    * What the principal is there, or null when it must not learn that the subject exists; at once where that is known
    * without waiting.
    */
-  standing(principal: Principal, subject: Subject): Standing | null | Promise<Standing | null>
+  standing(principal: Principal, subject: Subject): Soon<Standing | null>
 }

@@ -1,4 +1,5 @@
 /** The life of a request: each stage refuses or hands on, in the order in which the contract's errors win. */
+import type { Soon } from "../base/soon.ts"
 import { type Principal, type Standing, isOwner } from "../contract/access.ts"
 import type { Call, Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
@@ -90,11 +91,7 @@ export async function admit(
  * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
  * browser, not by the caller, so an old one does not keep anyone from signing in.
  */
-function authenticate(
-  endpoint: Endpoint,
-  facts: RequestFacts,
-  gate: Gate,
-): Principal | null | Promise<Principal | null> {
+function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate): Soon<Principal | null> {
   const open = endpoint.access.principals.length === 0
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && open) return null
@@ -142,7 +139,7 @@ function stand(
   params: unknown,
   facts: RequestFacts,
   gate: Gate,
-): Standing | null | Promise<Standing> {
+): Soon<Standing | null> {
   const subject = subjectOf(endpoint, params as Record<string, string>, facts)
   if (!subject) return null
   const found = gate.standing(principal, subject)

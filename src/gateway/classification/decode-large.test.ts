@@ -19,8 +19,12 @@ function tinyValues(size: number): Uint8Array {
 
 test("a small request is decoded while a large one that came before it still is", async () => {
   const order: string[] = []
-  const large = decode("systemone", tinyValues(4 * 1024 * 1024), "a", never).then(() => order.push("large"))
-  const small = decode("systemone", tinyValues(1024), "a", never).then(() => order.push("small"))
+  const arrive = async (size: number, name: string): Promise<void> => {
+    await decode("systemone", tinyValues(size), "a", never)
+    order.push(name)
+  }
+  const large = arrive(4 * 1024 * 1024, "large")
+  const small = arrive(1024, "small")
   await Promise.all([large, small])
   expect(order).toEqual(["small", "large"])
 })
@@ -52,9 +56,12 @@ const withUnknownField = (stateBytes: number): Uint8Array =>
   Buffer.from(`{"model":"m","state":"${"x".repeat(stateBytes)}","questions":{},"more":1}`)
 
 async function refusal(bytes: Uint8Array): Promise<{ code: unknown; message: unknown }> {
-  const error: unknown = await decode("systemone", bytes, "a", never).catch((thrown: unknown) => thrown)
-  if (!(error instanceof Fault)) throw new Error("It was not refused")
-  return { code: error.code, message: error.message }
+  try {
+    await decode("systemone", bytes, "a", never)
+  } catch (error) {
+    if (error instanceof Fault) return { code: error.code, message: error.message }
+  }
+  throw new Error("It was not refused")
 }
 
 test("a large body is refused in the same words as a small one", async () => {

@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
+import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   type LeaseAnswer,
@@ -44,8 +45,8 @@ export interface LeaseReport {
 }
 
 export interface LeaseBook {
-  /** Throws Fault 402 when the account cannot pay, 500 when that cannot be known. */
-  reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation>
+  /** At once where enough is held; throws Fault 402 when the account cannot pay, 500 when that cannot be known. */
+  reserve(accountId: string, atMs: number, ticks: Ticks): Soon<Reservation>
   /** The ledger has these now. */
   applied(sums: readonly AccountSum[]): void
   /** Tells the store that this gateway lives, and learns what it holds; done every few seconds. */
@@ -105,7 +106,7 @@ class Book implements LeaseBook {
     ])
   }
 
-  reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
+  reserve(accountId: string, atMs: number, ticks: Ticks): Soon<Reservation> {
     const month = monthOf(atMs)
     const latest = this.#latest.get(accountId)
     return (latest?.month === month ? latest : this.#accountOf(accountId, month)).reserve(ticks)
@@ -216,7 +217,7 @@ class Account {
     this.#usedMs = parts.clock.monotonicMs()
   }
 
-  async reserve(ticks: Ticks): Promise<Reservation> {
+  reserve(ticks: Ticks): Soon<Reservation> {
     this.#usedMs = this.#parts.clock.monotonicMs()
     if (this.#waiting.length === 0 && this.#isValid() && this.credit.take(ticks)) {
       if (this.#wantsSpare()) this.#ask()
@@ -225,7 +226,7 @@ class Account {
     }
     if (this.#waiting.length >= waitingMax)
       throw new Fault("overloaded", "Cannot admit the request: too many wait for credit of this account")
-    return await new Promise((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       this.#waiting.push({ ticks, resolve, reject })
       this.#ask()
     })

@@ -1,12 +1,14 @@
 /** Knows which billing account pays for an organization, from a cache, so that a request does not wait for the store. */
 import type { Clock } from "../../base/clock.ts"
+import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import { listenToChanges } from "../../store/changes.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 
 export interface Payers {
-  of(organizationId: string): Promise<string>
+  /** At once where it was read a moment ago. */
+  of(organizationId: string): Soon<string>
   close(): Promise<void>
 }
 
@@ -32,22 +34,23 @@ export async function openPayers(database: Database, clock: Clock, graceMs: numb
     cache.set(organizationId, { accountId: organization.billingAccountId, readMs: clock.monotonicMs() })
     return organization.billingAccountId
   }
+  const readOrRecall = async (organizationId: string, cached: Cached | undefined): Promise<string> => {
+    const ageMs = cached ? clock.monotonicMs() - cached.readMs : Infinity
+    try {
+      return await read(organizationId)
+    } catch (cause) {
+      if (!(cause instanceof StoreUnavailable)) throw cause
+      if (cached && ageMs < freshMs + graceMs) return cached.accountId
+      throw new Fault("metering_unavailable", "Cannot admit the request: who pays for it is not known now", {
+        cause,
+      })
+    }
+  }
   return {
-    async of(organizationId) {
+    of(organizationId) {
       const cached = cache.get(organizationId)
-      const ageMs = cached ? clock.monotonicMs() - cached.readMs : Infinity
-      if (cached && ageMs < freshMs) return cached.accountId
-      try {
-        return await read(organizationId)
-      } catch (cause) {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        if (cached && ageMs < freshMs + graceMs) return cached.accountId
-        throw new Fault(
-          "metering_unavailable",
-          "Cannot admit the request: who pays for it is not known now",
-          { cause },
-        )
-      }
+      if (cached && clock.monotonicMs() - cached.readMs < freshMs) return cached.accountId
+      return readOrRecall(organizationId, cached)
     },
     close,
   }

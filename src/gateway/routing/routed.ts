@@ -37,7 +37,9 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         await (await open(engines.scorer)).prepare(work, either)
-      return await AnywhereRun.place<Float64Array, PreparedScore>(newRoute(), placement, signal, prepare)
+      const route = newRoute()
+      const placed = await route.place(placement, signal, prepare)
+      return new AnywhereRun<Float64Array, PreparedScore>(route, placement, prepare, placed)
     },
   }
 }
@@ -52,7 +54,9 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
       const placement = place(organizationId, tokens, null, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
         await (await open(engines.embedder)).prepare(work, either)
-      return await AnywhereRun.place(newRoute(), placement, signal, prepare)
+      const route = newRoute()
+      const placed = await route.place(placement, signal, prepare)
+      return new AnywhereRun(route, placement, prepare, placed)
     },
   }
 }
@@ -73,27 +77,12 @@ class AnywhereRun<Result, Prepared extends Runnable<Result>> {
   readonly #prepare: Prepare<Prepared>
   #placed: Placed<Prepared>
 
-  private constructor(
-    route: Route,
-    placement: Placement,
-    prepare: Prepare<Prepared>,
-    placed: Placed<Prepared>,
-  ) {
+  constructor(route: Route, placement: Placement, prepare: Prepare<Prepared>, placed: Placed<Prepared>) {
+    placed.attempt.measured(placed.prepared.inputTokens)
     this.#route = route
     this.#placement = placement
     this.#prepare = prepare
     this.#placed = placed
-  }
-
-  static async place<Result, Prepared extends Runnable<Result>>(
-    route: Route,
-    placement: Placement,
-    signal: AbortSignal,
-    prepare: Prepare<Prepared>,
-  ): Promise<AnywhereRun<Result, Prepared>> {
-    const placed = await route.place(placement, signal, prepare)
-    placed.attempt.measured(placed.prepared.inputTokens)
-    return new AnywhereRun<Result, Prepared>(route, placement, prepare, placed)
   }
 
   /** At the worker that has it now. */

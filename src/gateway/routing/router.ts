@@ -1,6 +1,7 @@
 /** Finds a way for each request: plans by policy, then takes it to workers that are up, willing and not full. */
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
+import type { Soon } from "../../base/soon.ts"
 import type { Region } from "../../base/regions.ts"
 import { PrefixAffinity } from "./affinity.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
@@ -56,7 +57,7 @@ export interface ModelReport {
 
 export interface Router {
   /** Throws Fault `unknown_routing_hint`, `region_denied` or `routing_failed`. */
-  open(request: RouteRequest): Promise<Routed>
+  open(request: RouteRequest): Soon<Routed>
   /** A model that was added to the catalog, with workers that watch themselves. */
   add(sku: string, workers: readonly WorkerSettings[]): void
   report(): readonly ModelReport[]
@@ -81,7 +82,13 @@ export function createRouter(parts: RouterParts): Router {
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
-    open: async (request) => await open(parts, pools.get(request.model) ?? emptyPool, request),
+    open: (request) => {
+      const pool = pools.get(request.model) ?? emptyPool
+      const routing = parts.policies.of(request.organizationId)
+      return routing instanceof Promise
+        ? routing.then((known) => open(parts, pool, request, known))
+        : open(parts, pool, request, routing)
+    },
     add,
     report: () =>
       [...pools].map(([model, { workers }]) => ({
@@ -92,8 +99,7 @@ export function createRouter(parts: RouterParts): Router {
   }
 }
 
-async function open(parts: RouterParts, pool: Pool, request: RouteRequest): Promise<Routed> {
-  const routing = await parts.policies.of(request.organizationId)
+function open(parts: RouterParts, pool: Pool, request: RouteRequest, routing: OrganizationRouting): Routed {
   const plan = planOf(parts, pool, request, routing)
   pool.budget.earn()
   return new RoutedRequest(parts, pool, request, plan)

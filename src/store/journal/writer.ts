@@ -4,6 +4,7 @@ import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "nod
 import { join } from "node:path"
 import { setImmediate as endOfTurn } from "node:timers/promises"
 import { type Clock, systemClock } from "../../base/clock.ts"
+import type { Soon } from "../../base/soon.ts"
 import { lockDirectory, type DirectoryLock } from "../directory-lock.ts"
 import { encodeLine, type SequenceRecord } from "./record.ts"
 import { type JournalPosition, isBefore, journalStart, listSegments, segmentPath } from "./segments.ts"
@@ -155,8 +156,8 @@ export class Journal {
       })
   }
 
-  /** Resolves when the record is written; rejects, and leaves no trace of it, when it cannot be. */
-  append(record: SequenceRecord): Promise<void> {
+  /** There when the record is written, mostly at once; rejects, and leaves no trace of it, when it cannot be. */
+  append(record: SequenceRecord): Soon<void> {
     return this.#write(encodeLine(record))
   }
 
@@ -178,14 +179,14 @@ export class Journal {
     await this.#lock.release()
   }
 
-  #write(line: string): Promise<void> {
+  #write(line: string): Soon<void> {
     if (this.#closed)
       return Promise.reject(new JournalUnavailable("Cannot record usage: the journal is closed"))
     if (this.#waiting.length >= waitingMax)
       return Promise.reject(
         new JournalUnavailable("Cannot record usage: too many records wait to be written"),
       )
-    if (this.#writeAlone(line)) return Promise.resolve()
+    if (this.#writeAlone(line)) return undefined
     return new Promise((resolve, reject) => {
       this.#waiting.push({ line, resolve, reject })
       this.#running ??= this.#drain()
@@ -300,7 +301,7 @@ export class Journal {
     const nowMs = this.#settings.clock.monotonicMs()
     if (nowMs - this.#probedMs < probeEveryMs) return
     this.#probedMs = nowMs
-    await this.#write("\n").catch(() => undefined)
+    await this.#write("\n")?.catch(() => undefined)
   }
 
   async #prune(): Promise<void> {
