@@ -19,7 +19,8 @@ import {
 } from "./meter.ts"
 import type { Payers } from "./money/payers.ts"
 import { costOf } from "./money/price.ts"
-import type { LeaseBook, Reservation } from "./money/lease-book.ts"
+import type { Reservation } from "./money/lease-account.ts"
+import type { LeaseBook } from "./money/lease-book.ts"
 
 export interface MeterParts {
   readonly journal: Pick<Journal, "append" | "checkRoom" | "hasRoom">

@@ -1,0 +1,318 @@
+/** One account in one month at this gateway: who waits for credit of it, and the one conversation with the store about it. */
+import type { Clock } from "../../base/clock.ts"
+import type { Log } from "../../base/log.ts"
+import type { Ticks } from "../../base/money.ts"
+import type { Soon } from "../../base/soon.ts"
+import { Fault } from "../../contract/errors.ts"
+import { type LeaseAnswer, recallLeases, returnLease, takeLease } from "../../store/leases.ts"
+import { noteCutoff } from "../../store/spend.ts"
+import type { Database } from "../../store/sql.ts"
+import { HeldCredit } from "./held-credit.ts"
+import { News } from "./news.ts"
+
+export interface LeaseParts {
+  readonly database: Database
+  readonly gatewayId: string
+  readonly clock: Clock
+  readonly log: Log
+  /** How long requests go on without the database. */
+  readonly graceMs: number
+  /** How long a request may wait for other gateways to give back what they do not need. */
+  readonly recallWaitMs?: number
+}
+
+export interface Reservation {
+  readonly ticks: Ticks
+  /** Once: what was used stays held until it is in the ledger, the rest is free again. */
+  settle(costTicks: Ticks): void
+}
+
+/** Between the last moment at which this gateway admits and the moment at which others see the lease as expired. */
+const marginMs = 5_000
+const recallWaitMsDefault = 250
+const waitingMax = 10_000
+const spareEveryMs = 1_000
+/** An account that nobody used for so long is forgotten, and what was held of it goes back. */
+const idleMsMax = 600_000
+
+interface Waiter {
+  readonly ticks: Ticks
+  resolve(reservation: Reservation): void
+  reject(fault: Fault): void
+}
+
+/** A lease lives for the grace time after its last renewal, and a margin in which nothing is admitted any more. */
+export const expiry = ({ clock, graceMs }: LeaseParts): Date => new Date(clock.nowMs() + graceMs + marginMs)
+
+export class LeaseAccount {
+  readonly id: string
+  readonly month: string
+  readonly credit: HeldCredit
+  readonly #parts: LeaseParts
+  #waiting: Waiter[] = []
+  #asking: Promise<void> | null = null
+  #wakeUp: (() => void) | null = null
+  /** Until then what comes free is given back at once, because another gateway waits for it. */
+  #recalledUntilMs = -Infinity
+  /** No spare was to be had: nobody asks for it again before this. */
+  #spareAfterMs = -Infinity
+  /** Admission ends here, on the monotonic clock, unless the lease is renewed. */
+  #validUntilMs = -Infinity
+  #cutOff = false
+  #usedMs: number
+
+  constructor(parts: LeaseParts, id: string, month: string) {
+    this.#parts = parts
+    this.id = id
+    this.month = month
+    this.credit = new HeldCredit(parts.clock, parts.graceMs)
+    this.#usedMs = parts.clock.monotonicMs()
+  }
+
+  reserve(ticks: Ticks): Soon<Reservation> {
+    this.#usedMs = this.#parts.clock.monotonicMs()
+    if (this.#waiting.length === 0 && this.#isValid() && this.credit.take(ticks)) {
+      if (this.#wantsSpare()) this.#ask()
+      if (this.#cutOff) this.#clearCutOff()
+      return new HeldReservation(this, ticks)
+    }
+    if (this.#waiting.length >= waitingMax)
+      throw new Fault("overloaded", "Cannot admit the request: too many wait for credit of this account")
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ticks, resolve, reject })
+      this.#ask()
+    })
+  }
+
+  /** The account was changed: what is held is given back, and the next request asks anew. */
+  distrust(): void {
+    this.#validUntilMs = -Infinity
+    void this.giveBack()
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  recall(): void {
+    this.#recalledUntilMs = this.#parts.clock.monotonicMs() + this.#recallWaitMs
+    void this.giveBack()
+  }
+
+  wake(): void {
+    this.#wakeUp?.()
+  }
+
+  /** What no request has reserved goes back to the account. */
+  async giveBack(ticks?: Ticks): Promise<void> {
+    const free = this.credit.release(ticks)
+    if (free === 0n) return
+    const { database, gatewayId } = this.#parts
+    try {
+      await returnLease(database, { gatewayId, billingAccountId: this.id, month: this.month }, free)
+    } catch (error) {
+      // It may or may not have arrived: the next renewal tells what the store holds.
+      this.#parts.log.debug({ err: error }, "a lease could not be given back")
+    } finally {
+      this.credit.returned()
+    }
+  }
+
+  renewed(heldTicks: Ticks | null, stamp: number, askedMs: number): void {
+    if (heldTicks === null) {
+      // An operator released it, or it never came to be: nothing may be admitted on it.
+      if (this.credit.forfeit(stamp)) this.#validUntilMs = -Infinity
+      return
+    }
+    this.credit.reconcile(heldTicks, stamp)
+    if (this.#validUntilMs > -Infinity) this.#validUntilMs = askedMs + this.#parts.graceMs
+  }
+
+  /** Gives back what recent spend does not need. Answers true when it can be forgotten. */
+  async tidy(currentMonth: string): Promise<boolean> {
+    const idle = this.#parts.clock.monotonicMs() - this.#usedMs > idleMsMax
+    const over = idle || this.month < currentMonth
+    const excess = over ? undefined : this.credit.excess()
+    if (excess !== 0n) await this.giveBack(excess)
+    return over && this.credit.isEmpty() && this.#waiting.length === 0
+  }
+
+  get #recallWaitMs(): number {
+    return this.#parts.recallWaitMs ?? recallWaitMsDefault
+  }
+
+  #isValid(): boolean {
+    return this.#parts.clock.monotonicMs() < this.#validUntilMs
+  }
+
+  #wantsSpare(): boolean {
+    const { clock } = this.#parts
+    return this.#asking === null && this.credit.wantsMore() && clock.monotonicMs() >= this.#spareAfterMs
+  }
+
+  /** Told by a reservation what was used of it. */
+  settled(ticks: Ticks, costTicks: Ticks, epoch: number): void {
+    this.credit.settle(ticks, costTicks, epoch)
+    if (this.#waiting.length > 0) this.#ask()
+    else if (this.#parts.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
+  }
+
+  /** One conversation at a time: everyone who waits is served by it. */
+  #ask(): void {
+    this.#asking ??= this.#converse().finally(() => {
+      this.#asking = null
+      if (this.#waiting.length > 0) this.#ask()
+    })
+  }
+
+  async #converse(): Promise<void> {
+    try {
+      // Only those who are there from the beginning can be refused: nobody has asked for the others yet.
+      const round = new Set(this.#waiting)
+      let answer = await this.#take()
+      this.#serve()
+      if (this.#isAny(round) && answer.kind === "granted" && answer.heldElsewhereTicks > 0n)
+        answer = (await this.#recall(round)) ?? answer
+      const refused = this.#waiting.filter((waiter) => round.has(waiter))
+      if (refused.length > 0) await this.#refuse(refused, answer)
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  async #take(): Promise<LeaseAnswer> {
+    const { database, gatewayId, clock } = this.#parts
+    const askedMs = clock.monotonicMs()
+    const wish = this.credit.wish(this.#waiting.map(({ ticks }) => ticks))
+    const mark = this.credit.beginGrant()
+    let answer: LeaseAnswer | null = null
+    try {
+      answer = await database.transaction((sql) =>
+        takeLease(sql, {
+          gatewayId,
+          billingAccountId: this.id,
+          month: this.month,
+          ...wish,
+          expiresAt: expiry(this.#parts),
+        }),
+      )
+    } finally {
+      this.credit.endGrant(mark, answer?.kind === "granted" ? answer.grantedTicks : 0n)
+    }
+    this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#parts.graceMs : -Infinity
+    if (this.credit.wantsMore()) this.#spareAfterMs = clock.monotonicMs() + spareEveryMs
+    return answer
+  }
+
+  /** Serves, in order, everyone for whom there is enough. */
+  #serve(): void {
+    if (!this.#isValid()) return
+    const left: Waiter[] = []
+    for (const waiter of this.#waiting)
+      if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks))
+      else left.push(waiter)
+    this.#waiting = left
+  }
+
+  /** Asks other gateways for what they do not need, and tries again whenever some of it comes back. */
+  async #recall(round: ReadonlySet<Waiter>): Promise<LeaseAnswer | null> {
+    const { database, gatewayId } = this.#parts
+    const news = new News(this.#recallWaitMs)
+    this.#wakeUp = () => news.tell()
+    let answer: LeaseAnswer | null = null
+    try {
+      // Two gateways that are short at once must not both sit on what neither can use.
+      await this.giveBack()
+      await recallLeases(database, this.id, gatewayId)
+      while (this.#isAny(round) && !news.isOver) {
+        await news.next()
+        answer = await this.#take()
+        this.#serve()
+      }
+      return answer
+    } finally {
+      this.#wakeUp = null
+      news.close()
+    }
+  }
+
+  #isAny(round: ReadonlySet<Waiter>): boolean {
+    return this.#waiting.some((waiter) => round.has(waiter))
+  }
+
+  async #refuse(refused: readonly Waiter[], answer: LeaseAnswer): Promise<void> {
+    this.#waiting = this.#waiting.filter((waiter) => !refused.includes(waiter))
+    const fault = faultOf(answer)
+    if (fault.code === "spend_limit_exceeded") {
+      this.#cutOff = true
+      await noteCutoff(this.#parts.database, this.id, this.month, true).catch((error: unknown) =>
+        this.#parts.log.warn({ err: error }, "a refusal by the spend cutoff could not be noted"),
+      )
+    }
+    for (const waiter of refused) waiter.reject(fault)
+  }
+
+  #clearCutOff(): void {
+    this.#cutOff = false
+    noteCutoff(this.#parts.database, this.id, this.month, false).catch((error: unknown) =>
+      this.#parts.log.warn({ err: error }, "an admission under the spend cutoff could not be noted"),
+    )
+  }
+
+  #fail(cause: unknown): void {
+    this.#spareAfterMs = this.#parts.clock.monotonicMs() + spareEveryMs
+    const fault = new Fault(
+      "metering_unavailable",
+      "Cannot admit the request: the store of credit does not answer and what is held here is used up or expired; try again later",
+      { cause },
+    )
+    // What settled meanwhile still serves, as long as the lease lives.
+    this.#serve()
+    for (const waiter of this.#waiting.splice(0)) waiter.reject(fault)
+  }
+}
+
+class HeldReservation implements Reservation {
+  readonly ticks: Ticks
+  readonly #account: LeaseAccount
+  readonly #epoch: number
+  #isOpen = true
+
+  constructor(account: LeaseAccount, ticks: Ticks) {
+    this.ticks = ticks
+    this.#account = account
+    this.#epoch = account.credit.epoch
+  }
+
+  settle(costTicks: Ticks): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#account.settled(this.ticks, costTicks, this.#epoch)
+  }
+}
+
+function faultOf(answer: LeaseAnswer): Fault {
+  if (answer.kind === "granted")
+    return answer.limit === "cutoff"
+      ? new Fault(
+          "spend_limit_exceeded",
+          "Cannot run the request: it would exceed the spend cutoff of this month; raise or remove it to go on",
+        )
+      : new Fault(
+          "insufficient_credits",
+          "Cannot run the request: the prepaid balance does not cover what it may cost; refill to go on",
+        )
+  switch (answer.reason) {
+    case "payment_method_required":
+      return new Fault(
+        "payment_method_required",
+        "Cannot run the request: the postpaid billing account has no default payment method; add one to go on",
+      )
+    case "setup_failed":
+    case "unknown_account":
+      return new Fault(
+        "billing_required",
+        "Cannot run the request: the billing account is not set up with its payment provider",
+      )
+  }
+}
