@@ -1,4 +1,9 @@
-/** Generates the answers as JSON with a grammar, on the same model through node-llama-cpp: what users do today. */
+/**
+ * Generates the answers as JSON with a grammar, on the same model through node-llama-cpp: what users do today. In a process
+ * of its own, as the product has it: scorer and writer each load a llama.cpp, and one process is for one of them.
+ */
+import { fork } from "node:child_process"
+import { once } from "node:events"
 import type { Llama, LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp"
 import { LlamaGrammar, LlamaGrammarEvaluationState } from "node-llama-cpp"
 import { openLlama } from "../src/engine/generate/local-model.ts"
@@ -9,7 +14,7 @@ import { timed } from "./works.ts"
 const CONTEXT_TOKENS = 4096
 
 /** What a generated answer is to look like, from the least that could do to what the scorer's caller gets. */
-export const jsonForms = {
+const jsonForms = {
   "JSON, one list of true and false": { perRequest: 64, item: '("true" | "false")' },
   "JSON, a request per question": { perRequest: 1, item: '"{\\"probability\\":0." [0-9] [0-9] "}"' },
   "JSON, the answers of the API": {
@@ -19,7 +24,7 @@ export const jsonForms = {
 } as const
 
 /** The evidence is evaluated once, also where the questions take several requests. */
-export class JsonWriter {
+class JsonWriter {
   readonly #llama: Llama
   readonly #model: LlamaModel
   readonly #sequence: LlamaContextSequence
@@ -79,3 +84,45 @@ export class JsonWriter {
 
 const gbnf = (item: string, count: number): string =>
   `root ::= "[" item${count > 1 ? ` ("," item){${count - 1}}` : ""} "]"\nitem ::= ${item}\n`
+
+/** What is asked of the process, which answers in kind and ends. */
+interface WriteQuestion {
+  readonly options: WayOptions
+  readonly work: { readonly prefix: readonly number[]; readonly branches: readonly (readonly number[])[] }
+}
+
+export type Written = Readonly<Record<string, { readonly ms: number; readonly written: number }>>
+
+/** All forms of one work. */
+export async function writeJson(options: WayOptions, { prefix, branches }: TokenWork): Promise<Written> {
+  const child = fork(import.meta.filename)
+  const question: WriteQuestion = {
+    options,
+    work: { prefix: [...prefix], branches: branches.map((branch) => [...branch]) },
+  }
+  child.send(question)
+  const exit = once(child, "exit").then(([code]) => {
+    throw new Error(`Cannot measure generated JSON: its process ended with ${String(code)}`)
+  })
+  const [written] = (await Promise.race([once(child, "message"), exit])) as [Written]
+  exit.catch(() => undefined)
+  return written
+}
+
+async function answer({ options, work }: WriteQuestion): Promise<Written> {
+  const writer = await JsonWriter.open(options)
+  const one: TokenWork = {
+    prefix: Int32Array.from(work.prefix),
+    branches: work.branches.map((branch) => Int32Array.from(branch)),
+  }
+  const written: Record<string, { ms: number; written: number }> = {}
+  for (const form of Object.keys(jsonForms) as (keyof typeof jsonForms)[])
+    written[form] = await writer.write(one, form)
+  await writer.close()
+  return written
+}
+
+if (process.argv[1] === import.meta.filename)
+  process.once("message", (question: WriteQuestion) => {
+    void answer(question).then((written) => process.send?.(written, () => process.disconnect()))
+  })

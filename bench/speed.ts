@@ -14,7 +14,7 @@ import { defaultModelFile, randomModel } from "../test/models.ts"
 import { printEquality } from "./equality.ts"
 import type { Chart } from "./growth-plot.ts"
 import { drawCharts } from "./growth-plot.ts"
-import { JsonWriter, jsonForms } from "./json-writer.ts"
+import { writeJson } from "./json-writer.ts"
 import { LlamaServer } from "./llama-server.ts"
 import type { WayOptions } from "./ways.ts"
 import { Ways } from "./ways.ts"
@@ -159,16 +159,10 @@ async function measureCrowd(ways: Ways, work: NamedWork): Promise<Times> {
 }
 
 async function measureJson(work: NamedWork): Promise<Times> {
-  const writer = await JsonWriter.open(options)
-  const times: Times = {}
-  for (const form of Object.keys(jsonForms) as (keyof typeof jsonForms)[]) {
-    const [one] = work.make()
-    if (one === undefined) continue
-    const { ms, written } = await writer.write(one, form)
-    times[`${form}: ${written} tokens`] = [ms]
-  }
-  await writer.close()
-  return times
+  const [one] = work.make()
+  if (one === undefined) return {}
+  const forms = Object.entries(await writeJson(options, one))
+  return Object.fromEntries(forms.map(([form, { ms, written }]) => [`${form}: ${written} tokens`, [ms]]))
 }
 
 async function measureServer(work: NamedWork): Promise<Times> {

@@ -81,7 +81,7 @@ test("a record reads back as it was written, with ticks beyond a double", async 
 test("records appended together are read in order, across segments and starts", async () => {
   const small = { segmentBytesMax: 2_000 }
   const first = await start(small)
-  await Promise.all(names(0, 50).map((name) => first.append(record(name))))
+  await Promise.all(names(0, 50).map(async (name) => await first.append(record(name))))
   for (const name of names(50, 60)) await first.append(record(name))
   const second = await start(small)
   await second.append(record("seq_60"))
@@ -203,7 +203,7 @@ test("two processes cannot write one journal", async () => {
 
 test("with power durability a record is acknowledged too", async () => {
   const writer = await start({ durability: "power" })
-  await Promise.all(names(0, 10).map((name) => writer.append(record(name))))
+  await Promise.all(names(0, 10).map(async (name) => await writer.append(record(name))))
   expect((await readAll()).ids).toEqual(names(0, 10))
 })
 
