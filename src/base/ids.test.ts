@@ -14,6 +14,20 @@ test("ids sort in the order they were made, within one millisecond and across a 
   expect(new Set(made).size).toBe(made.length)
 })
 
+test("a clock that stands still for more ids than a millisecond has still gives each once, in order", () => {
+  const ids = createIds(new ManualClock(1_800_000_000_000))
+  let last = ids.next("seq")
+  const times = new Set([timeOfId(last)])
+  for (let made = 0; made < 1_200_000; made++) {
+    const next = ids.next("seq")
+    if (next <= last || next.length !== last.length) throw new Error(`${next} came after ${last}`)
+    times.add(timeOfId(next))
+    last = next
+  }
+  expect(times.size).toBeGreaterThan(1)
+  expect(times.size).toBeLessThan(5)
+})
+
 test("an id holds the time it was made", () => {
   const ids = createIds(new ManualClock(1_800_000_000_123))
   expect(timeOfId(ids.next("org"))).toBe(1_800_000_000_123)

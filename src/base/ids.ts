@@ -37,8 +37,8 @@ const pairs = Array.from(
   (_, bits) => alphabet.charAt(bits >> 5) + alphabet.charAt(bits & 31),
 )
 const pairMask = 1023
-/** The last two pairs count up from where chance began. */
-const countBits = 20
+/** The last two pairs count up from where chance began, to here. */
+const countMax = (1 << 20) - 1
 const headPairs = randomLength / 2 - 2
 
 export interface Ids {
@@ -56,14 +56,14 @@ export function createIds(
   return {
     next(prefix) {
       const nowMs = clock.nowMs()
-      if (nowMs > lastMs) {
-        lastMs = nowMs
+      if (nowMs > lastMs || count === countMax) {
+        // A clock that was set back stands still for the ids, and goes on when all of a millisecond are given out.
+        lastMs = Math.max(nowMs, lastMs + 1)
         const bytes = random(randomLength)
-        head = encodeTime(nowMs)
+        head = encodeTime(lastMs)
         for (let pair = 0; pair < headPairs; pair++) head += pairs[bitsAt(bytes, pair)] ?? ""
-        // It starts in the lower half, so that counting up cannot overflow within a millisecond.
-        count =
-          ((bitsAt(bytes, headPairs) << 10) | bitsAt(bytes, headPairs + 1)) & ((1 << (countBits - 1)) - 1)
+        // It starts in the lower half, so that a millisecond has enough of them.
+        count = ((bitsAt(bytes, headPairs) << 10) | bitsAt(bytes, headPairs + 1)) & (countMax >> 1)
       } else count++
       return `${prefix}_${head}${pairs[count >> 10] ?? ""}${pairs[count & pairMask] ?? ""}`
     },
