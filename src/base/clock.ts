@@ -1,4 +1,5 @@
 /** Time as an argument, so that tests decide what it is. */
+import { performance } from "node:perf_hooks"
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. */

@@ -101,9 +101,21 @@ class Seat<Job, Result> {
     this.#idleMs = idleMs
   }
 
+  /** Never rejects: a thread that cannot be had has failed the work. */
   async work(owner: string, job: Job): Promise<ThreadAnswer<Result>> {
     this.owner = owner
     clearTimeout(this.#idle)
+    try {
+      return await this.#run(job)
+    } catch (error) {
+      return { kind: "failed", error }
+    } finally {
+      this.#idle = setTimeout(() => this.#end(), this.#idleMs).unref()
+      this.owner = null
+    }
+  }
+
+  async #run(job: Job): Promise<ThreadAnswer<Result>> {
     const worker = (this.#worker ??= this.#start())
     worker.ref()
     const answer = await new Promise<ThreadAnswer<Result>>((resolve) => {
@@ -112,8 +124,6 @@ class Seat<Job, Result> {
       worker.postMessage(job)
     })
     worker.unref()
-    this.#idle = setTimeout(() => this.#end(), this.#idleMs).unref()
-    this.owner = null
     return answer
   }
 

@@ -75,24 +75,28 @@ class MeteredSequence implements Sequence {
     this.name(model.sku)
     this.#prices = model.prices
     const ticks = costOf(model.prices, most)
-    const payerId = journal.hasRoom ? payers.of(organizationId) : null
-    if (typeof payerId !== "string") return this.#reserveLater(organizationId, ticks)
-    const reserved = leases.reserve(payerId, request.startedMs, ticks)
-    if (reserved instanceof Promise) return this.#hold(payerId, reserved)
-    this.#payerId = payerId
+    const payer = journal.hasRoom ? payers.of(organizationId) : this.#payerWithRoom(organizationId)
+    if (typeof payer !== "string") return this.#reserveLater(payer, ticks)
+    const reserved = leases.reserve(payer, request.startedMs, ticks)
+    if (reserved instanceof Promise) return this.#hold(payer, reserved)
+    this.#payerId = payer
     this.#reservation = reserved
     return undefined
   }
 
-  async #reserveLater(organizationId: string, ticks: Ticks): Promise<void> {
-    const { journal, leases, payers } = this.#parts
-    await journal.checkRoom().catch((cause: unknown) => {
+  /** Who pays, once the journal is found to have room after all. */
+  async #payerWithRoom(organizationId: string): Promise<string> {
+    await this.#parts.journal.checkRoom().catch((cause: unknown) => {
       throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
         cause,
       })
     })
-    const payerId = await payers.of(organizationId)
-    await this.#hold(payerId, leases.reserve(payerId, this.#start.request.startedMs, ticks))
+    return await this.#parts.payers.of(organizationId)
+  }
+
+  async #reserveLater(payer: Promise<string>, ticks: Ticks): Promise<void> {
+    const payerId = await payer
+    await this.#hold(payerId, this.#parts.leases.reserve(payerId, this.#start.request.startedMs, ticks))
   }
 
   async #hold(payerId: string, reserving: Soon<Reservation>): Promise<void> {
@@ -116,9 +120,10 @@ class MeteredSequence implements Sequence {
   #finish(usage: Usage, outcome: Outcome): Promise<void> {
     const { organizationId } = this.#start
     if (organizationId === null) return done
-    const costTicks = this.#cost(usage)
+    let costTicks = 0n
     let written: Soon<void>
     try {
+      costTicks = this.#cost(usage)
       written = this.#parts.journal.append(this.#record(organizationId, usage, outcome, costTicks))
     } catch (cause) {
       written = Promise.reject(cause)

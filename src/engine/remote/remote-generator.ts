@@ -163,7 +163,8 @@ function parsed(data: string): Json {
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value)
-const count = (value: unknown): number => (typeof value === "number" && value >= 0 ? Math.round(value) : 0)
+const count = (value: unknown): number =>
+  typeof value === "number" && value >= 0 && Number.isSafeInteger(Math.round(value)) ? Math.round(value) : 0
 
 function toUsage(usage: Json): GenerationUsage {
   const prompt = isObject(usage["prompt_tokens_details"]) ? usage["prompt_tokens_details"] : {}

@@ -154,6 +154,34 @@ test("a copy of a journal charges only what the ledger does not have, and all of
   })
 })
 
+test("what another gateway charges while it is being left out is left out too", async () => {
+  const account = await newAccount()
+  const directory = join(folder, "raced")
+  const journal = await start(directory, ids.next("gw"))
+  const [a, b, c] = [record(account, 1n), record(account, 2n), record(account, 4n)]
+  for (const usage of [a, b, c]) await journal.append(usage)
+  const chargeElsewhere = async (seqId: string): Promise<void> =>
+    void (await database.query("INSERT INTO charges VALUES ($1, $2, 1, now())", [seqId, account.accountId]))
+  await chargeElsewhere(a.seq_id)
+  let attempts = 0
+  const raced: Database = {
+    query: async (text, values) => await database.query(text, values),
+    script: async (text) => await database.script(text),
+    listen: async (channel, listener) => await database.listen(channel, listener),
+    close: async () => undefined,
+    transaction: async (work, options) => {
+      // After it was found that only the first is charged.
+      if (++attempts === 2) await chargeElsewhere(b.seq_id)
+      return await database.transaction(work, options)
+    },
+  }
+  const applier = await Applier.open({ database: raced, journal, clock: systemClock, ids, log: silentLog })
+  await expect(applier.drain()).rejects.toThrow()
+  await applier.drain()
+  await journal.close()
+  expect(await bookOf(account)).toMatchObject({ entries: [["m", 1n, -4n]], balance: -4n, charges: 3n })
+})
+
 test("a long journal is applied to the tick", async () => {
   const account = await newAccount()
   const journal = await start(join(folder, "long"), ids.next("gw"))

@@ -152,13 +152,14 @@ export class Applier {
   }
 
   /** The ledger has some of it from elsewhere, as from a copy of this journal. */
-  async #withoutCharged({ next, damaged, usage }: DigestedStretch): Promise<DigestedStretch> {
+  async #withoutCharged({ next, damaged }: DigestedStretch): Promise<DigestedStretch> {
     const { database, journal } = this.#parts
-    const charged = await findCharged(database, usage.charges.sequences)
     const { records } = await readJournal(journal.directory, this.#position, {
       until: next,
       bytesMax: stretchBytesMax,
     })
+    // All of them are asked for: those that were left out before are still charged.
+    const charged = await findCharged(database, digestRecords(records).charges.sequences)
     return { next, damaged, usage: digestRecords(records, charged) }
   }
 }

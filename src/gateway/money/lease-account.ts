@@ -70,9 +70,10 @@ export class LeaseAccount {
   }
 
   reserve(ticks: Ticks): Soon<Reservation> {
-    this.#usedMs = this.#parts.clock.monotonicMs()
-    if (this.#waiting.length === 0 && this.#isValid() && this.credit.take(ticks)) {
-      if (this.#wantsSpare()) this.#ask()
+    const nowMs = this.#parts.clock.monotonicMs()
+    this.#usedMs = nowMs
+    if (this.#waiting.length === 0 && nowMs < this.#validUntilMs && this.credit.take(ticks)) {
+      if (this.#asking === null && nowMs >= this.#spareAfterMs && this.credit.wantsMore()) this.#ask()
       if (this.#cutOff) this.#clearCutOff()
       return new HeldReservation(this, ticks)
     }
@@ -141,15 +142,6 @@ export class LeaseAccount {
     return this.#parts.recallWaitMs ?? recallWaitMsDefault
   }
 
-  #isValid(): boolean {
-    return this.#parts.clock.monotonicMs() < this.#validUntilMs
-  }
-
-  #wantsSpare(): boolean {
-    const { clock } = this.#parts
-    return this.#asking === null && this.credit.wantsMore() && clock.monotonicMs() >= this.#spareAfterMs
-  }
-
   /** Told by a reservation what was used of it. */
   settled(ticks: Ticks, costTicks: Ticks, epoch: number): void {
     this.credit.settle(ticks, costTicks, epoch)
@@ -206,7 +198,7 @@ export class LeaseAccount {
 
   /** Serves, in order, everyone for whom there is enough. */
   #serve(): void {
-    if (!this.#isValid()) return
+    if (this.#parts.clock.monotonicMs() >= this.#validUntilMs) return
     const left: Waiter[] = []
     for (const waiter of this.#waiting)
       if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks))

@@ -171,6 +171,15 @@ describe("a request that is answered whole", () => {
     expect([watchful.queue.running, watchful.failures]).toEqual([0, 0])
   })
 
+  test("ends when its caller goes away while the engine is still being loaded", async () => {
+    const gone = new AbortController()
+    const loading = worker("a.1", { scorer: async () => await new Promise(() => undefined) })
+    const answer = score(routeOver([loading]), gone.signal)
+    setImmediate(() => gone.abort(new Fault("client_closed", "gone")))
+    await expect(answer).rejects.toMatchObject({ code: "client_closed" })
+    expect(loading.queue.running).toBe(0)
+  })
+
   test("leaves a worker that does not begin to answer in time", async () => {
     const frozen = worker(
       "a.1",

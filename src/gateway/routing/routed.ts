@@ -10,6 +10,7 @@ import type {
   PreparedEmbedding,
   PreparedGeneration,
 } from "../../engine/generate/generate.ts"
+import { JoinedSignal } from "./abort.ts"
 import { prefixKey } from "./affinity.ts"
 import type { Placed, Placement, Route } from "./route.ts"
 import type { WorkerEngines } from "./worker.ts"
@@ -36,7 +37,7 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
       for (const branch of branches) bytes += branch.length
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
-        await (await open(engines.scorer)).prepare(work, either)
+        await (await open(engines.scorer, either)).prepare(work, either)
       const route = newRoute()
       const placed = await route.place(placement, signal, prepare)
       return new AnywhereRun<Float64Array, PreparedScore>(route, placement, prepare, placed)
@@ -53,7 +54,7 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
       )
       const placement = place(organizationId, tokens, null, true)
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
-        await (await open(engines.embedder)).prepare(work, either)
+        await (await open(engines.embedder, either)).prepare(work, either)
       const route = newRoute()
       const placed = await route.place(placement, signal, prepare)
       return new AnywhereRun(route, placement, prepare, placed)
@@ -118,7 +119,7 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
       const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work), false), rides }
       rides = true
       const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
-        await (await open(engines.generator)).prepare(work, either)
+        await (await open(engines.generator, either)).prepare(work, either)
       let placed = await route.place(placement, signal, prepare)
       const { inputTokensMost, outputTokensMost } = placed.prepared
       placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
@@ -194,10 +195,26 @@ function prefixOf({ messages }: GenerateWork): string {
     .join("\n")
 }
 
-function open<Engine>(opener: (() => Promise<Engine>) | undefined): Promise<Engine> {
-  if (opener) return opener()
-  throw new Fault(
-    "invalid_request",
-    "Cannot run the request: the model's workers do not offer this operation",
-  )
+/** Those that have answered: what they open is there, and need not be waited for. */
+const readyOpeners = new WeakSet<() => Promise<unknown>>()
+
+/** Opening may take as long as loading a model, which heeds no signal: whoever leaves meanwhile leaves at once. */
+async function open<Engine>(
+  opener: (() => Promise<Engine>) | undefined,
+  signal: AbortSignal,
+): Promise<Engine> {
+  if (!opener)
+    throw new Fault(
+      "invalid_request",
+      "Cannot run the request: the model's workers do not offer this operation",
+    )
+  if (readyOpeners.has(opener)) return await opener()
+  const leave = new JoinedSignal(signal)
+  try {
+    const engine = await leave.until(opener())
+    readyOpeners.add(opener)
+    return engine
+  } finally {
+    leave.release()
+  }
 }

@@ -1,6 +1,7 @@
 import { mkdtemp, open, readFile, rm, truncate, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { crc32 } from "node:zlib"
 import fc from "fast-check"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
@@ -130,6 +131,18 @@ test("a line holds the JSON of its record, whatever the one before it held", () 
     }),
     { numRuns: 500 },
   )
+})
+
+test("what is no number is written as none, and a line that is no JSON is damage", () => {
+  const counts = { input_tokens: Number.POSITIVE_INFINITY, execution_ms: Number.NaN }
+  const odd = Buffer.from(encodeLine({ ...record("seq_1"), ...counts }))
+  expect(decodeLines(odd).records).toMatchObject([{ seq_id: "seq_1", input_tokens: 0, execution_ms: 0 }])
+  const json = '{"input_tokens":Infinity}'
+  const foreign = Buffer.from(`${crc32(json).toString(16).padStart(8, "0")} ${json}\n`)
+  expect(decodeLines(Buffer.concat([foreign, odd]))).toMatchObject({
+    damaged: 1,
+    records: [{ seq_id: "seq_1" }],
+  })
 })
 
 test("a line cut off by a crash is not read, whatever it is cut to, and later segments are", async () => {

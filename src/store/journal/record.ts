@@ -52,17 +52,21 @@ export function encodeLine(record: SequenceRecord): string {
 /** What JSON.stringify writes. Most of a record is as in the one before it, and is not written anew. */
 function encodeRecord(record: SequenceRecord): string {
   return (
-    `{"seq_id":${JSON.stringify(record.seq_id)},"timestamp":${record.timestamp}${whoseOf(record)}` +
-    `,"result":"${record.result}","input_tokens":${record.input_tokens}` +
-    `,"cached_input_tokens":${record.cached_input_tokens},"output_tokens":${record.output_tokens}` +
-    `,"execution_ms":${record.execution_ms},"gateway_latency_ms":${record.gateway_latency_ms}` +
-    `,"seq_duration_ms":${record.seq_duration_ms}` +
+    `{"seq_id":${JSON.stringify(record.seq_id)},"timestamp":${number(record.timestamp)}${whoseOf(record)}` +
+    `,"result":"${record.result}","input_tokens":${number(record.input_tokens)}` +
+    `,"cached_input_tokens":${number(record.cached_input_tokens)}` +
+    `,"output_tokens":${number(record.output_tokens)},"execution_ms":${number(record.execution_ms)}` +
+    `,"gateway_latency_ms":${number(record.gateway_latency_ms)}` +
+    `,"seq_duration_ms":${number(record.seq_duration_ms)}` +
     `,"tool_calls":${record.tool_calls.length === 0 ? "[]" : JSON.stringify(record.tool_calls)}` +
     `${callerOf(record)},"error_code":${text(record.error_code)},"error_message":${text(record.error_message)}` +
     `,"request_id":${text(record.request_id)},"stop_reason":${text(record.stop_reason)}` +
     `,"region":${text(record.region)},"cost_ticks":"${record.cost_ticks}"}`
   )
 }
+
+/** A worker may have counted what is no number, and the line must be readable all the same. */
+const number = (value: number): number => (Number.isFinite(value) ? value : 0)
 
 const text = (value: string | null): string => (value === null ? "null" : JSON.stringify(value))
 
@@ -132,8 +136,13 @@ export function decodeLines(bytes: Buffer): DecodedLines {
 function decodeLine(line: Buffer): SequenceRecord | null {
   const json = line.subarray(checksumLength + 1)
   if (line.toString("latin1", 0, checksumLength) !== checksum(json)) return null
-  // The checksum says that encodeLine wrote it.
-  return JSON.parse(json.toString("utf8")) as SequenceRecord
+  try {
+    // The checksum says that encodeLine wrote it.
+    return JSON.parse(json.toString("utf8")) as SequenceRecord
+  } catch {
+    // Written by something else: one line must not keep all others from being read.
+    return null
+  }
 }
 
 function checksum(json: Buffer | string): string {
