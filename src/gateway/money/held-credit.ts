@@ -7,10 +7,13 @@ const rateWindowMs = 30_000
 /** The first requests count as if they had taken this long. */
 const firstMsMin = 2_000
 /**
- * A lease should outlast the grace time even when spend grows by this much: a gateway that has just started is slow at
- * first, and with twice its rate a lease was used up within a minute of a database outage. What is idle can be recalled.
+ * A lease should outlast the grace time even when spend grows by this much. An account that was just seen for the first
+ * time, perhaps by a gateway that has just started, may come to spend many times of what it began with: with six times its
+ * first rate a lease was used up within a minute of a database outage. What is idle can be recalled.
  */
 const growth = 6
+const growthAtFirst = 30
+const settlingMs = 10_000
 /** A first lease, before any spend is known: a tenth of a cent. */
 const targetTicksMin = 10_000_000n
 
@@ -157,7 +160,9 @@ export class HeldCredit {
   #target(): Ticks {
     // While the account is new, the mean is over the time that there was.
     const seen = 1 - Math.exp((this.#firstMs - this.#ratedMs - firstMsMin) / rateWindowMs)
-    const ticks = BigInt(Math.ceil((this.#ticksPerMs / seen) * this.#graceMs * growth))
+    const youth = Math.exp((this.#firstMs - this.#ratedMs) / settlingMs)
+    const expected = growth + (growthAtFirst - growth) * youth
+    const ticks = BigInt(Math.ceil((this.#ticksPerMs / seen) * this.#graceMs * expected))
     return ticks > targetTicksMin ? ticks : targetTicksMin
   }
 

@@ -192,7 +192,9 @@ export class LeaseAccount {
       this.credit.endGrant(mark, answer?.kind === "granted" ? answer.grantedTicks : 0n)
     }
     this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#parts.graceMs : -Infinity
-    if (this.credit.wantsMore()) this.#spareAfterMs = clock.monotonicMs() + spareEveryMs
+    // Who got what he wished for and wants more has seen demand grow meanwhile, and may ask again at once.
+    const isShort = answer.kind !== "granted" || answer.grantedTicks < wish.neededTicks + wish.spareTicks
+    if (isShort && this.credit.wantsMore()) this.#spareAfterMs = clock.monotonicMs() + spareEveryMs
     return answer
   }
 

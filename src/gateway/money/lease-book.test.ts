@@ -106,6 +106,23 @@ describe("credit", () => {
     expect(await outcome(book.reserve(id, startMs, 1n))).toBe("insufficient_credits")
   })
 
+  test("a lease follows demand that grows while more is being asked for", async () => {
+    const book = await open()
+    const id = await account(100_000)
+    const use = async (): Promise<void> => (await book.reserve(id, clock.nowMs(), 1_000n)).settle(1_000n)
+    for (let count = 0; count < 400; count++) {
+      await use()
+      if (count % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    const held = async (): Promise<bigint> => {
+      await use()
+      return book.report()[0]?.heldTicks ?? 0n
+    }
+    // At the rate of the first 400 the grace time takes so much; the clock stands still, so that no pause is ever over.
+    const perMs = (400n * 1_000n) / 2_000n
+    await expect.poll(held).toBeGreaterThan(perMs * BigInt(graceMs) * 10n)
+  })
+
   test("what a request did not use serves the next one", async () => {
     const book = await open()
     const id = await account(3)
