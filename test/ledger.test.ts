@@ -12,13 +12,13 @@ import { Fault } from "../src/contract/errors.ts"
 import { Applier } from "../src/gateway/money/applier.ts"
 import type { Reservation } from "../src/gateway/money/lease-account.ts"
 import { type LeaseBook, openLeaseBook } from "../src/gateway/money/lease-book.ts"
-import { findBillingAccount, insertBillingAccount } from "../src/store/billing-accounts.ts"
+import { findBillingAccount } from "../src/store/billing-accounts.ts"
 import { type Journal, openJournal } from "../src/store/journal/writer.ts"
 import { releaseGateway, sumHeld } from "../src/store/leases.ts"
 import { appendLedger } from "../src/store/ledger.ts"
 import { monthOf } from "../src/store/months.ts"
-import { insertOrganization } from "../src/store/organizations.ts"
 import type { Database } from "../src/store/sql.ts"
+import { insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 
@@ -140,26 +140,12 @@ interface World {
 async function createWorld(cutoffCents: number | null, directory: string): Promise<World> {
   const ids = createIds()
   const clock = new ManualClock(startMs)
-  const now = new Date(startMs)
-  const times = { createdAt: now, updatedAt: now }
-  const accountId = ids.next("ba")
-  const organizationId = ids.next("org")
-  await insertBillingAccount(database, {
-    id: accountId,
-    email: "a@example.com",
-    mode: "prepaid",
-    provider: "local",
-    providerCustomerId: accountId,
-    spendCutoffCents: cutoffCents === null ? null : BigInt(cutoffCents),
-    ...times,
-  })
-  await insertOrganization(database, {
-    id: organizationId,
-    name: "o",
-    billingAccountId: accountId,
-    isPersonal: false,
-    ...times,
-  })
+  const { accountId, organizationId } = await insertAccount(
+    database,
+    ids,
+    new Date(startMs),
+    cutoffCents === null ? null : BigInt(cutoffCents),
+  )
   const gateways = [0, 1].map((index) => new Gateway(join(directory, `${accountId}-${index}`), clock)) as [
     Gateway,
     Gateway,

@@ -77,10 +77,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   return {
     recall: (value, connection) => recall(value, connection, caches, parts),
     authenticate: (value, connection) => authenticate(value, connection, caches, parts).catch(unavailable),
-    standing: (principal, subject) =>
-      isCarried(principal, subject)
-        ? standingOf(principal, subject.organizationId)
-        : stand(principal, subject, caches).catch(unavailable),
+    standing: (principal, subject) => stand(principal, subject, caches),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -229,11 +226,12 @@ function limitOf(source: {
   }
 }
 
-/** A key or token brings its organization along, so that nothing has to be looked up. */
-const isCarried = (
-  { kind }: Principal,
-  subject: StandingSubject,
-): subject is { readonly organizationId: string | null } => kind !== "session" && "organizationId" in subject
+/** A key or token brings its organization along, so that mostly nothing has to be looked up. */
+function stand(principal: Principal, subject: StandingSubject, caches: Caches): Soon<Standing | null> {
+  if (principal.kind === "session") return standAsMember(principal, subject, caches).catch(unavailable)
+  if ("organizationId" in subject) return standingOf(principal, subject.organizationId)
+  return standAsPayer(principal, subject.billingAccountId, caches).catch(unavailable)
+}
 
 /** `asked` is null for the one that the principal belongs to. */
 function standingOf(principal: Principal, asked: string | null): Standing | null {
@@ -242,23 +240,26 @@ function standingOf(principal: Principal, asked: string | null): Standing | null
   return { organizationId, role: role ?? "member", permissions: permissions ?? [] }
 }
 
-async function stand(
-  principal: Principal,
+async function standAsMember(
+  { userId }: Principal,
   subject: StandingSubject,
-  caches: Caches,
+  { memberships }: Caches,
 ): Promise<Standing | null> {
-  if (principal.kind === "session") {
-    const own = (principal.userId !== null && (await caches.memberships.get(principal.userId))) || []
-    const organization = pick(own, subject)
-    if (!organization) return null
-    const { id, role } = organization
-    return { organizationId: id, role, permissions: permissionsOfRole(role) }
-  }
+  const own = (userId !== null && (await memberships.get(userId))) || []
+  const organization = pick(own, subject)
+  if (!organization) return null
+  const { id, role } = organization
+  return { organizationId: id, role, permissions: permissionsOfRole(role) }
+}
+
+async function standAsPayer(
+  principal: Principal,
+  billingAccountId: string,
+  { organizations }: Caches,
+): Promise<Standing | null> {
   const { organizationId } = principal
-  if ("organizationId" in subject) return standingOf(principal, subject.organizationId)
-  const organization = organizationId === null ? null : await caches.organizations.get(organizationId)
-  const isPayer =
-    organization?.deletedAt === null && organization.billingAccountId === subject.billingAccountId
+  const organization = organizationId === null ? null : await organizations.get(organizationId)
+  const isPayer = organization?.deletedAt === null && organization.billingAccountId === billingAccountId
   return isPayer ? standingOf(principal, null) : null
 }
 

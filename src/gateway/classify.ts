@@ -9,7 +9,7 @@ import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
 import { type Decode, createDecode } from "./classification/decode.ts"
-import { type Meter, type Outcome, type Sequence, type Usage, failureOf, noUsage } from "./meter.ts"
+import { type Meter, type Sequence, type Usage, failureOf, noUsage, success } from "./meter.ts"
 import { readRoutingHint, regionHeader } from "./routing-hint.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
@@ -66,15 +66,6 @@ async function metered(
     await sequence.finish(noUsage, failureOf(error)).catch(() => undefined)
     throw error
   }
-}
-
-const success: Outcome = {
-  result: "success",
-  errorCode: null,
-  errorMessage: null,
-  stopReason: null,
-  toolCalls: [],
-  region: null,
 }
 
 async function classify(

@@ -52,6 +52,16 @@ export interface Meter {
   begin(start: SequenceStart): Sequence
 }
 
+/** Answered, with nothing more to tell of it. */
+export const success: Outcome = {
+  result: "success",
+  errorCode: null,
+  errorMessage: null,
+  stopReason: null,
+  toolCalls: [],
+  region: null,
+}
+
 /** How a request ended that threw: the client went away, or it failed or was refused. */
 export function failureOf(error: unknown): Outcome {
   const fault = error instanceof Fault ? error : null

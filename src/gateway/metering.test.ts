@@ -5,17 +5,9 @@ import { silentLog } from "../base/log.ts"
 import type { Soon } from "../base/soon.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import { type Outcome, type Sequence, noUsage } from "./meter.ts"
+import { type Sequence, noUsage, success } from "./meter.ts"
 import { type MeterParts, createMeter } from "./metering.ts"
 
-const success: Outcome = {
-  result: "success",
-  errorCode: null,
-  errorMessage: null,
-  stopReason: null,
-  toolCalls: [],
-  region: null,
-}
 const prices = { inputTokenTicks: 2n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
 const model = { sku: "m", prices } as Parameters<Sequence["reserve"]>[0]
 

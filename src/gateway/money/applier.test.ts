@@ -2,15 +2,14 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { type TestAccount, insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
-import { insertBillingAccount } from "../../store/billing-accounts.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
 import { type Journal, openJournal } from "../../store/journal/writer.ts"
-import { insertOrganization } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
 import { Applier } from "./applier.ts"
 
@@ -26,34 +25,9 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-interface Account {
-  readonly accountId: string
-  readonly organizationId: string
-}
+const newAccount = async (): Promise<TestAccount> => await insertAccount(database, ids, new Date())
 
-async function newAccount(): Promise<Account> {
-  const [accountId, organizationId, now] = [ids.next("ba"), ids.next("org"), new Date()]
-  const times = { createdAt: now, updatedAt: now }
-  await insertBillingAccount(database, {
-    id: accountId,
-    email: "a@example.com",
-    mode: "prepaid",
-    provider: "local",
-    providerCustomerId: accountId,
-    spendCutoffCents: null,
-    ...times,
-  })
-  await insertOrganization(database, {
-    id: organizationId,
-    name: "o",
-    billingAccountId: accountId,
-    isPersonal: false,
-    ...times,
-  })
-  return { accountId, organizationId }
-}
-
-const record = ({ accountId, organizationId }: Account, ticks: bigint, model = "m") =>
+const record = ({ accountId, organizationId }: TestAccount, ticks: bigint, model = "m") =>
   sequenceRecord({
     seq_id: ids.next("seq"),
     timestamp: Date.UTC(2026, 4, 31),
@@ -76,7 +50,7 @@ async function apply(journal: Journal): Promise<readonly AccountSum[]> {
 }
 
 /** What the ledger has for an account: its entries, what they come to, and what is left of its balance and month. */
-async function bookOf({ accountId }: Account) {
+async function bookOf({ accountId }: TestAccount) {
   const entries = await database.query<{ model: string; sequences: bigint; amount_ticks: bigint }>(
     `SELECT model, sequences, amount_ticks FROM ledger WHERE billing_account_id = $1 AND kind = 'usage' ORDER BY id`,
     [accountId],
