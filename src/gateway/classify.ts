@@ -5,11 +5,13 @@ import type { Soon } from "../base/soon.ts"
 import { EncodedJson, type Call, type Handlers, sequenceHeader } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
+import type { PreparedScore } from "../engine/engine.ts"
+import type { Calibration } from "../scoring/calibration.ts"
 import { type Calibrations, calibrated, readCalibration } from "./calibrated.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
 import { type Decode, createDecode } from "./classification/decode.ts"
-import { type Meter, type Sequence, type Usage, failureOf, noUsage, success } from "./meter.ts"
+import { type Meter, type Sequence, type Usage, finishFailed, noUsage, success } from "./meter.ts"
 import { readRoutingHint, regionHeader } from "./routing-hint.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
@@ -30,111 +32,130 @@ type BytesCall = Call<unknown, unknown, Uint8Array>
 export function classificationHandlers(parts: ClassifyParts): ClassificationHandlers {
   const decode = createDecode({ nullDescriptions: parts.nullDescriptions })
   return {
-    createDecision: async (call) => await metered(parts, call, "decisions", decode),
-    createSystemOne: async (call) => await metered(parts, call, "systemone", decode),
+    createDecision: (call) => new Asked(parts, call, "decisions").answer(decode),
+    createSystemOne: (call) => new Asked(parts, call, "systemone").answer(decode),
   }
 }
 
-/** However the request ends, its sequence is finished once; an answer leaves only after its record is written. */
-async function metered(
-  parts: ClassifyParts,
-  call: BytesCall,
-  wire: Wire,
-  decode: Decode,
-): Promise<EncodedJson> {
-  const { principal, standing, request, body } = call
-  if (!principal) throw new Error("Cannot classify: the endpoint lets in callers without a principal")
-  const organizationId = standing?.organizationId ?? null
-  const sequence = parts.meter.begin({
-    callSource: wire,
-    inferenceType: "generation",
-    principal,
-    organizationId,
-    request,
-  })
-  call.header(sequenceHeader, sequence.id)
-  try {
-    const owner = organizationId ?? principal.id
-    const decoding = decode(wire, body, owner, request.signal)
-    const classification = decoding instanceof Promise ? await decoding : decoding
-    sequence.name(classification.model)
-    const { text, usage } = await classify(parts, call, classification, sequence)
-    await sequence.finish(usage, success)
-    return new EncodedJson(text)
-  } catch (error) {
-    // Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then.
-    await sequence.finish(noUsage, failureOf(error)).catch(() => undefined)
-    throw error
+/**
+ * One request. Its sequence is finished once, however it ends, and an answer leaves only after its record is written.
+ *
+ * What it knows is in its fields and it waits in one function: a function that waits keeps all that it works with, and
+ * a chain of them would be much of what a short request costs.
+ */
+class Asked {
+  readonly #parts: ClassifyParts
+  readonly #call: BytesCall
+  readonly #wire: Wire
+  readonly #owner: string
+  readonly #organizationId: string
+  readonly #sequence: Sequence
+  #model: Model | null = null
+  #calibration: Calibration | null = null
+  #routed: Routed | null = null
+  /** Until it runs. */
+  #prepared: PreparedScore | null = null
+
+  constructor(parts: ClassifyParts, call: BytesCall, wire: Wire) {
+    const { principal, standing, request } = call
+    if (!principal) throw new Error("Cannot classify: the endpoint lets in callers without a principal")
+    const organizationId = standing?.organizationId ?? null
+    this.#parts = parts
+    this.#call = call
+    this.#wire = wire
+    this.#owner = organizationId ?? principal.id
+    this.#organizationId = organizationId ?? ""
+    this.#sequence = parts.meter.begin({
+      callSource: wire,
+      inferenceType: "generation",
+      principal,
+      organizationId,
+      request,
+    })
+    call.header(sequenceHeader, this.#sequence.id)
   }
-}
 
-async function classify(
-  parts: ClassifyParts,
-  call: BytesCall,
-  classification: Classification,
-  sequence: Sequence,
-): Promise<{ text: string; usage: Usage }> {
-  const model = findModel(parts.catalog, classification.model)
-  const calibration = readCalibration(call.request, parts.calibrations)
-  const opened = openRoute(parts, call, model, sequence)
-  const routed = opened instanceof Promise ? await opened : opened
-  try {
-    const { margins, usage } = await score(parts, call, classification, { model, sequence, routed })
-    return { text: answer(classification, calibrated(margins, calibration), usage.inputTokens), usage }
-  } finally {
-    routed.close()
+  async answer(decode: Decode): Promise<EncodedJson> {
+    const { body, request } = this.#call
+    try {
+      const decoding = decode(this.#wire, body, this.#owner, request.signal)
+      const classification = decoding instanceof Promise ? await decoding : decoding
+      const opening = this.#open(classification)
+      this.#routed = opening instanceof Promise ? await opening : opening
+      const prepared = await this.#prepare(this.#routed, classification)
+      const reserving = this.#reserve(prepared)
+      if (reserving) await reserving
+      const startedMs = this.#parts.clock.monotonicMs()
+      const margins = await this.#run(prepared)
+      const usage = this.#used(prepared, startedMs)
+      const text = answer(classification, calibrated(margins, this.#calibration), usage.inputTokens)
+      this.#routed.close()
+      const recording = this.#sequence.finish(usage, success)
+      if (recording) await recording
+      return new EncodedJson(text)
+    } catch (error) {
+      this.#leave()
+      await finishFailed(this.#sequence, noUsage, error)
+      throw error
+    }
   }
-}
 
-function openRoute(
-  { router }: ClassifyParts,
-  call: BytesCall,
-  model: Model,
-  sequence: Sequence,
-): Soon<Routed> {
-  return router.open({
-    model: model.sku,
-    organizationId: call.standing?.organizationId ?? "",
-    hint: readRoutingHint(call.request),
-    onPlaced: (region) => {
-      sequence.placed(region)
-      call.header(regionHeader, region)
-    },
-  })
-}
+  #open({ model: sku }: Classification): Soon<Routed> {
+    const { catalog, calibrations, router } = this.#parts
+    const call = this.#call
+    this.#sequence.name(sku)
+    const model = findModel(catalog, sku)
+    this.#model = model
+    this.#calibration = readCalibration(call.request, calibrations)
+    return router.open({
+      model: model.sku,
+      organizationId: this.#organizationId,
+      hint: readRoutingHint(call.request),
+      onPlaced: (region) => {
+        this.#sequence.placed(region)
+        call.header(regionHeader, region)
+      },
+    })
+  }
 
-/** Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens. */
-async function score(
-  parts: ClassifyParts,
-  call: BytesCall,
-  { evidence, branches }: Classification,
-  {
-    model,
-    sequence,
-    routed,
-  }: { readonly model: Model; readonly sequence: Sequence; readonly routed: Routed },
-): Promise<{ margins: Float64Array; usage: Usage }> {
-  if (branches.length === 0) {
+  #prepare(routed: Routed, { evidence, branches }: Classification): Soon<PreparedScore> {
     // Nothing asked: no answers and zero usage (decisions accepts an empty list).
-    await sequence.reserve(model, noUsage)
-    return { margins: new Float64Array(), usage: noUsage }
+    if (branches.length === 0) return nothingAsked
+    const work = { organizationId: this.#organizationId, evidence, branches }
+    return routed.scorer.prepare(work, this.#call.request.signal)
   }
-  const { signal } = call.request
-  const organizationId = call.standing?.organizationId ?? ""
-  const prepared = await routed.scorer.prepare({ organizationId, evidence, branches }, signal)
-  try {
-    const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
-    const reserving = sequence.reserve(model, most)
-    if (reserving) await reserving
-  } catch (error) {
-    prepared.discard()
-    throw error
+
+  /** Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens. */
+  #reserve(prepared: PreparedScore): Soon<void> {
+    if (!this.#model) throw new Error("Cannot reserve: the model is not known")
+    this.#prepared = prepared
+    const { inputTokens } = prepared
+    const executionMs = prepared === nothingAsked ? 0 : this.#parts.timeoutMs
+    return this.#sequence.reserve(this.#model, { ...noUsage, inputTokens, executionMs })
   }
-  const startedMs = parts.clock.monotonicMs()
-  const margins = await prepared.run(signal)
-  const executionMs = parts.clock.monotonicMs() - startedMs
-  // Read now: some workers say how many tokens they read only with their answer.
-  return { margins, usage: { ...noUsage, inputTokens: prepared.inputTokens, executionMs } }
+
+  #run(prepared: PreparedScore): Promise<Float64Array> {
+    this.#prepared = null
+    return prepared.run(this.#call.request.signal)
+  }
+
+  /** Read after it ran: some workers say how many tokens they read only with their answer. */
+  #used(prepared: PreparedScore, startedMs: number): Usage {
+    if (prepared === nothingAsked) return noUsage
+    const executionMs = this.#parts.clock.monotonicMs() - startedMs
+    return { ...noUsage, inputTokens: prepared.inputTokens, executionMs }
+  }
+
+  #leave(): void {
+    this.#prepared?.discard()
+    this.#routed?.close()
+  }
+}
+
+const nothingAsked: PreparedScore = {
+  inputTokens: 0,
+  run: async () => new Float64Array(),
+  discard: () => undefined,
 }
 
 function findModel(catalog: Catalog, sku: string): Model {

@@ -90,8 +90,17 @@ export interface Sequence {
   /** The first byte of the response is about to leave. */
   firstByte(): void
   /**
-   * Charges what was used and records how it ended. Resolves when the record is in the journal: only then may the last
-   * byte or terminal event be handed to the socket. Idempotent: the first call counts.
+   * Charges what was used and records how it ended. Done when the record is in the journal, which is mostly at once: only
+   * then may the last byte or terminal event be handed to the socket. Idempotent: the first call counts.
    */
-  finish(usage: Usage, outcome: Outcome): Promise<void>
+  finish(usage: Usage, outcome: Outcome): Soon<void>
+}
+
+/** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
+export async function finishFailed(sequence: Sequence, usage: Usage, error: unknown): Promise<void> {
+  try {
+    await sequence.finish(usage, failureOf(error))
+  } catch {
+    // As said above.
+  }
 }

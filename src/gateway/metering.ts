@@ -38,9 +38,6 @@ const messageCharactersMax = 1_000
 const toolCallsMax = 128
 const toolNameCharactersMax = 64
 
-/** Of every request whose record was written at once. */
-const done = Promise.resolve()
-
 export function createMeter(parts: MeterParts): Meter {
   return { begin: (start) => new MeteredSequence(parts, start) }
 }
@@ -56,6 +53,7 @@ class MeteredSequence implements Sequence {
   #region: string | null = null
   #firstByteMs: number | null = null
   #finished: Promise<void> | null = null
+  #isFinished = false
 
   constructor(parts: MeterParts, start: SequenceStart) {
     this.#parts = parts
@@ -112,14 +110,11 @@ class MeteredSequence implements Sequence {
     this.#firstByteMs ??= this.#parts.clock.nowMs()
   }
 
-  finish(usage: Usage, outcome: Outcome): Promise<void> {
-    this.#finished ??= this.#finish(usage, outcome)
-    return this.#finished
-  }
-
-  #finish(usage: Usage, outcome: Outcome): Promise<void> {
+  finish(usage: Usage, outcome: Outcome): Soon<void> {
+    if (this.#isFinished) return this.#finished ?? undefined
+    this.#isFinished = true
     const { organizationId } = this.#start
-    if (organizationId === null) return done
+    if (organizationId === null) return undefined
     let costTicks = 0n
     let written: Soon<void>
     try {
@@ -128,9 +123,9 @@ class MeteredSequence implements Sequence {
     } catch (cause) {
       written = Promise.reject(cause)
     }
-    if (written instanceof Promise) return this.#finishLater(written, costTicks)
+    if (written instanceof Promise) return (this.#finished = this.#finishLater(written, costTicks))
     this.#reservation?.settle(costTicks)
-    return done
+    return undefined
   }
 
   async #finishLater(written: Promise<void>, costTicks: Ticks): Promise<void> {
@@ -197,7 +192,7 @@ export function recordRefusal(
   meter: Meter,
   start: SequenceStart,
   fault: Fault,
-): { readonly id: string | null; readonly written: Promise<void> } {
+): { readonly id: string | null; readonly written: Soon<void> } {
   const sequence = meter.begin(start)
   const id = start.organizationId === null ? null : sequence.id
   return { id, written: sequence.finish(noUsage, failureOf(fault)) }

@@ -158,6 +158,6 @@ function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, 
     request,
   } as const
   const { id, written } = recordRefusal(meter, start, fault)
-  written.catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
+  written?.catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
   return id
 }

@@ -27,12 +27,8 @@ export class Ending {
   }
 
   /** Whatever a request waits for, it is answered soon after its end; a handler that heeds its signal is quicker. */
-  orLate<Output>(work: Promise<Output>): Promise<Output> {
-    return new Promise((resolve, reject) => {
-      this.#late = reject
-      // Whichever comes second is nobody's concern.
-      work.then(resolve, reject)
-    })
+  whenLate(give: (reason: unknown) => void): void {
+    this.#late = give
   }
 
   /** The work is over: nothing can come too late any more. */

@@ -2,53 +2,29 @@
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import type { Duplex } from "node:stream"
-import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
-import type { Log } from "../base/log.ts"
-import type { Principal } from "../contract/access.ts"
-import {
-  EventStream,
-  type Endpoint,
-  type Handlers,
-  type RequestFacts,
-  type Surface,
-  sequenceHeader,
-} from "../contract/endpoint.ts"
+import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
-import { type Ending, Endings } from "./ending.ts"
-import { sendEvents } from "./events.ts"
-import { MessageFacts, headerOf } from "./facts.ts"
-import type { Gate } from "./gate.ts"
-import { type Found, type LooseHandler, type Progress, live } from "./life.ts"
+import { Endings } from "./ending.ts"
+import { Exchange, type ExchangeParts, type Mounted, fail } from "./exchange.ts"
+import { headerOf } from "./facts.ts"
+import type { LooseHandler } from "./life.ts"
 import type { PageRequest, Pages } from "./pages.ts"
-import { type RateLimiter, RateLimited } from "./rate-limit.ts"
-import type { Repeats } from "./repeats.ts"
-import { Reply, asFault, faultText, sendFault, sendOutput } from "./reply.ts"
+import { Reply, faultText } from "./reply.ts"
 import { Routes } from "./routes.ts"
 import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
 
-export interface HttpParts {
+export interface HttpParts extends ExchangeParts {
   readonly handlers: Handlers<Table>
-  readonly gate: Gate
-  readonly limiter: RateLimiter
-  readonly repeats: Repeats
   /** The console, on the addresses that are not the API's. */
   readonly pages?: Pages
   /** Connections that stay open for several turns. */
   readonly socket?: SocketParts
-  readonly clock: Clock
   readonly ids: Ids
-  readonly log: Log
-  /**
-   * Told of an inference request that was refused before its handler saw it, although its principal is known; answers
-   * the id of its sequence, where it has one.
-   */
-  refused?(refusal: Refusal): string | null
   /** Told of every request when its answer has left. */
   answered?(answered: Answered): void
-  readonly trustProxy: boolean
   readonly requestTimeoutMs: number
 }
 
@@ -58,13 +34,6 @@ export interface Answered {
   readonly method: string
   readonly status: number
   readonly durationMs: number
-}
-
-export interface Refusal {
-  readonly endpoint: Endpoint
-  readonly principal: Principal
-  readonly request: RequestFacts
-  readonly fault: Fault
 }
 
 export interface HttpServer {
@@ -80,11 +49,6 @@ const headTimeoutMs = 30_000
 const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
 const saneRequestId = /^[\w.:-]{1,128}$/
-
-interface Mounted {
-  readonly endpoint: Endpoint
-  readonly handler: LooseHandler
-}
 
 export function createHttp(parts: HttpParts): HttpServer {
   const transport = new Transport(parts)
@@ -189,47 +153,18 @@ class Transport {
       this.#parts.answered?.({ route: name, method, status: response.statusCode, durationMs })
     })
     const search = queryAt < 0 ? noSearch : new URLSearchParams(url.slice(queryAt + 1))
-    const work =
-      route && ending
-        ? this.#answer(route.target, { message, path, params: route.params, search, reply }, ending)
-        : this.#answerElsewhere(message, path, reply)
-    // A failure here is one of writing the answer itself: nothing can be said over this connection any more.
-    work.catch((error: unknown) => {
+    if (route && ending) {
+      const found = { message, path, params: route.params, search, reply }
+      new Exchange(this.#parts, route.target, found, ending).begin(this.#isStopping)
+      return
+    }
+    this.#answerElsewhere(message, path, reply).catch((error: unknown) => {
       this.#parts.log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
       response.destroy()
     })
   }
 
-  async #answer({ endpoint, handler }: Mounted, found: Found, ending: Ending): Promise<void> {
-    const parts = this.#parts
-    const { message, reply } = found
-    const { signal } = ending
-    const facts = new MessageFacts(message, {
-      id: reply.requestId,
-      trustProxy: parts.trustProxy,
-      startedMs: parts.clock.nowMs(),
-      signal,
-    })
-    const progress: Progress = { principal: null, handled: false }
-    try {
-      const output = await ending.orLate(live(endpoint, handler, { found, facts, progress }, parts))
-      // Whatever was asked before the server began to stop: nothing more may be asked over this connection.
-      if (this.#isClosing) reply.header("connection", "close")
-      if (output instanceof EventStream) await sendEvents(reply, endpoint, output, signal)
-      else sendOutput(reply, endpoint, output)
-    } catch (error) {
-      const fault = asFault(error)
-      const { principal, handled } = progress
-      if (principal && !handled && endpoint.access.permission === "inference") {
-        const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
-        if (sequenceId) reply.header(sequenceHeader, sequenceId)
-      }
-      await drain(message)
-      this.#fail(reply, endpoint.surface, fault, message)
-    } finally {
-      ending.release()
-    }
-  }
+  readonly #isStopping = (): boolean => this.#isClosing
 
   /** The console's pages, and what is nowhere. */
   async #answerElsewhere(message: IncomingMessage, path: string, reply: Reply): Promise<void> {
@@ -241,19 +176,7 @@ class Transport {
     }
     await drain(message)
     const found = `Cannot find ${message.method} on this address: see /openapi.json for what exists`
-    this.#fail(reply, "platform", new Fault("not_found", found), message)
-  }
-
-  #fail(reply: Reply, surface: Surface, fault: Fault, message: IncomingMessage): void {
-    const { log } = this.#parts
-    const { code } = fault
-    if (fault.status >= 500)
-      log.error({ request_id: reply.requestId, code, err: fault.cause ?? fault }, fault.message)
-    else log.debug({ request_id: reply.requestId, code }, fault.message)
-    if (fault instanceof RateLimited) reply.headers(fault.headers)
-    // A body that was not read to its end cannot be followed by another request.
-    if (!message.complete) reply.header("connection", "close")
-    sendFault(reply, surface, fault)
+    fail(reply, "platform", new Fault("not_found", found), message, this.#parts.log)
   }
 }
 

@@ -12,24 +12,20 @@ import type { RateLimiter } from "./rate-limit.ts"
 import type { Reply } from "./reply.ts"
 import { type Repeats, once, repeatedRequest } from "./repeats.ts"
 
-/** A message that came for an endpoint, and where its answer goes. */
-export interface Found {
-  readonly message: IncomingMessage
-  readonly path: string
-  readonly params: unknown
-  readonly search: URLSearchParams
-  readonly reply: Reply
-}
-
+/** A message that came for an endpoint, and how far it got, for those who must know after it failed. */
 export interface Arrival {
-  readonly found: Found
+  readonly endpoint: Endpoint
+  readonly handler: LooseHandler
+  readonly found: {
+    readonly message: IncomingMessage
+    readonly path: string
+    readonly params: unknown
+    readonly search: URLSearchParams
+    readonly reply: Pick<Reply, "header" | "headers">
+  }
   readonly facts: RequestFacts
-  readonly progress: Progress
-}
-
-/** How far a request got, for those who must know after it failed. */
-export interface Progress {
   principal: Principal | null
+  /** Its handler has it. */
   handled: boolean
 }
 
@@ -42,34 +38,40 @@ export interface Stages {
 }
 
 /** Takes a request through all stages and answers what its handler answers. */
-export async function live(
-  endpoint: Endpoint,
-  handler: LooseHandler,
-  { found, facts, progress }: Arrival,
-  { gate, limiter, repeats }: Stages,
-): Promise<unknown> {
-  const { message, path, reply } = found
-  const known = authenticate(endpoint, facts, gate)
-  const principal = known instanceof Promise ? await known : known
-  progress.principal = principal
-  if (principal) {
-    // 429.
-    reply.headers(limiter.take(principal))
-    checkPrincipal(endpoint, principal)
-  }
+export async function live(arrival: Arrival, stages: Stages): Promise<unknown> {
+  const { endpoint, found } = arrival
+  const known = authenticate(endpoint, arrival.facts, stages.gate)
+  arrival.principal = known instanceof Promise ? await known : known
+  checkArrival(arrival, stages.limiter)
   const query = parseQuery(endpoint, found.search)
-  const body = takesNoBody(endpoint) ? undefined : await readInput(endpoint, message)
+  const body = takesNoBody(endpoint) ? undefined : parse(endpoint, await readBody(endpoint, found.message))
   const params = parseParams(endpoint, found.params)
-  const stood = principal ? stand(endpoint, principal, params, facts, gate) : null
+  const stood = stand(arrival, params, stages.gate)
   const standing = stood instanceof Promise ? await stood : stood
+  return await handle(arrival, { params, query, body, standing }, stages.repeats)
+}
+
+/** 429, then 403. */
+function checkArrival({ endpoint, found, principal }: Arrival, limiter: RateLimiter): void {
+  if (!principal) return
+  found.reply.headers(limiter.take(principal))
+  checkPrincipal(endpoint, principal)
+}
+
+function handle(
+  arrival: Arrival,
+  { params, query, body, standing }: Pick<Call, "params" | "query" | "body" | "standing">,
+  repeats: Repeats,
+): Promise<unknown> {
+  const { endpoint, handler, found, facts: request, principal } = arrival
   if (principal && standing) checkStanding(endpoint, principal, standing)
-  progress.handled = true
-  const header = (name: string, value: string): void => reply.header(name, value)
-  const call: Call = { params, query, body, principal, standing, request: facts, attempt: null, header }
-  const write = { endpoint, principal, path, body, request: facts, header }
+  arrival.handled = true
+  const header = (name: string, value: string): void => found.reply.header(name, value)
+  const call: Call = { params, query, body, principal, standing, request, attempt: null, header }
+  const write = { endpoint, principal, path: found.path, body, request, header }
   const repeated = repeatedRequest(write)
-  if (!repeated) return await handler(call)
-  return await once(repeated, write, repeats, async (attempt) => await handler({ ...call, attempt }))
+  if (!repeated) return handler(call)
+  return once(repeated, write, repeats, async (attempt) => await handler({ ...call, attempt }))
 }
 
 /** The checks of who asks, for a message that came by another way than a request of its own. */
@@ -82,7 +84,7 @@ export async function admit(
   if (!principal) return { principal, standing: null }
   limiter.take(principal)
   checkPrincipal(endpoint, principal)
-  const standing = await stand(endpoint, principal, {}, facts, gate)
+  const standing = await stand({ endpoint, principal, facts }, {}, gate)
   if (standing) checkStanding(endpoint, principal, standing)
   return { principal, standing }
 }
@@ -127,19 +129,17 @@ function checkPrincipal({ access }: Endpoint, principal: Principal): void {
     throw lacks(access.permission)
 }
 
-/** 415, 413, 400, 422. */
-async function readInput(endpoint: Endpoint, message: IncomingMessage): Promise<unknown> {
-  const bytes = await readBody(endpoint, message)
+/** 400, 422, after the 415 and 413 of reading. */
+function parse(endpoint: Endpoint, bytes: Uint8Array): unknown {
   return endpoint.reads === "bytes" ? bytes : parseBody(endpoint, parseJson(bytes, endpoint.surface))
 }
 
 function stand(
-  endpoint: Endpoint,
-  principal: Principal,
+  { endpoint, principal, facts }: Pick<Arrival, "endpoint" | "principal" | "facts">,
   params: unknown,
-  facts: RequestFacts,
   gate: Gate,
 ): Soon<Standing | null> {
+  if (!principal) return null
   const subject = subjectOf(endpoint, params as Record<string, string>, facts)
   if (!subject) return null
   const found = gate.standing(principal, subject)

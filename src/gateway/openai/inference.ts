@@ -17,7 +17,7 @@ import {
   type Outcome,
   type Sequence,
   type Usage,
-  failureOf,
+  finishFailed,
   noUsage,
 } from "../meter.ts"
 import { readRoutingHint, regionHeader } from "../routing-hint.ts"
@@ -92,10 +92,9 @@ export class MeteredCall {
     }
   }
 
-  /** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
   async fail(error: unknown, usage: Usage): Promise<void> {
     this.#routed?.close()
-    await this.sequence.finish(usage, failureOf(error)).catch(() => undefined)
+    await finishFailed(this.sequence, usage, error)
   }
 
   async succeed(usage: Usage, ended: Pick<Outcome, "stopReason" | "toolCalls">): Promise<void> {

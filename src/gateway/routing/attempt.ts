@@ -47,11 +47,15 @@ export class Attempt {
 
   /** Runs a step of the work for as long as its joined signal allows. */
   step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    signal.throwIfAborted()
-    if (this.worker.watchesItself) return work(signal)
-    const either = this.joined(signal)
-    either.signal.throwIfAborted()
-    return either.until(work(either.signal))
+    try {
+      signal.throwIfAborted()
+      if (this.worker.watchesItself) return work(signal)
+      const either = this.joined(signal)
+      either.signal.throwIfAborted()
+      return either.until(work(either.signal))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** The request was tokenised: what it needs is known. */

@@ -31,6 +31,9 @@ export interface Placement {
   readonly rides?: boolean
 }
 
+/** Prepares the work at a worker. */
+export type Prepare<Prepared> = (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
+
 export interface Placed<Prepared> {
   readonly prepared: Prepared
   readonly attempt: Attempt
@@ -61,24 +64,48 @@ export class Route {
   }
 
   /** Prepares the work at the next worker that can; may be called again after a failed run. */
-  async place<Prepared>(
+  place<Prepared>(
     placement: Placement,
     signal: AbortSignal,
-    prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>,
+    prepare: Prepare<Prepared>,
   ): Promise<Placed<Prepared>> {
-    for (;;) {
-      const attempt = this.#enterNow(placement, signal) ?? (await this.#enter(placement, signal))
-      this.#current = attempt
-      try {
-        const prepared = await attempt.step(signal, (either) => prepare(attempt.worker.engines, either))
-        const prefix = this.#prefixOf(placement)
-        if (prefix !== null) this.#parts.affinity.remember(prefix, attempt.worker)
-        this.#parts.onPlaced(attempt.worker.regionId)
-        return { prepared, attempt }
-      } catch (error) {
-        this.failed(attempt, error, signal)
-      }
-    }
+    const attempt = this.#enterNow(placement, signal)
+    return attempt
+      ? this.#prepareAt(attempt, placement, signal, prepare)
+      : this.#placeLater(placement, signal, prepare)
+  }
+
+  async #placeLater<Prepared>(
+    placement: Placement,
+    signal: AbortSignal,
+    prepare: Prepare<Prepared>,
+  ): Promise<Placed<Prepared>> {
+    const attempt = await this.#enter(placement, signal)
+    return await this.#prepareAt(attempt, placement, signal, prepare)
+  }
+
+  /** There, or at the next worker when it fails because of this one. */
+  #prepareAt<Prepared>(
+    attempt: Attempt,
+    placement: Placement,
+    signal: AbortSignal,
+    prepare: Prepare<Prepared>,
+  ): Promise<Placed<Prepared>> {
+    this.#current = attempt
+    return attempt
+      .step(signal, (either) => prepare(attempt.worker.engines, either))
+      .then(
+        (prepared) => {
+          const prefix = this.#prefixOf(placement)
+          if (prefix !== null) this.#parts.affinity.remember(prefix, attempt.worker)
+          this.#parts.onPlaced(attempt.worker.regionId)
+          return { prepared, attempt }
+        },
+        (error: unknown) => {
+          this.failed(attempt, error, signal)
+          return this.#placeLater(placement, signal, prepare)
+        },
+      )
   }
 
   /** Notes a failed try; throws when trying elsewhere would not help. */

@@ -1,4 +1,5 @@
 /** The engines of a request, as its handler sees them: the same ports, run at whichever worker the route finds. */
+import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
 import type {
@@ -12,7 +13,7 @@ import type {
 } from "../../engine/generate/generate.ts"
 import { JoinedSignal } from "./abort.ts"
 import { prefixKey } from "./affinity.ts"
-import type { Placed, Placement, Route } from "./route.ts"
+import type { Placed, Placement, Prepare, Route } from "./route.ts"
 import type { WorkerEngines } from "./worker.ts"
 
 export type RoutedScorer = Pick<ScoreEngine, "prepare">
@@ -31,33 +32,33 @@ export type NewRoute = () => Route
 
 export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
-    async prepare(work, signal) {
+    prepare(work, signal) {
       const { organizationId, evidence, branches } = work
       let bytes = evidence.length
       for (const branch of branches) bytes += branch.length
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
-      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
-        await (await open(engines.scorer, either)).prepare(work, either)
-      const route = newRoute()
-      const placed = await route.place(placement, signal, prepare)
-      return new AnywhereRun<Float64Array, PreparedScore>(route, placement, prepare, placed)
+      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
+        prepareAt(engines.scorer, work, either)
+      return new AnywhereRun<Float64Array, PreparedScore>(newRoute(), placement, prepare).placed(signal)
     },
   }
 }
 
 export function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
   return {
-    async prepare(work: EmbedWork, signal) {
+    prepare(work: EmbedWork, signal) {
       const tokens = work.inputs.reduce(
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
       )
       const placement = place(organizationId, tokens, null, true)
-      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
-        await (await open(engines.embedder, either)).prepare(work, either)
-      const route = newRoute()
-      const placed = await route.place(placement, signal, prepare)
-      return new AnywhereRun(route, placement, prepare, placed)
+      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
+        prepareAt(engines.embedder, work, either)
+      return new AnywhereRun<readonly Float32Array[], PreparedEmbedding>(
+        newRoute(),
+        placement,
+        prepare,
+      ).placed(signal)
     },
   }
 }
@@ -69,45 +70,53 @@ interface Runnable<Result> {
   discard?(): void
 }
 
-type Prepare<Prepared> = (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
-
 /** Work that has a worker, and runs at one after the other until one answers. */
 class AnywhereRun<Result, Prepared extends Runnable<Result>> {
   readonly #route: Route
   readonly #placement: Placement
   readonly #prepare: Prepare<Prepared>
-  #placed: Placed<Prepared>
+  #at: Placed<Prepared> | null = null
 
-  constructor(route: Route, placement: Placement, prepare: Prepare<Prepared>, placed: Placed<Prepared>) {
-    placed.attempt.measured(placed.prepared.inputTokens)
+  constructor(route: Route, placement: Placement, prepare: Prepare<Prepared>) {
     this.#route = route
     this.#placement = placement
     this.#prepare = prepare
-    this.#placed = placed
+  }
+
+  /** Itself, when a worker has it. */
+  placed(signal: AbortSignal): Promise<this> {
+    return this.#route.place(this.#placement, signal, this.#prepare).then((at) => {
+      at.attempt.measured(at.prepared.inputTokens)
+      this.#at = at
+      return this
+    })
   }
 
   /** At the worker that has it now. */
   get inputTokens(): number {
-    return this.#placed.prepared.inputTokens
+    return this.#at?.prepared.inputTokens ?? 0
   }
 
-  async run(signal: AbortSignal): Promise<Result> {
-    for (;;) {
-      const { attempt, prepared } = this.#placed
-      try {
-        const result = await attempt.step(signal, (either) => prepared.run(either))
-        attempt.succeeded()
-        return result
-      } catch (error) {
-        this.#route.failed(attempt, error, signal)
-      }
-      this.#placed = await this.#route.place(this.#placement, signal, this.#prepare)
-    }
+  run(signal: AbortSignal): Promise<Result> {
+    if (!this.#at) throw new Error("Cannot run: no worker has the work")
+    const { attempt, prepared } = this.#at
+    return attempt
+      .step(signal, (either) => prepared.run(either))
+      .then(
+        (result) => {
+          attempt.succeeded()
+          return result
+        },
+        async (error: unknown) => {
+          this.#route.failed(attempt, error, signal)
+          return await (await this.placed(signal)).run(signal)
+        },
+      )
   }
 
   discard(): void {
-    this.#placed.prepared.discard?.()
-    this.#placed.attempt.abandon()
+    this.#at?.prepared.discard?.()
+    this.#at?.attempt.abandon()
   }
 }
 
@@ -118,8 +127,8 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
       const route = newRoute()
       const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work), false), rides }
       rides = true
-      const prepare = async (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
-        await (await open(engines.generator, either)).prepare(work, either)
+      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
+        prepareAt(engines.generator, work, either)
       let placed = await route.place(placement, signal, prepare)
       const { inputTokensMost, outputTokensMost } = placed.prepared
       placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
@@ -195,25 +204,35 @@ function prefixOf({ messages }: GenerateWork): string {
     .join("\n")
 }
 
-/** Those that have answered: what they open is there, and need not be waited for. */
-const readyOpeners = new WeakSet<() => Promise<unknown>>()
+/** What prepares work of a kind. */
+interface Preparer<Work, Prepared> {
+  prepare(work: Work, signal: AbortSignal): Promise<Prepared>
+}
 
-/** Opening may take as long as loading a model, which heeds no signal: whoever leaves meanwhile leaves at once. */
-async function open<Engine>(
-  opener: (() => Promise<Engine>) | undefined,
+function prepareAt<Work, Prepared>(
+  opener: (() => Soon<Preparer<Work, Prepared>>) | undefined,
+  work: Work,
   signal: AbortSignal,
-): Promise<Engine> {
+): Promise<Prepared> {
   if (!opener)
     throw new Fault(
       "invalid_request",
       "Cannot run the request: the model's workers do not offer this operation",
     )
-  if (readyOpeners.has(opener)) return await opener()
+  const engine = opener()
+  return engine instanceof Promise ? prepareWhenOpen(engine, work, signal) : engine.prepare(work, signal)
+}
+
+/** Opening may take as long as loading a model, which heeds no signal: whoever leaves meanwhile leaves at once. */
+async function prepareWhenOpen<Work, Prepared>(
+  opening: Promise<Preparer<Work, Prepared>>,
+  work: Work,
+  signal: AbortSignal,
+): Promise<Prepared> {
   const leave = new JoinedSignal(signal)
   try {
-    const engine = await leave.until(opener())
-    readyOpeners.add(opener)
-    return engine
+    const engine = await leave.until(opening)
+    return await engine.prepare(work, signal)
   } finally {
     leave.release()
   }

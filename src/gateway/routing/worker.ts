@@ -1,16 +1,17 @@
 /** One place where a model runs, as the router sees it: whether it may be used now, and how much it has to do. */
 import type { Clock } from "../../base/clock.ts"
+import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreEngine } from "../../engine/engine.ts"
 import type { EmbedEngine, GenerateEngine } from "../../engine/generate/generate.ts"
 import { Breaker, type BreakerOptions, type BreakerState } from "./breaker.ts"
 import { type QueueOptions, SlotQueue } from "./queue.ts"
 
-/** What a worker can do; a function opens the engine when it is first used. */
+/** What a worker can do; a function opens the engine when it is first used, and has it at once later. */
 export interface WorkerEngines {
-  readonly scorer?: () => Promise<Pick<ScoreEngine, "prepare">>
-  readonly generator?: () => Promise<Pick<GenerateEngine, "prepare">>
-  readonly embedder?: () => Promise<Pick<EmbedEngine, "prepare">>
+  readonly scorer?: () => Soon<Pick<ScoreEngine, "prepare">>
+  readonly generator?: () => Soon<Pick<GenerateEngine, "prepare">>
+  readonly embedder?: () => Soon<Pick<EmbedEngine, "prepare">>
   /** Rejects when the worker cannot serve now. An engine in this machine watches itself and has none. */
   readonly check?: (signal: AbortSignal) => Promise<void>
 }
