@@ -4,7 +4,6 @@ import { Session } from "chdb"
 import { clickhouseDialect, clickhousePrune, clickhouseSchema } from "./clickhouse-dialect.ts"
 import { clickhouseColumns, clickhouseFormat, decodeRows, encodeRows } from "./clickhouse-rows.ts"
 import type { EventEngine, Statement } from "./engine.ts"
-import type { EventRow } from "./event.ts"
 
 const database = "umpire"
 
@@ -24,7 +23,7 @@ export async function openChdb(directory: string): Promise<EventEngine> {
   return {
     dialect: clickhouseDialect,
     query,
-    insert: async (rows: readonly EventRow[], token: string) => {
+    insert: async (rows, { token }) => {
       if (rows.length === 0) return
       await session.insert({
         table: `${database}.sequences`,

@@ -4,11 +4,12 @@ import { mkdir } from "node:fs/promises"
 import { getPriority, setPriority } from "node:os"
 import { lockDirectory } from "../directory-lock.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
+import { Intake } from "./intake.ts"
 import { findSequence } from "./lookup.ts"
 import { openEngine } from "./open-engine.ts"
 import type { Ask, Reply, Work, WorkKind } from "./protocol.ts"
 import { overview, timeseries } from "./reports.ts"
-import { exportFile, holdings, importFile, sumCharged, takeJournal } from "./upkeep.ts"
+import { exportFile, holdings, sumCharged } from "./upkeep.ts"
 
 /** Dashboards and exports give way to requests: on a busy processor they get a thirtieth of what the model gets. */
 const niceness = 15
@@ -17,6 +18,7 @@ const lockAttemptsMax = 50
 const lockRetryMs = 200
 
 let engine: EventEngine | undefined
+let intake: Intake | undefined
 
 giveWay()
 process.on("message", (ask: Ask) => void answer(ask))
@@ -32,20 +34,21 @@ const workers: {
   open: async (place) => {
     if ("directory" in place) await own(place.directory)
     engine = await openEngine(place)
+    intake = new Intake(engine)
     return null
   },
-  overview: async (question) => await overview(opened(), question),
-  timeseries: async (question) => await timeseries(opened(), question),
-  sequence: async (lookup) => await findSequence(opened(), lookup),
-  take: async (part) => await takeJournal(opened(), part),
-  import: async ({ file }) => await importFile(opened(), file),
-  export: async ({ file, ...excerpt }) => await exportFile(opened(), excerpt, file),
+  overview: async (question) => await overview(opened(engine), question),
+  timeseries: async (question) => await timeseries(opened(engine), question),
+  sequence: async (lookup) => await findSequence(opened(engine), lookup),
+  take: async (part) => await opened(intake).take(part),
+  import: async ({ file }) => await opened(intake).import(file),
+  export: async ({ file, ...excerpt }) => await exportFile(opened(engine), excerpt, file),
   prune: async ({ beforeMs }) => {
-    await opened().prune(beforeMs)
+    await opened(engine).prune(beforeMs)
     return null
   },
-  sums: async (excerpt) => await sumCharged(opened(), excerpt),
-  holdings: async () => await holdings(opened()),
+  sums: async (excerpt) => await sumCharged(opened(engine), excerpt),
+  holdings: async () => await holdings(opened(engine)),
   close: async () => {
     await engine?.close()
     return null
@@ -88,7 +91,7 @@ async function own(directory: string): Promise<void> {
   }
 }
 
-function opened(): EventEngine {
-  if (!engine) throw new EventEngineError("Cannot use the events: they are not open")
-  return engine
+function opened<Part extends EventEngine | Intake>(part: Part | undefined): Part {
+  if (!part) throw new EventEngineError("Cannot use the events: they are not open")
+  return part
 }

@@ -6,7 +6,6 @@ import { createClient } from "@clickhouse/client"
 import { clickhouseDialect, clickhousePrune, clickhouseSchema } from "./clickhouse-dialect.ts"
 import { clickhouseColumns, clickhouseFormat, encodeRows } from "./clickhouse-rows.ts"
 import { type EventEngine, type Statement, statementMaxMs } from "./engine.ts"
-import type { EventRow } from "./event.ts"
 
 const connectionsMax = 4
 const requestMaxMs = 2 * statementMaxMs
@@ -28,7 +27,7 @@ export async function openClickhouse(url: string): Promise<EventEngine> {
   return {
     dialect: clickhouseDialect,
     query,
-    insert: async (rows: readonly EventRow[], token: string) => {
+    insert: async (rows, { token }) => {
       if (rows.length === 0) return
       const { stream } = await client.exec({
         query: `INSERT INTO sequences (${clickhouseColumns.join(", ")})

@@ -9,12 +9,20 @@ import {
   UINTEGER,
   VARCHAR,
   listValue,
+  type DuckDBAppender,
   type DuckDBConnection,
   type DuckDBType,
   type DuckDBValue,
 } from "@duckdb/node-api"
 import { duckdbDialect, duckdbIncoming, duckdbSchema } from "./duckdb-dialect.ts"
-import { type EventEngine, EventEngineError, type Statement, type Values, statementMaxMs } from "./engine.ts"
+import {
+  type EventEngine,
+  EventEngineError,
+  type Insertion,
+  type Statement,
+  type Values,
+  statementMaxMs,
+} from "./engine.ts"
 import { type ColumnType, type EventRow, columnNames, columns } from "./event.ts"
 
 /** Statements that read at the same time; more wait. */
@@ -22,12 +30,15 @@ const readersMax = 2
 const rowsPerChunk = 2048
 const mebibyte = 1024 * 1024
 const memoryBytesMax = 2048 * mebibyte
+/** Of the log of changes, before it is made part of the file. Each time the unfinished row group is compressed anew. */
+const logMebibytesMax = 64
 
 export async function openDuckdb(file: string): Promise<EventEngine> {
   const memoryBytes = Math.min(memoryBytesMax, totalmem() / 4)
   const instance = await DuckDBInstance.create(file, {
     threads: String(Math.max(1, availableParallelism())),
     memory_limit: `${Math.floor(memoryBytes / mebibyte)}MiB`,
+    checkpoint_threshold: `${logMebibytesMax}MiB`,
     // Nothing is fetched from elsewhere, and no statement reads files that it does not name.
     autoinstall_known_extensions: "false",
     autoload_known_extensions: "false",
@@ -59,8 +70,10 @@ class DuckdbEngine implements EventEngine {
     })
   }
 
-  insert(rows: readonly EventRow[]): Promise<void> {
-    return this.#alone(() => this.#transact(async () => await this.#insertNew(rows)))
+  insert(rows: readonly EventRow[], { areNew }: Insertion): Promise<void> {
+    return this.#alone(() =>
+      this.#transact(async () => await (areNew ? this.#appendSorted(rows) : this.#insertMissing(rows))),
+    )
   }
 
   prune(beforeMs: number): Promise<void> {
@@ -89,13 +102,15 @@ class DuckdbEngine implements EventEngine {
     this.#instance.closeSync()
   }
 
-  /** Only rows near the new ones in time can be the same, and time is what the file is sorted by. */
-  async #insertNew(rows: readonly EventRow[]): Promise<void> {
+  async #appendSorted(rows: readonly EventRow[]): Promise<void> {
+    const sorted = rows.toSorted((a, b) => a.timestamp - b.timestamp)
+    append(await this.#writer.createAppender("sequences"), sorted)
+  }
+
+  /** Only rows near the given ones in time can be the same, and time is what the file is sorted by. */
+  async #insertMissing(rows: readonly EventRow[]): Promise<void> {
     await this.#writer.run(duckdbIncoming)
-    const appender = await this.#writer.createAppender("incoming", null, "temp")
-    for (let start = 0; start < rows.length; start += rowsPerChunk)
-      appender.appendDataChunk(chunkOf(rows.slice(start, start + rowsPerChunk)))
-    appender.closeSync()
+    append(await this.#writer.createAppender("incoming", null, "temp"), rows)
     await this.#writer.run(`
 INSERT INTO sequences
 SELECT * FROM incoming WHERE seq_id NOT IN (
@@ -191,13 +206,37 @@ const duckdbTypes: Record<ColumnType, DuckDBType> = {
 }
 const chunkTypes = columnNames.map((name) => duckdbTypes[columns[name]])
 
+/** An appender that is left with rows in it writes them when it is collected, after the transaction: it is emptied. */
+function append(appender: DuckDBAppender, rows: readonly EventRow[]): void {
+  try {
+    for (let start = 0; start < rows.length; start += rowsPerChunk)
+      appender.appendDataChunk(chunkOf(rows.slice(start, start + rowsPerChunk)))
+    appender.closeSync()
+  } catch (error) {
+    appender.clear()
+    throw error
+  }
+}
+
+/** Values go to the vectors one by one: a list of each column would be garbage at once. */
 function chunkOf(rows: readonly EventRow[]): DuckDBDataChunk {
-  const chunk = DuckDBDataChunk.create(chunkTypes)
-  chunk.setColumns(columnNames.map((name) => rows.map((row) => valueOf(row[name], columns[name]))))
+  const chunk = DuckDBDataChunk.create(chunkTypes, rows.length)
+  for (const [index, name] of columnNames.entries()) {
+    const vector = chunk.getColumnVector(index)
+    const convert = columns[name] === "instant" ? instantOf : valueOf
+    rows.forEach((row, at) => vector.setItem(at, convert(row[name])))
+    vector.flush()
+  }
   return chunk
 }
 
-function valueOf(value: EventRow[keyof EventRow], type: ColumnType): DuckDBValue {
-  if (type === "instant" && typeof value === "number") return BigInt(value)
-  return typeof value === "object" ? listValue([...value]) : value
+type Cell = EventRow[keyof EventRow]
+
+const emptyList = listValue([])
+
+function valueOf(cell: Cell): DuckDBValue {
+  if (typeof cell !== "object") return cell
+  return cell.length === 0 ? emptyList : listValue(cell)
 }
+
+const instantOf = (cell: Cell): DuckDBValue => (typeof cell === "number" ? BigInt(cell) : valueOf(cell))

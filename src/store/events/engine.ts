@@ -16,14 +16,21 @@ export interface EventEngine {
   query<Row extends object>(statement: Statement): Promise<Row[]>
   /**
    * Keeps the rows; when it resolves they survive the end of every process. Rows whose organization, timestamp and
-   * seq_id are already there are not counted twice, now or later. The same token stands for the same rows.
+   * seq_id are already there are not counted twice, now or later.
    */
-  insert(rows: readonly EventRow[], token: string): Promise<void>
+  insert(rows: readonly EventRow[], insertion: Insertion): Promise<void>
   /** Removes what began before. */
   prune(beforeMs: number): Promise<void>
   /** Writes what the statement answers to a new file. */
   writeParquet(statement: Statement, file: string): Promise<void>
   close(): Promise<void>
+}
+
+export interface Insertion {
+  /** The same token stands for the same rows. */
+  readonly token: string
+  /** None of the rows is there already: an engine that would look for them need not. */
+  readonly areNew: boolean
 }
 
 /** Where the engines' SQL differs. Everything else is one text for all. */

@@ -1,8 +1,9 @@
 /** What the gateway asks of the analytics process, and what it is answered. */
 import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../../contract/analytics.ts"
+import type { JournalPart, Taken } from "./intake.ts"
 import type { Lookup } from "./lookup.ts"
 import type { Question } from "./reports.ts"
-import type { ChargedSum, Excerpt, Holdings, JournalPart, Taken } from "./upkeep.ts"
+import type { ChargedSum, Excerpt, Holdings } from "./upkeep.ts"
 
 /** Where the events are. */
 export type Place =
