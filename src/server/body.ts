@@ -1,7 +1,9 @@
 /** Reads request bodies, never past their limit. */
 import type { IncomingMessage } from "node:http"
+import type { Soon } from "../base/soon.ts"
 import type { Endpoint, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { type Message, WholeMessage } from "./message.ts"
 
 /** Application/json with any parameters, or a structured suffix of it. */
 const jsonType = /^application\/(?:[\w.-]+\+)?json(?:\s*;.*)?$/i
@@ -9,7 +11,7 @@ const jsonType = /^application\/(?:[\w.-]+\+)?json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 
 /** The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the contract orders its errors. */
-export function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
+export function readBody(endpoint: Endpoint, message: Message): Soon<Uint8Array> {
   const classification = endpoint.surface === "classification"
   const unprocessable = classification || endpoint.surface === "openai"
   const type = message.headers["content-type"] ?? ""
@@ -28,7 +30,7 @@ export function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<
       `Cannot read the request: its body is larger than ${endpoint.bodyBytesMax} bytes`,
     )
   if (Number(message.headers["content-length"] ?? 0) > endpoint.bodyBytesMax) throw tooLarge()
-  return collect(message, endpoint.bodyBytesMax, tooLarge)
+  return message instanceof WholeMessage ? message.body : collect(message, endpoint.bodyBytesMax, tooLarge)
 }
 
 function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {
@@ -59,8 +61,8 @@ const drainMsMax = 10_000
  * Throws away what a refused request still sends, within bounds: many clients read the answer only after they have
  * sent everything, and see a broken connection instead when it is closed on them.
  */
-export async function drain(message: IncomingMessage): Promise<void> {
-  if (message.complete || message.destroyed) return
+export async function drain(message: Message): Promise<void> {
+  if (message instanceof WholeMessage || message.complete || message.destroyed) return
   await new Promise<void>((resolve) => {
     let size = 0
     const timer = setTimeout(resolve, drainMsMax)

@@ -11,6 +11,7 @@ const stallMsMax = 60_000
 /** Waits for the first event before it answers: until then a failure is an ordinary error. */
 export async function sendEvents(
   reply: Reply,
+  raw: ServerResponse,
   endpoint: Endpoint,
   stream: EventStream,
   signal: AbortSignal,
@@ -20,7 +21,6 @@ export async function sendEvents(
   reply.header("content-type", "text/event-stream; charset=utf-8")
   reply.header("x-accel-buffering", "no")
   reply.begin(200)
-  const { raw } = reply
   try {
     for (let next = first; !next.done; next = await events.next()) await write(raw, frame(next.value), signal)
     if (stream.ending !== null) await write(raw, `data: ${stream.ending}\n\n`, signal)

@@ -1,5 +1,5 @@
 /** One request for an endpoint and its answer: exactly one answer leaves, of the work or of whatever ended it first. */
-import type { IncomingMessage } from "node:http"
+import { ServerResponse } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"
@@ -16,6 +16,7 @@ import type { Ending } from "./ending.ts"
 import { sendEvents } from "./events.ts"
 import { MessageFacts } from "./facts.ts"
 import { type Arrival, type LooseHandler, type Stages, live } from "./life.ts"
+import type { Message } from "./message.ts"
 import { RateLimited } from "./rate-limit.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
@@ -44,7 +45,7 @@ export interface Mounted {
 
 /** A message that came for an endpoint, and where its answer goes. */
 export interface Found {
-  readonly message: IncomingMessage
+  readonly message: Message
   readonly path: string
   readonly params: unknown
   readonly search: URLSearchParams
@@ -94,7 +95,8 @@ export class Exchange implements Arrival {
   #give(output: unknown): void {
     const { reply } = this.found
     if (output instanceof EventStream) {
-      sendEvents(reply, this.endpoint, output, this.facts.signal).then(
+      if (!(reply.raw instanceof ServerResponse)) throw new TypeError("Cannot stream by the short way")
+      sendEvents(reply, reply.raw, this.endpoint, output, this.facts.signal).then(
         () => this.#ending.release(),
         (error: unknown) => this.#refuse(error),
       )
@@ -143,7 +145,7 @@ export class Exchange implements Arrival {
 }
 
 /** Says why there is no answer. */
-export function fail(reply: Reply, surface: Surface, fault: Fault, message: IncomingMessage, log: Log): void {
+export function fail(reply: Reply, surface: Surface, fault: Fault, message: Message, log: Log): void {
   const { code } = fault
   if (fault.status >= 500)
     log.error({ request_id: reply.requestId, code, err: fault.cause ?? fault }, fault.message)

@@ -1,6 +1,6 @@
 /** What a handler may know of the message that brought a request. */
-import type { IncomingMessage } from "node:http"
 import type { RequestFacts } from "../contract/endpoint.ts"
+import type { Message } from "./message.ts"
 
 export interface FactsParts {
   readonly id: string
@@ -16,9 +16,9 @@ export class MessageFacts implements RequestFacts {
   readonly startedMs: number
   readonly signal: AbortSignal
   readonly connection: object
-  readonly #message: IncomingMessage
+  readonly #message: Message
 
-  constructor(message: IncomingMessage, { id, trustProxy, startedMs, signal }: FactsParts) {
+  constructor(message: Message, { id, trustProxy, startedMs, signal }: FactsParts) {
     this.id = id
     this.ip = clientIp(message, trustProxy)
     this.userAgent = message.headers["user-agent"] ?? null
@@ -33,13 +33,13 @@ export class MessageFacts implements RequestFacts {
   }
 }
 
-export function headerOf({ headers }: IncomingMessage, name: string): string | null {
+export function headerOf({ headers }: Message, name: string): string | null {
   const value = headers[name]
   return typeof value === "string" ? value : null
 }
 
 /** The first address in the list of a proxy that is trusted; otherwise who is at the other end. */
-function clientIp({ headers, socket }: IncomingMessage, trustProxy: boolean): string {
+function clientIp({ headers, socket }: Message, trustProxy: boolean): string {
   const forwarded = trustProxy ? headers["x-forwarded-for"] : undefined
   const first = typeof forwarded === "string" ? forwarded.split(",")[0]?.trim() : undefined
   return first || (socket.remoteAddress ?? "")

@@ -7,13 +7,15 @@ import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { drain } from "./body.ts"
-import { Endings } from "./ending.ts"
+import { type Ending, Endings } from "./ending.ts"
 import { Exchange, type ExchangeParts, type Mounted, fail } from "./exchange.ts"
 import { headerOf } from "./facts.ts"
 import type { LooseHandler } from "./life.ts"
+import type { Message, WholeMessage } from "./message.ts"
 import type { PageRequest, Pages } from "./pages.ts"
-import { Reply, faultText } from "./reply.ts"
-import { Routes } from "./routes.ts"
+import { type Outlet, Reply, faultText } from "./reply.ts"
+import { type Route, Routes } from "./routes.ts"
+import { ShortWay, type Visit } from "./short-way.ts"
 import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
 
 export interface HttpParts extends ExchangeParts {
@@ -97,6 +99,7 @@ class Transport {
   readonly #parts: HttpParts
   readonly #routes = new Routes<Mounted>()
   readonly #endings: Endings
+  readonly #shortWay: ShortWay<Route<Mounted>>
   #isClosing = false
 
   constructor(parts: HttpParts) {
@@ -116,6 +119,31 @@ class Transport {
       this.#receive(message, response),
     )
     this.server.on("clientError", refuseMalformed)
+    this.#shortWay = this.#openShortWay()
+  }
+
+  /** Takes the connections in the place of node:http, which is given those that are not for it. */
+  #openShortWay(): ShortWay<Route<Mounted>> {
+    const { server } = this
+    const [node] = server.listeners("connection")
+    if (!node) throw new Error("Cannot serve: node:http does not listen to connections")
+    const shortWay = new ShortWay<Route<Mounted>>({
+      find: (path) => this.#findWhole(path),
+      receive: (route, message, outlet) => this.#receiveWhole(route, message, outlet),
+      leave: (socket) => void node.call(server, socket),
+      headBytesMax,
+      headTimeoutMs,
+      keepAliveMs,
+    })
+    server.removeAllListeners("connection")
+    server.on("connection", (socket) => shortWay.take(socket))
+    return shortWay
+  }
+
+  /** Those that take their body as bytes answer at once and never stream. */
+  #findWhole(path: string): Route<Mounted> | null {
+    const route = this.#routes.find("POST", path)
+    return route?.target.endpoint.reads === "bytes" ? route : null
   }
 
   async close(graceMs: number): Promise<void> {
@@ -123,8 +151,10 @@ class Transport {
     const end = setTimeout(() => {
       this.#endings.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
       this.server.closeAllConnections()
+      this.#shortWay.closeAll()
     }, graceMs)
-    // Those without a request in flight are closed by it too.
+    this.#shortWay.closeIdle()
+    // Those of node:http without a request in flight are closed by it too.
     if (this.server.listening)
       await new Promise<void>((resolve, reject) =>
         this.server.close((error) => (error ? reject(error) : resolve())),
@@ -133,25 +163,14 @@ class Transport {
   }
 
   #receive(message: IncomingMessage, response: ServerResponse): void {
-    const { clock, ids } = this.#parts
-    const startedMs = clock.monotonicMs()
-    const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"))
-    if (this.#isClosing) reply.header("connection", "close")
     const { method = "", url = "" } = message
     const queryAt = url.indexOf("?")
     const path = queryAt < 0 ? url : url.slice(0, queryAt)
     const route = this.#routes.find(method, path)
     const ending = route && this.#endings.begin()
-    response.on("close", () => {
-      if (ending) {
-        this.#endings.closed(ending)
-        if (!response.writableFinished)
-          ending.abort(new Fault("client_closed", "Cannot answer: the client went away"))
-      }
-      const durationMs = clock.monotonicMs() - startedMs
-      const name = route?.target.endpoint.path ?? "other"
-      this.#parts.answered?.({ route: name, method, status: response.statusCode, durationMs })
-    })
+    const visit = this.#visit(method, route?.target.endpoint.path ?? "other", ending)
+    response.on("close", () => visit.closed(response.statusCode, response.writableFinished))
+    const reply = this.#replyTo(message, response)
     const search = queryAt < 0 ? noSearch : new URLSearchParams(url.slice(queryAt + 1))
     if (route && ending) {
       const found = { message, path, params: route.params, search, reply }
@@ -162,6 +181,33 @@ class Transport {
       this.#parts.log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
       response.destroy()
     })
+  }
+
+  #receiveWhole({ target, params }: Route<Mounted>, message: WholeMessage, outlet: Outlet): Visit {
+    const { method, path } = target.endpoint
+    const ending = this.#endings.begin()
+    const visit = this.#visit(method, path, ending)
+    const found = { message, path, params, search: noSearch, reply: this.#replyTo(message, outlet) }
+    new Exchange(this.#parts, target, found, ending).begin(this.#isStopping)
+    return visit
+  }
+
+  #replyTo(message: Message, outlet: Outlet): Reply {
+    const reply = new Reply(outlet, requestIdOf(message) ?? this.#parts.ids.next("req"))
+    if (this.#isClosing) reply.header("connection", "close")
+    return reply
+  }
+
+  #visit(method: string, route: string, ending: Ending | null): Visit {
+    const { clock } = this.#parts
+    const startedMs = clock.monotonicMs()
+    return {
+      closed: (status, isAnswered) => {
+        if (ending) this.#endings.closed(ending)
+        if (!isAnswered) ending?.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+        this.#parts.answered?.({ route, method, status, durationMs: clock.monotonicMs() - startedMs })
+      },
+    }
   }
 
   readonly #isStopping = (): boolean => this.#isClosing
@@ -182,7 +228,7 @@ class Transport {
 
 const noSearch = new URLSearchParams()
 
-function requestIdOf({ headers }: IncomingMessage): string | null {
+function requestIdOf({ headers }: Message): string | null {
   const given = headers["x-request-id"]
   return typeof given === "string" && saneRequestId.test(given) ? given : null
 }

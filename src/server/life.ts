@@ -3,7 +3,7 @@ import type { Soon } from "../base/soon.ts"
 import { type Principal, type Standing, isOwner } from "../contract/access.ts"
 import type { Call, Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { IncomingMessage } from "node:http"
+import type { Message } from "./message.ts"
 import { parseJson, readBody } from "./body.ts"
 import { type Credentials, missing, readCredentials } from "./credentials.ts"
 import type { Gate, Subject } from "./gate.ts"
@@ -17,7 +17,7 @@ export interface Arrival {
   readonly endpoint: Endpoint
   readonly handler: LooseHandler
   readonly found: {
-    readonly message: IncomingMessage
+    readonly message: Message
     readonly path: string
     readonly params: unknown
     readonly search: URLSearchParams
@@ -44,7 +44,9 @@ export async function live(arrival: Arrival, stages: Stages): Promise<unknown> {
   arrival.principal = known instanceof Promise ? await known : known
   checkArrival(arrival, stages.limiter)
   const query = parseQuery(endpoint, found.search)
-  const body = takesNoBody(endpoint) ? undefined : parse(endpoint, await readBody(endpoint, found.message))
+  const reading = takesNoBody(endpoint) ? undefined : readBody(endpoint, found.message)
+  const bytes = reading instanceof Promise ? await reading : reading
+  const body = bytes && parse(endpoint, bytes)
   const params = parseParams(endpoint, found.params)
   const stood = stand(arrival, params, stages.gate)
   const standing = stood instanceof Promise ? await stood : stood

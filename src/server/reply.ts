@@ -1,18 +1,25 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
-import type { ServerResponse } from "node:http"
 import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
 import { Fault, faultCatalog } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
+/** Where an answer goes. */
+export interface Outlet {
+  /** Names and values of headers in turn. */
+  writeHead(status: number, headers: string[]): unknown
+  end(body: string | Uint8Array): unknown
+  destroy(): unknown
+}
+
 /** A response whose headers are gathered and leave with its first byte. */
 export class Reply {
-  readonly raw: ServerResponse
+  readonly raw: Outlet
   readonly requestId: string
   /** Names and values in turn, which is how they are written quickest. */
   readonly #headers: string[]
 
-  constructor(raw: ServerResponse, requestId: string) {
+  constructor(raw: Outlet, requestId: string) {
     this.raw = raw
     this.requestId = requestId
     this.#headers = [

@@ -1,0 +1,352 @@
+import { once } from "node:events"
+import { type Server, createServer } from "node:net"
+import { type AddressInfo, type Socket, connect } from "node:net"
+import { setTimeout as wait } from "node:timers/promises"
+import { afterEach, expect, test } from "vitest"
+import { systemClock } from "../base/clock.ts"
+import { createIds } from "../base/ids.ts"
+import { silentLog } from "../base/log.ts"
+import type { Principal } from "../contract/access.ts"
+import { type Call, EncodedJson, type Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Table } from "../contract/table.ts"
+import { type Answered, type HttpServer, createHttp } from "./http.ts"
+import type { Outlet } from "./reply.ts"
+import { ShortWay } from "./short-way.ts"
+
+const principal: Principal = {
+  kind: "key",
+  id: "key_1",
+  userId: null,
+  organizationId: "org_1",
+  role: "member",
+  permissions: ["inference"],
+  rateLimit: null,
+}
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+interface Served {
+  readonly http: HttpServer
+  readonly port: number
+  readonly answered: Answered[]
+}
+
+/** A server whose decisions are made by `decide`, of the text of the body. */
+async function serve(decide: (call: Call, text: string) => unknown): Promise<Served> {
+  const answered: Answered[] = []
+  const http = createHttp({
+    handlers: {
+      createDecision: async (call: Call) =>
+        new EncodedJson(JSON.stringify(await decide(call, Buffer.from(call.body as Uint8Array).toString()))),
+      createSystemOne: async () => new EncodedJson("1"),
+      health: async () => ({ status: "ok" }),
+    } as unknown as Handlers<Table>,
+    gate: {
+      authenticate: async () => principal,
+      standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
+    },
+    limiter: { take: () => ({}) },
+    repeats: null as never,
+    clock: systemClock,
+    ids: createIds(),
+    log: silentLog,
+    answered: (one) => answered.push(one),
+    requestTimeoutMs: 60_000,
+    trustProxy: false,
+  })
+  const url = new URL(await http.listen("127.0.0.1", 0))
+  closers.push(() => http.close(100))
+  return { http, port: Number(url.port), answered }
+}
+
+function post(body: string, more = ""): string {
+  const length = Buffer.byteLength(body)
+  return (
+    "POST /v1/decisions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer k\r\ncontent-type: application/json\r\n" +
+    `${more}content-length: ${length}\r\n\r\n${body}`
+  )
+}
+
+/** A client that sees the very bytes. */
+class Client {
+  readonly socket: Socket
+  text = ""
+
+  constructor(port: number) {
+    this.socket = connect(port, "127.0.0.1")
+    this.socket.setNoDelay(true).on("data", (part: Buffer) => (this.text += part.toString()))
+    this.socket.on("error", () => undefined)
+    closers.push(() => this.socket.destroy())
+  }
+
+  send(text: string | Buffer): void {
+    this.socket.write(text)
+  }
+
+  /** The bodies of the answers, when there are so many. */
+  async bodies(count: number): Promise<string[]> {
+    const found = (): string[] =>
+      [...this.text.matchAll(/content-length: (\d+)[^]*?\r\n\r\n/gi)].map((head) => {
+        const start = head.index + head[0].length
+        return Buffer.from(this.text.slice(start)).subarray(0, Number(head[1])).toString()
+      })
+    await expect.poll(() => found().length, { timeout: 5_000 }).toBe(count)
+    return found()
+  }
+}
+
+/** How node writes the head of an answer, and the short way does not. */
+const byNode = /\r\nDate: /
+
+test("a plain request is answered by the short way, and its connection serves the next one", async () => {
+  const { port, answered } = await serve((_, text) => ({ text }))
+  const client = new Client(port)
+  client.send(post("é", "x-request-id: mine\r\n"))
+  expect(await client.bodies(1)).toEqual(['{"text":"é"}'])
+  expect(client.text).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+  expect(client.text).toContain("\r\nx-request-id: mine\r\n")
+  expect(client.text).toContain("\r\nconnection: keep-alive\r\nkeep-alive: timeout=72\r\n\r\n")
+  expect(client.text).toMatch(/\r\ndate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n/)
+  client.send(post("b"))
+  expect((await client.bodies(2))[1]).toBe('{"text":"b"}')
+  expect(client.text).not.toMatch(byNode)
+  expect(answered).toMatchObject([
+    { route: "/v1/decisions", method: "POST", status: 200 },
+    { route: "/v1/decisions", method: "POST", status: 200 },
+  ])
+})
+
+test("a request is the same wherever it is cut on its way", async () => {
+  const { port } = await serve((_, text) => ({ text }))
+  const bytes = Buffer.from(post('{"a":"é"}'))
+  for (let cut = 1; cut < bytes.length; cut += 3) {
+    const client = new Client(port)
+    client.send(bytes.subarray(0, cut))
+    await wait(2)
+    client.send(bytes.subarray(cut))
+    expect(await client.bodies(1)).toEqual(['{"text":"{\\"a\\":\\"é\\"}"}'])
+    client.socket.destroy()
+  }
+})
+
+test("requests that are sent before their answers are answered in their order", async () => {
+  const { port } = await serve(async (_, text) => {
+    if (text === "0") await wait(20)
+    return text
+  })
+  const client = new Client(port)
+  const texts = Array.from({ length: 300 }, (_, at) => String(at))
+  client.send(texts.map((text) => post(text)).join(""))
+  expect(await client.bodies(300)).toEqual(texts.map((text) => `"${text}"`))
+})
+
+test("who sends without end and reads nothing is not read either", async () => {
+  let answers = 0
+  const large = "y".repeat(32 * 1024)
+  const { port } = await serve(() => {
+    answers++
+    return large
+  })
+  const client = new Client(port)
+  client.socket.pause()
+  const request = Buffer.from(post("x".repeat(8 * 1024)))
+  for (let sent = 0; sent < 4_000 && client.socket.writableLength < 4 * 1024 * 1024; sent++)
+    client.send(request)
+  await wait(300)
+  const before = answers
+  await wait(300)
+  expect(answers).toBe(before)
+  expect(answers).toBeLessThan(1_000)
+})
+
+test.each([
+  ["another endpoint", "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n"],
+  [
+    "a body in chunks",
+    post("").replace("content-length: 0\r\n\r\n", "transfer-encoding: chunked\r\n\r\n1\r\nc\r\n0\r\n\r\n"),
+  ],
+  ["a query", post("c").replace("decisions", "decisions?a=1")],
+  ["a body that is large", post("c".repeat(70_000))],
+])("%s goes to node with all that follows it", async (_, other) => {
+  const { port } = await serve((_call, text) => text.length)
+  const client = new Client(port)
+  client.send(post("ab"))
+  await client.bodies(1)
+  expect(client.text).not.toMatch(byNode)
+  client.send(other + post("abc"))
+  await expect.poll(() => client.text).toMatch(byNode)
+  await expect.poll(() => client.text.endsWith("\r\n\r\n3")).toBe(true)
+  client.send(post("abcd"))
+  await expect.poll(() => client.text.endsWith("\r\n\r\n4")).toBe(true)
+})
+
+test.each([
+  ["what is no HTTP", "hello\r\n\r\n", /^HTTP\/1\.1 400 /],
+  ["a head without end", `POST /v1/decisions HTTP/1.1\r\nx: ${"y".repeat(20_000)}`, /^HTTP\/1\.1 431 /],
+  [
+    "two lengths",
+    post("ab").replace("content-length: 2", "content-length: 2\r\ncontent-length: 3"),
+    /^HTTP\/1\.1 400 /,
+  ],
+  ["no key", post("ab").replace("authorization: Bearer k\r\n", ""), /^HTTP\/1\.1 401 /],
+  ["another type", post("ab").replace("application/json", "text/plain"), /^HTTP\/1\.1 422 /],
+])("%s is refused", async (_, request, status) => {
+  const { port } = await serve(() => 1)
+  const client = new Client(port)
+  client.send(request)
+  await expect.poll(() => client.text).toMatch(status)
+})
+
+test("an error is told in full, and the connection goes on", async () => {
+  const { port } = await serve((_, text) => {
+    if (text === "bad") throw new Fault("invalid_request", "Cannot take it")
+    return text
+  })
+  const client = new Client(port)
+  client.send(post("bad"))
+  await expect.poll(() => client.text).toMatch(/^HTTP\/1\.1 422 Unprocessable Entity\r\n[^]*Cannot take it/)
+  client.send(post("ok"))
+  await expect.poll(() => client.text.endsWith('"ok"')).toBe(true)
+})
+
+test("a client that goes away ends its request", async () => {
+  const reasons: unknown[] = []
+  const { port, answered } = await serve(
+    async ({ request }) =>
+      await new Promise((_, reject) =>
+        request.signal.addEventListener("abort", () => {
+          reasons.push(request.signal.reason)
+          reject(request.signal.reason as Error)
+        }),
+      ),
+  )
+  const [closing, breaking] = [new Client(port), new Client(port)]
+  closing.send(post("a"))
+  breaking.send(post("b"))
+  await wait(50)
+  closing.socket.end()
+  breaking.socket.resetAndDestroy()
+  await expect.poll(() => reasons).toMatchObject([{ code: "client_closed" }, { code: "client_closed" }])
+  await expect.poll(() => answered.length).toBe(2)
+})
+
+test("a server that stops ends idle connections at once, and answers the request that it has", async () => {
+  const { http, port } = await serve(async (_, text) => {
+    await wait(100)
+    return text
+  })
+  const [idle, busy, silent] = [new Client(port), new Client(port), new Client(port)]
+  idle.send(post("a"))
+  await idle.bodies(1)
+  busy.send(post("b"))
+  await wait(30)
+  const ended = Promise.all([idle, busy, silent].map(async ({ socket }) => await once(socket, "close")))
+  await http.close(5_000)
+  await ended
+  expect(busy.text).toContain("\r\nconnection: close\r\n")
+  expect(busy.text.endsWith('"b"')).toBe(true)
+})
+
+test("a request that outlasts the stop is ended with it", async () => {
+  const { http, port } = await serve(async () => await new Promise(() => undefined))
+  const client = new Client(port)
+  client.send(post("a"))
+  await wait(30)
+  await http.close(50)
+  await expect.poll(() => client.socket.closed).toBe(true)
+})
+
+/** The way alone, with times that a test can wait for. */
+async function openWay(
+  answer: (outlet: Outlet) => void,
+): Promise<{ port: number; left: string[]; server: Server }> {
+  const left: string[] = []
+  const way = new ShortWay<string>({
+    find: (path) => path,
+    receive: (_, __, outlet) => {
+      answer(outlet)
+      return { closed: () => undefined }
+    },
+    leave: (socket) => void socket.on("data", (chunk: Buffer) => left.push(chunk.toString())),
+    headBytesMax: 1024,
+    headTimeoutMs: 100,
+    keepAliveMs: 300,
+  })
+  const server = createServer({ allowHalfOpen: true }, (socket) => way.take(socket))
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  closers.push(
+    () => server.close(),
+    () => way.closeAll(),
+  )
+  return { port: (server.address() as AddressInfo).port, left, server }
+}
+
+test("a connection that says nothing ends, later when it has been used, and half a request is left to node", async () => {
+  const { port, left } = await openWay((outlet) =>
+    setImmediate(() => {
+      outlet.writeHead(200, ["content-length", "1"])
+      outlet.end("1")
+    }),
+  )
+  const [silent, used, half] = [new Client(port), new Client(port), new Client(port)]
+  const startedMs = performance.now()
+  const ends = { silent: 0, used: 0 }
+  silent.socket.on("close", () => (ends.silent = performance.now() - startedMs))
+  used.socket.on("close", () => (ends.used = performance.now() - startedMs))
+  used.send(post("a"))
+  half.send(post("abc").slice(0, -1))
+  await expect.poll(() => ends.used, { timeout: 3_000 }).toBeGreaterThan(250)
+  expect(ends.silent).toBeGreaterThan(50)
+  expect(ends.silent).toBeLessThan(ends.used)
+  expect(left.join("")).toBe(post("abc").slice(0, -1))
+})
+
+test("who takes long over a body is left to node, however often a part of it comes", async () => {
+  const { port, left } = await openWay((outlet) => outlet.destroy())
+  const client = new Client(port)
+  const request = post("0123456789")
+  client.send(request.slice(0, -10))
+  for (let at = request.length - 10; at < request.length - 1; at++) {
+    await wait(30)
+    client.send(request.slice(at, at + 1))
+  }
+  await expect.poll(() => left.join("")).toBe(request.slice(0, -1))
+})
+
+test("nothing is answered after the last answer of a connection", async () => {
+  let answers = 0
+  const { port } = await openWay((outlet) =>
+    setImmediate(() => {
+      answers++
+      outlet.writeHead(200, ["content-length", "1", "connection", "close"])
+      outlet.end("1")
+    }),
+  )
+  const client = new Client(port)
+  client.send(post("a") + post("b"))
+  await once(client.socket, "close")
+  expect(answers).toBe(1)
+  expect(await client.bodies(1)).toEqual(["1"])
+})
+
+test("a head that no header may hold is not sent", async () => {
+  const errors: unknown[] = []
+  const { port } = await openWay((outlet) => {
+    for (const value of ["a\r\nset-cookie: b", "é", "a\0"])
+      try {
+        outlet.writeHead(200, ["x", value])
+      } catch (error) {
+        errors.push(error)
+      }
+    outlet.destroy()
+  })
+  const client = new Client(port)
+  client.send(post("a"))
+  await expect.poll(() => client.socket.closed).toBe(true)
+  expect(errors).toHaveLength(3)
+  expect(client.text).toBe("")
+})
