@@ -72,6 +72,7 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
     newGatewayId: () => ids.next("gw"),
     durability: config.journal.durability,
     bytesMax: config.journal.size_max_mib * mebibyte,
+    mayMap: config.journal.mapped,
     clock,
   })
   try {

@@ -39,14 +39,17 @@ const checksumLength = 8
 export const lineBytesMax = 64 * 1024
 const newline = 0x0a
 
-export function encodeLine(record: SequenceRecord): string {
+export const encodeLine = (record: SequenceRecord): string => `${lineOf(record)}\n`
+
+/** Without its end. */
+export function lineOf(record: SequenceRecord): string {
   const json = encodeRecord(record)
   // No character takes more than three bytes of UTF-8.
   if (json.length * 3 > lineBytesMax && Buffer.byteLength(json) > lineBytesMax - checksumLength - 2)
     throw new RangeError(
       `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
     )
-  return `${checksum(json)} ${json}\n`
+  return `${checksum(json)} ${json}`
 }
 
 /** What JSON.stringify writes. Most of a record is as in the one before it, and is not written anew. */

@@ -1,12 +1,12 @@
 /** Writes the journal: a record survives the death of the process once `append` resolves, and a power cut within 20 ms. */
-import { writeSync } from "node:fs"
-import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setImmediate as endOfTurn } from "node:timers/promises"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import type { Soon } from "../../base/soon.ts"
 import { lockDirectory, type DirectoryLock } from "../directory-lock.ts"
-import { encodeLine, type SequenceRecord } from "./record.ts"
+import { lineOf, type SequenceRecord } from "./record.ts"
+import { type SegmentFile, createSegmentFile } from "./segment-file.ts"
 import { type JournalPosition, isBefore, journalStart, listSegments, segmentPath } from "./segments.ts"
 
 export interface JournalSettings {
@@ -22,6 +22,8 @@ export interface JournalSettings {
   readonly bytesMax?: number
   /** Passed segments stay this long: an embedded database writes to its files without waiting for the disk. */
   readonly keepMs?: number
+  /** Whether segments may be files as memory, where the system offers it. */
+  readonly mayMap?: boolean
   readonly clock?: Clock
 }
 
@@ -50,7 +52,7 @@ interface Waiting {
 interface Opened {
   readonly lock: DirectoryLock
   readonly gatewayId: string
-  readonly file: FileHandle
+  readonly file: SegmentFile
   readonly segment: number
   /** Of the segments before it, by number. */
   readonly sizes: Map<number, number>
@@ -66,7 +68,8 @@ export async function openJournal(settings: JournalSettings): Promise<Journal> {
     const sizes = new Map<number, number>()
     for (const segment of segments) sizes.set(segment, (await stat(segmentPath(directory, segment))).size)
     const current = (segments.at(-1) ?? 0) + 1
-    const file = await open(segmentPath(directory, current), "wx", 0o600)
+    const { segmentBytesMax = segmentBytesMaxDefault, mayMap = true } = settings
+    const file = await createSegmentFile(segmentPath(directory, current), segmentBytesMax, mayMap)
     return new Journal(settings, { lock, gatewayId, file, segment: current, sizes })
   } catch (error) {
     await lock.release()
@@ -91,7 +94,7 @@ export class Journal {
   readonly #lock: DirectoryLock
   readonly #passed: Map<string, JournalPosition>
   readonly #sizes: Map<number, number>
-  #file: FileHandle
+  #file: SegmentFile
   #segment: number
   #offset = 0
   #bytes = 0
@@ -112,6 +115,7 @@ export class Journal {
       segmentBytesMax: settings.segmentBytesMax ?? segmentBytesMaxDefault,
       bytesMax: settings.bytesMax ?? bytesMaxDefault,
       keepMs: settings.keepMs ?? keepMsDefault,
+      mayMap: settings.mayMap ?? true,
       clock: settings.clock ?? systemClock,
     }
     this.directory = settings.directory
@@ -158,7 +162,7 @@ export class Journal {
 
   /** There when the record is written, mostly at once; rejects, and leaves no trace of it, when it cannot be. */
   append(record: SequenceRecord): Soon<void> {
-    return this.#write(encodeLine(record))
+    return this.#write(lineOf(record))
   }
 
   /** A consumer has made durable everything before `position`: what all have passed may go. */
@@ -175,7 +179,7 @@ export class Journal {
     await this.#running
     if (this.#syncTimer) clearTimeout(this.#syncTimer)
     await this.#sync()
-    await this.#file.close()
+    await this.#file.close(this.#offset)
     await this.#lock.release()
   }
 
@@ -199,7 +203,7 @@ export class Journal {
     if (this.#running || this.#wroteThisTurn || this.#failure || durability === "power") return false
     if (this.#offset >= segmentBytesMax) return false
     try {
-      this.#writeAll(line)
+      this.#put(line)
     } catch {
       // The offset is where it was: whatever was written of the line is written over.
       return false
@@ -225,7 +229,7 @@ export class Journal {
       const batch = this.#takeBatch()
       try {
         await this.#rotate()
-        this.#writeAll(batch.map(({ line }) => line).join(""))
+        this.#put(batch.map(({ line }) => line).join("\n"))
         this.#failure = null
       } catch (error) {
         await this.#retreat(error, batch)
@@ -248,17 +252,8 @@ export class Journal {
     return this.#waiting.splice(0, count <= 0 ? this.#waiting.length : count)
   }
 
-  /**
-   * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
-   * record and the answer. A kill in that time charges for an answer that nobody got.
-   */
-  #writeAll(lines: string): void {
-    const length = Buffer.byteLength(lines)
-    let done = writeSync(this.#file.fd, lines, this.#offset)
-    if (done < length) {
-      const bytes = Buffer.from(lines)
-      while (done < length) done += writeSync(this.#file.fd, bytes, done, length - done, this.#offset + done)
-    }
+  #put(lines: string): void {
+    const length = this.#file.put(lines, this.#offset)
     this.#offset += length
     this.#bytes += length
   }
@@ -266,7 +261,7 @@ export class Journal {
   /** Half a batch must not stay behind: its requests are answered as failed and must not be charged. */
   async #retreat(cause: unknown, batch: readonly Waiting[]): Promise<void> {
     this.#failure = cause instanceof Error ? cause : new Error(String(cause))
-    await this.#file.truncate(this.#offset).catch(() => undefined)
+    await this.#file.cut(this.#offset).catch(() => undefined)
     const failure = new JournalUnavailable("Cannot record usage: the journal cannot be written", { cause })
     for (const { reject } of batch) reject(failure)
   }
@@ -275,7 +270,7 @@ export class Journal {
     this.#syncTimer = null
     const waiting = this.#unsynced.splice(0)
     try {
-      await this.#file.datasync()
+      await this.#file.sync()
       for (const { resolve } of waiting) resolve()
     } catch (cause) {
       this.#failure = cause instanceof Error ? cause : new Error(String(cause))
@@ -286,14 +281,15 @@ export class Journal {
 
   async #rotate(): Promise<void> {
     if (this.#offset < this.#settings.segmentBytesMax) return
-    const next = await open(segmentPath(this.directory, this.#segment + 1), "wx", 0o600)
-    const old = this.#file
-    this.#sizes.set(this.#segment, this.#offset)
+    const { segmentBytesMax, mayMap } = this.#settings
+    const path = segmentPath(this.directory, this.#segment + 1)
+    const next = await createSegmentFile(path, segmentBytesMax, mayMap)
+    const [old, size] = [this.#file, this.#offset]
+    this.#sizes.set(this.#segment, size)
     this.#file = next
     this.#segment++
     this.#offset = 0
-    await old.datasync()
-    await old.close()
+    await old.close(size)
   }
 
   /** After a failure, an empty line now and then shows whether there is room again. */
@@ -301,7 +297,7 @@ export class Journal {
     const nowMs = this.#settings.clock.monotonicMs()
     if (nowMs - this.#probedMs < probeEveryMs) return
     this.#probedMs = nowMs
-    await this.#write("\n")?.catch(() => undefined)
+    await this.#write("")?.catch(() => undefined)
   }
 
   async #prune(): Promise<void> {
