@@ -59,6 +59,7 @@ const others: Readonly<Record<string, string>> = {
   "a wish to be asked first": plain.replace("Host", "Expect: 100-continue\r\nHost"),
   "another protocol": plain.replace("Host", "Upgrade: h2c\r\nHost"),
   "a connection that ends": plain.replace("Host", "Connection: close\r\nHost"),
+  "a connection that ends, for a proxy": plain.replace("Host", "Proxy-Connection: close\r\nHost"),
   "a folded line": plain.replace("Host: a", "Host: a\r\n b"),
   "a blank before the colon": plain.replace("Host:", "Host :"),
   "a line without a colon": plain.replace("Host: a", "Host: a\r\nb"),

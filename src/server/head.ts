@@ -18,7 +18,15 @@ const lineEnd = "\r\n"
 const plainForm = /^POST \/[!->@-~]* HTTP\/1\.1(?:\r\n[A-Za-z0-9-]+: ?[!-~](?:[ -~]*[!-~])?)+$/
 const lengthForm = /^\d{1,9}$/
 /** They change how a message is framed, or what becomes of its connection. */
-const framing = new Set(["transfer-encoding", "te", "trailer", "expect", "upgrade", "connection"])
+const framing = new Set([
+  "transfer-encoding",
+  "te",
+  "trailer",
+  "expect",
+  "upgrade",
+  "connection",
+  "proxy-connection",
+])
 const method = "POST "
 const version = " HTTP/1.1"
 

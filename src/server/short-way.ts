@@ -6,7 +6,7 @@
  */
 import { STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import { readHead } from "./head.ts"
+import { type Head, readHead } from "./head.ts"
 import { WholeMessage } from "./message.ts"
 import type { Outlet } from "./reply.ts"
 
@@ -30,6 +30,12 @@ export interface Visit {
 
 /** More is decoded in a thread, where the way to it matters less. */
 const bodyBytesMax = 64 * 1024
+/** Parts that are kept one by one; more become one. */
+const partsMax = 64
+/** What a client is told that it may wait between requests, and how much longer it really may. */
+const keepAliveSlackMs = 1_000
+/** How long after the last answer a client has to close its side. */
+const lingerMs = 1_000
 
 export class ShortWay<Target> {
   readonly #parts: ShortWayParts<Target>
@@ -54,15 +60,25 @@ export class ShortWay<Target> {
   }
 }
 
+/** A request whose head is read. */
+interface Pending<Target> {
+  readonly head: Head
+  readonly target: Target
+  /** Where its body ends. */
+  readonly end: number
+  readonly sinceMs: number
+}
+
 class Connection<Target> implements Outlet {
   readonly #parts: ShortWayParts<Target>
   readonly #socket: Socket
   readonly #forget: () => void
   #visit: Visit | null = null
   /** What came and is not read yet: a part of a request, or requests sent before the answer to this one. */
-  #held: Buffer | null = null
-  /** Since when a part of a request is there. */
-  #partMs: number | null = null
+  #held: Buffer[] = []
+  #heldBytes = 0
+  /** The rest of it is on its way. */
+  #pending: Pending<Target> | null = null
   #status = 200
   #head = ""
   #isLast = false
@@ -109,10 +125,10 @@ class Connection<Target> implements Outlet {
     }
     this.#visit = null
     visit?.closed(this.#status, true)
-    if (this.#isLast) return void socket.end()
+    if (this.#isLast) return this.#endAfterAnswer()
     if (!this.#isUsed) {
       this.#isUsed = true
-      socket.setTimeout(this.#parts.keepAliveMs)
+      socket.setTimeout(this.#parts.keepAliveMs + keepAliveSlackMs)
     }
     this.#goOn()
   }
@@ -122,52 +138,80 @@ class Connection<Target> implements Outlet {
   }
 
   closeIdle(): void {
-    if (!this.#visit && !this.#held) this.#socket.end()
+    if (!this.#visit && this.#heldBytes === 0) this.#socket.destroySoon()
+  }
+
+  /** A client that is still sending must not be cut off before it has read the answer. */
+  #endAfterAnswer(): void {
+    this.#drop()
+    this.#socket.end()
+    this.#socket.setTimeout(lingerMs)
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    // Read all the same: whoever still sends must not be cut off before the answer is there.
     if (this.#isLast && !this.#visit) return
-    const bytes = this.#held ? Buffer.concat([this.#held, chunk]) : chunk
-    this.#held = null
-    if (!this.#visit) return this.#read(bytes)
-    this.#held = bytes
-    if (bytes.length > this.#parts.headBytesMax + bodyBytesMax) this.#socket.pause()
-  }
-
-  #read(bytes: Buffer): void {
-    const head = readHead(bytes, this.#parts.headBytesMax)
-    const target = head && head.bodyLength <= bodyBytesMax ? this.#parts.find(head.path) : null
-    if (!head || !target) return this.#leave(bytes)
-    const end = head.length + head.bodyLength
-    if (bytes.length < end) return this.#hold(bytes)
-    this.#partMs = null
-    if (bytes.length > end) this.#held = bytes.subarray(end)
-    const message = new WholeMessage(head.headers, this.#socket, bytes.subarray(head.length, end))
-    this.#visit = this.#parts.receive(target, message, this)
-  }
-
-  /** The rest is on its way; who takes long over it is node's, where a request has its deadline. */
-  #hold(part: Buffer): void {
-    const nowMs = performance.now()
-    this.#partMs ??= nowMs
-    if (nowMs - this.#partMs > this.#parts.headTimeoutMs) this.#leave(part)
-    else this.#held = part
-  }
-
-  /** What was sent before the answer to another is read when that has left, and no faster than answers are taken. */
-  #goOn(): void {
-    const held = this.#held
-    if (!held || this.#visit || this.#socket.writableNeedDrain) return
-    this.#held = null
-    if (this.#socket.isPaused()) this.#socket.resume()
-    this.#read(held)
+    if (this.#held.length >= partsMax) this.#held = [Buffer.concat(this.#held)]
+    this.#held.push(chunk)
+    this.#heldBytes += chunk.length
+    this.#goOn()
+    // Nobody who reads answers sends so much before they are there.
+    if (this.#heldBytes > this.#parts.headBytesMax + bodyBytesMax) this.destroy()
   }
 
   readonly #onDrain = (): void => this.#goOn()
 
-  #leave(bytes: Buffer): void {
+  /** Reads on, one request after the other, and no faster than answers are taken. */
+  #goOn(): void {
     const socket = this.#socket
+    if (this.#visit || this.#heldBytes === 0 || socket.writableNeedDrain || !socket.writable) return
+    const pending = this.#pending
+    if (!pending || this.#heldBytes >= pending.end) return this.#read(this.#take())
+    // Who takes long over a body is node's, where a request has its deadline.
+    if (performance.now() - pending.sinceMs > this.#parts.headTimeoutMs) this.#leave()
+  }
+
+  #take(): Buffer {
+    const bytes = this.#held.length === 1 && this.#held[0] ? this.#held[0] : Buffer.concat(this.#held)
+    this.#drop()
+    return bytes
+  }
+
+  #hold(bytes: Buffer): void {
+    this.#held = [bytes]
+    this.#heldBytes = bytes.length
+  }
+
+  #drop(): void {
+    this.#held = []
+    this.#heldBytes = 0
+  }
+
+  #read(bytes: Buffer): void {
+    const request = this.#pending ?? this.#find(bytes)
+    if (!request || request.end > bytes.length) {
+      this.#hold(bytes)
+      this.#pending = request
+      if (!request) this.#leave()
+      return
+    }
+    const { head, target, end } = request
+    this.#pending = null
+    if (bytes.length > end) this.#hold(bytes.subarray(end))
+    const message = new WholeMessage(head.headers, this.#socket, bytes.subarray(head.length, end))
+    this.#visit = this.#parts.receive(target, message, this)
+  }
+
+  #find(bytes: Buffer): Pending<Target> | null {
+    const head = readHead(bytes, this.#parts.headBytesMax)
+    const target = head && head.bodyLength <= bodyBytesMax ? this.#parts.find(head.path) : null
+    if (!head || !target) return null
+    return { head, target, end: head.length + head.bodyLength, sinceMs: performance.now() }
+  }
+
+  /** With all that is not read. */
+  #leave(): void {
+    const socket = this.#socket
+    if (socket.destroyed) return
     socket.off("data", this.#onData)
     socket.off("end", this.#onEnd)
     socket.off("timeout", this.#onTimeout)
@@ -176,20 +220,24 @@ class Connection<Target> implements Outlet {
     socket.off("close", this.#onClose)
     socket.setTimeout(0)
     this.#forget()
-    socket.unshift(bytes)
+    socket.unshift(this.#take())
     this.#parts.leave(socket)
   }
 
   /** Whoever closes their side does not wait for an answer. */
-  readonly #onEnd = (): void => void this.#socket.end()
+  readonly #onEnd = (): void => {
+    this.#drop()
+    this.#socket.end()
+  }
 
   readonly #onTimeout = (): void => {
     if (this.#visit) return
-    if (this.#held) this.#leave(this.#held)
+    if (this.#heldBytes > 0 && this.#pending && !this.#socket.writableNeedDrain) this.#leave()
     else this.#socket.destroy()
   }
 
   readonly #onClose = (): void => {
+    this.#drop()
     this.#forget()
     this.#visit?.closed(this.#status, false)
     this.#visit = null

@@ -1,4 +1,4 @@
-import { cp, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from "node:fs/promises"
+import { cp, mkdtemp, open, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { crc32 } from "node:zlib"
@@ -245,13 +245,29 @@ describe.each([
     const writer = await start()
     await writer.append(record("seq_0"))
     const path = segmentPath(directory, writer.end.segment)
-    await truncate(path, writer.end.offset)
-    const file = await open(path, "a")
-    await file.write(encodeLine(record("seq_1")))
+    const file = await open(path, "r+")
+    await file.write(encodeLine(record("seq_1")), writer.end.offset)
     await file.close()
     expect(
       (await readJournal(directory, journalStart, { until: writer.end })).records.map(({ seq_id }) => seq_id),
     ).toEqual(["seq_0"])
+  })
+
+  test("what killed writers leave takes no more room than their records", async () => {
+    for (let kill = 0; kill < 3; kill++) {
+      const writer = await start({ bytesMax: 9 * 1024 * 1024 })
+      await expect(writer.checkRoom()).resolves.toBeUndefined()
+      if (kill === 1) await writer.append(record("seq_0"))
+      const left = await mkdtemp(join(tmpdir(), "umpire-journal-"))
+      await cp(directory, left, { recursive: true })
+      await stop()
+      await rm(directory, { recursive: true })
+      directory = left
+      await rm(join(left, "umpire.lock"))
+    }
+    const last = await start({ bytesMax: 9 * 1024 * 1024 })
+    expect(last.bytes).toBe(encodeLine(record("seq_0")).length)
+    expect((await readAll()).ids).toEqual(["seq_0"])
   })
 
   test("what is left of a writer that was killed is read to its end, and the next one goes on", async () => {

@@ -14,8 +14,37 @@ export async function createSegmentFile(
   mayMap: boolean,
 ): Promise<SegmentFile> {
   const file = await open(path, "wx+", 0o600)
-  return new SegmentFile(file, mayMap ? await mapFile(file, bytesMax) : null)
+  const memory = mayMap ? await mapFile(file, bytesMax) : null
+  // What could be reserved of too much stays reserved otherwise.
+  if (!memory) await file.truncate(0)
+  return new SegmentFile(file, memory)
 }
+
+/** Cuts off what a killed writer left behind its last line, and answers how long the file is then. */
+export async function trimSegment(path: string): Promise<number> {
+  const file = await open(path, "r+")
+  try {
+    const { size } = await file.stat()
+    const end = await findEnd(file, size)
+    if (end < size) await file.truncate(end)
+    return end
+  } finally {
+    await file.close()
+  }
+}
+
+/** Just after the last line end. A closed segment ends with it, so that one look is enough. */
+async function findEnd(file: FileHandle, size: number): Promise<number> {
+  for (let end = size, length = 1; end > 0; end -= length, length = blockBytes) {
+    length = Math.min(length, end)
+    const { buffer } = await file.read(Buffer.alloc(length), 0, length, end - length)
+    const at = buffer.lastIndexOf(newline)
+    if (at >= 0) return end - length + at + 1
+  }
+  return 0
+}
+
+const blockBytes = 256 * 1024
 
 export class SegmentFile {
   readonly #file: FileHandle
@@ -24,11 +53,6 @@ export class SegmentFile {
   constructor(file: FileHandle, memory: FileMemory | null) {
     this.#file = file
     this.#memory = memory
-  }
-
-  /** Whether a line needs no system call. */
-  get isMapped(): boolean {
-    return this.#memory !== null
   }
 
   /**
@@ -61,9 +85,8 @@ export class SegmentFile {
   /** Everything up to `offset` is on disk after it, and nothing stands behind it. */
   async close(offset: number): Promise<void> {
     this.#memory?.release()
-    const wasMapped = this.isMapped
     this.#memory = null
-    if (wasMapped) await this.#file.truncate(offset)
+    await this.#file.truncate(offset)
     await this.#file.datasync()
     await this.#file.close()
   }

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from "../../base/clock.ts"
 import type { Soon } from "../../base/soon.ts"
 import { lockDirectory, type DirectoryLock } from "../directory-lock.ts"
 import { lineOf, type SequenceRecord } from "./record.ts"
-import { type SegmentFile, createSegmentFile } from "./segment-file.ts"
+import { type SegmentFile, createSegmentFile, trimSegment } from "./segment-file.ts"
 import { type JournalPosition, isBefore, journalStart, listSegments, segmentPath } from "./segments.ts"
 
 export interface JournalSettings {
@@ -66,7 +66,7 @@ export async function openJournal(settings: JournalSettings): Promise<Journal> {
     const gatewayId = await readGatewayId(directory, settings.newGatewayId)
     const segments = await listSegments(directory)
     const sizes = new Map<number, number>()
-    for (const segment of segments) sizes.set(segment, (await stat(segmentPath(directory, segment))).size)
+    for (const segment of segments) sizes.set(segment, await trimSegment(segmentPath(directory, segment)))
     const current = (segments.at(-1) ?? 0) + 1
     const { segmentBytesMax = segmentBytesMaxDefault, mayMap = true } = settings
     const file = await createSegmentFile(segmentPath(directory, current), segmentBytesMax, mayMap)
