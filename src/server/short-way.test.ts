@@ -283,7 +283,7 @@ interface Way {
   readonly left: string[]
   readonly found: string[]
   /** How many connections it has. */
-  count(): Promise<number>
+  readonly count: () => Promise<number>
 }
 
 /** The way alone, with times that a test can wait for. */
