@@ -12,6 +12,7 @@ import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { bootstrapKey } from "../test/server.ts"
 import type { ServerQuestion, ServerReport } from "./gateway-server.ts"
@@ -33,6 +34,8 @@ const [roundMs, rounds, connections] = [
 ]
 /** Until everything is compiled that will be. */
 const warmUpMs = 5_000
+/** Until ledger and analytics have what came before: one request at a time is measured with its own usage behind it. */
+const settleMs = 1_500
 const idleConnections = 1_000
 const kibibyte = 1024
 const mebibyte = 1024 * kibibyte
@@ -91,7 +94,8 @@ async function compare(servers: readonly Server[]): Promise<void> {
   for (let round = 0; round < rounds; round++)
     for (const server of round % 2 === 0 ? servers : servers.toReversed()) {
       add(busy, server, await load(server.url, decision, connections, roundMs))
-      add(quiet, server, await load(server.url, decision, 1, roundMs / 2))
+      await wait(settleMs)
+      add(quiet, server, await load(server.url, decision, 1, roundMs))
     }
   const fastify = servers.find(({ name }) => name === "Fastify alone")
   const of = (map: Map<Server, Measured>, server: Server | undefined): Measured =>

@@ -124,6 +124,7 @@ class Connection<Target> implements Outlet {
       socket.uncork()
     }
     this.#visit = null
+    this.#head = ""
     visit?.closed(this.#status, true)
     if (this.#isLast) return this.#endAfterAnswer()
     if (!this.#isUsed) {
