@@ -37,6 +37,16 @@ async function stop(): Promise<void> {
   journal = undefined
 }
 
+/** Leaves the directory as it is while the journal is open. */
+async function kill(): Promise<void> {
+  const left = await mkdtemp(join(tmpdir(), "umpire-journal-"))
+  await cp(directory, left, { recursive: true })
+  await stop()
+  await rm(directory, { recursive: true })
+  directory = left
+  await rm(join(left, "umpire.lock"))
+}
+
 const record = (seq_id: string): SequenceRecord => ({
   seq_id,
   timestamp: 1_700_000_000_000,
@@ -254,16 +264,11 @@ describe.each([
   })
 
   test("what killed writers leave takes no more room than their records", async () => {
-    for (let kill = 0; kill < 3; kill++) {
+    for (let round = 0; round < 3; round++) {
       const writer = await start({ bytesMax: 9 * 1024 * 1024 })
       await expect(writer.checkRoom()).resolves.toBeUndefined()
-      if (kill === 1) await writer.append(record("seq_0"))
-      const left = await mkdtemp(join(tmpdir(), "umpire-journal-"))
-      await cp(directory, left, { recursive: true })
-      await stop()
-      await rm(directory, { recursive: true })
-      directory = left
-      await rm(join(left, "umpire.lock"))
+      if (round === 1) await writer.append(record("seq_0"))
+      await kill()
     }
     const last = await start({ bytesMax: 9 * 1024 * 1024 })
     expect(last.bytes).toBe(encodeLine(record("seq_0")).length)
@@ -273,12 +278,7 @@ describe.each([
   test("what is left of a writer that was killed is read to its end, and the next one goes on", async () => {
     const writer = await start()
     for (const name of names(0, 3)) await writer.append(record(name))
-    const left = await mkdtemp(join(tmpdir(), "umpire-journal-"))
-    await cp(directory, left, { recursive: true })
-    await stop()
-    await rm(directory, { recursive: true })
-    directory = left
-    await rm(join(left, "umpire.lock"))
+    await kill()
     await (await start()).append(record("seq_3"))
     expect((await readAll()).ids).toEqual(names(0, 4))
   })

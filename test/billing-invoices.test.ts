@@ -1,0 +1,116 @@
+/** Invoices: one per month with anything in it, charged where the account pays later. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
+import { fromCents } from "../src/base/money.ts"
+import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
+import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
+import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
+
+let world: BillingWorld
+beforeAll(async () => void (world = await openBillingWorld()))
+beforeEach(async () => await world.renew())
+afterAll(async () => await world.close())
+
+const account = "/billing_accounts/:account"
+const postpaid: BillingAccountChanges = { mode: "postpaid", autoRefillEnabled: false }
+const dayMs = 24 * 3_600_000
+const invoices = async () => (await world.call("GET", `${account}/invoices`)).data
+
+test("invoices are one per month with anything in it, numbered without gaps, with a line per model", async () => {
+  await world.use(fromCents(3) + 1n, { model: "a" })
+  await world.use(fromCents(2), { model: "b" })
+  await world.use(fromCents(1), { model: "a" })
+  expect(await issueInvoices(world.parts)).toBe(0)
+  world.clock.advance(31 * dayMs)
+  expect(await issueInvoices(world.parts)).toBe(1)
+  expect(await issueInvoices(world.parts)).toBe(0)
+  // June has nothing; July has.
+  world.clock.advance(40 * dayMs)
+  await world.use(fromCents(7), { model: "c" })
+  world.clock.advance(31 * dayMs)
+  expect(await issueInvoices(world.parts)).toBe(1)
+  const [july, may] = await invoices()
+  expect([may.number, july.number]).toEqual([1, 2])
+  expect(may).toMatchObject({
+    period_start: "2026-05-01",
+    period_end: "2026-06-01",
+    status: "paid",
+    amount_due_cents: 0,
+    usage_cents: 6.00000001,
+  })
+  expect(
+    may.lines.map(({ model, requests, amount_cents }: never) => [model, requests, amount_cents]),
+  ).toEqual([
+    ["a", 2, 4.00000001],
+    ["b", 1, 2],
+  ])
+  expect(july).toMatchObject({ period_start: "2026-07-01", usage_cents: 7 })
+})
+
+test("usage that arrives after its month's invoice is on the next one, and none is on two", async () => {
+  await world.use(fromCents(3))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  await world.use(fromCents(4), { atMs: startMs })
+  await world.use(fromCents(5))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  expect((await invoices()).map(({ usage_cents }: { usage_cents: number }) => usage_cents)).toEqual([9, 3])
+})
+
+test("a postpaid month is charged in whole cents, and the rest is carried over", async () => {
+  await world.balance(0n)
+  await world.set(postpaid)
+  await world.use(fromCents(100) + 7n)
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  await chargeInvoices(world.parts)
+  await chargeInvoices(world.parts)
+  const [first] = await invoices()
+  // The first start's credit and its removal are in the same month and cancel out.
+  expect(first).toMatchObject({ status: "paid", amount_due_cents: 100 })
+  await world.use(fromCents(100) + ticksPerCent - 7n)
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  await chargeInvoices(world.parts)
+  expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
+  const [row] = await world.database.query<{ balance_ticks: bigint }>(
+    "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
+    [world.accountId],
+  )
+  expect(row?.balance_ticks).toBe(0n)
+})
+
+test("a declined invoice says so, and is tried again the next day", async () => {
+  await world.balance(0n)
+  await world.set(postpaid)
+  await world.use(fromCents(1002))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  await chargeInvoices(world.parts)
+  expect((await invoices())[0].status).toBe("payment_failed")
+  await chargeInvoices(world.parts)
+  world.clock.advance(dayMs + 1)
+  await chargeInvoices(world.parts)
+  const [tries] = await world.database.query<{ count: bigint }>(
+    "SELECT count(*) AS count FROM purchases WHERE billing_account_id = $1",
+    [world.accountId],
+  )
+  expect(tries?.count).toBe(2n)
+})
+
+test("invoices come as a page and as PDF, and nothing in a model's name is taken for markup", async () => {
+  await world.use(fromCents(3), { model: "<script>alert(1)</script>" })
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  const [{ id }] = await invoices()
+  const page = await world.call("GET", `${account}/invoices/${id}.html`)
+  expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")
+  expect(page.bytes.toString()).toContain("&lt;script&gt;")
+  expect(page.bytes.toString()).not.toContain("<script>")
+  const pdf = await world.call("GET", `${account}/invoices/${id}.pdf`)
+  expect(pdf.headers.get("content-type")).toBe("application/pdf")
+  expect(pdf.bytes.subarray(0, 5).toString()).toBe("%PDF-")
+  expect((await world.call("GET", `${account}/invoices/${id}`)).data.id).toBe(id)
+  expect((await world.call("GET", `${account}/invoices/iv_0`)).status).toBe(404)
+  expect((await world.call("GET", `${account}/invoices/iv_0.pdf`)).status).toBe(404)
+})
