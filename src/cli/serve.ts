@@ -1,4 +1,5 @@
 /** `umpire serve`: runs everything in this process and its children until it is told to stop. */
+import { constants } from "node:os"
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import type { CliContext, Command } from "./command.ts"
@@ -121,8 +122,18 @@ function welcome({ url, modelSku, first }: Running): string {
   ].join("\n")
 }
 
+/** Who stops a whole group reaches us twice: directly, and by way of what started us. Only a later signal means at once. */
+const sameStopMs = 2_000
+
 export async function stopSignal(): Promise<NodeJS.Signals> {
   return await new Promise((resolve) => {
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, resolve)
+    let firstMs: number | null = null
+    for (const signal of ["SIGTERM", "SIGINT"] as const)
+      process.on(signal, () => {
+        const nowMs = performance.now()
+        if (firstMs !== null && nowMs - firstMs > sameStopMs) process.exit(128 + constants.signals[signal])
+        firstMs ??= nowMs
+        resolve(signal)
+      })
   })
 }

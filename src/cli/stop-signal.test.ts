@@ -1,0 +1,36 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { setTimeout as wait } from "node:timers/promises"
+import { afterEach, expect, test } from "vitest"
+
+const program = join(import.meta.dirname, "../../test/programs/wait-for-stop.ts")
+let child: ChildProcess | undefined
+afterEach(() => void child?.kill("SIGKILL"))
+
+/** Sends the signals with the pauses between them; answers what it said and how it ended. */
+async function stop(stopMs: number, signals: readonly (NodeJS.Signals | number)[]) {
+  const started = spawn(process.execPath, [program, String(stopMs)], { stdio: ["ignore", "pipe", "inherit"] })
+  child = started
+  let said = ""
+  started.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
+  await expect.poll(() => said, { timeout: 10_000 }).toContain("ready")
+  const ended = once(started, "exit")
+  for (const step of signals) {
+    if (typeof step === "number") await wait(step)
+    else started.kill(step)
+  }
+  const [code] = await ended
+  return { said: said.trim().split("\n").slice(1), code }
+}
+
+test("a stop that comes twice at once, as from a group and its leader, is one stop", async () => {
+  expect(await stop(300, ["SIGTERM", 50, "SIGTERM", 50, "SIGINT"])).toEqual({
+    said: ["SIGTERM", "stopped"],
+    code: 0,
+  })
+})
+
+test("a second wish to stop, later, is taken at its word", async () => {
+  expect(await stop(60_000, ["SIGINT", 2_200, "SIGINT"])).toEqual({ said: ["SIGINT"], code: 130 })
+})
