@@ -93,21 +93,22 @@ export class Exchange implements Arrival {
   }
 
   #give(output: unknown): void {
-    const { reply } = this.found
-    if (output instanceof EventStream) {
-      if (!(reply.raw instanceof ServerResponse)) throw new TypeError("Cannot stream by the short way")
-      sendEvents(reply, reply.raw, this.endpoint, output, this.facts.signal).then(
-        () => this.#ending.release(),
-        (error: unknown) => this.#refuse(error),
-      )
-      return
-    }
     try {
-      sendOutput(reply, this.endpoint, output)
+      if (output instanceof EventStream) return this.#stream(output)
+      sendOutput(this.found.reply, this.endpoint, output)
       this.#ending.release()
     } catch (error) {
       this.#refuse(error)
     }
+  }
+
+  #stream(output: EventStream): void {
+    const { reply } = this.found
+    if (!(reply.raw instanceof ServerResponse)) throw new TypeError("Cannot stream by the short way")
+    sendEvents(reply, reply.raw, this.endpoint, output, this.facts.signal).then(
+      () => this.#ending.release(),
+      (error: unknown) => this.#refuse(error),
+    )
   }
 
   /** Whichever comes second is nobody's concern. */

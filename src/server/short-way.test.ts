@@ -6,23 +6,13 @@ import { afterEach, expect, test } from "vitest"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
-import type { Principal } from "../contract/access.ts"
-import { type Call, EncodedJson, type Handlers } from "../contract/endpoint.ts"
+import { type Call, EncodedJson, EventStream, type Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
+import { openStages } from "../../test/stages.ts"
 import { type Answered, type HttpServer, createHttp } from "./http.ts"
 import type { Outlet } from "./reply.ts"
 import { ShortWay } from "./short-way.ts"
-
-const principal: Principal = {
-  kind: "key",
-  id: "key_1",
-  userId: null,
-  organizationId: "org_1",
-  role: "member",
-  permissions: ["inference"],
-  rateLimit: null,
-}
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -42,15 +32,11 @@ async function serve(decide: (call: Call, text: string) => unknown): Promise<Ser
     handlers: {
       createDecision: async (call: Call) =>
         new EncodedJson(JSON.stringify(await decide(call, Buffer.from(call.body as Uint8Array).toString()))),
-      createSystemOne: async () => new EncodedJson("1"),
+      // Which no such endpoint does.
+      createSystemOne: async () => new EventStream(emptyEvents(), null),
       health: async () => ({ status: "ok" }),
     } as unknown as Handlers<Table>,
-    gate: {
-      authenticate: async () => principal,
-      standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
-    },
-    limiter: { take: () => ({}) },
-    repeats: null as never,
+    ...openStages(),
     clock: systemClock,
     ids: createIds(),
     log: silentLog,
@@ -62,6 +48,8 @@ async function serve(decide: (call: Call, text: string) => unknown): Promise<Ser
   closers.push(() => http.close(100))
   return { http, port: Number(url.port), answered }
 }
+
+async function* emptyEvents(): AsyncGenerator<never> {}
 
 function post(body: string, more = ""): string {
   const length = Buffer.byteLength(body)
@@ -130,6 +118,19 @@ test("a request is the same wherever it is cut on its way", async () => {
     client.send(bytes.subarray(cut))
     expect(await client.bodies(1)).toEqual(['{"text":"{\\"a\\":\\"é\\"}"}'])
     client.socket.destroy()
+  }
+})
+
+test("a body of 64 KiB goes the short way, and one byte more by node, both whole", async () => {
+  const { port } = await serve((_, text) => text.length)
+  for (const [length, way] of [
+    [64 * 1024, false],
+    [64 * 1024 + 1, true],
+  ] as const) {
+    const client = new Client(port)
+    client.send(post("x".repeat(length)))
+    expect(await client.bodies(1)).toEqual([String(length)])
+    expect(byNode.test(client.text)).toBe(way)
   }
 })
 
@@ -209,6 +210,15 @@ test("an error is told in full, and the connection goes on", async () => {
   await expect.poll(() => client.text).toMatch(/^HTTP\/1\.1 422 Unprocessable Entity\r\n[^]*Cannot take it/)
   client.send(post("ok"))
   await expect.poll(() => client.text.endsWith('"ok"')).toBe(true)
+})
+
+test("a mistake of ours is an error of one request", async () => {
+  const { port } = await serve((_, text) => text)
+  const client = new Client(port)
+  client.send(post("a").replace("decisions", "systemone"))
+  await expect.poll(() => client.text).toMatch(/^HTTP\/1\.1 500 /)
+  client.send(post("b"))
+  await expect.poll(() => client.text.endsWith('"b"')).toBe(true)
 })
 
 test("a client that goes away ends its request", async () => {

@@ -199,6 +199,7 @@ class Connection<Target> implements Outlet {
     this.#pending = null
     if (bytes.length > end) this.#hold(bytes.subarray(end))
     const message = new WholeMessage(head.headers, this.#socket, bytes.subarray(head.length, end))
+    this.#status = 200
     this.#visit = this.#parts.receive(target, message, this)
   }
 

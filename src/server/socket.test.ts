@@ -5,19 +5,9 @@ import { WebSocket } from "ws"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
-import type { Principal } from "../contract/access.ts"
 import { openResponseSocket } from "../contract/openai/endpoints.ts"
+import { openStages } from "../../test/stages.ts"
 import { type Conversation, type SocketTimes, createSockets } from "./socket.ts"
-
-const principal: Principal = {
-  kind: "key",
-  id: "key_1",
-  userId: null,
-  organizationId: "org_1",
-  role: "member",
-  permissions: ["inference"],
-  rateLimit: null,
-}
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -29,14 +19,7 @@ async function serve(conversation: Conversation, times: Partial<SocketTimes> = {
   const sockets = createSockets(
     { endpoint: openResponseSocket, converse: () => conversation, times },
     {
-      stages: {
-        gate: {
-          authenticate: async () => (revoked.now ? null : principal),
-          standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
-        },
-        limiter: { take: () => ({}) },
-        repeats: null as never,
-      },
+      stages: openStages(() => !revoked.now),
       clock: systemClock,
       ids: createIds(),
       log: silentLog,
