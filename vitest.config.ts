@@ -10,7 +10,5 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // On a shared machine a test of faults or of a browser can be starved once; one that fails twice is broken.
-    retry: process.env["CI"] ? 1 : 0,
   },
 })

@@ -138,16 +138,19 @@ describe("schema and decoder accept and refuse the same generated requests", () 
 
 /** What only the decoder judges: the text of the JSON, and the size of an expanded question. */
 const decoderOnly = new Set(["invalid_json", "body_too_large", "question_too_large"])
-const schemaOf = (endpoint: string): z.ZodType =>
-  endpoint === "/v1/decisions" ? DecisionsRequest : SystemOneRequest
+const schemaAccepts = (endpoint: string, body: string | Uint8Array): boolean => {
+  const schema = endpoint === "/v1/decisions" ? DecisionsRequest : SystemOneRequest
+  return schema.safeParse(JSON.parse(String(body))).success
+}
 
 describe("the schema judges the tables like the decoder", () => {
   const judged = badClassificationInputs.filter(
     ({ http, code }) => http === undefined && !decoderOnly.has(code),
   )
 
-  it.each(judged)("refused: $endpoint: $name", ({ endpoint, body }) => {
-    expect(schemaOf(endpoint).safeParse(JSON.parse(String(body("model")))).success).toBe(false)
+  it("refused", () => {
+    const accepted = judged.filter(({ endpoint, body }) => schemaAccepts(endpoint, body("model")))
+    expect(accepted.map(({ name }) => name)).toEqual([])
   })
 
   // JSON.parse makes Infinity of 1e400 before the schema sees it; the decoder keeps its text.
@@ -155,7 +158,8 @@ describe("the schema judges the tables like the decoder", () => {
     ({ body }) => !String(body("model")).includes("1e400"),
   )
 
-  it.each(representable)("accepted: $endpoint: $name", ({ endpoint, body }) => {
-    expect(schemaOf(endpoint).safeParse(JSON.parse(String(body("model")))).success).toBe(true)
+  it("accepted", () => {
+    const refused = representable.filter(({ endpoint, body }) => !schemaAccepts(endpoint, body("model")))
+    expect(refused.map(({ name }) => name)).toEqual([])
   })
 })

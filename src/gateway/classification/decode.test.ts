@@ -41,15 +41,16 @@ const evidenceOf = (input: unknown): string =>
   decode("/v1/decisions", JSON.stringify({ model: "m", input, questions: [] })).evidence
 
 describe("refused with its code", () => {
-  it.each(badClassificationInputs.filter(({ http }) => http === undefined))(
-    "$endpoint: $name",
-    ({ endpoint, body, status, code }) => {
+  it("every row of the table of bad inputs", () => {
+    for (const { endpoint, name, body, status, code } of badClassificationInputs.filter(
+      ({ http }) => http === undefined,
+    )) {
       const fault = refusalOf(() => decode(endpoint, body("model")))
-      expect([fault.code, fault.status]).toEqual([code, status])
-      expect(fault.message).toMatch(/^Cannot (classify|read the (body|request)): [^;]+; .+/u)
-      expect(fault.message.length).toBeLessThan(400)
-    },
-  )
+      expect([fault.code, fault.status], name).toEqual([code, status])
+      expect(fault.message, name).toMatch(/^Cannot (classify|read the (body|request)): [^;]+; .+/u)
+      expect(fault.message.length, name).toBeLessThan(400)
+    }
+  })
 
   it("the table's cases for a server alone are accepted by the decoder", () => {
     const forServer = badClassificationInputs.filter(({ http }) => http === true)
