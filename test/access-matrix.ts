@@ -18,7 +18,7 @@ export interface Places {
   readonly link: () => Promise<string>
 }
 
-export interface Request {
+interface Request {
   readonly path: string
   readonly body?: unknown
   readonly headers?: Record<string, string>

@@ -18,7 +18,7 @@ const installed = embeddedEngines()
 const hasChdb = installed.includes("chdb") || chdbNode !== undefined
 const hasClickhouse = clickhouseUrl !== undefined || hasChdb
 
-export type EngineName = Place["engine"]
+type EngineName = Place["engine"]
 
 export const engineNames: readonly EngineName[] = [
   ...(installed.includes("duckdb") ? (["duckdb"] as const) : []),
@@ -79,7 +79,7 @@ async function startServer(directory: string): Promise<{ url: string; close(): P
   }
 }
 
-export async function takeAll(
+async function takeAll(
   events: Events,
   gatewayId: string,
   directory: string,

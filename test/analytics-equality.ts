@@ -16,7 +16,7 @@ import {
 const startMaxMs = 300_000
 const answerMaxMs = 1_800_000
 
-export interface Size {
+interface Size {
   readonly events: number
   readonly questions: number
 }

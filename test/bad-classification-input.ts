@@ -28,7 +28,7 @@ import {
 } from "./classification-bodies.ts"
 import type { BodyFor, ClassificationEndpoint } from "./classification-bodies.ts"
 
-export interface BadInput {
+interface BadInput {
   readonly name: string
   readonly endpoint: ClassificationEndpoint
   readonly body: BodyFor

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import type { BatchToken, Decoder, KeptState, SequenceStates } from "../src/engine/llama/decoder.ts"
 
-export interface FakeDecoderOptions {
+interface FakeDecoderOptions {
   readonly cellsMax: number
   readonly sequencesMax: number
   readonly batchTokensMax: number
@@ -161,7 +161,7 @@ interface FakeCells {
 }
 
 /** Takes no more states than it says, and only those back that it gave and that were not released. */
-export class FakeStates implements SequenceStates {
+class FakeStates implements SequenceStates {
   readonly statesMax: number
   readonly tokensMin: number
   readonly held = new Set<KeptState>()

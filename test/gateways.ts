@@ -14,7 +14,7 @@ const script = join(import.meta.dirname, "money-gateway.ts")
 const startTimeoutMs = 60_000
 const recallEveryMs = 50
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly databaseUrl: string
   readonly dataDirectory: string
   readonly env?: Record<string, string>

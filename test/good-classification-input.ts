@@ -27,7 +27,7 @@ import {
 } from "./classification-bodies.ts"
 import type { BodyFor, ClassificationEndpoint } from "./classification-bodies.ts"
 
-export interface GoodInput {
+interface GoodInput {
   readonly name: string
   readonly endpoint: ClassificationEndpoint
   readonly body: BodyFor

@@ -22,9 +22,9 @@ import type { Issued } from "./openssl.ts"
 import { bootstrapKey } from "./server.ts"
 
 const noLimit = { requestsPerMinute: 1_000_000, burst: 1_000_000 }
-export const auditPage = 200
+const auditPage = 200
 
-export interface IdentityServerOptions {
+interface IdentityServerOptions {
   readonly clock?: Clock
   /** Trusted when issuers are asked. */
   readonly ca?: Issued
@@ -58,7 +58,7 @@ export interface IdentityServer {
   close(): Promise<void>
 }
 
-export interface SendOptions {
+interface SendOptions {
   readonly bearer?: string | null
   readonly headers?: Record<string, string>
 }
@@ -187,7 +187,7 @@ async function answerOf(response: Response): Promise<Answer> {
 /** What a rule set needs at least. */
 export const everyone = (...permissions: string[]) => [{ condition: "true", permissions }]
 
-export interface CertificateCall {
+interface CertificateCall {
   readonly port: number
   /** Trusted for the port's own certificate. */
   readonly ca: Issued

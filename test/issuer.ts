@@ -92,7 +92,7 @@ export class Issuer {
   }
 }
 
-export function sendJson(response: ServerResponse, body: unknown): void {
+function sendJson(response: ServerResponse, body: unknown): void {
   response.setHeader("content-type", "application/json")
   response.end(JSON.stringify(body))
 }

@@ -8,7 +8,7 @@ import { OpenSsl, caExtensions } from "./openssl.ts"
 
 export const refusedAction = "workload_identity_provider.exchange_refused"
 
-export interface OidcScene {
+interface OidcScene {
   database: Database
   issuer: Issuer
   server: IdentityServer

@@ -13,13 +13,13 @@ export interface Operation {
   readonly responses: Record<string, { content?: Record<string, { schema: Schema }> }>
 }
 
-export interface DrivenAnswer {
+interface DrivenAnswer {
   readonly status: number
   readonly body: unknown
   readonly headers: Headers
 }
 
-export interface Generated {
+interface Generated {
   readonly path: string
   /** Undefined where the operation takes none. */
   readonly body: unknown

@@ -13,7 +13,7 @@ const samples = 12
 /** Garbage that is not collected yet; usage that waits in memory would be more, and grow without end. */
 const growthKibMax = 80 * 1024
 
-export interface OutageOptions {
+interface OutageOptions {
   readonly outageMs: number
   readonly graceSeconds: number
 }

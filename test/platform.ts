@@ -34,7 +34,7 @@ const regions: readonly Region[] = [
   { id: "oslo", country: "NO", latitude: 59.9, longitude: 10.8 },
 ]
 
-export interface PlatformOptions {
+interface PlatformOptions {
   readonly log?: Log
   readonly parts?: Partial<PlatformParts>
 }

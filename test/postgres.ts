@@ -107,7 +107,7 @@ export interface PostgresServer {
   readonly port: number
 }
 
-export interface StartOptions {
+interface StartOptions {
   /** Off is quick; a test that claims durability must say true. */
   readonly fsync?: boolean
   /** Takes up where an earlier server in the same folder left off. */

@@ -18,7 +18,7 @@ export interface Expectation {
 }
 
 /** The regions of the tests, nearest to the gateway (in Paris) first; measured on a map, not computed. */
-export const nearestFirst = ["paris", "lyon", "berlin", "oslo"] as const
+const nearestFirst = ["paris", "lyon", "berlin", "oslo"] as const
 export const countryOf: Record<string, string> = { paris: "FR", lyon: "FR", berlin: "DE", oslo: "NO" }
 
 export function expectedRouting(given: RoutingCase): Expectation {

@@ -26,7 +26,7 @@ export interface TestServer {
   stop(): Promise<number | null>
 }
 
-export interface TestServerOptions {
+interface TestServerOptions {
   readonly env?: Record<string, string>
   /** Kept when the server stops, so that another can start on it. */
   readonly dataDirectory?: string

@@ -11,7 +11,7 @@ import {
 import { defaultModelFile } from "./models.ts"
 
 /** What goes wrong with the next requests. */
-export type WorkerFault =
+type WorkerFault =
   | "none"
   /** Answers 500. */
   | "fails"

@@ -10,7 +10,7 @@ export interface Connection {
 }
 
 /** The request did not arrive, or its answer did not. */
-export class Unreachable extends Error {
+class Unreachable extends Error {
   override readonly name = "Unreachable"
 }
 

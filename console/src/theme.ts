@@ -2,14 +2,14 @@
 import { useSyncExternalStore } from "react"
 
 export const themes = ["system", "light", "dark"] as const
-export type Theme = (typeof themes)[number]
+type Theme = (typeof themes)[number]
 
 /** The script in the head of the page reads the same entry. */
 const entry = "umpire.theme"
 const system = matchMedia("(prefers-color-scheme: dark)")
 const watchers = new Set<() => void>()
 
-export function readTheme(): Theme {
+function readTheme(): Theme {
   const stored = localStorage.getItem(entry)
   return stored === "light" || stored === "dark" ? stored : "system"
 }

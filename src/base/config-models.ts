@@ -18,15 +18,7 @@ export const secret = (description: string) =>
 const Price = z.union([z.string(), z.number().nonnegative()]).transform(String)
 
 /** How a worker that is reached by URL is spoken to. */
-export const workerDialects = [
-  "openai",
-  "vllm",
-  "sglang",
-  "llama-server",
-  "ollama",
-  "systemone",
-  "umpire",
-] as const
+const workerDialects = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone", "umpire"] as const
 
 export const WorkerConfig = z.strictObject({
   region: z.string().min(1).optional().describe("Where it stands; without it, where the gateway stands."),

@@ -39,7 +39,7 @@ export function loadConfig(environment: Environment, workingDirectory: string): 
   return finish(parsed.data, environment, path ? dirname(path) : workingDirectory, workingDirectory)
 }
 
-export interface ConfigKey {
+interface ConfigKey {
   readonly key: string
   /** The variable that sets it; null for a list or map, which only the file can hold. */
   readonly variable: string | null

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { type Clock, systemClock } from "./clock.ts"
 
-export const idPrefixes = [
+const idPrefixes = [
   "org",
   "ba",
   "key",
@@ -25,7 +25,7 @@ export const idPrefixes = [
   "adj",
   "ma",
 ] as const
-export type IdPrefix = (typeof idPrefixes)[number]
+type IdPrefix = (typeof idPrefixes)[number]
 
 /** Crockford's alphabet in lower case: no i, l, o, u, and its order is the order of its values. */
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -4,7 +4,7 @@ import pino, { type DestinationStream, type Logger } from "pino"
 export type Log = Logger
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const
-export type LogLevel = (typeof logLevels)[number]
+type LogLevel = (typeof logLevels)[number]
 
 /** Fields that may carry a secret wherever they appear; cut even if a caller logs a whole object by mistake. */
 const secretFields = [

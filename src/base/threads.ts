@@ -7,7 +7,7 @@ export interface Threads<Job, Result> {
   run(owner: string, job: Job, signal: AbortSignal): Promise<Result>
 }
 
-export interface ThreadsOptions {
+interface ThreadsOptions {
   /** The module of a thread; it calls `answerJobs`. */
   readonly entry: URL
   readonly threadsMax?: number
@@ -22,7 +22,7 @@ export type ThreadAnswer<Result> =
   | { readonly kind: "refused"; readonly fault: SentFault }
   | { readonly kind: "failed"; readonly error: unknown }
 
-export interface SentFault {
+interface SentFault {
   readonly code: FaultCode
   readonly message: string
   readonly options: FaultOptions

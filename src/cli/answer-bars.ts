@@ -2,7 +2,7 @@
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
 import { printable } from "./table.ts"
 
-export interface Canvas {
+interface Canvas {
   readonly columns: number
   readonly colour: boolean
 }

@@ -1,7 +1,7 @@
 /** What a command of the CLI is, and what it is given. */
 import type { ParseArgsConfig } from "node:util"
 
-export type Options = NonNullable<ParseArgsConfig["options"]>
+type Options = NonNullable<ParseArgsConfig["options"]>
 
 export interface CliContext {
   readonly positionals: readonly string[]

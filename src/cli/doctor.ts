@@ -10,7 +10,7 @@ export interface Finding {
   readonly advice?: string
 }
 
-export type Examine = (context: CliContext) => Promise<readonly Finding[]>
+type Examine = (context: CliContext) => Promise<readonly Finding[]>
 
 const marks = { ok: "✓", note: "•", bad: "✗" } as const
 

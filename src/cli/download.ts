@@ -5,7 +5,7 @@ import { mkdir, open, rename, rm, stat } from "node:fs/promises"
 import { basename, dirname } from "node:path"
 import { Fault } from "../contract/errors.ts"
 
-export interface Download {
+interface Download {
   readonly url: string
   readonly file: string
   /** In hexadecimal; null when nobody says what it must be. */
@@ -73,7 +73,7 @@ async function sizeOf(file: string): Promise<number> {
   )
 }
 
-export async function sha256Of(file: string): Promise<string> {
+async function sha256Of(file: string): Promise<string> {
   const hash = createHash("sha256")
   for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer)
   return hash.digest("hex")

@@ -50,7 +50,7 @@ export function drawSummary(reports: readonly Report[]): string {
 const number = (value: number): string => value.toFixed(3)
 
 /** The most confident mistakes first: they say most about what the model does not know. */
-export function worstMistakes({ rows, judged }: Report): { row: EvalRow; one: Judged }[] {
+function worstMistakes({ rows, judged }: Report): { row: EvalRow; one: Judged }[] {
   return judged
     .flatMap((one, index) => {
       const row = rows[index]

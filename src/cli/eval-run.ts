@@ -7,7 +7,7 @@ import type { EvalRow } from "./eval-rows.ts"
 
 export type EvalEndpoint = "decisions" | "systemone"
 
-export interface EvalTarget {
+interface EvalTarget {
   readonly url: string
   readonly key: string
   readonly model: string
@@ -15,7 +15,7 @@ export interface EvalTarget {
   readonly concurrency: number
 }
 
-export interface EvalRun {
+interface EvalRun {
   readonly judged: readonly Judged[]
   readonly inputTokens: number
   readonly elapsedMs: number

@@ -6,10 +6,7 @@ import { ClientError } from "../contract/client.ts"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
 export type Commands = Readonly<Record<string, Command>>
-export type Surroundings = Pick<
-  CliContext,
-  "environment" | "workingDirectory" | "stdout" | "stderr" | "stdin"
->
+type Surroundings = Pick<CliContext, "environment" | "workingDirectory" | "stdout" | "stderr" | "stdin">
 
 const exitUsage = 2
 const exitFailure = 1

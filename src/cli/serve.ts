@@ -6,7 +6,7 @@ import type { CliContext, Command } from "./command.ts"
 import { text } from "./command.ts"
 
 /** What serving needs of the composition root. */
-export interface Running {
+interface Running {
   readonly url: string
   readonly modelSku: string
   readonly first: {
@@ -18,7 +18,7 @@ export interface Running {
   close(): Promise<void>
 }
 
-export type Start = (
+type Start = (
   config: ReturnType<typeof loadConfig>,
   bootstrap: Bootstrap,
   log: ReturnType<typeof createLog>,

@@ -5,7 +5,7 @@ import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { stopSignal } from "./serve.ts"
 
 /** What the command needs of the composition root. */
-export type StartWorker = (
+type StartWorker = (
   config: ReturnType<typeof loadConfig>,
   options: { readonly host: string; readonly port: number; readonly key: string | undefined },
   log: ReturnType<typeof createLog>,

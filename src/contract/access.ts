@@ -1,6 +1,6 @@
 /** Who may call: the kinds of principal, their permissions and their roles, as the contract names them. */
 
-export const principalKinds = ["session", "key", "workload"] as const
+const principalKinds = ["session", "key", "workload"] as const
 export type PrincipalKind = (typeof principalKinds)[number]
 
 export const permissions = ["inference", "api-read", "api-write", "api-admin"] as const

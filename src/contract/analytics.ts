@@ -172,7 +172,7 @@ export type Sequence = z.infer<typeof Sequence>
 
 const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const
 
-export const getAnalyticsOverview = endpoint({
+const getAnalyticsOverview = endpoint({
   method: "GET",
   path: "/v1/organizations/{org_id}/analytics/overview",
   area: "Analytics",
@@ -185,7 +185,7 @@ export const getAnalyticsOverview = endpoint({
   errors: ["analytics_not_configured"],
 })
 
-export const getAnalyticsSequence = endpoint({
+const getAnalyticsSequence = endpoint({
   method: "GET",
   path: "/v1/organizations/{org_id}/analytics/sequences/{seq_id}",
   area: "Analytics",

@@ -21,7 +21,7 @@ const cents = z.int()
 const thresholdCentsMax = 1_000_000_000_000
 const threshold = z.int().positive().max(thresholdCentsMax).nullable()
 
-export const SpendControlAlert = z.object({ threshold_cents: cents }).meta({ id: "SpendControlAlert" })
+const SpendControlAlert = z.object({ threshold_cents: cents }).meta({ id: "SpendControlAlert" })
 
 export const SpendControls = z
   .object({
@@ -46,7 +46,7 @@ export const AutoRefill = z
   .meta({ id: "PrepaidAutoRefillSummary" })
 export type AutoRefill = z.infer<typeof AutoRefill>
 
-export const entitlementStates = [
+const entitlementStates = [
   "disabled",
   "enabled",
   "provisioning_failed",
@@ -77,7 +77,7 @@ export type BillingAccount = z.infer<typeof BillingAccount>
 
 const sections = ["auto_refill", "spend_controls", "all"] as const
 
-export const getBillingAccount = endpoint({
+const getBillingAccount = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}",
   area,
@@ -106,7 +106,7 @@ export const getBillingAccount = endpoint({
   errors: ["payment_provider_failed"],
 })
 
-export const purchaseStatuses = ["processing", "succeeded", "failed", "action_required", "timed_out"] as const
+const purchaseStatuses = ["processing", "succeeded", "failed", "action_required", "timed_out"] as const
 
 export const CreditPurchase = z
   .object({
@@ -126,7 +126,7 @@ export const CreditPurchase = z
   .meta({ id: "CreditPurchase" })
 export type CreditPurchase = z.infer<typeof CreditPurchase>
 
-export const createRefill = endpoint({
+const createRefill = endpoint({
   method: "POST",
   path: "/v1/billing_accounts/{billing_account_id}/refill",
   area,
@@ -139,7 +139,7 @@ export const createRefill = endpoint({
   errors: ["conflict"],
 })
 
-export const listRefills = endpoint({
+const listRefills = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/refills",
   area,
@@ -152,7 +152,7 @@ export const listRefills = endpoint({
   wrap: "none",
 })
 
-export const getRefill = endpoint({
+const getRefill = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/refills/{refill_id}",
   area,
@@ -163,7 +163,7 @@ export const getRefill = endpoint({
   output: CreditPurchase,
 })
 
-export const getSpendControls = endpoint({
+const getSpendControls = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/spend_controls",
   area,
@@ -174,7 +174,7 @@ export const getSpendControls = endpoint({
   output: SpendControls,
 })
 
-export const putSpendControls = endpoint({
+const putSpendControls = endpoint({
   method: "PUT",
   path: "/v1/billing_accounts/{billing_account_id}/spend_controls",
   area,
@@ -220,7 +220,7 @@ export const UsageSpend = z
   .meta({ id: "UsageSpend" })
 export type UsageSpend = z.infer<typeof UsageSpend>
 
-export const getUsageSpend = endpoint({
+const getUsageSpend = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/usage_spend",
   area,
@@ -232,7 +232,7 @@ export const getUsageSpend = endpoint({
   output: UsageSpend,
 })
 
-export const getAutoRefill = endpoint({
+const getAutoRefill = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/auto_refill",
   area,
@@ -243,7 +243,7 @@ export const getAutoRefill = endpoint({
   output: AutoRefill,
 })
 
-export const putAutoRefill = endpoint({
+const putAutoRefill = endpoint({
   method: "PUT",
   path: "/v1/billing_accounts/{billing_account_id}/auto_refill",
   area,
@@ -274,14 +274,14 @@ export const putAutoRefill = endpoint({
   errors: ["conflict"],
 })
 
-export const PaymentMethodSetup = z
+const PaymentMethodSetup = z
   .object({
     setup_url: z.url().nullable().describe("Where to enter a payment method; null when one is there now."),
     payment_method_description: z.string().nullable(),
   })
   .meta({ id: "PaymentMethodSetup" })
 
-export const createPaymentMethod = endpoint({
+const createPaymentMethod = endpoint({
   method: "POST",
   path: "/v1/billing_accounts/{billing_account_id}/payment_method",
   area,
@@ -293,7 +293,7 @@ export const createPaymentMethod = endpoint({
   errors: ["conflict", "payment_provider_failed"],
 })
 
-export const deletePaymentMethod = endpoint({
+const deletePaymentMethod = endpoint({
   method: "DELETE",
   path: "/v1/billing_accounts/{billing_account_id}/payment_method",
   area,
@@ -338,7 +338,7 @@ export type Invoice = z.infer<typeof Invoice>
 
 const InvoicePath = z.object({ billing_account_id: PathId, invoice_id: PathId })
 
-export const listInvoices = endpoint({
+const listInvoices = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/invoices",
   area,
@@ -351,7 +351,7 @@ export const listInvoices = endpoint({
   wrap: "none",
 })
 
-export const getInvoice = endpoint({
+const getInvoice = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/invoices/{invoice_id}",
   area,
@@ -362,7 +362,7 @@ export const getInvoice = endpoint({
   output: Invoice,
 })
 
-export const getInvoicePdf = endpoint({
+const getInvoicePdf = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/invoices/{invoice_id}.pdf",
   area,
@@ -375,7 +375,7 @@ export const getInvoicePdf = endpoint({
   produces: "application/pdf",
 })
 
-export const getInvoiceHtml = endpoint({
+const getInvoiceHtml = endpoint({
   method: "GET",
   path: "/v1/billing_accounts/{billing_account_id}/invoices/{invoice_id}.html",
   area,
@@ -391,7 +391,7 @@ export const getInvoiceHtml = endpoint({
 const webhookBytesMax = 1024 * 1024
 
 /** Open to anyone: the signature over the body says who sent it. */
-export const receiveStripeEvent = endpoint({
+const receiveStripeEvent = endpoint({
   method: "POST",
   path: "/v1/webhooks/stripe",
   area,

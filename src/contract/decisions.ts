@@ -37,7 +37,7 @@ export function combinedText(input: string | readonly DecisionInputMessage[]): s
 
 const concatenated = (parts: readonly DecisionInputText[]): string => parts.map(({ text }) => text).join("")
 
-export const DecisionInput = z
+const DecisionInput = z
   .union([z.string(), z.array(DecisionInputMessage)])
   .refine((input) => !isBlank(combinedText(input)), { error: "The combined text is blank." })
   .refine((input) => fitsUtf8(combinedText(input), LIMITS.evidenceBytesMax), { error: "Over 4 MiB of text." })
@@ -45,22 +45,22 @@ export const DecisionInput = z
     id: "DecisionInput",
     description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined.",
   })
-export type DecisionInput = z.infer<typeof DecisionInput>
+type DecisionInput = z.infer<typeof DecisionInput>
 
-export const DecisionChoiceValue = z
+const DecisionChoiceValue = z
   .union([z.string(), z.boolean()])
   .meta({ id: "DecisionChoiceValue", description: 'The JSON type is kept: true and "true" are two values.' })
-export type DecisionChoiceValue = z.infer<typeof DecisionChoiceValue>
+type DecisionChoiceValue = z.infer<typeof DecisionChoiceValue>
 
-export const DecisionChoiceOption = z
+const DecisionChoiceOption = z
   .strictObject({ value: DecisionChoiceValue, description })
   .meta({ id: "DecisionChoiceOption", description: "One of the values to choose from." })
-export type DecisionChoiceOption = z.infer<typeof DecisionChoiceOption>
+type DecisionChoiceOption = z.infer<typeof DecisionChoiceOption>
 
-export const DecisionScoreLevel = z
+const DecisionScoreLevel = z
   .strictObject({ label: z.string(), description })
   .meta({ id: "DecisionScoreLevel", description: "A level; its numeric value is its zero-based position." })
-export type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
+type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
 
 const predicateQuestion = z
   .strictObject({ type: z.literal("predicate"), name: name.optional(), instructions })
@@ -144,16 +144,16 @@ function branchCount(questions: readonly DecisionQuestion[]): number {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-export const DecisionPredicateAnswer = z
+const DecisionPredicateAnswer = z
   .strictObject({
     type: z.literal("predicate"),
     name,
     probability: probability.meta({ description: "Conditional probability of yes versus no." }),
   })
   .meta({ id: "DecisionPredicateAnswer" })
-export type DecisionPredicateAnswer = z.infer<typeof DecisionPredicateAnswer>
+type DecisionPredicateAnswer = z.infer<typeof DecisionPredicateAnswer>
 
-export const DecisionChoiceAnswer = z
+const DecisionChoiceAnswer = z
   .strictObject({
     type: z.literal("choice"),
     name,
@@ -166,9 +166,9 @@ export const DecisionChoiceAnswer = z
       .meta({ description: "In the order of the options; they sum to one." }),
   })
   .meta({ id: "DecisionChoiceAnswer" })
-export type DecisionChoiceAnswer = z.infer<typeof DecisionChoiceAnswer>
+type DecisionChoiceAnswer = z.infer<typeof DecisionChoiceAnswer>
 
-export const DecisionScoreAnswer = z
+const DecisionScoreAnswer = z
   .strictObject({
     type: z.literal("score"),
     name,
@@ -184,12 +184,12 @@ export const DecisionScoreAnswer = z
       .meta({ description: "In the order of the levels; they sum to one." }),
   })
   .meta({ id: "DecisionScoreAnswer" })
-export type DecisionScoreAnswer = z.infer<typeof DecisionScoreAnswer>
+type DecisionScoreAnswer = z.infer<typeof DecisionScoreAnswer>
 
-export const DecisionRefusalAnswer = z
+const DecisionRefusalAnswer = z
   .strictObject({ type: z.literal("refusal"), name })
   .meta({ id: "DecisionRefusalAnswer", description: "Part of the wire; this scorer never produces it." })
-export type DecisionRefusalAnswer = z.infer<typeof DecisionRefusalAnswer>
+type DecisionRefusalAnswer = z.infer<typeof DecisionRefusalAnswer>
 
 export const DecisionAnswer = z
   .discriminatedUnion("type", [
@@ -203,7 +203,7 @@ export type DecisionAnswer = z.infer<typeof DecisionAnswer>
 
 const tokens = z.int().min(0)
 
-export const DecisionUsage = z
+const DecisionUsage = z
   .strictObject({
     input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
     input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),
@@ -212,7 +212,7 @@ export const DecisionUsage = z
     total_tokens: tokens.meta({ description: "Equal to input_tokens." }),
   })
   .meta({ id: "DecisionUsage" })
-export type DecisionUsage = z.infer<typeof DecisionUsage>
+type DecisionUsage = z.infer<typeof DecisionUsage>
 
 export const DecisionsResponse = z
   .strictObject({ answers: z.array(DecisionAnswer), model: z.string(), usage: DecisionUsage })

@@ -3,12 +3,12 @@ import { z } from "zod"
 import type { Permission, Principal, PrincipalKind, Standing } from "./access.ts"
 import type { FaultCode } from "./errors.ts"
 
-export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /** Which conventions a path follows: how errors look, and which status a bad body has. */
 export type Surface = "classification" | "openai" | "platform" | "oauth" | "service"
 
-export interface Access {
+interface Access {
   /** The kinds that may call; none means that anyone may, with or without credentials. */
   readonly principals: readonly PrincipalKind[]
   readonly permission?: Permission
@@ -57,7 +57,7 @@ export interface Endpoint<
 }
 
 const kibibyte = 1024
-export const bodyBytesMaxOf = {
+const bodyBytesMaxOf = {
   platform: 64 * kibibyte,
   classification: 8 * kibibyte * kibibyte,
   openai: 32 * kibibyte * kibibyte,
@@ -103,10 +103,10 @@ export function endpoint<
   }
 }
 
-export type ParamsOf<E extends Endpoint> = z.output<E["params"]>
-export type QueryOf<E extends Endpoint> = z.output<E["query"]>
-export type BodyOf<E extends Endpoint> = E["reads"] extends "bytes" ? Uint8Array : z.output<E["body"]>
-export type OutputOf<E extends Endpoint> = z.output<E["output"]>
+type ParamsOf<E extends Endpoint> = z.output<E["params"]>
+type QueryOf<E extends Endpoint> = z.output<E["query"]>
+type BodyOf<E extends Endpoint> = E["reads"] extends "bytes" ? Uint8Array : z.output<E["body"]>
+type OutputOf<E extends Endpoint> = z.output<E["output"]>
 
 /** Names the sequence that an answer belongs to, also where the request failed after its sequence began. */
 export const sequenceHeader = "x-umpire-sequence"

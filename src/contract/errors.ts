@@ -1,7 +1,7 @@
 /** The one catalog of errors: every stable code with its status and what it means, and the Fault that carries it. */
 
 /** How an error body is shaped on the OpenAI-compatible endpoints, whose clients read `type`. */
-export type FaultType =
+type FaultType =
   | "authentication_error"
   | "permission_error"
   | "billing_error"

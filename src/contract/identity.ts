@@ -64,9 +64,9 @@ export const X509Config = z
   })
   .meta({ id: "X509ProviderConfig" })
 
-export const ProviderConfig = z.discriminatedUnion("type", [OidcConfig, X509Config])
+const ProviderConfig = z.discriminatedUnion("type", [OidcConfig, X509Config])
 
-export const AuthorizationRule = z
+const AuthorizationRule = z
   .strictObject({
     condition: Expression,
     permissions: z
@@ -179,7 +179,7 @@ const readers = {
 } as const
 const writers = { principals: ["session", "key"], permission: "api-admin", owner: "sessions" } as const
 
-export const listWorkloadIdentityProviders = endpoint({
+const listWorkloadIdentityProviders = endpoint({
   method: "GET",
   path: providersPath,
   area,
@@ -190,7 +190,7 @@ export const listWorkloadIdentityProviders = endpoint({
   output: z.array(WorkloadIdentityProvider),
 })
 
-export const createWorkloadIdentityProvider = endpoint({
+const createWorkloadIdentityProvider = endpoint({
   method: "POST",
   path: providersPath,
   area,
@@ -204,7 +204,7 @@ export const createWorkloadIdentityProvider = endpoint({
   errors: ["conflict"],
 })
 
-export const getWorkloadIdentityProvider = endpoint({
+const getWorkloadIdentityProvider = endpoint({
   method: "GET",
   path: `${providersPath}/{provider_id}`,
   area,
@@ -215,7 +215,7 @@ export const getWorkloadIdentityProvider = endpoint({
   output: WorkloadIdentityProvider,
 })
 
-export const updateWorkloadIdentityProvider = endpoint({
+const updateWorkloadIdentityProvider = endpoint({
   method: "PATCH",
   path: `${providersPath}/{provider_id}`,
   area,
@@ -229,7 +229,7 @@ export const updateWorkloadIdentityProvider = endpoint({
   errors: ["conflict", "precondition_failed"],
 })
 
-export const deleteWorkloadIdentityProvider = endpoint({
+const deleteWorkloadIdentityProvider = endpoint({
   method: "DELETE",
   path: `${providersPath}/{provider_id}`,
   area,
@@ -242,7 +242,7 @@ export const deleteWorkloadIdentityProvider = endpoint({
   errors: ["precondition_failed"],
 })
 
-export const testWorkloadIdentityProvider = endpoint({
+const testWorkloadIdentityProvider = endpoint({
   method: "POST",
   path: `${providersPath}/{provider_id}/test`,
   area,
@@ -263,7 +263,7 @@ export const tokenTypes = {
   accessToken: "urn:ietf:params:oauth:token-type:access_token",
 } as const
 
-export const TokenExchange = z
+const TokenExchange = z
   .object({
     grant_type: z.literal(tokenExchangeGrant),
     subject_token: z.string().optional().meta({ description: "Left out on the mTLS port." }),
@@ -305,7 +305,7 @@ export const exchangeToken = endpoint({
   ],
 })
 
-export const getJwks = endpoint({
+const getJwks = endpoint({
   method: "GET",
   path: "/.well-known/jwks.json",
   area,

@@ -6,7 +6,7 @@ import { errorsOf, isWrite } from "./implied-errors.ts"
 
 type Json = Record<string, unknown>
 
-export interface OpenApiFacts {
+interface OpenApiFacts {
   readonly title: string
   readonly version: string
   readonly description: string

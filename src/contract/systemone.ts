@@ -23,7 +23,7 @@ const jsonValue: z.ZodType<Json> = z
 
 const jsonContainer = [z.record(z.string(), jsonValue), z.array(jsonValue)] as const
 
-export const SystemOneState = z
+const SystemOneState = z
   .union([z.string().min(1), ...jsonContainer])
   .refine((state) => fitsUtf8(rendered(state), LIMITS.evidenceBytesMax), {
     error: "Over 4 MiB when rendered.",
@@ -33,12 +33,12 @@ export const SystemOneState = z
     description:
       "Text, a JSON object or a JSON array; JSON renders compactly with its keys in the order given.",
   })
-export type SystemOneState = z.infer<typeof SystemOneState>
+type SystemOneState = z.infer<typeof SystemOneState>
 
-export const SystemOneDescription = z
+const SystemOneDescription = z
   .union([z.string(), ...jsonContainer])
   .meta({ id: "SystemOneDescription", description: "Text, a JSON object or a JSON array." })
-export type SystemOneDescription = z.infer<typeof SystemOneDescription>
+type SystemOneDescription = z.infer<typeof SystemOneDescription>
 
 const rendered = (text: SystemOneDescription): string =>
   typeof text === "string" ? text : JSON.stringify(text)
@@ -149,15 +149,15 @@ function branchCount(questions: readonly SystemOneQuestion[]): number {
   return sizes.reduce((sum, size) => sum + size, 0)
 }
 
-export const SystemOneNoulAnswer = z
+const SystemOneNoulAnswer = z
   .strictObject({
     type: z.literal("noul"),
     noul: probability.meta({ description: "Conditional probability of yes versus no." }),
   })
   .meta({ id: "SystemOneNoulAnswer" })
-export type SystemOneNoulAnswer = z.infer<typeof SystemOneNoulAnswer>
+type SystemOneNoulAnswer = z.infer<typeof SystemOneNoulAnswer>
 
-export const SystemOneChoiceAnswer = z
+const SystemOneChoiceAnswer = z
   .strictObject({
     type: z.literal("choice"),
     choice: z.string().meta({ description: "Name of the option with the highest probability." }),
@@ -167,9 +167,9 @@ export const SystemOneChoiceAnswer = z
       .meta({ description: "By option name; they sum to one." }),
   })
   .meta({ id: "SystemOneChoiceAnswer" })
-export type SystemOneChoiceAnswer = z.infer<typeof SystemOneChoiceAnswer>
+type SystemOneChoiceAnswer = z.infer<typeof SystemOneChoiceAnswer>
 
-export const SystemOneScoreAnswer = z
+const SystemOneScoreAnswer = z
   .strictObject({
     type: z.literal("score"),
     score: z.number().min(0).meta({ description: "Expected zero-based level index." }),
@@ -182,20 +182,20 @@ export const SystemOneScoreAnswer = z
       .meta({ description: "Rendered level description by decimal level index." }),
   })
   .meta({ id: "SystemOneScoreAnswer" })
-export type SystemOneScoreAnswer = z.infer<typeof SystemOneScoreAnswer>
+type SystemOneScoreAnswer = z.infer<typeof SystemOneScoreAnswer>
 
 export const SystemOneAnswer = z
   .discriminatedUnion("type", [SystemOneNoulAnswer, SystemOneChoiceAnswer, SystemOneScoreAnswer])
   .meta({ id: "SystemOneAnswer", description: "Probabilities are not calibrated model confidence." })
 export type SystemOneAnswer = z.infer<typeof SystemOneAnswer>
 
-export const SystemOneUsage = z
+const SystemOneUsage = z
   .strictObject({
     input_tokens: z.int().min(0).meta({ description: "The shared prefix once plus every branch suffix." }),
     output_tokens: z.literal(0),
   })
   .meta({ id: "SystemOneUsage" })
-export type SystemOneUsage = z.infer<typeof SystemOneUsage>
+type SystemOneUsage = z.infer<typeof SystemOneUsage>
 
 export const SystemOneResponse = z
   .strictObject({

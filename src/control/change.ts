@@ -25,7 +25,7 @@ export interface Caller {
 }
 
 /** What happened to what, for the audit log. `before` is null for what is new, `after` for what is gone. */
-export interface Deed {
+interface Deed {
   readonly organizationId: string
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string | null }
@@ -98,7 +98,7 @@ const userAgentCharactersMax = 512
 const secretField = /secret$|token$|password|_hash$|credential/i
 
 /** Views hold no secrets; should one ever slip in, the log still does not. */
-export function redact(value: unknown): unknown {
+function redact(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(redact)
   if (typeof value !== "object" || value === null || value instanceof Date) return value
   return Object.fromEntries(

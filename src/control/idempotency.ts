@@ -24,7 +24,7 @@ interface Repeated {
   readonly requestHash: Uint8Array
 }
 
-export interface IdempotencyParts {
+interface IdempotencyParts {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids

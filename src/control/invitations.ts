@@ -30,7 +30,7 @@ import { checkRank, roleNow } from "./members.ts"
 import { hashPassword } from "./passwords.ts"
 import { type SessionParts, giveCookie, startSession, toPerson } from "./sessions.ts"
 
-export interface InvitationParts extends SessionParts {
+interface InvitationParts extends SessionParts {
   /** With single sign-on a new user needs no password. */
   readonly singleSignOn: boolean
 }

@@ -19,7 +19,7 @@ import {
 } from "./change.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
 
-export interface KeyParts extends ControlParts {
+interface KeyParts extends ControlParts {
   /** What organizations without a limit of their own have. */
   readonly rateLimit: RateLimit
 }

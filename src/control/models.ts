@@ -17,7 +17,7 @@ import { type ChangeScope, type ControlParts, acting, change } from "./change.ts
 import { creatorOf } from "./keys.ts"
 import { type BillingStatus, modelStatus } from "./model-status.ts"
 
-export interface ModelParts extends ControlParts {
+interface ModelParts extends ControlParts {
   readonly catalog: Catalog
   billingStatus(organizationId: string): Promise<BillingStatus>
 }

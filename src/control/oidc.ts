@@ -3,7 +3,7 @@ import * as oidc from "openid-client"
 
 const requestTimeoutSeconds = 10
 
-export interface OidcSettings {
+interface OidcSettings {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string
@@ -18,7 +18,7 @@ export interface SsoIdentity {
 }
 
 /** What must come back unchanged with the browser. */
-export interface SsoMemory {
+interface SsoMemory {
   readonly state: string
   readonly nonce: string
   readonly codeVerifier: string

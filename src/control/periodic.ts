@@ -11,7 +11,7 @@ export interface PeriodicTask {
   readonly run: () => Promise<unknown>
 }
 
-export interface PeriodicParts {
+interface PeriodicParts {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
@@ -21,7 +21,7 @@ const lookEveryMs = 1_000
 /** A gateway that died in the middle of a task is replaced after this; every task is safe to repeat. */
 const heldMs = 300_000
 
-export interface Periodic {
+interface Periodic {
   close(): Promise<void>
 }
 

@@ -29,9 +29,7 @@ const cachedMax = 10_000
 const seenEveryMs = 60_000
 
 /** What a call is about: an organization (null: the personal one, or a key's own) or a billing account. */
-export type StandingSubject =
-  | { readonly organizationId: string | null }
-  | { readonly billingAccountId: string }
+type StandingSubject = { readonly organizationId: string | null } | { readonly billingAccountId: string }
 
 export interface Principals {
   /** Whom a key stands for that was looked up a moment ago; undefined where the store has to be asked, or it is refused. */
@@ -45,7 +43,7 @@ export interface Principals {
   close(): Promise<void>
 }
 
-export interface PrincipalsParts {
+interface PrincipalsParts {
   readonly database: Database
   readonly clock: Clock
   readonly lastUsed: Pick<LastUsed, "key" | "session">

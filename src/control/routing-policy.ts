@@ -12,7 +12,7 @@ import {
 } from "../store/routing-policies.ts"
 import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
 
-export interface RoutingPolicyParts extends ControlParts {
+interface RoutingPolicyParts extends ControlParts {
   readonly regions: readonly Region[]
 }
 
@@ -57,7 +57,7 @@ function toPolicy(stored: Readonly<StoredPolicy> | null): RoutingPolicy {
 }
 
 /** An unknown region and one that the organization does not see are the same to it. */
-export function checkRegions({ mode, regions }: RoutingPolicy, visible: readonly Region[]): void {
+function checkRegions({ mode, regions }: RoutingPolicy, visible: readonly Region[]): void {
   for (const [index, id] of regions.entries()) {
     if (!visible.some((region) => region.id === id))
       throw refuse(`regions.${index}`, `no region of this name is visible; visible are ${listOf(visible)}`)

@@ -12,7 +12,7 @@ const purgedMax = 1000
 /** Of stored responses, which may be as many as requests; what is left after so many waits for the next time. */
 const roundsMax = 1000
 
-export interface Upkeep {
+interface Upkeep {
   close(): Promise<void>
 }
 

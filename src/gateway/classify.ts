@@ -15,7 +15,7 @@ import { type Meter, type Sequence, type Usage, finishFailed, noUsage, success }
 import { readRoutingHint, regionHeader } from "./routing-hint.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
-export interface ClassifyParts {
+interface ClassifyParts {
   readonly catalog: Catalog
   readonly router: Pick<Router, "open">
   readonly meter: Meter

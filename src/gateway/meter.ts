@@ -5,7 +5,7 @@ import type { RequestFacts } from "../contract/endpoint.ts"
 import type { Principal } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 
-export const callSources = [
+const callSources = [
   "decisions",
   "systemone",
   "responses",

@@ -22,7 +22,7 @@ const dayMs = 86_400_000
 const closeWithinMs = 5_000
 
 /** Where the events are to be, or null where no engine is available. */
-export function placeOf({ analytics, data_dir }: Config): Place | null {
+function placeOf({ analytics, data_dir }: Config): Place | null {
   if (analytics.clickhouse_url !== undefined) return { engine: "clickhouse", url: analytics.clickhouse_url }
   const [best] = embeddedEngines().filter((engine) => ["auto", engine].includes(analytics.embedded))
   return best ? { engine: best, directory: join(data_dir, "analytics") } : null
@@ -37,7 +37,7 @@ export function openEventsOf(config: Config): Events | null {
   return place ? openEvents({ place }) : null
 }
 
-export interface AnalyticsNeeds {
+interface AnalyticsNeeds {
   readonly config: Config
   readonly journal: ExportedJournal
   readonly clock: Clock

@@ -10,7 +10,7 @@ import { readGguf } from "../engine/llama/gguf.ts"
 import { addedModels, skuOf } from "./models.ts"
 
 /** The folder of the shipped model: whatever GGUF stands there is the default, under the name of its file. */
-export const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
+const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
 
 const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n

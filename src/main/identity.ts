@@ -8,7 +8,7 @@ import type { ControlParts } from "../control/change.ts"
 import { type Identity, openIdentity } from "../control/identity/identity.ts"
 import { type MtlsPort, openMtls } from "../server/mtls.ts"
 
-export interface IdentitySurroundings {
+interface IdentitySurroundings {
   readonly control: ControlParts
   readonly log: Log
 }

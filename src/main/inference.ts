@@ -20,7 +20,7 @@ import type { Database } from "../store/sql.ts"
 
 const mebibyte = 1024 * 1024
 
-export interface InferenceRoot {
+interface InferenceRoot {
   readonly config: Config
   readonly catalog: Catalog
   readonly database: Database
@@ -37,7 +37,7 @@ export interface Generators {
   close(): Promise<void>
 }
 
-export interface Inference {
+interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
   readonly socket: SocketParts
   /** For changes made by this process: the next request sees them. */

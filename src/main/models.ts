@@ -7,7 +7,7 @@ import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { Fault } from "../contract/errors.ts"
 
-export interface ModelOperationParts {
+interface ModelOperationParts {
   readonly dataDirectory: string
   readonly catalog: () => Promise<Catalog>
   read(config: ModelConfig): Promise<Model>

@@ -18,7 +18,7 @@ import { inspectJournal } from "./billing.ts"
 import { releaseGateway } from "../store/leases.ts"
 import type { Database } from "../store/sql.ts"
 
-export interface MoneyNeeds {
+interface MoneyNeeds {
   readonly config: Config
   readonly database: Database
   readonly clock: Clock
@@ -42,7 +42,7 @@ export interface Money {
   close(): Promise<void>
 }
 
-export interface MoneyReport {
+interface MoneyReport {
   readonly gatewayId: string
   readonly journalBytes: number
   /** How long usage has been waiting to get into the ledger. */

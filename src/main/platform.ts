@@ -12,7 +12,7 @@ import type { Principals } from "../control/principals.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
 import type { Gate, Subject } from "../server/gate.ts"
 
-export interface PlatformNeeds {
+interface PlatformNeeds {
   readonly control: ControlParts
   readonly catalog: Catalog
   readonly billingStatus: PlatformParts["billingStatus"]

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Database } from "../store/sql.ts"
 
-export interface ReadinessNeeds {
+interface ReadinessNeeds {
   readonly database: Pick<Database, "query">
   /** Rejects when the engines of this machine cannot work. */
   readonly engines: () => Promise<unknown>
@@ -12,7 +12,7 @@ export interface ReadinessNeeds {
   readonly state: { readonly stopping: boolean }
 }
 
-export interface Readiness {
+interface Readiness {
   check(): Promise<{ status: "ok" }>
   /** How long to go on accepting when `check` begins to say no: nobody looks where nobody keeps asking. */
   drainMs(configuredMs: number | undefined): number

@@ -17,7 +17,7 @@ import type { Database } from "../store/sql.ts"
 import type { Engines } from "./engines.ts"
 import type { Generators } from "./inference.ts"
 
-export interface RoutingNeeds {
+interface RoutingNeeds {
   readonly config: Config
   readonly catalog: Catalog
   readonly regions: readonly Region[]
@@ -30,7 +30,7 @@ export interface RoutingNeeds {
   readonly remote: (model: Model, worker: WorkerConfig & { readonly url: string }) => WorkerEngines
 }
 
-export interface Routing extends Router {
+interface Routing extends Router {
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   /** A model that was added to the catalog runs in this machine. */

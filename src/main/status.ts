@@ -8,7 +8,7 @@ import type { Answered } from "../server/http.ts"
 import type { Money } from "./money.ts"
 import { version } from "./version.ts"
 
-export interface StatusNeeds {
+interface StatusNeeds {
   readonly router: Pick<Router, "report">
   readonly money: Pick<Money, "report">
   readonly regions: readonly Region[]
@@ -17,7 +17,7 @@ export interface StatusNeeds {
   readonly clock: Clock
 }
 
-export interface StatusReport {
+interface StatusReport {
   readonly version: string
   readonly url: string
   readonly state: "serving" | "stopping"
@@ -31,7 +31,7 @@ export interface StatusReport {
   readonly leases: readonly { readonly billing_account_id: string; readonly held_ticks: string }[]
 }
 
-export interface Status {
+interface Status {
   readonly metrics: Metrics
   observe(answered: Answered): void
   report(): StatusReport

@@ -57,7 +57,7 @@ import { version } from "./version.ts"
 
 const consoleDirectory = join(import.meta.dirname, "..", "..", "console", "dist")
 
-export interface Umpire {
+interface Umpire {
   readonly url: string
   readonly catalog: Catalog
   /** What to show once; null unless this was the first start. */

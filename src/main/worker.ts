@@ -29,13 +29,13 @@ import { loadCatalog } from "./catalog.ts"
 import { type Engines, createEngines, engineOptions } from "./engines.ts"
 import { type Generators, createGenerators } from "./inference.ts"
 
-export interface WorkerServer {
+interface WorkerServer {
   readonly url: string
   readonly catalog: Catalog
   close(): Promise<void>
 }
 
-export interface WorkerOptions {
+interface WorkerOptions {
   readonly host: string
   readonly port: number
   /** The bearer value that gateways bring; without one only this machine may connect. */

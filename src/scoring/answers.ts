@@ -1,7 +1,7 @@
 /** The typed readings of margins: yes or no, one of several alternatives, a place on ordered levels. */
 import { normalise, sigmoid, usable } from "./probability.ts"
 
-export interface ChoiceReading {
+interface ChoiceReading {
   /** In the order of the options; they sum to one within 1e-12. */
   readonly probabilities: readonly number[]
   /** Position of the most probable option, the earlier one of equals. */
@@ -9,7 +9,7 @@ export interface ChoiceReading {
   readonly confidence: number
 }
 
-export interface ScoreReading {
+interface ScoreReading {
   /** In the order of the levels; they sum to one within 1e-12. */
   readonly probabilities: readonly number[]
   /** Expected zero-based level. */

@@ -3,7 +3,7 @@ import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { isWrite } from "../contract/implied-errors.ts"
 
-export const sessionCookie = "umpire_session"
+const sessionCookie = "umpire_session"
 
 /** A page of another site cannot send it without asking first, and it is never told that it may. */
 const csrfHeader = "x-umpire-csrf"
@@ -49,7 +49,7 @@ export function missing(): Fault {
   )
 }
 
-export function readCookie(facts: RequestFacts, name: string): string | null {
+function readCookie(facts: RequestFacts, name: string): string | null {
   for (const pair of (facts.header("cookie") ?? "").split(";")) {
     const [key, value] = pair.trim().split("=", 2)
     if (key === name && value) return value

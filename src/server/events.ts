@@ -33,7 +33,7 @@ export async function sendEvents(
   }
 }
 
-export function frame({ name, value }: StreamEvent): string {
+function frame({ name, value }: StreamEvent): string {
   const data = `data: ${JSON.stringify(value)}\n\n`
   return name === null ? data : `event: ${name}\n${data}`
 }

@@ -44,7 +44,7 @@ export interface Mounted {
 }
 
 /** A message that came for an endpoint, and where its answer goes. */
-export interface Found {
+interface Found {
   readonly message: Message
   readonly path: string
   readonly params: unknown

@@ -2,7 +2,7 @@
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { Message } from "./message.ts"
 
-export interface FactsParts {
+interface FactsParts {
   readonly id: string
   readonly trustProxy: boolean
   readonly startedMs: number

@@ -18,7 +18,7 @@ import { type Route, Routes } from "./routes.ts"
 import { ShortWay, type Visit } from "./short-way.ts"
 import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
 
-export interface HttpParts extends ExchangeParts {
+interface HttpParts extends ExchangeParts {
   readonly handlers: Handlers<Table>
   /** The console, on the addresses that are not the API's. */
   readonly pages?: Pages

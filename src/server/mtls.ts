@@ -12,7 +12,7 @@ import { readBody } from "./body.ts"
 import { asFault, oauthError } from "./reply.ts"
 
 /** Whose certificates a connection may show. */
-export interface Trust {
+interface Trust {
   readonly providerId: string
   readonly revision: string
   readonly anchors: readonly string[]
@@ -31,7 +31,7 @@ export interface Presented {
   }
 }
 
-export interface MtlsParts {
+interface MtlsParts {
   /** The server's own certificate, with its chain, and private key, as PEM. */
   readonly certificate: string
   readonly privateKey: string

@@ -11,7 +11,7 @@ const requestBytesMax = 1024 * 1024
 /** Until a connection has said what it wants; what it then waits for may take hours. */
 const idleTimeoutMsDefault = 60_000
 
-export interface OperatorSocket {
+interface OperatorSocket {
   close(): Promise<void>
 }
 

@@ -12,7 +12,7 @@ export interface PageRequest {
   readonly header: (name: string) => string | null
 }
 
-export interface PageReply {
+interface PageReply {
   readonly status: 200 | 304 | 404 | 503
   readonly headers: Record<string, string>
   readonly body: Uint8Array | string

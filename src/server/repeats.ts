@@ -5,7 +5,7 @@ import { type Attempt, EncodedJson, type Endpoint, type RequestFacts } from "../
 import { Fault } from "../contract/errors.ts"
 import { isWrite } from "../contract/implied-errors.ts"
 
-export interface RepeatedRequest {
+interface RepeatedRequest {
   readonly scope: string
   readonly key: string
   /** SHA-256 of the body. */
@@ -26,7 +26,7 @@ const replayedHeader = "idempotent-replayed"
 const keyForm = /^[\x21-\x7e]{1,255}$/
 
 /** One write, as far as repeating it is concerned. */
-export interface Write {
+interface Write {
   readonly endpoint: Endpoint
   readonly principal: Principal | null
   readonly path: string

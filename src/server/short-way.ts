@@ -10,7 +10,7 @@ import { type Head, readHead } from "./head.ts"
 import { WholeMessage } from "./message.ts"
 import type { Outlet } from "./reply.ts"
 
-export interface ShortWayParts<Target> {
+interface ShortWayParts<Target> {
   /** What has a short way; null for every other address. */
   find(path: string): Target | null
   receive(target: Target, message: WholeMessage, outlet: Outlet): Visit

@@ -31,7 +31,7 @@ export interface Conversation {
   answer(message: unknown, asker: SocketAsker): AsyncIterable<unknown>
 }
 
-export interface SocketAsker {
+interface SocketAsker {
   readonly principal: Principal
   readonly standing: Standing
   readonly request: RequestFacts
@@ -60,7 +60,7 @@ export interface SocketRoot {
   }): void
 }
 
-export interface Sockets {
+interface Sockets {
   upgrade(message: IncomingMessage, stream: Duplex, head: Buffer): void
   /** Lets turns end within the limit, then ends every connection. */
   close(graceMs: number): Promise<void>

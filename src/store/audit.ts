@@ -39,7 +39,7 @@ export interface AuditFilter {
   readonly to?: Date | undefined
 }
 
-export type AuditVerdict =
+type AuditVerdict =
   | { readonly intact: true; readonly entries: bigint }
   /** The first place where the chain and its entries disagree. */
   | { readonly intact: false; readonly position: bigint; readonly reason: string }

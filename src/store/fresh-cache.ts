@@ -5,7 +5,7 @@ import { StoreUnavailable } from "./sql.ts"
 /** How long a request that could be served from the cache waits for a fresh answer. */
 const answerMsMax = 1_000
 
-export interface FreshCacheOptions {
+interface FreshCacheOptions {
   readonly clock: Clock
   /** A change that nobody announced is seen within this time. */
   readonly freshMs: number

@@ -20,7 +20,7 @@ export interface X509Config {
   readonly intermediate_cas: readonly string[]
 }
 
-export interface AuthorizationRule {
+interface AuthorizationRule {
   readonly condition: string
   readonly permissions: readonly Permission[]
 }

@@ -39,7 +39,7 @@ export interface KeyPrincipal {
   readonly userRole: Role | null
 }
 
-export type KeyChanges = Partial<
+type KeyChanges = Partial<
   Pick<Key, "name" | "permissions" | "expiresAt" | "rateLimitPerMinute" | "rateLimitBurst">
 >
 
@@ -98,7 +98,7 @@ export function updateKey(
   return changeKey(sql, [organizationId, id], { changes: { ...changes } })
 }
 
-export interface Rotation {
+interface Rotation {
   readonly secretHash: Uint8Array
   /** Until when the secret of now goes on working; null ends it at once. */
   readonly previousExpiresAt: Date | null

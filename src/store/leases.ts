@@ -5,7 +5,7 @@ import { queryRecords } from "./rows.ts"
 import { findMonthSpend, noteCutoff } from "./spend.ts"
 import type { Database, Sql, Transaction } from "./sql.ts"
 
-export interface Lease {
+interface Lease {
   readonly gatewayId: string
   readonly billingAccountId: string
   /** The first day of the month. */
@@ -15,7 +15,7 @@ export interface Lease {
   readonly expiresAt: Date
 }
 
-export interface LeaseWish {
+interface LeaseWish {
   readonly gatewayId: string
   readonly billingAccountId: string
   readonly month: string

@@ -4,9 +4,9 @@ import { queryRecords, toPage, type Page, type PageRequest } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 /** `usage` is entered by applyUsage only. A payment settles a postpaid invoice. */
-export type LedgerKind = "credit" | "purchase" | "usage" | "adjustment" | "payment"
+type LedgerKind = "credit" | "purchase" | "usage" | "adjustment" | "payment"
 
-export interface LedgerEntry {
+interface LedgerEntry {
   readonly billingAccountId: string
   readonly at: Date
   readonly kind: LedgerKind

@@ -8,14 +8,14 @@ const migrationLock = 0x756d_7069
 /** Waiting for another process's migration counts as part of the statement. */
 const migrationTimeout = "10min"
 
-export interface Migration {
+interface Migration {
   readonly version: number
   readonly name: string
   readonly checksum: string
   readonly text: string
 }
 
-export interface MigrationStatus {
+interface MigrationStatus {
   readonly version: number
   readonly name: string
   readonly appliedAt: Date | null

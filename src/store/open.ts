@@ -3,7 +3,7 @@ import { openPglite } from "./pglite.ts"
 import { openPostgres } from "./postgres.ts"
 import type { Database } from "./sql.ts"
 
-export interface DatabaseSettings {
+interface DatabaseSettings {
   /** A PostgreSQL connection URL. */
   readonly url?: string | undefined
   /** Where the embedded database keeps its files when there is no URL. */

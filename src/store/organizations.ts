@@ -23,7 +23,7 @@ export interface Organization {
   readonly version: bigint
 }
 
-export interface Membership {
+interface Membership {
   readonly organizationId: string
   readonly userId: string
   readonly role: Role
@@ -36,7 +36,7 @@ export interface Member extends Membership {
   readonly name: string | null
 }
 
-export type OrganizationChanges = Partial<
+type OrganizationChanges = Partial<
   Pick<
     Organization,
     | "name"

@@ -15,7 +15,7 @@ const waitingMax = 10_000
 /** A transaction has the only connection: one that never ends must not end everything. */
 const transactionMaxMsDefault = 60_000
 
-export interface PgliteSettings {
+interface PgliteSettings {
   /** Where to keep the files; everything is in memory, and gone at the end, when absent. */
   readonly directory?: string
   /** See WorkerSettings. Creating a cluster takes 2 to 5 seconds, loading a dump half of one; tests open many. */

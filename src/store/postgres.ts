@@ -21,7 +21,7 @@ const reconnectFirstMs = 100
 const reconnectMaxMs = 5_000
 const versionMin = 150_000
 
-export interface PostgresSettings {
+interface PostgresSettings {
   readonly url: string
   readonly connectionsMax?: number
 }

@@ -8,7 +8,7 @@ export const storedDaysDefault = 30
 /** Longer conversations are not put together from stored responses. */
 const chainLengthMax = 1000
 
-export interface StoredResponse {
+interface StoredResponse {
   readonly id: string
   readonly organizationId: string
   readonly previousId: string | null
@@ -19,7 +19,7 @@ export interface StoredResponse {
   readonly createdAt: Date
 }
 
-export interface StoredItem {
+interface StoredItem {
   readonly id: string
   readonly item: string
 }

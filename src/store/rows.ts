@@ -65,7 +65,7 @@ export async function insertNew<Fields>(
   return record
 }
 
-export interface Update {
+interface Update {
   readonly table: string
   /** A condition with $1-style parameters. */
   readonly where: string

@@ -22,7 +22,7 @@ export interface SessionPrincipal {
   readonly user: User
 }
 
-export interface OneTimeLink {
+interface OneTimeLink {
   readonly tokenHash: Uint8Array
   readonly userId: string
   readonly createdAt: Date

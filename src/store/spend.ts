@@ -7,7 +7,7 @@ import { listOrganizationsOfBillingAccount } from "./organizations.ts"
 import { queryRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
-export interface MonthSpend {
+interface MonthSpend {
   readonly spentTicks: Ticks
   /** The latest admission was refused because of the cutoff. */
   readonly refused: boolean

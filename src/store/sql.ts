@@ -58,7 +58,7 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable"
 }
 
-export interface SqlErrorFields {
+interface SqlErrorFields {
   /** The five-character SQLSTATE. */
   readonly state: string
   readonly constraint?: string | undefined

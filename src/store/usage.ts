@@ -5,7 +5,7 @@ import type { JournalPosition } from "./journal/segments.ts"
 import { type SpendWarning, checkWarnings } from "./spend.ts"
 import { type Sql, type Transaction, isUniqueViolation } from "./sql.ts"
 
-export interface UsageBatch {
+interface UsageBatch {
   readonly gatewayId: string
   readonly from: JournalPosition
   readonly next: JournalPosition

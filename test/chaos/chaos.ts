@@ -4,7 +4,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "./cluster.ts"
 import { Load, type Tally } from "./load.ts"
 import { type Money, countMoney, rememberRecords } from "./money.ts"
 
-export interface ChaosOptions extends ClusterOptions {
+interface ChaosOptions extends ClusterOptions {
   /** How long each fault lasts. */
   readonly faultMs: number
   /** How long the cluster is left alone after each. */
@@ -30,7 +30,7 @@ export interface ChaosResult {
 type Fault = (cluster: Cluster, forMs: number) => Promise<void>
 
 /** Each comes back when everything works as before. The worker that is hurt is the one that gets most requests. */
-export const faults: Readonly<Record<string, Fault>> = {
+const faults: Readonly<Record<string, Fault>> = {
   none: async (_cluster, forMs) => await wait(forMs),
   kill: async ({ workers: [worker] }, forMs) => {
     worker?.signal("SIGKILL")

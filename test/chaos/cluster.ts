@@ -26,7 +26,7 @@ const regions = [
   { id: "oslo", country: "NO", latitude: 59.9, longitude: 10.8 },
 ]
 
-export class WorkerPlace {
+class WorkerPlace {
   readonly region: string
   readonly proxy: FaultProxy
   readonly #folder: string

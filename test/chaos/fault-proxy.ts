@@ -1,7 +1,7 @@
 /** A TCP proxy before a worker that can be told to misbehave: the network between a gateway and its workers. */
 import { type AddressInfo, type Server, type Socket, connect, createServer } from "node:net"
 
-export type ProxyMode =
+type ProxyMode =
   | "pass"
   /** Connections are refused as soon as they are made, and those that exist are cut. */
   | "refuse"

@@ -43,7 +43,7 @@ const toleranceMax = 1e-3
 const streamTokensMax = 16
 const texts = ["The parcel is late.", "I love it.", "Where is my invoice?", "The box was crushed, again."]
 
-export const newTally = (): Tally => ({
+const newTally = (): Tally => ({
   requests: 0,
   successes: 0,
   cleanErrors: 0,

@@ -1,6 +1,6 @@
 /** The requests that this browser made lately, so that each can be looked up again; kept in the browser and nowhere else. */
 
-export interface RecentSequence {
+interface RecentSequence {
   readonly id: string
   readonly orgId: string
   readonly at: number

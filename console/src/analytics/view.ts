@@ -86,7 +86,7 @@ export function formatMetric(metric: Metric): (value: number) => string {
   }
 }
 
-export interface Chip {
+interface Chip {
   readonly dimension: string
   readonly value: string
   readonly excluded: boolean

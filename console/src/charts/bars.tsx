@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react"
 import { seriesColors } from "./colors.ts"
 import { roundSteps } from "./round-steps.ts"
 
-export interface DayBar {
+interface DayBar {
   readonly label: string
   /** One per series, in the order of `names`. */
   readonly values: readonly number[]

@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css"
 import { useDark } from "../theme.ts"
 import { timeMarks } from "./time-marks.ts"
 
-export interface Line {
+interface Line {
   readonly name: string
   readonly color: string
   readonly values: readonly number[]

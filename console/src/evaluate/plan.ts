@@ -14,7 +14,7 @@ export interface Plan {
   readonly values: readonly string[]
 }
 
-export const yesAndNo = ["yes", "no"] as const
+const yesAndNo = ["yes", "no"] as const
 const optionsMax = 255
 const levelsMax = 10
 const yesWords = new Set(["yes", "y", "true", "1", "positive", "spam"])
@@ -88,7 +88,7 @@ export function judge(
   return { classes: values, probabilities: answer.probabilities, gold: label }
 }
 
-export interface ThresholdMeasures {
+interface ThresholdMeasures {
   /** Null where no answer reaches the threshold: nothing is right or wrong then. */
   readonly precision: number | null
   readonly recall: number

@@ -9,7 +9,7 @@ const kinds = {
   bad: "bg-panel text-bad border-strong hover:bg-bad-wash",
 } as const
 
-export interface ButtonProps extends ComponentProps<"button"> {
+interface ButtonProps extends ComponentProps<"button"> {
   readonly kind?: keyof typeof kinds
   readonly icon?: IconName
   readonly busy?: boolean

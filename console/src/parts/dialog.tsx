@@ -48,7 +48,7 @@ export function Dialog({
 }
 
 /** What a form sends, and how that goes. */
-export interface FormWrite {
+interface FormWrite {
   readonly isPending: boolean
   readonly error: unknown
   mutate(input: undefined): void

@@ -41,7 +41,7 @@ export function AreaField({
   )
 }
 
-export interface Option {
+interface Option {
   readonly value: string
   readonly label: string
   readonly disabled?: boolean

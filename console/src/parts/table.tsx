@@ -1,7 +1,7 @@
 /** A table that becomes a list of cards on a phone. */
 import type { ReactNode } from "react"
 
-export interface Column<Row> {
+interface Column<Row> {
   readonly name: string
   readonly cell: (row: Row) => ReactNode
   readonly align?: "right"

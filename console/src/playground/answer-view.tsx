@@ -94,7 +94,7 @@ function Verdict({ word, aside }: { word: string; aside: string }): ReactNode {
   )
 }
 
-export function Bar({ name, share, winner }: { name: string; share: number; winner: boolean }): ReactNode {
+function Bar({ name, share, winner }: { name: string; share: number; winner: boolean }): ReactNode {
   return (
     <div className="grid grid-cols-[minmax(4rem,28%)_1fr_3.25rem] items-center gap-2 text-xs">
       <span className={`truncate ${winner ? "font-medium" : "text-soft"}`} title={name}>

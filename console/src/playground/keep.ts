@@ -81,7 +81,7 @@ function readQuestion(given: unknown): DraftQuestion[] {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-export interface Past {
+interface Past {
   readonly at: number
   readonly draft: Draft
   readonly answers: readonly (Answer | null)[]

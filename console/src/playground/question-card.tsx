@@ -19,7 +19,7 @@ const optionsMin = { choice: 1, score: 2 }
 
 export const typeNames = { predicate: "Yes or no", choice: "Pick one", score: "Score on levels" } as const
 
-export interface QuestionCardProps {
+interface QuestionCardProps {
   readonly question: DraftQuestion
   readonly number: number
   readonly last: boolean

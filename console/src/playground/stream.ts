@@ -8,13 +8,13 @@ export interface ChatMessage {
   readonly content: string
 }
 
-export type ChatEvent =
+type ChatEvent =
   | { readonly kind: "sequence"; readonly id: string }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "end"; readonly reason: string }
   | { readonly kind: "usage"; readonly inputTokens: number; readonly outputTokens: number }
 
-export interface ChatOptions {
+interface ChatOptions {
   readonly model: string
   readonly messages: readonly ChatMessage[]
   readonly temperature: number

@@ -141,7 +141,7 @@ function OrganizationSwitcher(): ReactNode {
   )
 }
 
-export function Mark(): ReactNode {
+function Mark(): ReactNode {
   return <img src="/icon.svg" alt="" className="size-7 shrink-0" width={28} height={28} />
 }
 

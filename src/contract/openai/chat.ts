@@ -24,7 +24,7 @@ const textContent = z.union([z.string(), z.array(TextPart)], {
   error: "text, or parts of type text; images, audio and files are not supported",
 })
 
-export const ChatToolCall = z.looseObject({
+const ChatToolCall = z.looseObject({
   id: z.string(),
   type: z.literal("function"),
   function: z.looseObject({ name: z.string(), arguments: z.string() }),
@@ -48,7 +48,7 @@ export const ChatMessage = z.discriminatedUnion("role", [
 ])
 export type ChatMessage = z.infer<typeof ChatMessage>
 
-export const ChatTool = z.strictObject({
+const ChatTool = z.strictObject({
   type: z.literal("function"),
   function: z.strictObject({
     name: functionName,
@@ -63,7 +63,7 @@ const namedFunction = z.strictObject({
   function: z.strictObject({ name: z.string() }),
 })
 
-export const ChatToolChoice = z.union([
+const ChatToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   namedFunction,
   z.strictObject({
@@ -72,7 +72,7 @@ export const ChatToolChoice = z.union([
   }),
 ])
 
-export const ChatResponseFormat = z.discriminatedUnion("type", [
+const ChatResponseFormat = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text") }),
   z.strictObject({ type: z.literal("json_object") }),
   z.strictObject({
@@ -145,7 +145,7 @@ export const ChatRequest = z
 export type ChatRequest = z.infer<typeof ChatRequest>
 
 const logprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.array(z.int()).nullable() })
-export const ChatLogprobs = z.object({
+const ChatLogprobs = z.object({
   content: z.array(logprob.extend({ top_logprobs: z.array(logprob) })).nullable(),
   refusal: z.null(),
 })

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { harmless, modelName, optional } from "./parameters.ts"
 
-export const inputsMax = 2048
+const inputsMax = 2048
 const tokens = z.array(z.int().min(0)).min(1)
 const text = z.string().min(1)
 

@@ -46,7 +46,7 @@ export const createChatCompletion = endpoint({
   errors,
 })
 
-export const createResponse = endpoint({
+const createResponse = endpoint({
   ...base,
   method: "POST",
   path: "/v1/responses",
@@ -69,7 +69,7 @@ export const openResponseSocket = endpoint({
 
 const oneResponse = { params: z.object({ response_id: z.string().min(1).max(128) }) }
 
-export const getResponse = endpoint({
+const getResponse = endpoint({
   ...base,
   ...oneResponse,
   method: "GET",
@@ -79,7 +79,7 @@ export const getResponse = endpoint({
   errors: ["not_found"],
 })
 
-export const deleteResponse = endpoint({
+const deleteResponse = endpoint({
   ...base,
   ...oneResponse,
   method: "DELETE",
@@ -89,7 +89,7 @@ export const deleteResponse = endpoint({
   errors: ["not_found"],
 })
 
-export const cancelResponse = endpoint({
+const cancelResponse = endpoint({
   ...base,
   ...oneResponse,
   method: "POST",
@@ -126,7 +126,7 @@ export const createEmbedding = endpoint({
   errors,
 })
 
-export const listModels = endpoint({
+const listModels = endpoint({
   ...base,
   method: "GET",
   path: "/v1/models",
@@ -134,7 +134,7 @@ export const listModels = endpoint({
   output: ModelList,
 })
 
-export const getModel = endpoint({
+const getModel = endpoint({
   ...base,
   method: "GET",
   path: "/v1/models/{model}",

@@ -1,7 +1,7 @@
 /** What a parameter of the OpenAI-compatible endpoints can be: honoured, ignored or refused. The guide prints it from here. */
 import { z } from "zod"
 
-export type Treatment = "honoured" | "ignored" | "refused"
+type Treatment = "honoured" | "ignored" | "refused"
 
 const treatments = z.registry<{ treatment: Treatment; why: string }>()
 

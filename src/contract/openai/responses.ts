@@ -56,7 +56,7 @@ export const InputItem = z.union(
 )
 export type InputItem = z.infer<typeof InputItem>
 
-export const ResponseTool = z.strictObject({
+const ResponseTool = z.strictObject({
   type: z.literal("function", { error: "only tools of type function are supported" }),
   name: functionName,
   description: z.string().nullable().optional(),
@@ -66,7 +66,7 @@ export const ResponseTool = z.strictObject({
 
 const functionChoice = z.strictObject({ type: z.literal("function"), name: z.string() })
 
-export const ResponseToolChoice = z.union([
+const ResponseToolChoice = z.union([
   z.enum(["none", "auto", "required"]),
   functionChoice,
   z.strictObject({
@@ -76,7 +76,7 @@ export const ResponseToolChoice = z.union([
   }),
 ])
 
-export const TextFormat = z.discriminatedUnion("type", [
+const TextFormat = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text") }),
   z.strictObject({ type: z.literal("json_object") }),
   z.strictObject({
@@ -160,13 +160,13 @@ const logprob = z.object({ token: z.string(), logprob: z.number(), bytes: z.arra
 export const ResponseLogprob = logprob.extend({ top_logprobs: z.array(logprob) })
 export type ResponseLogprob = z.infer<typeof ResponseLogprob>
 
-export const OutputText = z.object({
+const OutputText = z.object({
   type: z.literal("output_text"),
   text: z.string(),
   annotations: z.array(z.never()),
   logprobs: z.array(ResponseLogprob),
 })
-export const ReasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() })
+const ReasoningText = z.object({ type: z.literal("reasoning_text"), text: z.string() })
 
 export const OutputItem = z
   .discriminatedUnion("type", [

@@ -18,7 +18,7 @@ const principals = ["session", "key"] as const
 const administer = { principals, permission: "api-admin" } as const
 
 /** A week: long enough to roll a secret out everywhere, short enough that an old one is forgotten. */
-export const graceSecondsMax = 7 * 24 * 3600
+const graceSecondsMax = 7 * 24 * 3600
 
 const requestsPerMinuteMax = 10_000_000
 

@@ -8,7 +8,7 @@ const surface = "platform"
 const principals = ["session", "key"] as const
 
 /** First that applies, in this order (`active` when none does). */
-export const modelStatuses = [
+const modelStatuses = [
   "disabled",
   "access_pending",
   "access_required",
@@ -20,7 +20,7 @@ export const modelStatuses = [
 ] as const
 export type ModelStatus = (typeof modelStatuses)[number]
 
-export const modelAccessStates = ["pending", "grant", "deny"] as const
+const modelAccessStates = ["pending", "grant", "deny"] as const
 
 export const OrgModel = z
   .object({

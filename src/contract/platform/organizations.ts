@@ -10,7 +10,7 @@ const principals = ["session", "key"] as const
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
 const storedResponsesDaysMax = 3650
 
-export const DataPersistenceConfig = z
+const DataPersistenceConfig = z
   .object({
     stored_responses_days: z
       .int()

@@ -10,8 +10,8 @@ const principals = ["session", "key"] as const
 
 const regionsMax = 200
 
-export const routingModes = ["nearest", "ordered", "required"] as const
-export const routingFallbacks = ["disabled", "same_country", "visible_regions"] as const
+const routingModes = ["nearest", "ordered", "required"] as const
+const routingFallbacks = ["disabled", "same_country", "visible_regions"] as const
 
 export const RoutingPolicy = z
   .object({

@@ -6,7 +6,7 @@ import { Datetime, EmailAddress, Person } from "./values.ts"
 const area = "Sessions"
 const surface = "platform"
 
-export const passwordCharactersMin = 8
+const passwordCharactersMin = 8
 const passwordCharactersMax = 256
 
 export const Password = z.string().min(passwordCharactersMin).max(passwordCharactersMax)

@@ -6,7 +6,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { Events } from "../../store/events/events.ts"
 import type { Question } from "../../store/events/reports.ts"
 
-export interface AnalyticsParts {
+interface AnalyticsParts {
   readonly events: Events
   /** Exports what the journal holds now. */
   flush(): Promise<void>

@@ -4,7 +4,7 @@ import type { BillingAccount } from "../../store/billing-accounts.ts"
 import type { PurchaseStatus } from "../../store/purchases.ts"
 import type { BillingStatus } from "../model-status.ts"
 
-export type AccountSituation = Pick<
+type AccountSituation = Pick<
   BillingAccount,
   "mode" | "providerCustomerId" | "paymentMethodId" | "balanceTicks"
 >

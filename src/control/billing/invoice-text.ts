@@ -82,7 +82,7 @@ function noteOf({ mode, status, paidAt }: Invoice): string {
 }
 
 /** At least cents; as many more digits as the exact amount has. */
-export function usd(ticks: Ticks): string {
+function usd(ticks: Ticks): string {
   const sign = ticks < 0n ? "-" : ""
   const absolute = ticks < 0n ? -ticks : ticks
   const ticksPerUsd = ticksPerCent * 100n

@@ -42,7 +42,7 @@ export async function issueInvoices(parts: BillingParts): Promise<number> {
 }
 
 /** One account, one month, one transaction; null when there was nothing in it or the invoice is there already. */
-export async function issueInvoice(
+async function issueInvoice(
   parts: BillingParts,
   billingAccountId: string,
   month: string,
@@ -90,12 +90,7 @@ type Amounts = Pick<
 >
 
 /** Prepaid usage is paid when it happens. A postpaid bill is in whole cents; the rest is on the next one. */
-export function amounts(
-  mode: Invoice["mode"],
-  content: InvoiceContent,
-  carriedInTicks: bigint,
-  now: Date,
-): Amounts {
+function amounts(mode: Invoice["mode"], content: InvoiceContent, carriedInTicks: bigint, now: Date): Amounts {
   const usageTicks = content.lines.reduce((sum, { amountTicks }) => sum + amountTicks, 0n)
   if (mode === "prepaid")
     return { usageTicks, carriedInTicks: 0n, carriedOutTicks: 0n, dueCents: 0n, status: "paid", paidAt: now }

@@ -41,7 +41,7 @@ export function providerOf({ providers }: BillingParts, account: BillingAccount)
   return provider
 }
 
-export interface SystemDeed {
+interface SystemDeed {
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string }
   readonly before?: unknown

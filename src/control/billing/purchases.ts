@@ -30,7 +30,7 @@ const unknownAfterMs = 900_000
 const giveUpAfterMs = 7 * 24 * 3_600_000
 const checkedMax = 100
 
-export interface PurchaseOrder {
+interface PurchaseOrder {
   readonly account: BillingAccount
   readonly amountCents: number
   readonly purpose: Purchase["purpose"]

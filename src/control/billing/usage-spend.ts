@@ -7,7 +7,7 @@ import type { Sql } from "../../store/sql.ts"
 
 const dayMs = 24 * 3_600_000
 
-export type SpendRange = "30d" | "90d" | "ytd"
+type SpendRange = "30d" | "90d" | "ytd"
 
 export async function readUsageSpend(
   sql: Sql,
@@ -21,7 +21,7 @@ export async function readUsageSpend(
 }
 
 /** Whole UTC days that end with today: the end is the next midnight. */
-export function boundsOf(range: SpendRange, nowMs: number): { startMs: number; endMs: number } {
+function boundsOf(range: SpendRange, nowMs: number): { startMs: number; endMs: number } {
   const endMs = (Math.floor(nowMs / dayMs) + 1) * dayMs
   switch (range) {
     case "30d":

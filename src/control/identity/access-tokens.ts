@@ -23,7 +23,7 @@ const TokenClaims = z.object({
   permissions: z.array(z.enum(permissions)).min(1),
 })
 
-export interface Grant {
+interface Grant {
   readonly known: KnownProvider
   /** What the provider calls the workload. */
   readonly subject: string | null
@@ -38,7 +38,7 @@ export interface AccessTokens {
   authenticate(token: string): Promise<Principal | null>
 }
 
-export interface AccessTokenParts {
+interface AccessTokenParts {
   readonly clock: Clock
   readonly keys: SigningKeys
   readonly providers: KnownProviders

@@ -1,7 +1,7 @@
 /** Runs a step of CEL for as long as it may take: what is stopped leaves its thread as it was, ready for the next. */
 import { Script } from "node:vm"
 
-export interface Bounds {
+interface Bounds {
   readonly deadlineMs: number
   /** What had less of the processor by its deadline is not slow: the machine is busy, and it is tried once more. */
   readonly processorMs: number

@@ -8,9 +8,9 @@ export const nestingMax = 250
 const comprehensionsMax = 3
 
 /** What a value is, as far as it is known before it exists: the runtime name of its type, or `dyn`. */
-export type TypeName = string
+type TypeName = string
 
-export interface CheckScope {
+interface CheckScope {
   readonly functions: CelEnv["funcs"]
   readonly variables: Readonly<Record<string, TypeName>>
   /** Fields that a variable is known to have; a variable that is not listed may have any. */

@@ -29,7 +29,7 @@ export interface PolicyText {
 
 export type PolicyFlaw = ExpressionFlaw & { readonly path: string }
 
-export type PolicyStep = "attribute_condition" | "attribute_transformations" | "authorization_rules"
+type PolicyStep = "attribute_condition" | "attribute_transformations" | "authorization_rules"
 
 export type PolicyOutcome =
   | { readonly matched: number; readonly attributes: Readonly<Record<string, unknown>> }

@@ -59,7 +59,7 @@ export function findUntimely(certificate: X509Certificate, nowMs: number): strin
 export const isForClients = (certificate: X509Certificate): boolean =>
   certificate.keyUsage?.includes(clientAuth) ?? false
 
-export interface CertificateClaims {
+interface CertificateClaims {
   readonly [claim: string]: unknown
   readonly subject: Readonly<Record<string, unknown>>
   readonly subject_dn: string
@@ -73,7 +73,7 @@ export interface CertificateClaims {
   readonly not_after: string
 }
 
-export interface AlternativeNames {
+interface AlternativeNames {
   readonly dns: readonly string[]
   readonly uri: readonly string[]
   readonly email: readonly string[]

@@ -19,7 +19,7 @@ export type Evidence =
   /** Certificates alone, without proof that their private key is held: good for a dry run only. */
   | { readonly kind: "certificates"; readonly chain: Handshake["chain"] }
 
-export type Step = (typeof testSteps)[number]
+type Step = (typeof testSteps)[number]
 
 export type Decision =
   | {

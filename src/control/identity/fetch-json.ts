@@ -10,7 +10,7 @@ const timeoutMsDefault = 5000
 const connectionsMax = 8
 const keepAliveMs = 4000
 
-export interface FetchOptions {
+interface FetchOptions {
   /** Reach loopback and private networks too. */
   readonly allowPrivate: boolean
   /** PEM certificates to trust instead of the usual authorities. */

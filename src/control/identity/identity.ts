@@ -27,7 +27,7 @@ import { providerHandlers } from "./providers.ts"
 import { type RehearsalInput, rehearsalHandlers, rehearse } from "./rehearsal.ts"
 import { createSigningKeys } from "./signing-keys.ts"
 
-export interface IdentityParts extends ControlParts {
+interface IdentityParts extends ControlParts {
   readonly log: Log
   /** The address of this installation, as tokens name it. */
   readonly issuer: string
@@ -38,7 +38,7 @@ export interface IdentityParts extends ControlParts {
 }
 
 /** Whose certificates a connection may show. */
-export interface CertificateTrust {
+interface CertificateTrust {
   readonly providerId: string
   readonly revision: string
   readonly anchors: readonly string[]

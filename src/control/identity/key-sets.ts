@@ -13,7 +13,7 @@ const cooldownMs = 30_000
 const staleMs = 24 * 3_600_000
 const cachedMax = 1000
 
-export interface KeySet {
+interface KeySet {
   readonly size: number
   has(kid: string): boolean
   readonly getKey: JWTVerifyGetKey

@@ -36,7 +36,7 @@ import {
 import type { CelPool } from "./cel-pool.ts"
 import { checkProvider } from "./validation.ts"
 
-export interface ProviderParts extends ControlParts {
+interface ProviderParts extends ControlParts {
   readonly cel: CelPool
 }
 
@@ -226,7 +226,7 @@ function toConfig(config: NewProvider["config"]): IdentityProvider["config"] {
     : { ...config, intermediate_cas: config.intermediate_cas ?? [] }
 }
 
-export function toView(provider: IdentityProvider): WorkloadIdentityProvider {
+function toView(provider: IdentityProvider): WorkloadIdentityProvider {
   const { config } = provider
   return {
     id: provider.id,

@@ -2,7 +2,7 @@
 import { verifyAudit } from "../../store/audit.ts"
 import { type Operations, type OperatorParts, OrganizationInput, read } from "./input.ts"
 
-export interface AuditFinding {
+interface AuditFinding {
   readonly organization_id: string
   readonly intact: boolean
   /** Entries when intact, else the place of the first flaw. */

@@ -22,7 +22,7 @@ import { auditSystem } from "../billing/parts.ts"
 import type { ControlParts } from "../change.ts"
 import { type Operations, read } from "./input.ts"
 
-export interface BillingOperatorParts extends ControlParts {
+interface BillingOperatorParts extends ControlParts {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */
   readonly journalState: () => Promise<JournalState>
 }

@@ -10,7 +10,7 @@ import { type Operations, type OperatorParts, OrganizationInput, organizationOf,
 
 const keysListedMax = 200
 
-export const CreateKeyInput = z.strictObject({
+const CreateKeyInput = z.strictObject({
   organization: z.string().optional(),
   name: z.string().trim().min(1).max(200),
   permissions: z.array(z.enum(permissions)).min(1),

@@ -11,7 +11,7 @@ import type {
   PaymentProvider,
 } from "./provider.ts"
 
-export interface StripeSettings {
+interface StripeSettings {
   readonly secretKey: string
   readonly webhookSecret?: string | undefined
   /** Where the API is, when not at Stripe. */

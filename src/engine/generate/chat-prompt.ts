@@ -6,7 +6,7 @@ import type { Family } from "./families.ts"
 import type { ChatMessage, FunctionTool, GenerateWork, JsonObject } from "./generate.ts"
 
 /** A stretch of the prompt; in plain ones a special token's text is just text. */
-export interface PromptPart {
+interface PromptPart {
   readonly text: string
   readonly plain: boolean
 }
@@ -20,7 +20,7 @@ export interface TemplateFacts {
   readonly controlTexts: readonly string[]
 }
 
-export interface ChatPrompt {
+interface ChatPrompt {
   readonly parts: readonly PromptPart[]
   /** The template left the model inside its reasoning. */
   readonly startsReasoning: boolean

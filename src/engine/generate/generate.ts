@@ -40,7 +40,7 @@ export type OutputFormat =
       readonly description?: string
     }
 
-export interface Sampling {
+interface Sampling {
   readonly temperature: number | null
   readonly topP: number | null
   readonly seed: number | null

@@ -25,7 +25,7 @@ const MAP_ENTRIES_MAX = 32
 const SCHEMA_NODES_MAX = 5000
 const ANY_DEPTH_MAX = 4
 
-export interface SchemaOptions {
+interface SchemaOptions {
   /** Refuse what cannot be enforced, rather than leave it open. */
   readonly strict: boolean
   /** The request's parameter, for errors. */

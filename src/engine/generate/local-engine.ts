@@ -30,7 +30,7 @@ interface Listener {
   gone(fault: Fault): void
 }
 
-export interface LocalEngineOptions extends GenerationOptions {
+interface LocalEngineOptions extends GenerationOptions {
   /** Makes the model's file before it is first opened, where it does not come as one. */
   readonly makeFile?: () => Promise<void>
   readonly onDeath?: (reason: string) => void

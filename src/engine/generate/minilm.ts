@@ -17,7 +17,7 @@ export const minilm = {
 /** Raised when the file would be written differently, so that an old one is not used. */
 const GENERATION = 1
 
-export interface MinilmFiles {
+interface MinilmFiles {
   readonly weightsPath: string
   readonly tokenizerPath: string
   readonly configPath: string

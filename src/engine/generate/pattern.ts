@@ -8,7 +8,7 @@ const COUNT_MAX = 1000
 const PATTERN_CHARACTERS_MAX = 1000
 const TEXT_CHARACTERS_MAX = 10_000
 
-export interface PatternRule {
+interface PatternRule {
   readonly rule: Rule
   /** Characters of the text, as a schema counts them. */
   readonly least: number

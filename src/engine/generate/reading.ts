@@ -5,7 +5,7 @@ import { holdBack } from "./hold-back.ts"
 import { JsonObjectScan } from "./json-scan.ts"
 import type { ReadEvent, Reader } from "./reader.ts"
 
-export interface ReaderOptions {
+interface ReaderOptions {
   /** The prompt already opened the reasoning. */
   readonly startsReasoning: boolean
   /** Without tools, text that looks like a call is text. */

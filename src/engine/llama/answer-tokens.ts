@@ -5,7 +5,7 @@ export interface AnswerTokens {
   readonly no: readonly number[]
 }
 
-export interface Vocabulary {
+interface Vocabulary {
   readonly vocabularySize: number
   tokenText(token: number): string
   isControlToken(token: number): boolean

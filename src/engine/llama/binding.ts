@@ -11,9 +11,9 @@ import type { StateCalls } from "./sequence-states.ts"
 import { DeviceStates, HostStates } from "./sequence-states.ts"
 
 /** llama.cpp's own bound on sequences in one context. */
-export const SEQUENCES_MAX = 256
+const SEQUENCES_MAX = 256
 /** Tokens of one decode, which is llama.cpp's physical batch too: measured as the best group sizes. */
-export const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
+const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
 /**
  * Below this many tokens llama.cpp's attention sums in half precision. Smaller decodes are filled up to it, so that an
  * answer does not depend on whether others were decoded beside it: measured on the default model, the furthest
@@ -41,14 +41,14 @@ const GGML_TYPE_F16 = 1
 const FLASH_ATTENTION_ON = 1
 const KV_ELEMENT_BYTES = 2
 
-export interface ModelOptions {
+interface ModelOptions {
   readonly file: string
   readonly backend: LlamaBackend
   /** A folder with a build of llama.cpp to use instead of an installed package. */
   readonly libraryDir?: string
 }
 
-export interface ContextOptions {
+interface ContextOptions {
   readonly threads: number
   /** How much memory the key-value cells may take; one full context always fits, whatever this says. */
   readonly memoryBytes: number

@@ -17,7 +17,7 @@ export interface Claim<Job extends Share> {
   readonly whole: boolean
 }
 
-export interface Allotment<Job extends Share> {
+interface Allotment<Job extends Share> {
   readonly job: Job
   readonly tokens: number
 }

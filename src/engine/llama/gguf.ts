@@ -12,7 +12,7 @@ const DIMENSIONS_MAX = 8
 /** Longer arrays (the vocabulary, its merges) are walked over, not kept. */
 const KEPT_ARRAY_LENGTH_MAX = 1024
 
-export interface GgufSummary extends ModelFacts {
+interface GgufSummary extends ModelFacts {
   readonly architecture: string
   readonly chatTemplate: string | undefined
   /** Width of all key heads of a layer, plus that of all value heads, halved: the mean of a cell's two rows. */

@@ -15,13 +15,13 @@ export type LlamaBackend = "auto" | "cpu" | "cuda" | "vulkan" | "metal"
 /** The struct layouts below are those of this version; any other is refused. */
 const EXPECTED_VERSION = "0.5.0"
 
-export interface ModelParameters {
+interface ModelParameters {
   n_gpu_layers: number
   use_extra_bufts: boolean
   [field: string]: unknown
 }
 
-export interface ContextParameters {
+interface ContextParameters {
   n_ctx: number
   n_batch: number
   n_ubatch: number

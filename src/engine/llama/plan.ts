@@ -19,12 +19,12 @@ export interface Group {
   readonly trunkDepth: number
 }
 
-export interface GroupLeaf extends TrieEnd {
+interface GroupLeaf extends TrieEnd {
   /** Depth down to which the trunk already holds this leaf's path. */
   readonly sharedDepth: number
 }
 
-export interface GroupBounds {
+interface GroupBounds {
   readonly tokensMax: number
   readonly leavesMax: number
 }
@@ -51,7 +51,7 @@ export function cutGroup(trie: TokenTrie, start: TrieCursor, bounds: GroupBounds
   return { start, next: { node, end }, leaves, trunkDepth }
 }
 
-export interface GroupSequences {
+interface GroupSequences {
   readonly trunk: number
   /** One per leaf of the group, in order. */
   readonly leaves: readonly number[]

@@ -16,7 +16,7 @@ interface Entry {
   usedAt: number
 }
 
-export interface CachedPrefix {
+interface CachedPrefix {
   readonly state: KeptState
   /** Tokens in the state. */
   readonly tokensHeld: number

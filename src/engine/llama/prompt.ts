@@ -8,7 +8,7 @@ export interface PromptFrame {
   readonly tail: string
 }
 
-export interface TemplateSource {
+interface TemplateSource {
   readonly template: string | undefined
   readonly bosText: string
   readonly eosText: string

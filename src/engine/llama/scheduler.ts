@@ -22,7 +22,7 @@ const WAITING_MAX = 4096
 /** Emptying all cells at once looks at each of them and costs as much as taking back so many sequences. */
 const CLEARED_SEQUENCES_MIN = 16
 
-export interface SchedulerOptions {
+interface SchedulerOptions {
   readonly cacheBytesMax: number
   readonly waitingMax?: number
   /**

@@ -83,7 +83,7 @@ class DeviceState implements KeptState {
   }
 }
 
-export interface DeviceStatesOptions {
+interface DeviceStatesOptions {
   /** The sequences that serve as slots. */
   readonly firstSequence: number
   readonly slots: number

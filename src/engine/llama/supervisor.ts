@@ -23,7 +23,7 @@ const DEFAULT_TIMES = {
   readyMsMax: 60_000,
 } as const
 
-export interface SupervisorTimes extends WatchTimes {
+interface SupervisorTimes extends WatchTimes {
   /** How long a request waits for a process that is starting. */
   readonly readyMsMax: number
 }
@@ -34,7 +34,7 @@ export interface LlamaEngineOptions extends ScorerOptions {
   readonly onDeath?: (reason: string) => void
 }
 
-export interface LlamaEngineStats extends ProcessStats {
+interface LlamaEngineStats extends ProcessStats {
   readonly restarts: number
 }
 

@@ -1,6 +1,6 @@
 /** How kinds of servers differ, as data; everything else about them is OpenAI's protocol. */
 
-export const dialectNames = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone"] as const
+const dialectNames = ["openai", "vllm", "sglang", "llama-server", "ollama", "systemone"] as const
 export type DialectName = (typeof dialectNames)[number]
 
 type Json = Record<string, unknown>

@@ -14,20 +14,20 @@ interface QuestionStem {
   readonly instructions: string
 }
 
-export interface PredicateQuestion extends QuestionStem {
+interface PredicateQuestion extends QuestionStem {
   readonly type: "predicate"
   /** What yes and no mean; empty when not said. */
   readonly yesMeans: string
   readonly noMeans: string
 }
 
-export interface ChoiceQuestion extends QuestionStem {
+interface ChoiceQuestion extends QuestionStem {
   readonly type: "choice"
   /** An empty description is none. */
   readonly options: readonly { readonly value: string | boolean; readonly description: string }[]
 }
 
-export interface ScoreQuestion extends QuestionStem {
+interface ScoreQuestion extends QuestionStem {
   readonly type: "score"
   /** From level zero up; an empty description is none. */
   readonly levels: readonly { readonly label: string; readonly description: string }[]

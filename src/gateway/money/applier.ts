@@ -24,7 +24,7 @@ import {
 
 export const ledgerConsumer = "ledger"
 
-export interface ApplierParts {
+interface ApplierParts {
   readonly database: Database
   readonly journal: Journal
   readonly clock: Clock

@@ -17,7 +17,7 @@ const settlingMs = 10_000
 /** A first lease, before any spend is known: a tenth of a cent. */
 const targetTicksMin = 10_000_000n
 
-export interface Wish {
+interface Wish {
   readonly usefulTicks: Ticks
   readonly neededTicks: Ticks
   readonly spareTicks: Ticks

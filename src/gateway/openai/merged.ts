@@ -1,6 +1,6 @@
 /** Several streams of events as one, each event with the number of its stream, in the order they come. */
 
-export interface Numbered<Event> {
+interface Numbered<Event> {
   readonly index: number
   readonly event: Event
 }

@@ -17,7 +17,7 @@ interface Talker {
   readonly request: RequestFacts
 }
 
-export interface ConversationParts extends ResponseParts {
+interface ConversationParts extends ResponseParts {
   /** Checks a message and refuses it in the words of the API. */
   check(schema: z.ZodType, value: unknown): unknown
 }

@@ -36,7 +36,7 @@ interface Running {
   response(): ResponseObject
 }
 
-export interface ShelfParts {
+interface ShelfParts {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids

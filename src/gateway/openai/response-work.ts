@@ -53,7 +53,7 @@ export function responseWork(
 }
 
 /** What an assistant said, called and thought in one turn comes as several items; a template wants one message. */
-export function toMessages(items: readonly InputItem[]): ChatMessage[] {
+function toMessages(items: readonly InputItem[]): ChatMessage[] {
   const messages: ChatMessage[] = []
   let turn: { content: string; reasoning: string; toolCalls: ToolCall[] } | null = null
   const close = (): void => {

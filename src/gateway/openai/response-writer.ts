@@ -27,7 +27,7 @@ type Unnumbered = ResponseEvent extends infer Event
 /** What local models use when a request says nothing. */
 const temperatureDefault = 0.7
 
-export interface ResponseFacts {
+interface ResponseFacts {
   readonly request: ResponseRequest
   readonly model: string
   readonly store: boolean
@@ -263,7 +263,7 @@ function toLogprobs(logprobs: readonly TokenLogprob[] | null): ResponseLogprob[]
   return (logprobs ?? []).map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) }))
 }
 
-export function toUsage(used: GenerationUsage): ResponseUsage {
+function toUsage(used: GenerationUsage): ResponseUsage {
   return {
     input_tokens: used.inputTokens,
     input_tokens_details: { cached_tokens: used.cachedInputTokens, cache_write_tokens: 0 },

@@ -173,7 +173,7 @@ interface TurnFacts {
 }
 
 /** One response being written. */
-export class Turn {
+class Turn {
   readonly #parts: ResponseParts
   readonly #facts: TurnFacts
   readonly #writer: ResponseWriter

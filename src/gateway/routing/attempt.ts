@@ -7,9 +7,9 @@ import { JoinedSignal } from "./abort.ts"
 import type { Worker } from "./worker.ts"
 
 /** What a failed try says: about the request, about how full the worker is, or about the worker. */
-export type FailureKind = "caller" | "full" | "worker"
+type FailureKind = "caller" | "full" | "worker"
 
-export function failureKind(error: unknown): FailureKind {
+function failureKind(error: unknown): FailureKind {
   if (!(error instanceof Fault)) return "worker"
   if (error.status === 429) return "full"
   return error.status < 500 ? "caller" : "worker"

@@ -14,7 +14,7 @@ export interface BreakerOptions {
   readonly openMsMax: number
 }
 
-export const standardBreaker: BreakerOptions = {
+const standardBreaker: BreakerOptions = {
   failuresMax: 5,
   windowSize: 20,
   windowFailuresMax: 10,

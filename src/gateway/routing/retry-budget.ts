@@ -1,13 +1,13 @@
 /** Bounds retries as a share of requests, so that a failing worker is not answered with a multiple of the load. */
 
-export interface RetryBudgetOptions {
+interface RetryBudgetOptions {
   /** Retries allowed per request, in the long run. */
   readonly ratio: number
   /** Retries that may be saved up: what a sudden failure of a worker may cost at once. */
   readonly savedMax: number
 }
 
-export const standardRetryBudget: RetryBudgetOptions = { ratio: 0.2, savedMax: 200 }
+const standardRetryBudget: RetryBudgetOptions = { ratio: 0.2, savedMax: 200 }
 
 export class RetryBudget {
   readonly #options: RetryBudgetOptions

@@ -19,7 +19,7 @@ import {
 } from "./routed.ts"
 import { Worker, type WorkerReport, type WorkerSettings } from "./worker.ts"
 
-export interface RouterParts {
+interface RouterParts {
   readonly regions: readonly Region[]
   /** Where this gateway stands. */
   readonly from: Region | null

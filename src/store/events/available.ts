@@ -1,7 +1,7 @@
 /** Which embedded engines this machine can load: their packages are optional, and not published for every platform. */
 import { createRequire } from "node:module"
 
-export type EmbeddedEngine = "chdb" | "duckdb"
+type EmbeddedEngine = "chdb" | "duckdb"
 
 const require = createRequire(import.meta.url)
 

@@ -8,7 +8,7 @@ export function encodeRows(rows: readonly EventRow[]): Buffer {
   return Buffer.from(rows.map((row) => `${encodeRow(row)}\n`).join(""))
 }
 
-export const encodeRow = (row: EventRow): string =>
+const encodeRow = (row: EventRow): string =>
   JSON.stringify(columnNames.map((name) => (name === "cost_ticks" ? String(row[name]) : row[name])))
 
 /** Lines of JSON objects, as queries answer them. */

@@ -8,7 +8,7 @@ export interface Events {
   close(): Promise<void>
 }
 
-export interface EventsSettings {
+interface EventsSettings {
   readonly place: Place
   /** Told when the process ends although nobody asked it to. */
   onDeath?(reason: string): void

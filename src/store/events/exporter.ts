@@ -28,7 +28,7 @@ export interface ExportedJournal {
   passed(consumer: string, position: JournalPosition): Promise<void>
 }
 
-export interface ExporterSettings {
+interface ExporterSettings {
   readonly events: Events
   readonly journal: ExportedJournal
   /** Where the position is kept. */

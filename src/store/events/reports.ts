@@ -29,7 +29,7 @@ const rowsMax = 50
 /** Percentiles of more events than this are estimated. */
 const exactRowsMaxDefault = 10_000_000
 
-export interface ReportLimits {
+interface ReportLimits {
   readonly exactRowsMax?: number
 }
 

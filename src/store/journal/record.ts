@@ -112,7 +112,7 @@ function callerOf(record: SequenceRecord): string {
   return caller
 }
 
-export interface DecodedLines {
+interface DecodedLines {
   readonly records: readonly SequenceRecord[]
   /** Whole lines whose checksum does not match: damage, never a torn write, which has no end. */
   readonly damaged: number

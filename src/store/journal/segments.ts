@@ -18,7 +18,7 @@ export interface JournalPosition {
 
 export const journalStart: JournalPosition = { segment: 0, offset: 0 }
 
-export interface JournalBatch {
+interface JournalBatch {
   readonly records: readonly SequenceRecord[]
   /** Where to go on. Equal to where the reading began when there is nothing more. */
   readonly next: JournalPosition
@@ -26,7 +26,7 @@ export interface JournalBatch {
   readonly damaged: number
 }
 
-export interface ReadOptions {
+interface ReadOptions {
   /** Nothing at or after this position is read: what a running writer has not finished is not there yet. */
   readonly until?: JournalPosition | undefined
   readonly bytesMax?: number | undefined

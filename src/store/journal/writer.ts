@@ -39,7 +39,7 @@ const waitingMax = 100_000
 const writeCharactersMax = 4 * mebibyte
 
 /** Usage cannot be recorded now. */
-export class JournalUnavailable extends Error {
+class JournalUnavailable extends Error {
   override readonly name = "JournalUnavailable"
 }
 
