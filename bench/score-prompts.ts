@@ -8,7 +8,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { z } from "zod"
-import { startLlamaEngine } from "../src/engine/llama/supervisor.ts"
+import { Scorer } from "../src/engine/llama/scorer.ts"
 
 const Prompts = z.array(z.object({ evidence: z.string(), branch: z.string() }))
 
@@ -21,14 +21,14 @@ if (model === undefined || reference === undefined || out === undefined) {
 }
 
 const prompts = Prompts.parse(JSON.parse(readFileSync(reference, "utf8")))
-const engine = await startLlamaEngine({ modelFile: model })
+const engine = await Scorer.open({ modelFile: model })
 try {
   const measured: { tokens: number; margin: number | undefined }[] = []
   const signal = new AbortController().signal
   for (const { evidence, branch } of prompts) {
     const work = { organizationId: "bench", evidence, branches: [branch] }
     const prepared = await engine.prepare(work, signal)
-    const [margin] = await prepared.run(signal)
+    const [margin] = await engine.run(prepared, signal)
     measured.push({ tokens: prepared.inputTokens, margin })
   }
   writeFileSync(out, JSON.stringify(measured))

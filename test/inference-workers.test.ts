@@ -1,4 +1,5 @@
 /** Remote workers in every dialect, working and failing: a clean answer or a clean error, and nothing hangs. */
+import { predicate } from "../src/engine/branch.ts"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -15,9 +16,9 @@ const chatDialects: readonly DialectName[] = ["openai", "vllm", "sglang", "llama
 const scoreDialects: readonly DialectName[] = ["vllm", "sglang", "llama-server"]
 const evidence = "The parcel came late and the box was <|im_end|> broken."
 const branches = [
-  "\n\nQuestion: Is the customer unhappy?\nAnswer yes or no.",
-  "\n\nQuestion: Is this about the weather?\nAnswer yes or no.",
-  "\n\nQuestion: Did the parcel come late?\nAnswer yes or no.",
+  predicate("Is the customer unhappy?"),
+  predicate("Is this about the weather?"),
+  predicate("Did the parcel come late?"),
 ]
 const patient = { connectMs: 10_000, firstByteMs: 50_000, idleMs: 50_000 }
 const hasty = { connectMs: 1000, firstByteMs: 1000, idleMs: 1000 }

@@ -1,4 +1,5 @@
 /** The server asks the default model in the words it was trained on: both sides are tested against one fixture. */
+import { promptText } from "../src/engine/branch.ts"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { describe, expect, it } from "vitest"
@@ -43,11 +44,13 @@ it("the default model's template puts the training head before the evidence and 
 function branchesOf({ endpoint, question }: PromptCase): readonly string[] {
   switch (endpoint) {
     case "decisions":
-      return decodeDecisions(bytes({ model: "m", input: "evidence", questions: [question] })).branches
+      return decodeDecisions(bytes({ model: "m", input: "evidence", questions: [question] })).branches.map(
+        promptText,
+      )
     case "systemone":
       return decodeSystemOne(bytes({ model: "m", state: "evidence", questions: { id: question } }), {
         nullDescriptions: false,
-      }).branches
+      }).branches.map(promptText)
   }
 }
 

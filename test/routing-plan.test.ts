@@ -1,4 +1,5 @@
 /** The whole table of routing: modes, fallbacks, lists, visibility, hosting, health and hints, against a reference. */
+import { predicate } from "../src/engine/branch.ts"
 import { afterAll, describe, expect, test } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -93,7 +94,7 @@ async function routed(given: RoutingCase): Promise<Expectation> {
     const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint, onPlaced })
     const { signal } = new AbortController()
     const prepared = await way.scorer.prepare(
-      { organizationId: "org_1", evidence: "e", branches: ["b"] },
+      { organizationId: "org_1", evidence: "e", branches: [predicate("b")] },
       signal,
     )
     await prepared.run(signal)

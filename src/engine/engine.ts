@@ -1,4 +1,5 @@
 /** The engine port: what runs a model, wherever it runs. */
+import type { Branch } from "./branch.ts"
 
 /** What a model file or worker says about itself. */
 export interface ModelFacts {
@@ -10,14 +11,13 @@ export interface ModelFacts {
   readonly quantization: string
 }
 
-/** One piece of evidence and the texts to be judged against it. */
+/** One piece of evidence and the branches to be judged against it. */
 export interface ScoreWork {
   /** Fairness and cached prefixes are kept per organization. */
   readonly organizationId: string
   /** Plain text: nothing in it is ever read as a template's special token. */
   readonly evidence: string
-  /** One text per branch, without the template's own tokens; each ends in a question answered yes or no. */
-  readonly branches: readonly string[]
+  readonly branches: readonly Branch[]
 }
 
 /** Tokenised, measured and found to fit the model's context; nothing has been evaluated yet. */
@@ -28,8 +28,8 @@ export interface PreparedScore {
    */
   readonly inputTokens: number
   /**
-   * Evaluates every branch. Element i is logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens) of
-   * branch i. Aborting ends the work before its next decode and rejects with the signal's reason.
+   * Evaluates every branch. Element i is the margin of branch i: log-odds of yes over no. For a language model that is
+   * logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens). Aborting ends the work before its next decode and rejects with the signal's reason.
    */
   run(signal: AbortSignal): Promise<Float64Array>
   /** Forgets work that will not be run. */

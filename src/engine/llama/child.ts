@@ -1,9 +1,8 @@
 /** The engine process: owns one model and answers the supervisor's messages, and ends when its parent does. */
 import { Fault } from "../../contract/errors.ts"
-import type { ScoreWork } from "../engine.ts"
 import type { FromEngine, ToEngine, WireFault } from "./protocol.ts"
 import { PULSE_INTERVAL_MS } from "./protocol.ts"
-import type { PreparedJob, ScorerOptions } from "./scorer.ts"
+import type { PreparedJob, ScorerOptions, TextWork } from "./scorer.ts"
 import { Scorer } from "./scorer.ts"
 
 /** Jobs that are held, prepared or running; the supervisor's callers are many and their texts may be large. */
@@ -73,7 +72,7 @@ const NO_STATS = {
   cacheBytes: 0,
 } as const
 
-async function prepare(id: number, work: ScoreWork): Promise<void> {
+async function prepare(id: number, work: TextWork): Promise<void> {
   const job: HeldJob = { abort: new AbortController(), prepared: undefined }
   try {
     const model = opened()

@@ -2,9 +2,9 @@
 import type { ChildProcess } from "node:child_process"
 import { fork } from "node:child_process"
 import { Fault } from "../../contract/errors.ts"
-import type { ModelFacts, ScoreWork } from "../engine.ts"
+import type { ModelFacts } from "../engine.ts"
 import type { FromEngine, ProcessStats, ToEngine } from "./protocol.ts"
-import type { ScorerOptions } from "./scorer.ts"
+import type { ScorerOptions, TextWork } from "./scorer.ts"
 
 export interface WatchTimes {
   /** Without a pulse for this long the process is taken for dead. */
@@ -81,7 +81,7 @@ export class EngineProcess {
     return !this.#gone
   }
 
-  prepare(id: number, work: ScoreWork): Promise<number> {
+  prepare(id: number, work: TextWork): Promise<number> {
     return this.#request<number>({ kind: "prepare", id, work }, ({ resolve }) => ({ prepared: resolve }))
   }
 

@@ -1,15 +1,15 @@
 /** The messages between the supervisor and the engine process. */
 import type { FaultCode } from "../../contract/errors.ts"
-import type { ModelFacts, ScoreWork } from "../engine.ts"
+import type { ModelFacts } from "../engine.ts"
 import type { SchedulerStats } from "./scheduler.ts"
-import type { ScorerOptions } from "./scorer.ts"
+import type { ScorerOptions, TextWork } from "./scorer.ts"
 
 /** How often the engine process says that it is alive. */
 export const PULSE_INTERVAL_MS = 1000
 
 export type ToEngine =
   | { readonly kind: "open"; readonly options: ScorerOptions }
-  | { readonly kind: "prepare"; readonly id: number; readonly work: ScoreWork }
+  | { readonly kind: "prepare"; readonly id: number; readonly work: TextWork }
   | { readonly kind: "run"; readonly id: number }
   /** Ends a job wherever it stands: being prepared, prepared or running. No answer follows. */
   | { readonly kind: "drop"; readonly id: number }

@@ -37,6 +37,11 @@ export interface ScorerOptions {
   readonly waitingMax?: number
 }
 
+/** Work whose branches are texts, without the template's own tokens; each ends in a question answered yes or no. */
+export interface TextWork extends Omit<ScoreWork, "branches"> {
+  readonly branches: readonly string[]
+}
+
 /** A job with the count that its caller is told. */
 export interface PreparedJob extends ScoreJob {
   readonly inputTokens: number
@@ -105,7 +110,7 @@ export class Scorer {
   }
 
   /** Text that a caller sent is tokenised with special tokens off, so that it cannot close the user's turn. */
-  async prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedJob> {
+  async prepare(work: TextWork, signal: AbortSignal): Promise<PreparedJob> {
     const prefix = joined(this.#head, await this.model.tokenize(work.evidence, false))
     const suffixes: Int32Array[] = []
     let inputTokens = prefix.length

@@ -1,3 +1,4 @@
+import { predicate } from "../branch.ts"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
@@ -11,17 +12,18 @@ import { startLlamaEngine } from "./supervisor.ts"
 const never = new AbortController().signal
 const POLL = { timeout: 30_000, interval: 50 }
 
-const ask = (question: string): string => `\n\nQuestion: ${question}\nAnswer yes or no.`
 const short = {
   organizationId: "a",
   evidence: "The customer is angry.",
-  branches: [ask("Is she angry?"), ask("Is it late?")],
+  branches: [predicate("Is she angry?"), predicate("Is it late?")],
 }
 /** Keeps the engine at work for several seconds. */
 const long = {
   organizationId: "a",
   evidence: "The customer is angry. ".repeat(200),
-  branches: Array.from({ length: 1000 }, (_, index) => ask(`${index}: is this the number of the ticket?`)),
+  branches: Array.from({ length: 1000 }, (_, index) =>
+    predicate(`${index}: is this the number of the ticket?`),
+  ),
 }
 
 let deaths: string[]

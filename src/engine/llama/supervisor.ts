@@ -1,11 +1,12 @@
 /** The embedded engine as the gateway sees it: a model in a process of its own, restarted when it dies. */
 import { setTimeout as delay } from "node:timers/promises"
 import { Fault } from "../../contract/errors.ts"
+import { promptText } from "../branch.ts"
 import type { ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "../engine.ts"
 import type { WatchTimes } from "./engine-process.ts"
 import { EngineGone, EngineProcess, ModelRefused } from "./engine-process.ts"
 import type { ProcessStats } from "./protocol.ts"
-import type { ScorerOptions } from "./scorer.ts"
+import type { ScorerOptions, TextWork } from "./scorer.ts"
 
 /** Deaths of the process that one request may live through. */
 const RETRIES_MAX = 1
@@ -95,14 +96,15 @@ class Supervisor implements LlamaEngine {
   }
 
   async prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore> {
-    const placed = await this.#survivingDeath(signal, () => this.#place(work, signal))
+    const texts = { ...work, branches: work.branches.map(promptText) }
+    const placed = await this.#survivingDeath(signal, () => this.#place(texts, signal))
     const { inputTokens } = placed
     let current: PlacedWork | undefined = placed
     return {
       inputTokens,
       run: (runSignal) =>
         this.#survivingDeath(runSignal, async () => {
-          const usable = current?.process.alive === true ? current : await this.#place(work, runSignal)
+          const usable = current?.process.alive === true ? current : await this.#place(texts, runSignal)
           // Work that was started is not found on its process again: another attempt places it anew.
           current = undefined
           return dropOnAbort(usable, runSignal, usable.process.run(usable.id))
@@ -120,7 +122,7 @@ class Supervisor implements LlamaEngine {
     await this.#loop
   }
 
-  async #place(work: ScoreWork, signal: AbortSignal): Promise<PlacedWork> {
+  async #place(work: TextWork, signal: AbortSignal): Promise<PlacedWork> {
     const process = await this.#readyProcess(signal)
     const id = ++this.#lastId
     const inputTokens = await dropOnAbort({ process, id }, signal, process.prepare(id, work))

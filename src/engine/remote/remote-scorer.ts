@@ -1,5 +1,6 @@
 /** Decisions at a worker: every branch a prompt of its own with the evidence first, answered by one token's log-probabilities. */
 import { Fault } from "../../contract/errors.ts"
+import { promptText } from "../branch.ts"
 import type { PreparedScore, ScoreEngine, ScoreWork } from "../engine.ts"
 import { type PromptFrame, splitTemplate } from "../llama/prompt.ts"
 import { readGguf } from "../llama/gguf.ts"
@@ -167,7 +168,7 @@ async function prepare(
   const { client, tokenize, model, frame } = parts
   const prefix = [...frame.head, ...(await plainTokens(client, tokenize, model.name, evidence, signal))]
   const suffixes = await inGroups(branches, CONCURRENCY_MAX, async (branch) => [
-    ...(await plainTokens(client, tokenize, model.name, branch, signal)),
+    ...(await plainTokens(client, tokenize, model.name, promptText(branch), signal)),
     ...frame.tail,
   ])
   const longest = Math.max(0, ...suffixes.map((suffix) => suffix.length))

@@ -1,5 +1,6 @@
 /** Decisions at a worker that answers /v1/systemone itself: every branch is a yes-or-no question to it. */
 import { Fault } from "../../contract/errors.ts"
+import { promptText } from "../branch.ts"
 import type { ScoreEngine } from "../engine.ts"
 import type { RemoteScoredModel } from "./remote-scorer.ts"
 import { type WorkerClient, garbage } from "./worker-client.ts"
@@ -17,7 +18,8 @@ export function systemOneScorer(client: WorkerClient, model: RemoteScoredModel):
       parameterCount: 0,
       quantization: model.quantization,
     }),
-    prepare: async ({ evidence, branches }) => {
+    prepare: async ({ evidence, branches: asked }) => {
+      const branches = asked.map(promptText)
       const bytes = branches.reduce(
         (sum, branch) => sum + Buffer.byteLength(branch),
         Buffer.byteLength(evidence),

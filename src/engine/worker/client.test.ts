@@ -1,3 +1,4 @@
+import { predicate } from "../branch.ts"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterEach, describe, expect, test } from "vitest"
@@ -15,7 +16,7 @@ import {
 } from "./wire.ts"
 
 const never = new AbortController().signal
-const work = { organizationId: "o", evidence: "e", branches: ["a", "b"] }
+const work = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
 const generation = { organizationId: "o", messages: [] } as unknown as GenerateWork
 
 let server: Server | undefined
@@ -152,7 +153,7 @@ describe("a stream", () => {
 })
 
 describe("a worker of another version", () => {
-  test.each([["2"], [undefined]])("that says %s is not used and fails its check", async (said) => {
+  test.each([["1"], [undefined]])("that says %s is not used and fails its check", async (said) => {
     const client = await workerThat((response) => {
       response.removeHeader(protocolHeader)
       if (said !== undefined) response.setHeader(protocolHeader, said)

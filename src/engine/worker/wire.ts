@@ -9,7 +9,7 @@ export const workPath = "/umpire/work"
 export const healthPath = "/healthz"
 /** Said in every request and every answer. It changes when either side would misunderstand the other. */
 export const protocolHeader = "x-umpire-worker-protocol"
-export const protocolVersion = "1"
+export const protocolVersion = "2"
 /** The SHA-256 of the body or of the line, so that a broken answer is never taken for a whole one. */
 export const digestHeader = "x-umpire-digest"
 

@@ -1,7 +1,8 @@
-/** What both classification wires come to: one text of evidence, typed questions, and a branch text per binary read. */
+/** What both classification wires come to: one text of evidence, typed questions, and a branch per binary read. */
 import { fitsUtf8, LIMITS, utf8Bytes } from "../../contract/classification-limits.ts"
 import { Fault } from "../../contract/errors.ts"
-import { expandQuestion } from "./render.ts"
+import type { Branch } from "../../engine/branch.ts"
+import { expandQuestion } from "./branches.ts"
 
 /** Which endpoint asked, and so in which shape the answers go back. */
 export type Wire = "decisions" | "systemone"
@@ -42,7 +43,7 @@ export interface Classification {
   readonly evidence: string
   readonly questions: readonly Question[]
   /** The branches of all questions, one question after another; each question has `branchCount` of them. */
-  readonly branches: readonly string[]
+  readonly branches: readonly Branch[]
 }
 
 /** How many binary reads a question takes. */
@@ -68,7 +69,7 @@ export function composeClassification(decoded: Omit<Classification, "branches">)
       `Cannot classify: the questions expand to ${count} branches; at most ${LIMITS.branchesMax} fit one request`,
     )
   }
-  const branches: string[] = []
+  const branches: Branch[] = []
   for (const question of questions) for (const branch of expandQuestion(question)) branches.push(branch)
   return { wire, model, evidence, questions, branches }
 }

@@ -1,3 +1,4 @@
+import { promptText } from "../../engine/branch.ts"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { badClassificationInputs } from "../../../test/bad-classification-input.ts"
@@ -140,7 +141,7 @@ describe("null descriptions of System One", () => {
   it("are refused unless the setting allows them, and then render like none", () => {
     expect(refusalOf(() => decode("/v1/systemone", everywhere)).code).toBe("invalid_request")
     const { branches } = decode("/v1/systemone", everywhere, true)
-    expect(branches.map((branch) => branch.split("\n").slice(2, 4))).toEqual([
+    expect(branches.map((branch) => promptText(branch).split("\n").slice(2, 4))).toEqual([
       ["Question: ", "No means: n"],
       ["Question: ", "Proposed answer: x"],
       ["Question: ", "Proposed answer: y - d"],

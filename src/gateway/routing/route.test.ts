@@ -1,3 +1,4 @@
+import { predicate } from "../../engine/branch.ts"
 import { describe, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
@@ -12,7 +13,7 @@ import { Worker, type WorkerEngines, type WorkerSettings } from "./worker.ts"
 
 const clock = new ManualClock(0)
 const never = new AbortController().signal
-const work = { organizationId: "org_1", evidence: "evidence", branches: ["branch"] }
+const work = { organizationId: "org_1", evidence: "evidence", branches: [predicate("Is it?")] }
 const dead = (): Fault => new Fault("inference_failed", "Cannot answer: dead")
 
 const region = (id: string): Region => ({ id, country: "XX", latitude: 0, longitude: 0 })

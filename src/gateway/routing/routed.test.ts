@@ -1,3 +1,4 @@
+import { predicate } from "../../engine/branch.ts"
 import { expect, test } from "vitest"
 import type { PreparedScore } from "../../engine/engine.ts"
 import { type NewRoute, routedScorer } from "./routed.ts"
@@ -33,7 +34,10 @@ test("tokens that a worker counts only with its answer are what the request is c
   }
   // Only these parts of a route are used on the way of a request that succeeds.
   const scorer = routedScorer((() => route) as unknown as NewRoute)
-  const prepared = await scorer.prepare({ organizationId: "a", evidence: "e", branches: ["b"] }, never)
+  const prepared = await scorer.prepare(
+    { organizationId: "a", evidence: "e", branches: [predicate("b")] },
+    never,
+  )
   expect(prepared.inputTokens).toBe(500)
   await prepared.run(never)
   expect(prepared.inputTokens).toBe(42)

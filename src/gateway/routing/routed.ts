@@ -1,4 +1,5 @@
 /** The engines of a request, as its handler sees them: the same ports, run at whichever worker the route finds. */
+import { branchLength } from "../../engine/branch.ts"
 import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
@@ -35,7 +36,7 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
     prepare(work, signal) {
       const { organizationId, evidence, branches } = work
       let bytes = evidence.length
-      for (const branch of branches) bytes += branch.length
+      for (const branch of branches) bytes += branchLength(branch)
       const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
       const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
         prepareAt(engines.scorer, work, either)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { Question } from "./classification.ts"
-import { expandQuestion } from "./render.ts"
+import { promptText } from "../../engine/branch.ts"
+import { expandQuestion } from "./branches.ts"
 
 const stem = { name: null, path: "questions[0]", instructions: "What is it?" }
 const predicate = (yesMeans = "", noMeans = ""): Question => ({
@@ -10,9 +11,11 @@ const predicate = (yesMeans = "", noMeans = ""): Question => ({
   noMeans,
 })
 
-describe("the wording that the default model was trained on", () => {
+const texts = (question: Question): string[] => expandQuestion(question).map(promptText)
+
+describe("the wording for language models", () => {
   it("of a predicate", () => {
-    expect(expandQuestion(predicate())).toEqual(["\n\nQuestion: What is it?\nAnswer yes or no."])
+    expect(texts(predicate())).toEqual(["\n\nQuestion: What is it?\nAnswer yes or no."])
   })
 
   it("of a choice, with and without descriptions, booleans as words", () => {
@@ -22,7 +25,7 @@ describe("the wording that the default model was trained on", () => {
       { value: true, description: "" },
       { value: false, description: "never" },
     ]
-    expect(expandQuestion({ type: "choice", ...stem, options })).toEqual([
+    expect(texts({ type: "choice", ...stem, options })).toEqual([
       "\n\nQuestion: What is it?\nProposed answer: cat\nIs the proposed answer correct? Answer yes or no.",
       "\n\nQuestion: What is it?\nProposed answer: dog - it barks\nIs the proposed answer correct? Answer yes or no.",
       "\n\nQuestion: What is it?\nProposed answer: true\nIs the proposed answer correct? Answer yes or no.",
@@ -36,7 +39,7 @@ describe("the wording that the default model was trained on", () => {
       { label: "mid", description: "so so" },
       { label: "low", description: "" },
     ]
-    expect(expandQuestion({ type: "score", ...stem, levels })).toEqual([
+    expect(texts({ type: "score", ...stem, levels })).toEqual([
       "\n\nQuestion: What is it?\nProposed rating: low (level 0 of 0..2)\nIs the proposed rating correct? Answer yes or no.",
       "\n\nQuestion: What is it?\nProposed rating: mid - so so (level 1 of 0..2)\nIs the proposed rating correct? Answer yes or no.",
       "\n\nQuestion: What is it?\nProposed rating: low (level 2 of 0..2)\nIs the proposed rating correct? Answer yes or no.",
@@ -49,11 +52,11 @@ it.each([
   ["yes alone", predicate("it is"), "\nYes means: it is"],
   ["no alone", predicate("", "it is not"), "\nNo means: it is not"],
 ])("the meanings of yes and no follow the question: %s", (_, question, lines) => {
-  expect(expandQuestion(question)).toEqual([`\n\nQuestion: What is it?${lines}\nAnswer yes or no.`])
+  expect(texts(question)).toEqual([`\n\nQuestion: What is it?${lines}\nAnswer yes or no.`])
 })
 
 it("a branch may have 16 KiB of UTF-8 and not a byte more, wherever the bytes are", () => {
-  const room = 16 * 1024 - Buffer.byteLength(expandQuestion(predicate("y"))[0] ?? "") + 1
+  const room = 16 * 1024 - Buffer.byteLength(texts(predicate("y"))[0] ?? "") + 1
   const fitting = "y".repeat(room % 2) + "é".repeat(Math.floor(room / 2))
   expect(expandQuestion(predicate(fitting))).toHaveLength(1)
   expect(() => expandQuestion(predicate(`${fitting}y`))).toThrow(

@@ -1,0 +1,72 @@
+/** A branch: one binary read about the evidence, as data; each kind of model has a wording of its own for it. */
+
+export type Branch =
+  | {
+      readonly kind: "predicate"
+      readonly question: string
+      /** What yes and no mean; empty when not said. */
+      readonly yesMeans: string
+      readonly noMeans: string
+    }
+  | {
+      readonly kind: "choice"
+      readonly question: string
+      /** The option that is proposed; an empty description is none. */
+      readonly value: string
+      readonly description: string
+    }
+  | {
+      readonly kind: "score"
+      readonly question: string
+      /** The level that is proposed, which of how many it is from zero; an empty description is none. */
+      readonly label: string
+      readonly description: string
+      readonly level: number
+      readonly levels: number
+    }
+
+export const predicate = (question: string): Branch => ({
+  kind: "predicate",
+  question,
+  yesMeans: "",
+  noMeans: "",
+})
+
+/** The wording for language models, which answer with the next token: the texts that `umpire-chat` was trained on. */
+export function promptText(branch: Branch): string {
+  const stem = `\n\nQuestion: ${branch.question}`
+  switch (branch.kind) {
+    case "predicate": {
+      const yes = branch.yesMeans === "" ? "" : `\nYes means: ${branch.yesMeans}`
+      const no = branch.noMeans === "" ? "" : `\nNo means: ${branch.noMeans}`
+      return `${stem}${yes}${no}\nAnswer yes or no.`
+    }
+    case "choice":
+      return (
+        `${stem}\nProposed answer: ${described(branch.value, branch.description)}` +
+        "\nIs the proposed answer correct? Answer yes or no."
+      )
+    case "score":
+      return (
+        `${stem}\nProposed rating: ${described(branch.label, branch.description)} ` +
+        `(level ${branch.level} of 0..${branch.levels - 1})` +
+        "\nIs the proposed rating correct? Answer yes or no."
+      )
+  }
+}
+
+const described = (text: string, description: string): string =>
+  description === "" ? text : `${text} - ${description}`
+
+/** Characters of a branch's own texts, without those of a wording. */
+export function branchLength(branch: Branch): number {
+  const { question } = branch
+  switch (branch.kind) {
+    case "predicate":
+      return question.length + branch.yesMeans.length + branch.noMeans.length
+    case "choice":
+      return question.length + branch.value.length + branch.description.length
+    case "score":
+      return question.length + branch.label.length + branch.description.length
+  }
+}
