@@ -12,6 +12,7 @@ function built(): string {
   mkdirSync(join(directory, "assets"))
   writeFileSync(join(directory, "index.html"), "<!doctype html><title>Umpire</title>")
   writeFileSync(join(directory, "assets", "main-abc.js"), script)
+  writeFileSync(join(directory, "assets", "letters-abc.woff2"), script)
   writeFileSync(join(directory, "theme.js"), "1")
   return directory
 }
@@ -45,6 +46,7 @@ test("the page allows scripts and styles from this server only, and is asked for
   const policy = reply?.headers["content-security-policy"] ?? ""
   expect(policy).toContain("default-src 'none'")
   expect(policy).toContain("script-src 'self'")
+  expect(policy).toContain("font-src 'self'")
   expect(policy).not.toContain("unsafe")
   expect(policy).toContain("frame-ancestors 'none'")
   expect(reply?.headers["cache-control"]).toBe("no-cache")
@@ -58,6 +60,9 @@ test("files named by their content are kept for good, sent zipped where that is 
   const zipped = await get(pages, "/assets/main-abc.js", { "accept-encoding": "gzip, br" })
   expect(zipped?.headers["content-encoding"]).toBe("gzip")
   expect(gunzipSync(zipped?.body as Uint8Array).toString()).toBe(script)
+  const font = await get(pages, "/assets/letters-abc.woff2", { "accept-encoding": "gzip, br" })
+  expect(font?.headers).toMatchObject({ "content-type": "font/woff2" })
+  expect(font?.headers["content-encoding"]).toBeUndefined()
   expect((await get(pages, "/theme.js"))?.headers["cache-control"]).not.toContain("immutable")
 })
 

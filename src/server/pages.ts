@@ -37,6 +37,7 @@ const contentSecurityPolicy = [
   "script-src 'self'",
   "style-src 'self'",
   "img-src 'self'",
+  "font-src 'self'",
   "connect-src 'self'",
   "form-action 'self'",
   "base-uri 'none'",
@@ -56,6 +57,7 @@ const types: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
   ".json": "application/json; charset=utf-8",
 }
 
@@ -117,7 +119,9 @@ async function reply(
     vary: "accept-encoding",
   }
   if (header("if-none-match") === file.etag) return { status: 304, headers, body: "" }
-  const zips = /\bgzip\b/.test(header("accept-encoding") ?? "") && file.bytes.length >= zippedBytesMin
+  const accepts = /\bgzip\b/.test(header("accept-encoding") ?? "")
+  // A font is compressed already.
+  const zips = accepts && file.type !== types[".woff2"] && file.bytes.length >= zippedBytesMin
   if (!zips) return { status, headers, body: file.bytes }
   file.zipped ??= gzipAsync(file.bytes).then((zipped) => new Uint8Array(zipped))
   return { status, headers: { ...headers, "content-encoding": "gzip" }, body: await file.zipped }

@@ -1,33 +1,28 @@
 /** Analytics: what happened to requests, over time and by group; every view has an address. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query"
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
-import { type ReactNode, useMemo, useState } from "react"
-import {
-  type GroupedTimeseriesResponse,
-  type Metric,
-  type OverviewResponse,
-  dimensions,
-} from "../../../src/contract/analytics.ts"
+import { type ReactNode, useMemo } from "react"
+import { type Metric, type OverviewResponse, dimensions } from "../../../src/contract/analytics.ts"
 import { ClientError, api } from "../api.ts"
-import { seriesColors } from "../charts/colors.ts"
-import { TimeChart } from "../charts/time-chart.tsx"
+import type { Colors } from "../charts/colors.ts"
 import { Button } from "../parts/button.tsx"
-import { Segments, SelectField } from "../parts/field.tsx"
+import { Segments } from "../parts/field.tsx"
 import { count, milliseconds, moment, percent, shortCount } from "../parts/format.ts"
 import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { Breakdown } from "./breakdown.tsx"
-import { useKeyNames } from "./key-names.ts"
 import { FindSequence } from "./find-sequence.tsx"
+import { OverTime } from "./over-time.tsx"
+import { overviewQuery, refreshMs } from "./query.ts"
+import { useSeriesColors } from "./series-colors.ts"
+import { ViewLink, filtered } from "./view-link.tsx"
 import {
   type View,
   dimensionNames,
-  formatMetric,
   keyName,
   metricNames,
   presetNames,
   presets,
-  rangeOf,
   readChip,
   readView,
   writeView,
@@ -35,7 +30,6 @@ import {
 } from "./view.ts"
 
 const route = getRouteApi("/o/$orgId/analytics")
-const refreshMs = 30_000
 
 export function AnalyticsPage(): ReactNode {
   const { id: orgId } = useOrganization()
@@ -59,51 +53,68 @@ export function AnalyticsPage(): ReactNode {
     <Page title="Analytics" actions={<RangeControl view={view} onChange={show} />}>
       <Filters view={view} onChange={show} />
       <Loaded query={overview} what="analytics">
-        {(data) => (
-          <>
-            <Summary summary={data.summary} metric={view.metric} onPick={(metric) => show({ metric })} />
-            <Course
-              view={view}
-              onZoom={(startMs, endMs) => show({ range: { startMs, endMs } })}
-              onChange={show}
-            />
-            <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
-              <div className="flex min-w-0 flex-col gap-4">
-                <Breakdown
-                  data={data.breakdown}
-                  view={view}
-                  onFilter={(filter) => show({ filters: [...new Set([...view.filters, filter])] })}
-                />
-                <FindSequence />
-              </div>
-              <div className="flex min-w-0 flex-col gap-4">
-                <Counts title="Results" rows={data.status.rows} />
-                <Counts title="Tool calls" rows={data.tool_calls.rows} />
-              </div>
-            </div>
-          </>
-        )}
+        {(data) => <Overview data={data} view={view} onChange={show} />}
       </Loaded>
     </Page>
   )
 }
 
-/** A preset moves with the clock, in steps, so that a query is not new at every paint. */
-function useQueryOf(view: View) {
-  const step = Math.floor(Date.now() / refreshMs) * refreshMs
-  const { startMs, endMs } = rangeOf(view, step + refreshMs)
-  return {
-    range_start: String(startMs),
-    range_end: String(endMs),
-    group_by: view.by,
-    metric: view.metric,
-    f: [...view.filters],
-  }
+function Overview({
+  data,
+  view,
+  onChange,
+}: {
+  data: OverviewResponse
+  view: View
+  onChange: (view: Partial<View>) => void
+}): ReactNode {
+  const keys = useMemo(() => data.breakdown.rows.map(({ key }) => key), [data])
+  const colors = useSeriesColors(data.breakdown.dim, keys)
+  const resultColors = useSeriesColors(
+    "result",
+    useMemo(() => data.status.rows.map(({ key }) => key), [data]),
+  )
+  return (
+    <>
+      <Summary summary={data.summary} metric={view.metric} onPick={(metric) => onChange({ metric })} />
+      <OverTime
+        view={view}
+        colors={colors}
+        onZoom={(startMs, endMs) => onChange({ range: { startMs, endMs } })}
+        onChange={onChange}
+      />
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
+        <div className="flex min-w-0 flex-col gap-4">
+          <Breakdown data={data.breakdown} view={view} colors={colors} />
+          <FindSequence />
+        </div>
+        <div className="flex min-w-0 flex-col gap-4">
+          <Counts
+            title="Results"
+            rows={data.status.rows}
+            colors={resultColors}
+            view={view}
+            changeFor={(result) => ({
+              ...filtered(view, `result:${result}`),
+              // What went wrong is asked next.
+              ...(result === "error" ? { by: "error_code" as const } : {}),
+            })}
+          />
+          <Counts
+            title="Tool calls"
+            rows={data.tool_calls.rows}
+            view={view}
+            changeFor={(tool) => filtered(view, `tool_calls:${tool}`)}
+          />
+        </div>
+      </div>
+    </>
+  )
 }
 
 function useOverview(view: View) {
   const { id: org_id } = useOrganization()
-  const query = useQueryOf(view)
+  const query = overviewQuery(view)
   return useQuery({
     queryKey: ["analytics", org_id, query],
     placeholderData: keepPreviousData,
@@ -204,117 +215,19 @@ function Summary({
   )
 }
 
-const metricOptions = Object.entries(metricNames).map(([value, label]) => ({ value, label }))
-const dimensionOptions = dimensions.map((value) => ({ value, label: dimensionNames[value] }))
-
-function Course({
-  view,
-  onZoom,
-  onChange,
-}: {
-  view: View
-  onZoom: (startMs: number, endMs: number) => void
-  onChange: (view: Partial<View>) => void
-}): ReactNode {
-  const { id: org_id } = useOrganization()
-  const query = { ...useQueryOf(view), view: "timeseries" as const }
-  const series = useQuery({
-    queryKey: ["analytics", org_id, query],
-    placeholderData: keepPreviousData,
-    refetchInterval: refreshMs,
-    // With this view, the answer is a grouped timeseries.
-    queryFn: async () =>
-      (await api.getAnalyticsOverview({ params: { org_id }, query })) as GroupedTimeseriesResponse,
-  })
-  return (
-    <Panel
-      title="Over time"
-      actions={
-        <div className="grid grid-cols-2 gap-2 max-sm:w-full">
-          <div className="sm:w-40">
-            <SelectField
-              label="Measure"
-              value={view.metric}
-              options={metricOptions}
-              onChange={(event) => onChange({ metric: event.target.value as Metric })}
-            />
-          </div>
-          <div className="sm:w-40">
-            <SelectField
-              label="Split by"
-              value={view.by}
-              options={dimensionOptions}
-              onChange={(event) => onChange({ by: event.target.value as View["by"] })}
-            />
-          </div>
-        </div>
-      }
-    >
-      <Loaded query={series} what="the chart">
-        {(data) => <SeriesChart data={data} onZoom={onZoom} />}
-      </Loaded>
-    </Panel>
-  )
-}
-
-function SeriesChart({
-  data,
-  onZoom,
-}: {
-  data: GroupedTimeseriesResponse
-  onZoom: (startMs: number, endMs: number) => void
-}): ReactNode {
-  const [at, setAt] = useState<number | null>(null)
-  const nameOf = useKeyNames(data.dim)
-  const timesMs = useMemo(() => data.buckets.map(({ t0 }) => t0), [data])
-  const lines = useMemo(
-    () =>
-      data.series.map(({ key, values }, index) => ({
-        name: nameOf(key),
-        color: key === null ? (seriesColors.at(-1) ?? "") : (seriesColors[index % seriesColors.length] ?? ""),
-        values,
-      })),
-    [data, nameOf],
-  )
-  const format = useMemo(() => formatMetric(data.metric), [data.metric])
-  if (lines.length === 0)
-    return (
-      <Empty icon="chart" title="Nothing happened in this range">
-        Ask something in the playground, or choose a longer range.
-      </Empty>
-    )
-  return (
-    <>
-      <TimeChart
-        title={`${metricNames[data.metric]} over time by ${dimensionNames[data.dim].toLowerCase()}`}
-        timesMs={timesMs}
-        lines={lines}
-        format={format}
-        onZoom={onZoom}
-        onPoint={setAt}
-      />
-      <ul className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label="Series">
-        {lines.map(({ name, color, values }) => (
-          <li key={name} className="flex min-w-0 items-center gap-1.5">
-            <span className="size-2.5 shrink-0 rounded-sm" style={{ background: color }} />
-            <span className="truncate">{name}</span>
-            {at === null ? null : <strong className="number font-medium">{format(values[at] ?? 0)}</strong>}
-          </li>
-        ))}
-        <li className="text-soft number ml-auto">
-          {at === null ? "Drag across the chart to zoom." : moment(timesMs[at] ?? 0)}
-        </li>
-      </ul>
-    </>
-  )
-}
-
 function Counts({
   title,
   rows,
+  view,
+  colors,
+  changeFor,
 }: {
   title: string
   rows: readonly { key: string; count: number }[]
+  view: View
+  colors?: Colors
+  /** The view that a row leads to. */
+  changeFor: (key: string) => Partial<View>
 }): ReactNode {
   const all = rows.reduce((sum, row) => sum + row.count, 0)
   return (
@@ -322,10 +235,22 @@ function Counts({
       {rows.length === 0 ? (
         <p className="text-soft text-sm">None.</p>
       ) : (
-        <dl className="number grid grid-cols-[1fr_auto_auto] gap-x-4 gap-y-1 text-sm">
+        <dl className="number grid grid-cols-[minmax(0,1fr)_auto_auto] gap-x-4 gap-y-1 text-sm">
           {rows.map(({ key, count: many }) => (
             <div key={key} className="contents">
-              <dt className="truncate">{keyName(key)}</dt>
+              <dt className="flex min-w-0 items-center gap-2">
+                {colors ? (
+                  <span className="size-2.5 shrink-0 rounded-sm" style={{ background: colors(key) }} />
+                ) : null}
+                <ViewLink
+                  view={view}
+                  change={changeFor(key)}
+                  title={`Show only ${keyName(key)}`}
+                  className="truncate hover:underline"
+                >
+                  {keyName(key)}
+                </ViewLink>
+              </dt>
               <dd className="text-right">{count(many)}</dd>
               <dd className="text-soft text-right">{percent(many / all)}</dd>
             </div>

@@ -1,20 +1,22 @@
-/** The groups of a breakdown as a table of bars; a group becomes a filter at a click. */
+/** The groups of a breakdown as a table of bars; a group's name leads to its requests alone. */
 import type { ReactNode } from "react"
 import type { OverviewResponse } from "../../../src/contract/analytics.ts"
-import { Button } from "../parts/button.tsx"
-import { count } from "../parts/format.ts"
+import type { Colors } from "../charts/colors.ts"
+import { plural } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
 import { Panel } from "../parts/page.tsx"
 import { useKeyNames } from "./key-names.ts"
+import { ViewLink, filtered } from "./view-link.tsx"
 import { type View, dimensionNames, formatMetric, metricNames } from "./view.ts"
 
 export function Breakdown({
   data,
   view,
-  onFilter,
+  colors,
 }: {
   data: OverviewResponse["breakdown"]
   view: View
-  onFilter: (filter: string) => void
+  colors: Colors
 }): ReactNode {
   const format = formatMetric(data.metric)
   const nameOf = useKeyNames(data.dim)
@@ -30,28 +32,34 @@ export function Breakdown({
               className="bg-accent-wash absolute inset-y-0 left-0 rounded-md"
               style={{ width: `${(value / top) * 100}%` }}
             />
-            <button
-              type="button"
-              className="relative min-w-0 flex-1 truncate text-left hover:underline"
+            <span
+              aria-hidden="true"
+              className="relative size-2.5 shrink-0 rounded-sm"
+              style={{ background: colors(key) }}
+            />
+            <ViewLink
+              view={view}
+              change={filtered(view, `${data.dim}:${key}`)}
+              className="relative min-w-0 flex-1 truncate hover:underline"
               title={`Show only ${nameOf(key)}`}
-              onClick={() => onFilter(`${view.by}:${key}`)}
             >
               {nameOf(key)}
-            </button>
+            </ViewLink>
             {data.metric === "requests" ? null : (
-              <span className="text-soft number relative text-xs">{count(many)} requests</span>
+              <span className="text-soft number relative text-xs">{plural(many, "request")}</span>
             )}
             <strong className="number relative font-medium" title={metricNames[data.metric]}>
               {format(value)}
             </strong>
-            <Button
-              kind="bare"
-              small
-              icon="cross"
-              className="relative"
+            <ViewLink
+              view={view}
+              change={filtered(view, `!${data.dim}:${key}`)}
               aria-label={`Leave out ${nameOf(key)}`}
-              onClick={() => onFilter(`!${view.by}:${key}`)}
-            />
+              title={`Leave out ${nameOf(key)}`}
+              className="text-soft hover:bg-sunken hover:text-ink relative grid size-7 place-items-center rounded-md"
+            >
+              <Icon name="cross" />
+            </ViewLink>
           </li>
         ))}
       </ul>

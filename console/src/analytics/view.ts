@@ -86,6 +86,10 @@ export function formatMetric(metric: Metric): (value: number) => string {
   }
 }
 
+/** Counted in ones: its scale has no halves. */
+export const isCounted = (metric: Metric): boolean =>
+  !["error_rate", "duration", "p50_latency", "p95_latency"].includes(metric)
+
 interface Chip {
   readonly dimension: string
   readonly value: string

@@ -1,14 +1,16 @@
 /** Billing: what is left, how fast it goes, how it is refilled, and where it stops. */
 import { useQuery } from "@tanstack/react-query"
-import { type ReactNode, useState } from "react"
+import { type ReactNode, useMemo, useState } from "react"
 import { type BillingAccount, type UsageSpend, usageSpendRanges } from "../../../src/contract/billing.ts"
 import { api, sentenceOf, useWrite } from "../api.ts"
 import { StackedBars } from "../charts/bars.tsx"
-import { seriesColors } from "../charts/colors.ts"
+import { useSeriesColors } from "../analytics/series-colors.ts"
+import { ViewLink } from "../analytics/view-link.tsx"
+import { type View, writeView } from "../analytics/view.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { ago, cents, day, smallDollars } from "../parts/format.ts"
+import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
 import { Badge, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
@@ -201,7 +203,9 @@ function SpendChart({
   /** Null for an account that pays afterwards. */
   balanceCents: number | null
 }): ReactNode {
-  const models = spend.models.map(({ model }) => model)
+  const { id: orgId } = useOrganization()
+  const models = useMemo(() => spend.models.map(({ model }) => model), [spend])
+  const colors = useSeriesColors("model", models)
   const total = spend.models.reduce((sum, { total_cents }) => sum + total_cents, 0)
   const recent = spend.buckets.slice(-burnDays)
   const burn = recent.reduce((sum, { total_cents }) => sum + total_cents, 0) / Math.max(1, recent.length)
@@ -217,23 +221,30 @@ function SpendChart({
       <StackedBars
         title="Spend by day"
         names={models}
+        colors={colors}
         format={(value) => smallDollars(value / 100)}
         bars={spend.buckets.map(({ date, model_totals_cents }) => ({
           label: day(date),
           values: models.map((model) => model_totals_cents[model] ?? 0),
+          link: { to: "/o/$orgId/analytics", params: { orgId }, search: writeView(viewOfDay(date)) },
         }))}
       />
       {models.length === 0 ? (
         <p className="text-soft text-sm">Nothing was spent in this range.</p>
       ) : (
         <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label="Spend by model">
-          {spend.models.map(({ model, total_cents }, index) => (
+          {spend.models.map(({ model, total_cents }) => (
             <li key={model} className="number flex items-center gap-1.5">
-              <span
-                className="size-2.5 rounded-sm"
-                style={{ background: seriesColors[index % seriesColors.length] }}
-              />
-              {model} <span className="text-soft">{smallDollars(total_cents / 100)}</span>
+              <span className="size-2.5 rounded-sm" style={{ background: colors(model) }} />
+              <ViewLink
+                view={monthView}
+                change={{ filters: [`model:${model}`] }}
+                title={`Requests of ${model}`}
+                className="hover:underline"
+              >
+                {model}
+              </ViewLink>{" "}
+              <span className="text-soft">{smallDollars(total_cents / 100)}</span>
             </li>
           ))}
         </ul>
@@ -242,9 +253,18 @@ function SpendChart({
   )
 }
 
+const monthView: View = { range: "30d", metric: "requests", by: "model", filters: [] }
+const dayMs = 86_400_000
+
+/** The requests of one day of the bill, which is a day in UTC. */
+function viewOfDay(date: string): View {
+  const startMs = Date.parse(date)
+  return { ...monthView, range: { startMs, endMs: startMs + dayMs } }
+}
+
 const daysShownMax = 999
 
 function lasting(days: number): string {
   if (days < 1) return "less than a day"
-  return days > daysShownMax ? "for years" : `${Math.floor(days)} ${days < 2 ? "day" : "days"}`
+  return days > daysShownMax ? "for years" : plural(Math.floor(days), "day")
 }

@@ -1,25 +1,29 @@
-/** Stacked bars over days, drawn as SVG on a scale with round steps; a bar says its figures when it is pointed at. */
-import { type ReactNode, useState } from "react"
-import { seriesColors } from "./colors.ts"
+/** Stacked bars over days on a scale with round steps; a bar says its figures when it is pointed at, and is a link. */
+import { Link, type LinkProps } from "@tanstack/react-router"
+import { type KeyboardEvent, type ReactNode, useState } from "react"
+import { plural } from "../parts/format.ts"
+import type { Colors } from "./colors.ts"
+import { distinctLabels } from "./distinct-labels.ts"
 import { roundSteps } from "./round-steps.ts"
 
 interface DayBar {
   readonly label: string
   /** One per series, in the order of `names`. */
   readonly values: readonly number[]
+  /** Where the bar leads. */
+  readonly link: Pick<LinkProps, "to" | "params" | "search">
 }
-
-const height = 160
-const gap = 0.22
 
 export function StackedBars({
   title,
   names,
+  colors,
   bars,
   format,
 }: {
   title: string
   names: readonly string[]
+  colors: Colors
   bars: readonly DayBar[]
   format: (value: number) => string
 }): ReactNode {
@@ -38,59 +42,87 @@ export function StackedBars({
         {shown ? <DayFigures names={names} bar={shown} format={format} /> : null}
       </figcaption>
       <div className="flex gap-2">
-        <ol
-          className="number text-soft flex h-40 flex-col-reverse justify-between text-right text-[11px]"
-          aria-hidden="true"
-        >
-          {steps.map((step) => (
-            <li key={step} className="flex h-0 items-center justify-end">
-              {format(step)}
-            </li>
-          ))}
-        </ol>
-        <svg
-          viewBox={`0 0 ${Math.max(1, bars.length)} ${height}`}
-          preserveAspectRatio="none"
-          className="h-40 min-w-0 flex-1 overflow-visible"
-          role="img"
-          aria-label={`${title}: ${bars.length} days, ${format(sum(totals))} in all`}
+        <Scale labels={distinctLabels(steps, format)} />
+        <div
+          className="relative flex h-40 min-w-0 flex-1"
+          role="group"
+          aria-label={`${title}: ${plural(bars.length, "day")}, ${format(sum(totals))} in all`}
           onMouseLeave={() => setAt(null)}
+          onKeyDown={stepToNeighbour}
         >
-          {steps.map((step) => (
-            <line
-              key={step}
-              x1={0}
-              x2={Math.max(1, bars.length)}
-              y1={height - (step / top) * height}
-              y2={height - (step / top) * height}
-              className={step === 0 ? "stroke-strong" : "stroke-line"}
-              vectorEffect="non-scaling-stroke"
-            />
-          ))}
-          {bars.map(({ label, values }, index) => (
-            <g key={label} onMouseEnter={() => setAt(index)}>
-              <rect x={index} y={0} width={1} height={height} fill="transparent" />
-              {stack(values).map(([from, to], series) => (
-                <rect
+          <Grid steps={steps} top={top} />
+          {bars.map((bar, index) => (
+            <Link
+              key={bar.label}
+              {...bar.link}
+              aria-label={`${bar.label}: ${format(totals[index] ?? 0)}`}
+              // One stop for the whole chart; the arrow keys go on from there.
+              tabIndex={index === (at ?? bars.length - 1) ? 0 : -1}
+              onMouseEnter={() => setAt(index)}
+              onFocus={() => setAt(index)}
+              onBlur={() => setAt(null)}
+              className="relative flex h-full min-w-0 flex-1 flex-col-reverse px-[11%] outline-offset-0"
+            >
+              {bar.values.map((value, series) => (
+                <span
                   key={names[series]}
-                  x={index + gap / 2}
-                  width={1 - gap}
-                  y={height - (to / top) * height}
-                  height={((to - from) / top) * height}
-                  fill={seriesColors[series % seriesColors.length]}
-                  opacity={at === null || at === index ? 1 : 0.45}
+                  className={`transition-opacity ${at === null || at === index ? "" : "opacity-45"}`}
+                  style={{
+                    height: `${(value / top) * 100}%`,
+                    background: colors(names[series] ?? null),
+                  }}
                 />
               ))}
-            </g>
+            </Link>
           ))}
-        </svg>
+        </div>
       </div>
       <div className="text-soft number flex justify-between text-[11px]">
         <span>{bars[0]?.label}</span>
-        <span className="max-sm:hidden">{middle?.label}</span>
-        <span>{bars.at(-1)?.label}</span>
+        {bars.length > 2 ? <span className="max-sm:hidden">{middle?.label}</span> : null}
+        {bars.length > 1 ? <span>{bars.at(-1)?.label}</span> : null}
       </div>
     </figure>
+  )
+}
+
+function stepToNeighbour(event: KeyboardEvent<HTMLElement>): void {
+  const from = document.activeElement
+  const to =
+    event.key === "ArrowRight"
+      ? from?.nextElementSibling
+      : event.key === "ArrowLeft"
+        ? from?.previousElementSibling
+        : null
+  if (to instanceof HTMLAnchorElement) to.focus()
+}
+
+function Scale({ labels }: { labels: readonly string[] }): ReactNode {
+  return (
+    <ol
+      className="number text-soft flex h-40 flex-col-reverse justify-between text-right text-[11px]"
+      aria-hidden="true"
+    >
+      {labels.map((label, index) => (
+        <li key={index} className="flex h-0 items-center justify-end">
+          {label}
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+function Grid({ steps, top }: { steps: readonly number[]; top: number }): ReactNode {
+  return (
+    <div aria-hidden="true" className="absolute inset-0">
+      {steps.map((step) => (
+        <span
+          key={step}
+          className={`absolute inset-x-0 border-t ${step === 0 ? "border-strong" : "border-line"}`}
+          style={{ bottom: `${(step / top) * 100}%` }}
+        />
+      ))}
+    </div>
   )
 }
 
@@ -118,12 +150,3 @@ function DayFigures({
 }
 
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0)
-
-function stack(values: readonly number[]): [number, number][] {
-  let base = 0
-  return values.map((value) => {
-    const from = base
-    base += value
-    return [from, base]
-  })
-}

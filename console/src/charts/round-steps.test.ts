@@ -16,3 +16,12 @@ test("a tiny value has a scale too", () => {
   expect(steps.length).toBeLessThanOrEqual(6)
   expect(steps.at(-1)).toBeGreaterThanOrEqual(0.000_016)
 })
+
+test.each([
+  [1, [0, 1]],
+  [2, [0, 1, 2]],
+  [10, [0, 5, 10]],
+  [0.4, [0, 1]],
+])("a scale of things counted in ones up to %d has whole marks", (highest, steps) => {
+  expect(roundSteps(highest, { whole: true })).toEqual(steps)
+})

@@ -3,12 +3,16 @@ import { type ReactNode, useEffect, useRef } from "react"
 import UPlot from "uplot"
 import "uplot/dist/uPlot.min.css"
 import { useDark } from "../theme.ts"
+import { distinctLabels } from "./distinct-labels.ts"
+import { lonePoints } from "./lone-points.ts"
+import { roundSteps } from "./round-steps.ts"
 import { timeMarks } from "./time-marks.ts"
 
 interface Line {
   readonly name: string
   readonly color: string
-  readonly values: readonly number[]
+  /** Null where there is nothing to measure: the line has a gap there. */
+  readonly values: readonly (number | null)[]
 }
 
 const heightPx = 240
@@ -20,6 +24,7 @@ export function TimeChart({
   timesMs,
   lines,
   format,
+  whole,
   onZoom,
   onPoint,
 }: {
@@ -27,6 +32,8 @@ export function TimeChart({
   timesMs: readonly number[]
   lines: readonly Line[]
   format: (value: number) => string
+  /** The values are counts. */
+  whole: boolean
   onZoom: (startMs: number, endMs: number) => void
   /** The point in time that is pointed at, by its index; null for none. */
   onPoint: (index: number | null) => void
@@ -45,7 +52,7 @@ export function TimeChart({
     const style = getComputedStyle(document.documentElement)
     const plot = new UPlot(
       {
-        ...options(element.clientWidth, lines, format, style),
+        ...options(element.clientWidth, lines, { format, whole, style }),
         hooks: {
           setSelect: [zoomHook((start, end) => zoom.current(start, end))],
           setCursor: [({ cursor }) => point.current(cursor.idx ?? null)],
@@ -60,37 +67,46 @@ export function TimeChart({
       watcher.disconnect()
       plot.destroy()
     }
-  }, [timesMs, lines, format, dark])
+  }, [timesMs, lines, format, whole, dark])
   return <div ref={place} role="img" aria-label={title} className="h-60 w-full overflow-hidden" />
 }
 
 function options(
   width: number,
   lines: readonly Line[],
-  format: (value: number) => string,
-  style: CSSStyleDeclaration,
+  { format, whole, style }: { format: (value: number) => string; whole: boolean; style: CSSStyleDeclaration },
 ): UPlot.Options {
   const ink = style.getPropertyValue("--color-soft")
   const grid = { stroke: style.getPropertyValue("--color-line"), width: 1 }
-  const axis = { stroke: ink, grid, ticks: { show: false }, font: "11px system-ui, sans-serif" }
+  const axis = {
+    stroke: ink,
+    grid,
+    ticks: { show: false },
+    font: `11px ${style.getPropertyValue("--font-sans")}`,
+  }
+  const steps = roundSteps(Math.max(0, ...lines.flatMap(({ values }) => values.map((value) => value ?? 0))), {
+    whole,
+  })
   return {
     width,
     height: heightPx,
     legend: { show: false },
     padding: [12, 20, 0, 0],
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 6 } },
-    scales: { y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+    scales: { y: { range: () => [0, steps.at(-1) ?? 1] } },
     axes: [
       { ...axis, size: 30, values: (_plot, ticks) => timeMarks(ticks) },
-      { ...axis, size: 52, values: (_plot, ticks) => ticks.map((tick) => format(tick)) },
+      { ...axis, size: 56, splits: () => steps, values: (_plot, ticks) => distinctLabels(ticks, format) },
     ],
     series: [
       {},
-      ...lines.map(({ name, color }, index) => ({
+      ...lines.map(({ name, color, values }, index) => ({
         label: name,
         stroke: color,
         width: 1.75,
-        points: { show: false },
+        spanGaps: false,
+        // A line needs two points; one between two gaps would not be seen.
+        points: { show: true, size: 4, fill: color, filter: () => lonePoints(values) },
         ...(lines.length === 1 && index === 0 ? { fill: `${color}22` } : {}),
       })),
     ],

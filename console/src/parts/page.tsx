@@ -1,5 +1,5 @@
 /** What pages are made of: a heading with its actions, panels, notices, empty states, badges. */
-import type { ReactNode } from "react"
+import { type ReactNode, useEffect } from "react"
 import { sentenceOf } from "../api.ts"
 import { Button, Spinner } from "./button.tsx"
 import { Icon, type IconName } from "./icon.tsx"
@@ -9,16 +9,15 @@ export function Page({
   about,
   actions,
   children,
-  full = false,
 }: {
   title: string
   about?: ReactNode
   actions?: ReactNode
   children: ReactNode
-  full?: boolean
 }): ReactNode {
+  useTitle(title)
   return (
-    <div className={`mx-auto flex w-full flex-col gap-5 px-4 py-5 sm:px-6 ${full ? "" : "max-w-6xl"}`}>
+    <div className="page gap-5">
       <header className="flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
         <div className="max-w-2xl">
           <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
@@ -29,6 +28,13 @@ export function Page({
       {children}
     </div>
   )
+}
+
+/** The title of the window names the page, so that tabs and bookmarks can be told apart. */
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Umpire`
+  }, [title])
 }
 
 export function Panel({

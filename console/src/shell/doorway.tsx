@@ -1,7 +1,9 @@
 /** The page before one is inside: sign-in and invitations. */
 import type { ReactNode } from "react"
+import { useTitle } from "../parts/page.tsx"
 
 export function Doorway({ title, children }: { title: string; children: ReactNode }): ReactNode {
+  useTitle(title)
   return (
     <main className="grid min-h-dvh place-items-center p-4">
       <div className="w-full max-w-sm">

@@ -1,0 +1,75 @@
+import { expect, test } from "vitest"
+import {
+  ago,
+  count,
+  day,
+  milliseconds,
+  moment,
+  percent,
+  plural,
+  probability,
+  smallDollars,
+} from "./format.ts"
+
+test.each([
+  [0, "0.0%"],
+  [0.000_4, "<0.1%"],
+  [0.000_5, "0.1%"],
+  [0.514, "51.4%"],
+  [0.999_4, "99.9%"],
+  [0.999_6, ">99.9%"],
+  [1, "100.0%"],
+])("the share %d reads %s", (share, text) => {
+  expect(percent(share)).toBe(text)
+})
+
+test("a probability is never impossible and never certain", () => {
+  expect([probability(0), probability(1)]).toEqual(["<0.1%", ">99.9%"])
+  expect(probability(0.271)).toBe("27.1%")
+})
+
+test.each([
+  [0, "0 rows"],
+  [1, "1 row"],
+  [2, "2 rows"],
+  [1200, "1,200 rows"],
+])("%d has its plural", (value, text) => {
+  expect(plural(value, "row")).toBe(text)
+})
+
+test("a plural that is another word is given", () => {
+  expect([plural(1, "query", "queries"), plural(2, "query", "queries")]).toEqual(["1 query", "2 queries"])
+})
+
+test("a time has 24 hours and a zone", () => {
+  expect(moment(new Date(2026, 10, 16, 0, 5).getTime())).toMatch(/^Nov 16, 2026, 00:05 \S+/)
+  expect(moment(new Date(2026, 10, 16, 17, 5).getTime())).toMatch(/^Nov 16, 2026, 17:05 \S+/)
+})
+
+test("a calendar date is the same day in every zone", () => {
+  const kept = process.env["TZ"]
+  try {
+    for (const place of ["Pacific/Honolulu", "Pacific/Kiritimati"]) {
+      process.env["TZ"] = place
+      expect([place, day("2026-11-16")]).toEqual([place, "Nov 16, 2026"])
+    }
+  } finally {
+    if (kept === undefined) delete process.env["TZ"]
+    else process.env["TZ"] = kept
+  }
+})
+
+test("counts, costs, durations and distances read in short", () => {
+  expect(count(12_345)).toBe("12,345")
+  expect([smallDollars(0), smallDollars(0.000_012_3), smallDollars(1.5)]).toEqual([
+    "$0",
+    "$0.000012",
+    "$1.50",
+  ])
+  expect([milliseconds(12.4), milliseconds(1500), milliseconds(90_000)]).toEqual([
+    "12 ms",
+    "1.5 s",
+    "1.5 min",
+  ])
+  expect(ago(1_000_000, 1_000_000 + 7_200_000)).toBe("2 hours ago")
+})
