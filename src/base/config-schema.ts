@@ -227,13 +227,6 @@ export const Config = z.strictObject({
         .max(1_048_576)
         .default(1024)
         .describe("Usage that may wait for the database; beyond it requests are refused."),
-      mapped: z
-        .stringbool()
-        .or(z.boolean())
-        .default(true)
-        .describe(
-          "Write usage through mapped memory where the system offers it (Linux), instead of a call for each.",
-        ),
     })
     .prefault({}),
   billing: z

@@ -90,8 +90,7 @@ class Asked {
       const usage = this.#used(prepared, startedMs)
       const text = answer(classification, calibrated(margins, this.#calibration), usage.inputTokens)
       this.#routed.close()
-      const recording = this.#sequence.finish(usage, success)
-      if (recording) await recording
+      await this.#sequence.finish(usage, success)
       return new EncodedJson(text)
     } catch (error) {
       this.#leave()

@@ -1,7 +1,6 @@
 /** The raw margins of a decisions request, for an operator who fits a calibration to labelled questions. */
 import { z } from "zod"
 import type { Catalog, Model } from "../base/catalog.ts"
-import type { Soon } from "../base/soon.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import { branchCount } from "./classification/classification.ts"
@@ -9,7 +8,7 @@ import { decodeDecisions } from "./classification/decode-decisions.ts"
 
 interface MarginsParts {
   readonly catalog: Catalog
-  scorer(model: Model): Soon<ScoreEngine>
+  scorer(model: Model): Promise<ScoreEngine>
 }
 
 const MarginsInput = z.strictObject({ request: z.record(z.string(), z.unknown()) })

@@ -1,9 +1,18 @@
-/** What the gateway tells about one inference request: reserved before it runs, settled and recorded when it ends. */
+/** The meter: reserves credit before a request runs, charges what it used, and writes its record to the journal. */
 import type { Model } from "../base/catalog.ts"
-import type { Soon } from "../base/soon.ts"
-import type { RequestFacts } from "../contract/endpoint.ts"
+import type { Clock } from "../base/clock.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Ticks } from "../base/money.ts"
 import type { Principal } from "../contract/access.ts"
+import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import type { SequenceRecord } from "../store/journal/record.ts"
+import type { Journal } from "../store/journal/writer.ts"
+import type { Reservation } from "./money/lease-account.ts"
+import type { LeaseBook } from "./money/lease-book.ts"
+import type { Payers } from "./money/payers.ts"
+import { costOf } from "./money/price.ts"
 
 const callSources = [
   "decisions",
@@ -82,18 +91,152 @@ export interface Sequence {
   name(model: string): void
   /**
    * Reserves the most that the request can cost. Throws Fault `insufficient_credits`, `spend_limit_exceeded`,
-   * `payment_method_required` or `billing_required`. Nothing may be evaluated before it is done, which is mostly at once.
+   * `payment_method_required` or `billing_required`. Nothing may be evaluated before it resolves.
    */
-  reserve(model: Model, most: Usage): Soon<void>
+  reserve(model: Model, most: Usage): Promise<void>
   /** Where the request is being worked on. */
   placed(region: string): void
   /** The first byte of the response is about to leave. */
   firstByte(): void
   /**
-   * Charges what was used and records how it ended. Done when the record is in the journal, which is mostly at once: only
-   * then may the last byte or terminal event be handed to the socket. Idempotent: the first call counts.
+   * Charges what was used and records how it ended. Resolves when the record is in the journal: only then may the last
+   * byte or terminal event be handed to the socket. Idempotent: the first call counts.
    */
-  finish(usage: Usage, outcome: Outcome): Soon<void>
+  finish(usage: Usage, outcome: Outcome): Promise<void>
+}
+
+export interface MeterParts {
+  readonly journal: Pick<Journal, "append" | "checkRoom">
+  readonly leases: Pick<LeaseBook, "reserve">
+  readonly payers: Pick<Payers, "of">
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+/** Texts from outside are cut, so that a record has a size. */
+const modelBytesMax = 256
+const textCharactersMax = 512
+const messageCharactersMax = 1_000
+const toolCallsMax = 128
+const toolNameCharactersMax = 64
+
+export function createMeter(parts: MeterParts): Meter {
+  return { begin: (start) => new MeteredSequence(parts, start) }
+}
+
+class MeteredSequence implements Sequence {
+  readonly id: string
+  readonly #parts: MeterParts
+  readonly #start: SequenceStart
+  #model = ""
+  #payerId: string | null = null
+  #prices: Model["prices"] | null = null
+  #reservation: Reservation | null = null
+  #region: string | null = null
+  #firstByteMs: number | null = null
+  #finished: Promise<void> | null = null
+
+  constructor(parts: MeterParts, start: SequenceStart) {
+    this.#parts = parts
+    this.#start = start
+    this.id = parts.ids.next("seq")
+  }
+
+  name(model: string): void {
+    this.#model = cutBytes(model, modelBytesMax)
+  }
+
+  async reserve(model: Model, most: Usage): Promise<void> {
+    const { journal, leases, payers } = this.#parts
+    const { organizationId, request } = this.#start
+    if (organizationId === null)
+      throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
+    this.name(model.sku)
+    this.#prices = model.prices
+    await journal.checkRoom().catch((cause: unknown) => {
+      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
+        cause,
+      })
+    })
+    const payerId = await payers.of(organizationId)
+    this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
+    this.#payerId = payerId
+  }
+
+  placed(region: string): void {
+    this.#region = region
+  }
+
+  firstByte(): void {
+    this.#firstByteMs ??= this.#parts.clock.nowMs()
+  }
+
+  finish(usage: Usage, outcome: Outcome): Promise<void> {
+    this.#finished ??= this.#finish(usage, outcome)
+    return this.#finished
+  }
+
+  async #finish(usage: Usage, outcome: Outcome): Promise<void> {
+    const { organizationId } = this.#start
+    if (organizationId === null) return
+    try {
+      const costTicks = this.#cost(usage)
+      await this.#parts.journal.append(this.#record(organizationId, usage, outcome, costTicks))
+      this.#reservation?.settle(costTicks)
+    } catch (cause) {
+      // Not recorded is not charged, and must not be answered as if it were.
+      this.#reservation?.settle(0n)
+      throw new Fault("metering_unavailable", "Cannot finish the request: its usage could not be recorded", {
+        cause,
+      })
+    }
+  }
+
+  /** Never more than was reserved: nobody pays for a mistake of ours in measuring the most. */
+  #cost(usage: Usage): Ticks {
+    if (!this.#reservation || !this.#prices) return 0n
+    const ticks = costOf(this.#prices, usage)
+    if (ticks <= this.#reservation.ticks) return ticks
+    this.#parts.log.warn(
+      { seq_id: this.id, reserved_ticks: String(this.#reservation.ticks), cost_ticks: String(ticks) },
+      "a sequence used more than was reserved for it",
+    )
+    return this.#reservation.ticks
+  }
+
+  #record(organizationId: string, usage: Usage, outcome: Outcome, costTicks: Ticks): SequenceRecord {
+    const { principal, request, callSource, inferenceType } = this.#start
+    const nowMs = this.#parts.clock.nowMs()
+    // Nothing was sent before it ended: the first byte is about to leave now.
+    const firstByteMs = this.#firstByteMs ?? nowMs
+    return {
+      seq_id: this.id,
+      timestamp: request.startedMs,
+      organization_id: organizationId,
+      billing_account_id: this.#payerId,
+      model: this.#model,
+      call_source: callSource,
+      inference_type: inferenceType,
+      result: outcome.result,
+      input_tokens: usage.inputTokens,
+      cached_input_tokens: usage.cachedInputTokens,
+      output_tokens: usage.outputTokens,
+      execution_ms: Math.ceil(usage.executionMs),
+      gateway_latency_ms: Math.max(0, Math.round(firstByteMs - request.startedMs)),
+      seq_duration_ms: Math.max(0, Math.round(nowMs - request.startedMs)),
+      tool_calls: cutCalls(outcome.toolCalls),
+      api_key_id: principal.kind === "key" ? principal.id : null,
+      client_ip: request.ip,
+      client_ua: request.userAgent?.slice(0, textCharactersMax) ?? null,
+      error_code: outcome.errorCode,
+      error_message: outcome.errorMessage?.slice(0, messageCharactersMax) ?? null,
+      request_id: request.id,
+      stop_reason: outcome.stopReason,
+      region: outcome.region ?? this.#region,
+      cost_ticks: String(costTicks),
+    }
+  }
 }
 
 /** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
@@ -103,4 +246,14 @@ export async function finishFailed(sequence: Sequence, usage: Usage, error: unkn
   } catch {
     // As said above.
   }
+}
+
+const cutCalls = (names: readonly string[]): readonly string[] =>
+  names.slice(0, toolCallsMax).map((name) => name.slice(0, toolNameCharactersMax))
+
+/** Cut between characters, not inside one. */
+function cutBytes(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= bytesMax) return text
+  return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/\uFFFD+$/, "")
 }

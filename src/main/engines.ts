@@ -2,35 +2,31 @@
 import type { Model } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import type { Soon } from "../base/soon.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import type { LlamaEngineOptions } from "../engine/llama/supervisor.ts"
 
 const mebibyte = 1024 * 1024
 
 export interface Engines {
-  /** At once when the model is loaded, or the promise of it. */
-  scorer(model: Model): Soon<ScoreEngine>
+  /** Loads the model when it is first asked for. */
+  scorer(model: Model): Promise<ScoreEngine>
   close(): Promise<void>
 }
 
 export function createEngines(open: (model: Model) => Promise<ScoreEngine>): Engines {
-  const opened = new Map<string, Soon<ScoreEngine>>()
+  const opened = new Map<string, Promise<ScoreEngine>>()
   return {
     scorer(model) {
       const known = opened.get(model.sku)
       if (known) return known
       const opening = open(model)
       opened.set(model.sku, opening)
-      opening.then(
-        (engine) => opened.get(model.sku) === opening && opened.set(model.sku, engine),
-        // A file that cannot be loaded now may be mended by the time of the next request.
-        () => opened.delete(model.sku),
-      )
+      // A file that cannot be loaded now may be mended by the time of the next request.
+      opening.catch(() => opened.delete(model.sku))
       return opening
     },
     async close() {
-      const settled = await Promise.allSettled([...opened.values()].map((one) => Promise.resolve(one)))
+      const settled = await Promise.allSettled(opened.values())
       for (const opening of settled) if (opening.status === "fulfilled") await opening.value.close()
       opened.clear()
     },

@@ -7,8 +7,7 @@ import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
-import type { CallSource, Meter } from "../gateway/meter.ts"
-import { createMeter, recordRefusal } from "../gateway/metering.ts"
+import { type CallSource, type Meter, createMeter, failureOf, noUsage } from "../gateway/meter.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import { type LeaseBook, type LeaseReport, openLeaseBook } from "../gateway/money/lease-book.ts"
 import { openPayers } from "../gateway/money/payers.ts"
@@ -72,7 +71,6 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
     newGatewayId: () => ids.next("gw"),
     durability: config.journal.durability,
     bytesMax: config.journal.size_max_mib * mebibyte,
-    mayMap: config.journal.mapped,
     clock,
   })
   try {
@@ -151,14 +149,11 @@ function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, 
   const callSource = endpoint.method === "POST" ? sources[endpoint.path] : undefined
   if (!callSource) return null
   const inferenceType = callSource === "embeddings" ? "embedding" : "generation"
-  const start = {
-    callSource,
-    inferenceType,
-    principal,
-    organizationId: principal.organizationId,
-    request,
-  } as const
-  const { id, written } = recordRefusal(meter, start, fault)
-  written?.catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
-  return id
+  const { organizationId } = principal
+  const sequence = meter.begin({ callSource, inferenceType, principal, organizationId, request })
+  sequence
+    .finish(noUsage, failureOf(fault))
+    .catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
+  // What is recorded for no organization is nobody's to read.
+  return organizationId === null ? null : sequence.id
 }

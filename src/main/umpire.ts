@@ -94,7 +94,7 @@ async function compose(
   // The default model is loaded before the first request, and a broken file is found now.
   const loading = runsHere(config, catalog.fallback) ? engines.scorer(catalog.fallback) : undefined
   // Awaited below; until then a failure of something else must not make this one an unhandled rejection.
-  if (loading instanceof Promise) loading.catch(() => undefined)
+  loading?.catch(() => undefined)
   const database = await openStore(config, closers)
   const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
   const lastUsed = openLastUsed(database, log)

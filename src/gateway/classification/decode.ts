@@ -1,5 +1,4 @@
 /** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread. */
-import type { Soon } from "../../base/soon.ts"
 import { type Threads, createThreads } from "../../base/threads.ts"
 import { type Classification, type Wire, composeClassification } from "./classification.ts"
 import { decodeDecisions } from "./decode-decisions.ts"
@@ -20,7 +19,7 @@ export type Decode = (
   bytes: Uint8Array,
   owner: string,
   signal: AbortSignal,
-) => Soon<Classification>
+) => Promise<Classification>
 
 /**
  * Millions of tiny values take some 75 ms for each MiB, during which nobody else is answered. At this size that is 5 ms,
@@ -32,10 +31,10 @@ export function createDecode(compatibility: SystemOneCompatibility): Decode {
   const threads: Threads<DecodeJob, Decoded> = createThreads({
     entry: new URL("./decode-thread.ts", import.meta.url),
   })
-  return (wire, bytes, owner, signal) => {
+  return async (wire, bytes, owner, signal) => {
     const job = { wire, bytes, compatibility }
     if (bytes.byteLength < decodedApartBytesMin) return decodeBody(job)
-    return threads.run(owner, job, signal).then(composeClassification)
+    return composeClassification(await threads.run(owner, job, signal))
   }
 }
 

@@ -2,7 +2,6 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
-import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type LeaseAnswer, recallLeases, returnLease, takeLease } from "../../store/leases.ts"
 import { noteCutoff } from "../../store/spend.ts"
@@ -69,7 +68,7 @@ export class LeaseAccount {
     this.#usedMs = parts.clock.monotonicMs()
   }
 
-  reserve(ticks: Ticks): Soon<Reservation> {
+  async reserve(ticks: Ticks): Promise<Reservation> {
     const nowMs = this.#parts.clock.monotonicMs()
     this.#usedMs = nowMs
     if (this.#waiting.length === 0 && nowMs < this.#validUntilMs && this.credit.take(ticks)) {
@@ -79,7 +78,7 @@ export class LeaseAccount {
     }
     if (this.#waiting.length >= waitingMax)
       throw new Fault("overloaded", "Cannot admit the request: too many wait for credit of this account")
-    return new Promise((resolve, reject) => {
+    return await new Promise((resolve, reject) => {
       this.#waiting.push({ ticks, resolve, reject })
       this.#ask()
     })

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
-import type { Soon } from "../../base/soon.ts"
 import { ManualClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
@@ -83,7 +82,7 @@ async function account(cents: number, given: BillingAccountChanges = {}): Promis
   return id
 }
 
-const outcome = async (work: Soon<unknown>): Promise<string> =>
+const outcome = async (work: Promise<unknown>): Promise<string> =>
   await Promise.resolve(work).then(
     () => "admitted",
     (error: Error & { code?: string }) => error.code ?? error.message,

@@ -1,7 +1,6 @@
 /** Admits requests against what this gateway holds, in memory; asks the store for more before it has to. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Ticks } from "../../base/money.ts"
-import type { Soon } from "../../base/soon.ts"
 import { listenToChanges } from "../../store/changes.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
 import { type LeaseNews, dropEmptyLeases, listenToLeases, renewLeases } from "../../store/leases.ts"
@@ -15,8 +14,8 @@ export interface LeaseReport {
 }
 
 export interface LeaseBook {
-  /** At once where enough is held; throws Fault 402 when the account cannot pay, 500 when that cannot be known. */
-  reserve(accountId: string, atMs: number, ticks: Ticks): Soon<Reservation>
+  /** Throws Fault 402 when the account cannot pay, 500 when that cannot be known. */
+  reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation>
   /** The ledger has these now. */
   applied(sums: readonly AccountSum[]): void
   /** Tells the store that this gateway lives, and learns what it holds; done every few seconds. */
@@ -41,8 +40,6 @@ class Book implements LeaseBook {
   readonly #parts: LeaseParts
   /** By account and month. */
   readonly #accounts = new Map<string, LeaseAccount>()
-  /** By account, in the month that was last asked for. */
-  readonly #latest = new Map<string, LeaseAccount>()
   readonly #stop = new AbortController()
   #closers: (() => Promise<void>)[] = []
   #renewing: Promise<void>
@@ -63,18 +60,12 @@ class Book implements LeaseBook {
     ])
   }
 
-  reserve(accountId: string, atMs: number, ticks: Ticks): Soon<Reservation> {
+  async reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
     const month = monthOf(atMs)
-    const latest = this.#latest.get(accountId)
-    return (latest?.month === month ? latest : this.#accountOf(accountId, month)).reserve(ticks)
-  }
-
-  #accountOf(accountId: string, month: string): LeaseAccount {
     const key = `${accountId} ${month}`
     let account = this.#accounts.get(key)
     if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#parts, accountId, month)))
-    this.#latest.set(accountId, account)
-    return account
+    return await account.reserve(ticks)
   }
 
   applied(sums: readonly AccountSum[]): void {
@@ -132,13 +123,8 @@ class Book implements LeaseBook {
     for (const { account, stamp } of watched)
       account.renewed(known.get(`${account.id} ${account.month}`) ?? null, stamp, askedMs)
     const current = monthOf(clock.nowMs())
-    for (const [key, account] of this.#accounts) if (await account.tidy(current)) this.#forget(key, account)
+    for (const [key, account] of this.#accounts) if (await account.tidy(current)) this.#accounts.delete(key)
     await dropEmptyLeases(database, gatewayId, current)
-  }
-
-  #forget(key: string, account: LeaseAccount): void {
-    this.#accounts.delete(key)
-    if (this.#latest.get(account.id) === account) this.#latest.delete(account.id)
   }
 }
 

@@ -1,6 +1,5 @@
 /** Where an organization's inference may run, from a cache, so that a request does not wait for the store. */
 import type { Clock } from "../../base/clock.ts"
-import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import { defaultRoutingPolicy } from "../../contract/platform/routing-policy.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
@@ -17,8 +16,7 @@ export interface OrganizationRouting {
 }
 
 export interface Policies {
-  /** At once where it was read a moment ago. */
-  of(organizationId: string): Soon<OrganizationRouting>
+  of(organizationId: string): Promise<OrganizationRouting>
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>
@@ -38,18 +36,17 @@ export async function openPolicies(database: Database, clock: Clock, graceMs: nu
     if (table === "organizations" || table === "routing_policies") cache.forget(id)
   }
   const close = await listenToChanges(database, forget)
-  const readOrRecall = async (organizationId: string): Promise<OrganizationRouting> => {
-    const known = await cache.get(organizationId).catch((cause: unknown) => {
-      if (!(cause instanceof StoreUnavailable)) throw cause
-      throw new Fault("routing_failed", "Cannot route the request: where it may run is not known now", {
-        cause,
-      })
-    })
-    if (known) return known
-    throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
-  }
   return {
-    of: (organizationId) => cache.peek(organizationId) ?? readOrRecall(organizationId),
+    async of(organizationId) {
+      const known = await cache.get(organizationId).catch((cause: unknown) => {
+        if (!(cause instanceof StoreUnavailable)) throw cause
+        throw new Fault("routing_failed", "Cannot route the request: where it may run is not known now", {
+          cause,
+        })
+      })
+      if (known) return known
+      throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
+    },
     forget,
     close,
   }

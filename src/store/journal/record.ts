@@ -39,77 +39,14 @@ const checksumLength = 8
 export const lineBytesMax = 64 * 1024
 const newline = 0x0a
 
-export const encodeLine = (record: SequenceRecord): string => `${lineOf(record)}\n`
-
-/** Without its end. */
-export function lineOf(record: SequenceRecord): string {
-  const json = encodeRecord(record)
-  // No character takes more than three bytes of UTF-8.
-  if (json.length * 3 > lineBytesMax && Buffer.byteLength(json) > lineBytesMax - checksumLength - 2)
+export function encodeLine(record: SequenceRecord): string {
+  const json = JSON.stringify(record)
+  const line = `${checksum(json)} ${json}\n`
+  if (Buffer.byteLength(line) > lineBytesMax)
     throw new RangeError(
       `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
     )
-  return `${checksum(json)} ${json}`
-}
-
-/** What JSON.stringify writes. Most of a record is as in the one before it, and is not written anew. */
-function encodeRecord(record: SequenceRecord): string {
-  return (
-    `{"seq_id":${JSON.stringify(record.seq_id)},"timestamp":${number(record.timestamp)}${whoseOf(record)}` +
-    `,"result":"${record.result}","input_tokens":${number(record.input_tokens)}` +
-    `,"cached_input_tokens":${number(record.cached_input_tokens)}` +
-    `,"output_tokens":${number(record.output_tokens)},"execution_ms":${number(record.execution_ms)}` +
-    `,"gateway_latency_ms":${number(record.gateway_latency_ms)}` +
-    `,"seq_duration_ms":${number(record.seq_duration_ms)}` +
-    `,"tool_calls":${record.tool_calls.length === 0 ? "[]" : JSON.stringify(record.tool_calls)}` +
-    `${callerOf(record)},"error_code":${text(record.error_code)},"error_message":${text(record.error_message)}` +
-    `,"request_id":${text(record.request_id)},"stop_reason":${text(record.stop_reason)}` +
-    `,"region":${text(record.region)},"cost_ticks":"${record.cost_ticks}"}`
-  )
-}
-
-/** A worker may have counted what is no number, and the line must be readable all the same. */
-const number = (value: number): number => (Number.isFinite(value) ? value : 0)
-
-const text = (value: string | null): string => (value === null ? "null" : JSON.stringify(value))
-
-let lastWhose: SequenceRecord | null = null
-let whose = ""
-
-function whoseOf(record: SequenceRecord): string {
-  const last = lastWhose
-  if (
-    last?.organization_id === record.organization_id &&
-    last.billing_account_id === record.billing_account_id &&
-    last.model === record.model &&
-    last.call_source === record.call_source &&
-    last.inference_type === record.inference_type
-  )
-    return whose
-  lastWhose = record
-  whose =
-    `,"organization_id":${text(record.organization_id)},"billing_account_id":${text(record.billing_account_id)}` +
-    `,"model":${text(record.model)},"call_source":${text(record.call_source)}` +
-    `,"inference_type":"${record.inference_type}"`
-  return whose
-}
-
-let lastCaller: SequenceRecord | null = null
-let caller = ""
-
-function callerOf(record: SequenceRecord): string {
-  const last = lastCaller
-  if (
-    last?.api_key_id === record.api_key_id &&
-    last.client_ip === record.client_ip &&
-    last.client_ua === record.client_ua
-  )
-    return caller
-  lastCaller = record
-  caller =
-    `,"api_key_id":${text(record.api_key_id)},"client_ip":${text(record.client_ip)}` +
-    `,"client_ua":${text(record.client_ua)}`
-  return caller
+  return line
 }
 
 interface DecodedLines {
@@ -148,10 +85,4 @@ function decodeLine(line: Buffer): SequenceRecord | null {
   }
 }
 
-function checksum(json: Buffer | string): string {
-  const sum = crc32(json)
-  // In halves: digits of a number beyond 31 bits are found by dividing doubles.
-  return hex16(sum >>> 16) + hex16(sum & 0xffff)
-}
-
-const hex16 = (half: number): string => half.toString(16).padStart(checksumLength / 2, "0")
+const checksum = (json: Buffer | string): string => crc32(json).toString(16).padStart(checksumLength, "0")

@@ -2,36 +2,33 @@ import { describe, expect, test } from "vitest"
 import { ManualClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
-import type { Soon } from "../base/soon.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import { type Sequence, noUsage, success } from "./meter.ts"
-import { type MeterParts, createMeter } from "./metering.ts"
+import { type MeterParts, type Sequence, createMeter, noUsage, success } from "./meter.ts"
 
 const prices = { inputTokenTicks: 2n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
 const model = { sku: "m", prices } as Parameters<Sequence["reserve"]>[0]
 
 /** A meter over parts that answer at once, unless told otherwise; notes what it asked of them. */
 function meter(changes: {
-  readonly payer?: () => Soon<string>
-  readonly append?: (record: SequenceRecord) => Soon<void>
+  readonly payer?: () => Promise<string>
+  readonly append?: (record: SequenceRecord) => Promise<void>
   readonly room?: () => Promise<void>
 }) {
   const seen = { payers: 0, records: [] as SequenceRecord[], settled: [] as bigint[] }
   const parts = {
     journal: {
-      hasRoom: changes.room === undefined,
       checkRoom: changes.room ?? (async () => undefined),
-      append: (record) => {
+      append: async (record) => {
         seen.records.push(record)
-        return changes.append?.(record)
+        await changes.append?.(record)
       },
     },
-    leases: { reserve: (_, __, ticks) => ({ ticks, settle: (cost) => seen.settled.push(cost) }) },
+    leases: { reserve: async (_, __, ticks) => ({ ticks, settle: (cost) => seen.settled.push(cost) }) },
     payers: {
-      of: () => {
+      of: async () => {
         seen.payers++
-        return changes.payer?.() ?? "ba_1"
+        return (await changes.payer?.()) ?? "ba_1"
       },
     },
     clock: new ManualClock(1_800_000_000_000),
@@ -52,13 +49,12 @@ function meter(changes: {
 const usage = { ...noUsage, inputTokens: 3 }
 
 describe("a sequence", () => {
-  test("is reserved, recorded and settled without waiting where all is known", async () => {
+  test("is reserved, recorded and settled", async () => {
     const { seen, sequence } = meter({})
-    expect(sequence.reserve(model, { ...noUsage, inputTokens: 10 })).toBeUndefined()
-    const finished = sequence.finish(usage, success)
+    await sequence.reserve(model, { ...noUsage, inputTokens: 10 })
+    await sequence.finish(usage, success)
     expect(seen.records).toMatchObject([{ billing_account_id: "ba_1", input_tokens: 3, cost_ticks: "6" }])
     expect(seen.settled).toEqual([6n])
-    await finished
   })
 
   test("asks once who pays, and whoever asked for it hears why that is not known", async () => {
@@ -78,16 +74,8 @@ describe("a sequence", () => {
     expect(full.seen.payers).toBe(0)
   })
 
-  test.each([
-    ["later", async () => await Promise.reject(new Error("no space"))],
-    [
-      "at once",
-      () => {
-        throw new Error("no space")
-      },
-    ],
-  ])("that cannot be recorded, found %s, costs nothing and is not answered", async (_, append) => {
-    const { seen, sequence } = meter({ append })
+  test("that cannot be recorded costs nothing and is not answered", async () => {
+    const { seen, sequence } = meter({ append: async () => await Promise.reject(new Error("no space")) })
     await sequence.reserve(model, usage)
     await expect(sequence.finish(usage, success)).rejects.toBeInstanceOf(Fault)
     expect(seen.settled).toEqual([0n])
