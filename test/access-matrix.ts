@@ -175,6 +175,14 @@ const organizations: readonly Row[] = [
     }),
   },
   {
+    endpoint: "POST /v1/invites/describe",
+    ...open("200"),
+    request: async ({ invitation }) => ({
+      path: "/v1/invites/describe",
+      body: { token: (await invitation()).token },
+    }),
+  },
+  {
     // None or a session; the sessions here are of other addresses than the invited one.
     endpoint: "POST /v1/invites/accept",
     sessions: "403 403 403 403",
@@ -264,6 +272,16 @@ const organizations: readonly Row[] = [
     ...administered("200"),
     request: ({ org }) => ({ path: `/v1/organizations/${org}/audit_log` }),
   },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/audit_log/filters",
+    ...administered("200"),
+    request: ({ org }) => ({ path: `/v1/organizations/${org}/audit_log/filters` }),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/audit_log/export",
+    ...administered("200"),
+    request: ({ org }) => ({ path: `/v1/organizations/${org}/audit_log/export` }),
+  },
 ]
 
 const sessions: readonly Row[] = [
@@ -274,6 +292,11 @@ const sessions: readonly Row[] = [
   },
   { endpoint: "GET /v1/session", ...sessionOnly("200"), request: () => ({ path: "/v1/session" }) },
   { endpoint: "DELETE /v1/session", ...sessionOnly("204"), request: () => ({ path: "/v1/session" }) },
+  {
+    endpoint: "PATCH /v1/session/user",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/session/user", body: { name: "Matrix" } }),
+  },
   {
     endpoint: "PUT /v1/session/password",
     ...sessionOnly("204"),

@@ -182,6 +182,39 @@ test("an invitation makes a new user who is signed in and a member", async () =>
   expect(signedIn.status).toBe(200)
 })
 
+test("an invitation describes itself by its token, whatever became of it", async () => {
+  const email = `joining${count}@example.com`
+  const sent = (await as("owner", "POST", "/invites", { email, role: "member" })).body.data
+  const describe = async (token: string): Promise<Answer> =>
+    await platform.send("POST", "/v1/invites/describe", { body: { token } })
+  expect((await describe(sent.accept_token)).body.data).toEqual({
+    state: "open",
+    organization_name: `Organization ${count}`,
+    invited_by: { email: `owner${count}@example.com`, name: null },
+    email,
+    role: "member",
+    expires_at: sent.expires_at,
+    user_exists: false,
+  })
+  const accepting = { token: sent.accept_token, password: "long enough" }
+  const accepted = await platform.send("POST", "/v1/invites/accept", { body: accepting })
+  expect((await describe(sent.accept_token)).body.data).toMatchObject({
+    state: "accepted",
+    user_exists: true,
+  })
+  const entries = (await as("owner", "GET", "/audit_log?action=invitation.accept")).body.data
+  const { id } = accepted.body.data.user
+  expect(entries).toMatchObject([{ actor: { kind: "session", id, name: email } }])
+
+  const other = (await as("owner", "POST", "/invites", { email: `x${email}`, role: "member" })).body.data
+  const expire = "UPDATE invitations SET expires_at = now() WHERE id = $1"
+  await platform.database.query(expire, [other.id])
+  expect((await describe(other.accept_token)).body.data.state).toBe("expired")
+  expect((await as("owner", "DELETE", `/invites/${other.id}`)).status).toBe(204)
+  expect((await describe(other.accept_token)).body.data.state).toBe("revoked")
+  expect((await describe("unknown")).status).toBe(404)
+})
+
 test("an existing user accepts with a session of the same address, and nobody else does", async () => {
   const seed = seeder(platform)
   const email = `known${count}@example.com`
@@ -298,6 +331,7 @@ function operator(): (name: string, input: unknown) => Promise<unknown> {
     clock: systemClock,
     ids: platform.ids,
     forget: platform.forget,
+    publicUrl: () => "https://umpire.example/",
     // Commands about access read the catalog's names only.
     catalog: async () => createCatalog([model as never]),
   })
@@ -386,6 +420,32 @@ test("the audit log is filtered by actor, action, resource and time, and paged",
     "api_key.create",
   ])
   expect(second.next_cursor).toBeNull()
+})
+
+test("the audit log is filtered by names, says what can be filtered by, and is exported as CSV", async () => {
+  const named = { name: '=cmd, "x"', permissions: ["api-admin"] }
+  const key = (await as("owner", "POST", "/api_keys", named)).body.data
+  const rename = { bearer: key.secret, body: { name: "By key" } }
+  await platform.send("PATCH", `/v1/organizations/${org}`, rename)
+  const actions = async (query: string): Promise<string[]> =>
+    (await as("owner", "GET", `/audit_log?${query}`)).body.data.map((one: { action: string }) => one.action)
+  expect(await actions(`actor=${encodeURIComponent(named.name)}`)).toEqual(["organization.update"])
+  expect(await actions(`actor=OWNER${count}@example.com`)).toEqual(["api_key.create"])
+  expect(await actions("actor=nobody@example.com")).toEqual([])
+  expect((await as("owner", "GET", "/audit_log/filters")).body.data).toEqual({
+    actors: [
+      { kind: "key", id: key.id, name: named.name },
+      { kind: "session", id: people.owner.id, name: `owner${count}@example.com` },
+    ],
+    actions: ["api_key.create", "organization.update"],
+    resource_types: ["api_key", "organization"],
+  })
+  const exported = await as("owner", "GET", "/audit_log/export?action=organization.update")
+  expect(exported.headers.get("content-type")).toContain("text/csv")
+  const [head, row, ...rest] = (exported.body as string).split("\r\n")
+  expect(head).toMatch(/^at,actor_kind,actor_id,actor_name,action,/)
+  expect(row).toContain(`,key,${key.id},"'=cmd, ""x""",organization.update,organization,${org},`)
+  expect(rest).toEqual([""])
 })
 
 test("a change that fails leaves no audit entry", async () => {

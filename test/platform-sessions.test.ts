@@ -58,7 +58,7 @@ test("signing in and out and a new password are in the audit log of each of the 
   expect((await platform.send("PUT", "/v1/session/password", { bearer, body })).status).toBe(204)
   expect((await platform.send("DELETE", "/v1/session", { bearer })).status).toBe(204)
   for (const one of organizations) {
-    const { items } = await pageAudit(platform.database, one, { actorId: id }, { limit: 10 })
+    const { items } = await pageAudit(platform.database, one, { actorIds: [id] }, { limit: 10 })
     expect(items.map(({ action, actorKind }) => [action, actorKind])).toEqual([
       ["session.delete", "session"],
       ["user.set_password", "session"],
@@ -99,6 +99,77 @@ test("a one-time link signs in once", async () => {
   expect((await signIn({ link })).status).toBe(401)
 })
 
+test("a later link and a new password end the links before them", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("links@example.com", await hashPassword(password))
+  const first = await createOneTimeLink(platform.database, id, new Date())
+  const second = await createOneTimeLink(platform.database, id, new Date())
+  expect((await signIn({ link: first.link })).status).toBe(401)
+  const body = { password: "a new password", current_password: password }
+  const bearer = await seed.session(id)
+  expect((await platform.send("PUT", "/v1/session/password", { bearer, body })).status).toBe(204)
+  expect((await signIn({ link: second.link })).status).toBe(401)
+  const third = await createOneTimeLink(platform.database, id, new Date())
+  expect((await signIn({ link: third.link })).status).toBe(200)
+})
+
+test("the eleventh wrong guess at the current password is refused, and the right one is too late", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("stolen@example.com", await hashPassword(password))
+  const bearer = await seed.session(id)
+  const guess = async (current_password: string): Promise<number> => {
+    const body = { password: "a new password", current_password }
+    return (await platform.send("PUT", "/v1/session/password", { bearer, body })).status
+  }
+  const statuses: number[] = []
+  for (let attempt = 0; attempt < 11; attempt++) statuses.push(await guess("wrong"))
+  expect(statuses).toEqual([...Array<number>(10).fill(403), 429])
+  expect(await guess(password)).toBe(429)
+  expect((await signIn({ email: "stolen@example.com", password })).status).toBe(200)
+})
+
+test("the owner of a first start replaces the placeholder, sets a password and signs in with them", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("owner@localhost")
+  const account = await seed.billingAccount()
+  await platform.database.query("UPDATE billing_accounts SET email = 'owner@localhost' WHERE id = $1", [
+    account,
+  ])
+  const organization = await seed.organization("Personal", account, true)
+  await seed.member(organization, id, "primary_owner")
+  const bearer = await seed.session(id)
+  const flags = async (): Promise<unknown[]> => {
+    const { data } = (await whoAmI(bearer)).body
+    return [data.has_password, data.setup_required, data.email_changeable]
+  }
+  const update = async (body: unknown): Promise<Answer> =>
+    await platform.send("PATCH", "/v1/session/user", { bearer, body })
+  expect(await flags()).toEqual([false, true, true])
+  const set = async (given: object): Promise<number> =>
+    (await platform.send("PUT", "/v1/session/password", { bearer, body: given })).status
+  expect(await set({ password })).toBe(204)
+  expect((await signIn({ email: "owner@localhost", password })).status).toBe(200)
+  expect((await update({})).status).toBe(422)
+  expect((await update({ email: "ADA@example.com" })).status).toBe(409)
+  const updated = await update({ email: "grace@example.com", name: "Grace" })
+  expect([updated.status, updated.body.data]).toEqual([
+    200,
+    { id, email: "grace@example.com", name: "Grace" },
+  ])
+  expect(await flags()).toEqual([true, false, false])
+  expect((await update({ email: "another@example.com" })).status).toBe(409)
+  expect((await update({ name: null })).body.data.name).toBeNull()
+  expect((await signIn({ email: "grace@example.com", password })).status).toBe(200)
+  expect((await signIn({ email: "owner@localhost", password })).status).toBe(401)
+  const { items } = await pageAudit(platform.database, organization, { action: "user.update" }, { limit: 5 })
+  expect(items.map(({ before, after }) => [before, after])).toContainEqual([
+    { email: "owner@localhost", name: null },
+    { email: "grace@example.com", name: "Grace" },
+  ])
+  const rows = await platform.database.query("SELECT email FROM billing_accounts WHERE id = $1", [account])
+  expect(rows).toEqual([{ email: "grace@example.com" }])
+})
+
 test("an expired link does not sign in", async () => {
   const longAgo = new Date(Date.now() - 24 * 3_600_000)
   const { link } = await createOneTimeLink(platform.database, userId, longAgo)
@@ -132,6 +203,8 @@ test("a new password needs the current one and ends every other session", async 
 test("the operator's reset ends password and sessions and answers a link that signs in once", async () => {
   const seed = seeder(platform)
   const id = await seed.user("forgetful@example.com", await hashPassword(password))
+  const organization = await seed.organization("Forgetful", await seed.billingAccount())
+  await seed.member(organization, id, "member")
   const bearer = await seed.session(id)
   expect((await whoAmI(bearer)).status).toBe(200)
   const run = operations({
@@ -139,9 +212,21 @@ test("the operator's reset ends password and sessions and answers a link that si
     clock: systemClock,
     ids: platform.ids,
     forget: platform.forget,
+    publicUrl: () => "https://umpire.example/",
     catalog: async () => createCatalog([] as never),
   })
-  const reset = (await run["users.reset"]?.({ email: "FORGETFUL@example.com" })) as { link: string }
+  const reset = (await run["users.reset"]?.({ email: "FORGETFUL@example.com" })) as {
+    link: string
+    url: string
+  }
+  expect(reset.url).toBe(`https://umpire.example/sign-in#link=${reset.link}`)
+  const { items } = await pageAudit(
+    platform.database,
+    organization,
+    { action: "user.reset_password" },
+    { limit: 2 },
+  )
+  expect(items).toMatchObject([{ actorKind: "system", resourceType: "user", resourceId: id }])
   expect((await whoAmI(bearer)).status).toBe(401)
   expect((await signIn({ email: "forgetful@example.com", password })).status).toBe(401)
   const signedIn = await signIn({ link: reset.link })

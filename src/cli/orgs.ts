@@ -83,8 +83,8 @@ function limits(context: CliContext, id: string): Record<string, unknown> {
 
 function drawCreated(result: unknown): string {
   // What orgs.create answers.
-  const { id, link } = result as { id: string; link: string | null }
-  const first = link === null ? "" : ` Its owner signs in once at /sign-in#link=${link}`
+  const { id, url } = result as { id: string; url: string | null }
+  const first = url === null ? "" : ` Its owner signs in once at ${url}`
   return `${id} is ready.${first}\n`
 }
 

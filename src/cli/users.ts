@@ -33,12 +33,12 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
 
 function drawReset(result: unknown): string {
   // What users.reset answers.
-  const { email, link, expires_at } = result as { email: string; link: string; expires_at: string }
+  const { email, url, expires_at } = result as { email: string; url: string; expires_at: string }
   return [
     `The password and the sessions of ${email} are gone.`,
     `Until ${expires_at} this address signs in once; it is shown only now:`,
     "",
-    `  /sign-in#link=${link}`,
+    `  ${url}`,
     "",
   ].join("\n")
 }

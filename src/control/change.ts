@@ -25,7 +25,7 @@ export interface Caller {
 }
 
 /** What happened to what, for the audit log. `before` is null for what is new, `after` for what is gone. */
-interface Deed {
+interface AuditEvent {
   readonly organizationId: string
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string | null }
@@ -36,7 +36,7 @@ interface Deed {
 export interface ChangeScope {
   readonly sql: Sql
   readonly now: Date
-  readonly audit: (deed: Deed) => Promise<void>
+  readonly audit: (event: AuditEvent) => Promise<void>
   /** Names what caches must forget once the change is committed. */
   readonly touched: (change: Change) => void
 }
@@ -54,7 +54,7 @@ export async function change<Output>(
     const result = await work({
       sql,
       now,
-      audit: async (deed) => void (await appendAudit(sql, auditEntry(parts.ids, caller, deed, now))),
+      audit: async (event) => void (await appendAudit(sql, auditEntry(parts.ids, caller, event, now))),
       touched: (one) => void touched.push(one),
     })
     if (caller.attempt) await complete(sql, caller.attempt, result)
@@ -75,21 +75,21 @@ async function complete(sql: Sql, attempt: Attempt, output: unknown): Promise<vo
   )
 }
 
-function auditEntry(ids: Ids, caller: Caller, deed: Deed, at: Date): NewAuditEntry {
+function auditEntry(ids: Ids, caller: Caller, event: AuditEvent, at: Date): NewAuditEntry {
   const { principal, request } = caller
   return {
     id: ids.next("aud"),
-    organizationId: deed.organizationId,
+    organizationId: event.organizationId,
     actorKind: principal?.kind ?? "system",
     // A session comes and goes; the user behind it is who acted.
     actorId: principal?.kind === "session" ? principal.userId : (principal?.id ?? null),
     ip: request.ip || null,
     userAgent: request.userAgent?.slice(0, userAgentCharactersMax).replaceAll("\u0000", "") ?? null,
-    action: deed.action,
-    resourceType: deed.resource.type,
-    resourceId: deed.resource.id,
-    before: redact(deed.before),
-    after: redact(deed.after),
+    action: event.action,
+    resourceType: event.resource.type,
+    resourceId: event.resource.id,
+    before: redact(event.before),
+    after: redact(event.after),
     at,
   }
 }

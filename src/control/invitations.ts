@@ -5,6 +5,7 @@ import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type {
   AcceptedInvitation,
+  InvitationDetails,
   Invitation as WireInvitation,
   SentInvitation as WireSentInvitation,
 } from "../contract/platform/members.ts"
@@ -15,6 +16,7 @@ import {
   acceptInvitation,
   findInvitation,
   findInvitationByTokenHash,
+  findInvitationDetails,
   insertInvitation,
   listPendingInvitations,
   renewInvitation,
@@ -28,7 +30,7 @@ import { acting, change, notFound } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { hashPassword } from "./passwords.ts"
-import { type SessionParts, giveCookie, startSession, toPerson } from "./sessions.ts"
+import { type SessionParts, becoming, giveCookie, startSession, toPerson } from "./sessions.ts"
 
 interface InvitationParts extends SessionParts {
   /** With single sign-on a new user needs no password. */
@@ -40,6 +42,7 @@ type Names =
   | "createInvitation"
   | "revokeInvitation"
   | "resendInvitation"
+  | "describeInvitation"
   | "acceptInvitation"
 
 const lifetimeMs = 7 * 24 * 3_600_000
@@ -54,6 +57,7 @@ export function invitationHandlers(parts: InvitationParts): Pick<Handlers<Platfo
     createInvitation: async (call) => await invite(parts, call),
     revokeInvitation: async (call) => await takeBack(parts, call),
     resendInvitation: async (call) => await sendAgain(parts, call),
+    describeInvitation: async (call) => await describeByToken(parts, call),
     acceptInvitation: async (call) => await join(parts, call),
   }
 }
@@ -139,6 +143,33 @@ async function sendAgain(
   })
 }
 
+async function describeByToken(
+  { database, clock, limits }: InvitationParts,
+  { body, request }: CallOf<PlatformTable["describeInvitation"]>,
+): Promise<InvitationDetails> {
+  await limits.knock(request.ip)
+  const invitation = await findInvitationDetails(database, hashSecret(body.token))
+  if (!invitation) throw unknownToken()
+  return {
+    state: stateOf(invitation, clock.nowMs()),
+    organization_name: invitation.organizationName,
+    invited_by: { email: invitation.inviterEmail, name: invitation.inviterName },
+    email: invitation.email,
+    role: invitation.role,
+    expires_at: invitation.expiresAt.toISOString(),
+    user_exists: (await findUserByEmail(database, invitation.email)) !== null,
+  }
+}
+
+function stateOf(
+  { acceptedAt, revokedAt, expiresAt }: Pick<Invitation, "acceptedAt" | "revokedAt" | "expiresAt">,
+  nowMs: number,
+): InvitationDetails["state"] {
+  if (acceptedAt !== null) return "accepted"
+  if (revokedAt !== null) return "revoked"
+  return expiresAt.getTime() <= nowMs ? "expired" : "open"
+}
+
 async function join(
   parts: InvitationParts,
   call: CallOf<PlatformTable["acceptInvitation"]>,
@@ -153,10 +184,12 @@ async function join(
   const found = await findOpen(parts, body.token)
   // Hashing takes time, which nobody else should wait for inside a transaction.
   const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
-  const accepted = await change(parts, call, async ({ sql, now, audit, touched }) => {
-    const user = principal
-      ? await sessionUser(sql, principal, found)
-      : await newUser(sql, parts, { email: found.email, name: body.name ?? null, passwordHash }, now)
+  const fresh = { id: parts.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
+  const sessionId = parts.ids.next("ses")
+  // A new user is who acts, although the call came without credentials.
+  const caller = principal ? call : { ...becoming(fresh, sessionId, call), attempt: call.attempt }
+  const accepted = await change(parts, caller, async ({ sql, now, audit, touched }) => {
+    const user = principal ? await sessionUser(sql, principal, found) : await newUser(sql, fresh, now)
     const { organizationId, role } = await accept(sql, found, user.id, now)
     await audit({
       organizationId,
@@ -166,7 +199,7 @@ async function join(
       after: { user_id: user.id, email: user.email, role },
     })
     touched({ table: "memberships", id: organizationId })
-    const session = principal ? null : await startSession(parts, sql, user.id, call.request)
+    const session = principal ? null : await startSession(parts, sql, user.id, call.request, sessionId)
     return { organization_id: organizationId, role, user: toPerson(user), session }
   })
   if (accepted.session) giveCookie(parts, call, accepted.session)
@@ -175,11 +208,13 @@ async function join(
 
 async function findOpen({ database, clock }: InvitationParts, token: string): Promise<Invitation> {
   const found = await findInvitationByTokenHash(database, hashSecret(token))
-  if (!found) throw new Fault("not_found", "Cannot find the invitation: the token is unknown or was replaced")
-  if (found.acceptedAt !== null || found.revokedAt !== null || found.expiresAt.getTime() <= clock.nowMs())
-    throw closed()
+  if (!found) throw unknownToken()
+  if (stateOf(found, clock.nowMs()) !== "open") throw closed()
   return found
 }
+
+const unknownToken = (): Fault =>
+  new Fault("not_found", "Cannot find the invitation: the token is unknown or was replaced")
 
 const closed = (): Fault =>
   new Fault("conflict", "Cannot accept the invitation: it was accepted, taken back or has expired")
@@ -205,11 +240,10 @@ const hasUser = (): Fault =>
 
 async function newUser(
   sql: Sql,
-  { ids }: InvitationParts,
-  person: Pick<User, "email" | "name" | "passwordHash">,
+  person: Pick<User, "id" | "email" | "name" | "passwordHash">,
   now: Date,
 ): Promise<User> {
-  const user = await insertUser(sql, { id: ids.next("usr"), ...person, createdAt: now, updatedAt: now })
+  const user = await insertUser(sql, { ...person, createdAt: now, updatedAt: now })
   if (!user) throw hasUser()
   return user
 }

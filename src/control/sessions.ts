@@ -1,11 +1,12 @@
 /** Console sessions: signing in by password or one-time link, signing out, and the password itself. */
 import { newSecret } from "../base/ids.ts"
 import type { Principal } from "../contract/access.ts"
-import type { Call, Handlers } from "../contract/endpoint.ts"
+import type { Call, CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import {
+  endOneTimeLinks,
   insertOneTimeLink,
   insertSession,
   listOrganizationIdsOf,
@@ -13,9 +14,10 @@ import {
   useOneTimeLink,
 } from "../store/sessions.ts"
 import type { Sql } from "../store/sql.ts"
+import { hasSsoIdentity } from "../store/sso-identities.ts"
 import { type User, findUser, findUserByEmail, updateUser } from "../store/users.ts"
 import { hashSecret } from "./bearer.ts"
-import { type Caller, type ChangeScope, type ControlParts, change } from "./change.ts"
+import { type Caller, type ChangeScope, type ControlParts, change, difference } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import { sessionMaxMs } from "./session-lifetime.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
@@ -26,7 +28,7 @@ export interface SessionParts extends ControlParts {
   readonly secureCookies: boolean
 }
 
-type Names = "createSession" | "getSession" | "deleteSession" | "setPassword"
+type Names = "createSession" | "getSession" | "deleteSession" | "updateSessionUser" | "setPassword"
 
 const cookieName = "umpire_session"
 const linkLifetimeMs = 24 * 3_600_000
@@ -50,6 +52,8 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
         id: session.id,
         user: toPerson(user),
         has_password: user.passwordHash !== null,
+        setup_required: user.passwordHash === null && !(await hasSsoIdentity(parts.database, user.id)),
+        email_changeable: isPlaceholder(user.email),
         created_at: session.createdAt.toISOString(),
         expires_at: session.expiresAt.toISOString(),
       }
@@ -63,24 +67,78 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
       })
       call.header("set-cookie", cookie(parts, "", 0))
     },
+    updateSessionUser: async (call) => await updateOwnUser(parts, call),
     async setPassword(call) {
       const { body } = call
       const { session, user } = await current(parts, call.principal)
-      if (
-        user.passwordHash !== null &&
-        !(await passwordMatches(user.passwordHash, body.current_password ?? ""))
-      )
-        throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
+      await checkCurrentPassword(parts, user, session.id, body.current_password)
       const passwordHash = await hashPassword(body.password)
       await change(parts, call, async (scope) => {
         const { sql, now, touched } = scope
         await updateUser(sql, user.id, { passwordHash }, now)
+        await endOneTimeLinks(sql, user.id)
         for (const id of await endOtherSessions(sql, user.id, session.id, now))
           touched({ table: "sessions", id })
         await tellOrganizations(scope, user.id, "user.set_password", { type: "user", id: user.id })
       })
     },
   }
+}
+
+/** Wrong guesses are counted for each session, whichever addresses they come from. */
+async function checkCurrentPassword(
+  { limits }: SessionParts,
+  { email, passwordHash }: User,
+  sessionId: string,
+  given: string | undefined,
+): Promise<void> {
+  if (passwordHash === null) return
+  await limits.attempt(email, sessionId)
+  if (!(await passwordMatches(passwordHash, given ?? "")))
+    throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
+  await limits.succeeded(email, sessionId)
+}
+
+const isPlaceholder = (email: string): boolean => email.toLowerCase().endsWith("@localhost")
+
+/**
+ * Only a placeholder address can be replaced. Whoever could take any address that is still free would receive the
+ * first single sign-on of the person it belongs to.
+ */
+async function updateOwnUser(
+  parts: SessionParts,
+  call: CallOf<PlatformTable["updateSessionUser"]>,
+): Promise<SignedIn["user"]> {
+  const { user } = await current(parts, call.principal)
+  const { name, email } = call.body
+  const changesEmail = email !== undefined && email !== user.email
+  if (changesEmail && !isPlaceholder(user.email))
+    throw new Fault(
+      "conflict",
+      "Cannot change the address: only the placeholder of a first start can be replaced",
+    )
+  return await change(parts, call, async (scope) => {
+    const { sql, now } = scope
+    if (changesEmail && (await findUserByEmail(sql, email)))
+      throw new Fault("conflict", "Cannot change the address: another user has it")
+    const changes = { ...(name === undefined ? {} : { name }), ...(changesEmail ? { email } : {}) }
+    const updated = await updateUser(sql, user.id, changes, now)
+    if (!updated) throw new Error(`Cannot update the user ${user.id}: it is gone`)
+    if (changesEmail) await moveBillingEmail(sql, user, email, now)
+    const views = difference(toPerson(user), toPerson(updated))
+    await tellOrganizations(scope, user.id, "user.update", { type: "user", id: user.id }, views)
+    return toPerson(updated)
+  })
+}
+
+/** The account of the first organization was opened with the placeholder too. */
+async function moveBillingEmail(sql: Sql, user: User, email: string, now: Date): Promise<void> {
+  await sql.query(
+    `UPDATE billing_accounts SET email = $3, updated_at = $4
+     WHERE email = $2 AND id IN (SELECT o.billing_account_id FROM organizations o
+       JOIN memberships m ON m.organization_id = o.id WHERE m.user_id = $1 AND m.role = 'primary_owner')`,
+    [user.id, user.email, email, now],
+  )
 }
 
 /** Unknown users cost the same work and get the same answer as wrong passwords. */
@@ -123,20 +181,25 @@ export async function signIn(parts: SessionParts, user: User, call: SigningIn): 
 }
 
 /** Who signs in is known by now, although the call came without a principal. */
-function becoming({ id: userId }: User, id: string, { request }: SigningIn): Caller {
+export function becoming(
+  { id: userId }: Pick<User, "id">,
+  id: string,
+  { request }: Pick<Call, "request">,
+): Caller {
   const nothing = { organizationId: null, role: null, permissions: null, rateLimit: null }
   return { principal: { kind: "session", id, userId, ...nothing }, request, attempt: null }
 }
 
 /** Whoever may act in an organization signs in for all of theirs at once: each has it in its log. */
-async function tellOrganizations(
+export async function tellOrganizations(
   { sql, audit }: ChangeScope,
   userId: string,
   action: string,
   resource: { readonly type: string; readonly id: string },
+  views: { readonly before: unknown; readonly after: unknown } = { before: null, after: null },
 ): Promise<void> {
   for (const organizationId of await listOrganizationIdsOf(sql, userId, toldMax))
-    await audit({ organizationId, action, resource, before: null, after: null })
+    await audit({ organizationId, action, resource, ...views })
 }
 
 export function giveCookie(parts: SessionParts, call: SigningIn, { token }: StartedSession): void {
@@ -166,12 +229,13 @@ export async function startSession(
   return { token: `ums_${secret}`, expires_at: expiresAt.toISOString() }
 }
 
-/** A link that signs its user in once, for the first start and for users who lost their password. */
+/** A link that signs its user in once, for the first start and for users who lost their password. Ends older ones. */
 export async function createOneTimeLink(
   sql: Sql,
   userId: string,
   now: Date,
 ): Promise<{ readonly link: string; readonly expiresAt: Date }> {
+  await endOneTimeLinks(sql, userId)
   const link = newSecret()
   const expiresAt = new Date(now.getTime() + linkLifetimeMs)
   await insertOneTimeLink(sql, { tokenHash: hashSecret(link), userId, createdAt: now, expiresAt })

@@ -37,6 +37,7 @@ export async function operateOffline(config: Config, operation: string, input: u
       ids: createIds(),
       // Running gateways are told by the database.
       forget: () => undefined,
+      publicUrl: () => config.server.public_url ?? `http://${config.server.host}:${config.server.port}`,
       catalog: async () => await loadCatalog(config.models, config.data_dir),
       journalState: async () => await inspectJournal(journalDirectory(config.data_dir), database),
     }

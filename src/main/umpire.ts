@@ -154,7 +154,12 @@ async function compose(
   const operator = await openOperatorSocket(
     operatorAddress(config.data_dir),
     {
-      ...operations({ ...control, catalog: async () => catalog, provider: config.billing.provider }),
+      ...operations({
+        ...control,
+        catalog: async () => catalog,
+        provider: config.billing.provider,
+        publicUrl: () => state.url,
+      }),
       ...billingOperations({ ...control, journalState: () => money.journalState() }),
       ...analytics.operations({ database, settle: () => money.settle() }),
       ...identityOperations(control, async () => identity),

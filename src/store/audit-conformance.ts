@@ -143,11 +143,11 @@ function testAudit(get: Get): void {
     await append(id, { actorId: "usr_b", action: "three", resourceType: "t2", resourceId: "r3", at: at(30) })
     const actions = async (filter: AuditFilter): Promise<string[]> =>
       (await pageAudit(database, id, filter, { limit: 10 })).items.map(({ action }) => action)
-    expect(await actions({ actorId: "usr_b" })).toEqual(["three", "two"])
+    expect(await actions({ actorIds: ["usr_b"] })).toEqual(["three", "two"])
     expect(await actions({ action: "one" })).toEqual(["one"])
     expect(await actions({ resourceType: "t2", resourceId: "r2" })).toEqual(["two"])
     expect(await actions({ from: at(20), to: at(30) })).toEqual(["two"])
-    expect(await actions({ actorId: "usr_a", action: "two" })).toEqual([])
+    expect(await actions({ actorIds: ["usr_a"], action: "two" })).toEqual([])
   })
 }
 

@@ -29,7 +29,8 @@ export interface AuditEntry {
 export type NewAuditEntry = NewRecord<Omit<AuditEntry, "position" | "prevHash" | "hash">>
 
 export interface AuditFilter {
-  readonly actorId?: string | undefined
+  /** Any of them. */
+  readonly actorIds?: readonly string[] | undefined
   readonly action?: string | undefined
   readonly resourceType?: string | undefined
   readonly resourceId?: string | undefined
@@ -46,6 +47,7 @@ type AuditVerdict =
 
 const beginning = new Uint8Array(32)
 const verifyBatch = 500
+const valuesMax = 1000
 
 /** Inside the transaction of the change. Waits for whoever appends to the same chain, until that one's transaction ends. */
 export async function appendAudit(sql: Sql, entry: NewAuditEntry): Promise<AuditEntry> {
@@ -84,7 +86,8 @@ export async function pageAudit(
     if (value !== undefined && value !== null) conditions.push(`${condition} $${values.push(value)}`)
   }
   restrict("id <", page.cursor)
-  restrict("actor_id =", filter.actorId)
+  if (filter.actorIds !== undefined)
+    conditions.push(`actor_id = ANY($${values.push([...filter.actorIds])}::text[])`)
   restrict("action =", filter.action)
   restrict("resource_type =", filter.resourceType)
   restrict("resource_id =", filter.resourceId)
@@ -92,6 +95,31 @@ export async function pageAudit(
   restrict("at <", filter.to)
   const text = `SELECT * FROM audit_log WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT $2`
   return toPage(await queryRecords<AuditEntry>(sql, text, values), page.limit, ({ id }) => id)
+}
+
+interface AuditValues {
+  readonly actors: readonly Pick<AuditEntry, "actorKind" | "actorId">[]
+  readonly actions: string[]
+  readonly resourceTypes: string[]
+}
+
+/** What occurs in an organization's log, for filters to choose from. */
+export async function listAuditValues(sql: Sql, organizationId: string): Promise<AuditValues> {
+  const actors = await queryRecords<Pick<AuditEntry, "actorKind" | "actorId">>(
+    sql,
+    "SELECT DISTINCT actor_kind, actor_id FROM audit_log WHERE organization_id = $1 ORDER BY 1, 2 LIMIT $2",
+    [organizationId, valuesMax],
+  )
+  const kinds = await sql.query<{ action: string; resource_type: string }>(
+    `SELECT DISTINCT action, resource_type FROM audit_log WHERE organization_id = $1
+     ORDER BY action, resource_type LIMIT $2`,
+    [organizationId, valuesMax],
+  )
+  return {
+    actors,
+    actions: [...new Set(kinds.map(({ action }) => action))],
+    resourceTypes: [...new Set(kinds.map((kind) => kind.resource_type))].toSorted(),
+  }
 }
 
 /** Reads the whole chain, in batches, and compares every entry with its hash and the last with the head. */

@@ -54,6 +54,20 @@ export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Prom
   return queryRecord<Invitation>(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
 }
 
+/** With the names that a stranger needs to decide; also answers one that is no longer open. */
+export function findInvitationDetails(
+  sql: Sql,
+  tokenHash: Uint8Array,
+): Promise<(SentInvitation & { readonly organizationName: string }) | null> {
+  return queryRecord(
+    sql,
+    `SELECT i.*, u.email AS inviter_email, u.name AS inviter_name, o.name AS organization_name
+     FROM invitations i JOIN users u ON u.id = i.invited_by JOIN organizations o ON o.id = i.organization_id
+     WHERE i.token_hash = $1 AND o.deleted_at IS NULL`,
+    [tokenHash],
+  )
+}
+
 /** Newest first. */
 export function listPendingInvitations(
   sql: Sql,

@@ -90,6 +90,11 @@ export async function useOneTimeLink(sql: Sql, tokenHash: Uint8Array, now: Date)
   return link?.userId ?? null
 }
 
+/** Ends every unused link of the user, as after a new link or a change of password. */
+export async function endOneTimeLinks(sql: Sql, userId: string): Promise<void> {
+  await sql.query("DELETE FROM one_time_links WHERE user_id = $1 AND used_at IS NULL", [userId])
+}
+
 /** Of those that exist, in the order in which their audit logs may be locked. */
 export async function listOrganizationIdsOf(sql: Sql, userId: string, limit: number): Promise<string[]> {
   const rows = await sql.query<{ organization_id: string }>(

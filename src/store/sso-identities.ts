@@ -22,3 +22,8 @@ export function findUserByIdentity(sql: Sql, issuer: string, subject: string): P
 export function insertSsoIdentity(sql: Sql, identity: SsoIdentity): Promise<SsoIdentity | null> {
   return insertRecord<SsoIdentity>(sql, "sso_identities", { ...identity }, "ON CONFLICT DO NOTHING")
 }
+
+export async function hasSsoIdentity(sql: Sql, userId: string): Promise<boolean> {
+  const rows = await sql.query("SELECT FROM sso_identities WHERE user_id = $1 LIMIT 1", [userId])
+  return rows.length > 0
+}

@@ -28,7 +28,7 @@ export function findUserByEmail(sql: Sql, email: string): Promise<User | null> {
 export function updateUser(
   sql: Sql,
   id: string,
-  changes: Partial<Pick<User, "name" | "passwordHash">>,
+  changes: Partial<Pick<User, "email" | "name" | "passwordHash">>,
   updatedAt: Date,
 ): Promise<User | null> {
   return updateRecord<User>(sql, {

@@ -1,6 +1,6 @@
 /** Who did what in an organization. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { Document, endpoint } from "../endpoint.ts"
 import { Datetime, OrganizationPath, PageQuery, pageOf } from "./values.ts"
 
 const filter = z
@@ -30,22 +30,61 @@ export const AuditLogEntry = z
   .meta({ id: "AuditLogEntry" })
 export type AuditLogEntry = z.infer<typeof AuditLogEntry>
 
-export const listAuditLog = endpoint({
+const FilterQuery = z.object({
+  actor: z
+    .string()
+    .min(1)
+    .max(256)
+    .optional()
+    .describe("A user, key or identity provider: by id, email address or name."),
+  action: filter.describe("An action, such as `api_key.create`."),
+  resource: filter.describe("A resource by id, or a kind of resource such as `api_key`."),
+  from: z.iso.datetime({ offset: true }).optional().describe("Inclusive."),
+  to: z.iso.datetime({ offset: true }).optional().describe("Exclusive."),
+})
+
+const common = {
   method: "GET",
-  path: "/v1/organizations/{org_id}/audit_log",
   area: "Audit log",
   surface: "platform",
-  summary: "Changes, newest first",
   access: { principals: ["session", "key"], permission: "api-admin" },
   params: OrganizationPath,
-  query: z.object({
-    ...PageQuery.shape,
-    actor: filter.describe("A user, key or identity provider, by id."),
-    action: filter.describe("An action, such as `api_key.create`."),
-    resource: filter.describe("A resource by id, or a kind of resource such as `api_key`."),
-    from: z.iso.datetime({ offset: true }).optional().describe("Inclusive."),
-    to: z.iso.datetime({ offset: true }).optional().describe("Exclusive."),
-  }),
+} as const
+
+export const listAuditLog = endpoint({
+  ...common,
+  path: "/v1/organizations/{org_id}/audit_log",
+  summary: "Changes, newest first",
+  query: z.object({ ...PageQuery.shape, ...FilterQuery.shape }),
   output: pageOf(AuditLogEntry),
   wrap: "none",
+})
+
+export const AuditLogFilters = z
+  .object({
+    actors: z
+      .array(AuditLogEntry.shape.actor)
+      .describe("Who has made changes, those with a name first; at most 1,000."),
+    actions: z.array(z.string()).describe("The actions that occur."),
+    resource_types: z.array(z.string()).describe("The kinds of resource that occur."),
+  })
+  .meta({ id: "AuditLogFilters" })
+export type AuditLogFilters = z.infer<typeof AuditLogFilters>
+
+export const listAuditLogFilters = endpoint({
+  ...common,
+  path: "/v1/organizations/{org_id}/audit_log/filters",
+  summary: "The values that filters of the audit log can take",
+  output: AuditLogFilters,
+})
+
+export const auditExportEntriesMax = 10_000
+
+export const exportAuditLog = endpoint({
+  ...common,
+  path: "/v1/organizations/{org_id}/audit_log/export",
+  summary: `Changes as a CSV file, newest first; at most ${auditExportEntriesMax.toLocaleString("en")}`,
+  query: FilterQuery,
+  output: z.instanceof(Document),
+  produces: "text/csv",
 })

@@ -147,6 +147,38 @@ export const resendInvitation = endpoint({
   secrets: ["accept_token"],
 })
 
+const invitationStates = ["open", "accepted", "revoked", "expired"] as const
+
+export const InvitationDetails = z
+  .object({
+    state: z.enum(invitationStates).describe("Only an open invitation can be accepted."),
+    organization_name: z.string(),
+    invited_by: z.object({ email: z.string(), name: z.string().nullable() }),
+    email: z.string().describe("Whom the invitation is for."),
+    role: RoleName.describe("The role on acceptance."),
+    expires_at: Datetime,
+    user_exists: z
+      .boolean()
+      .describe("True when the address has a user, who signs in first; false when accepting makes one."),
+  })
+  .meta({ id: "InvitationDetails" })
+export type InvitationDetails = z.infer<typeof InvitationDetails>
+
+const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
+
+/** A POST, so that the token stands in no address and no proxy's log. */
+export const describeInvitation = endpoint({
+  method: "POST",
+  path: "/v1/invites/describe",
+  area: "Invitations",
+  surface,
+  summary: "Read an invitation by its token: who invites whom to what, and whether it can still be accepted",
+  access: { principals: [] },
+  body: z.strictObject({ token: z.string().min(1).max(256) }),
+  output: InvitationDetails,
+  errors: [...openErrors, "not_found", "rate_limited"],
+})
+
 export const AcceptedInvitation = z
   .object({
     organization_id: z.string(),
@@ -171,14 +203,12 @@ export const acceptInvitation = endpoint({
   }),
   output: AcceptedInvitation,
   errors: [
-    "missing_credentials",
-    "invalid_credentials",
+    ...openErrors,
     "principal_not_accepted",
     "permission_denied",
     "not_found",
     "conflict",
     "rate_limited",
     "overloaded",
-    "authentication_failed",
   ],
 })

@@ -1,7 +1,7 @@
 /** Console sessions: signing in, who one is, signing out. */
 import { z } from "zod"
 import { endpoint } from "../endpoint.ts"
-import { Datetime, EmailAddress, Person } from "./values.ts"
+import { Datetime, EmailAddress, Person, Text, nameCharactersMax } from "./values.ts"
 
 const area = "Sessions"
 const surface = "platform"
@@ -27,6 +27,12 @@ export const CurrentSession = z
     id: z.string(),
     user: Person,
     has_password: z.boolean(),
+    setup_required: z
+      .boolean()
+      .describe("True while the user has neither a password nor single sign-on, so cannot sign in again."),
+    email_changeable: z
+      .boolean()
+      .describe("True while the address is the placeholder of a first start, on the host `localhost`."),
     created_at: Datetime,
     expires_at: Datetime,
   })
@@ -90,7 +96,26 @@ export const setPassword = endpoint({
   }),
   output: z.void(),
   status: 204,
-  errors: ["overloaded"],
+  errors: ["rate_limited", "overloaded"],
+})
+
+export const updateSessionUser = endpoint({
+  method: "PATCH",
+  path: "/v1/session/user",
+  area,
+  surface,
+  summary: "Change the signed-in user's name, or replace the placeholder address of the first start",
+  access: { principals: ["session"] },
+  body: z
+    .strictObject({
+      name: Text(nameCharactersMax).nullable().optional().describe("Null removes it."),
+      email: EmailAddress.optional().describe(
+        "Only while the address is on the host `localhost`; anyone else's address stays, because single sign-on and invitations rely on it.",
+      ),
+    })
+    .refine((body) => Object.keys(body).length > 0, "at least one field is needed"),
+  output: Person,
+  errors: ["conflict"],
 })
 
 export const startSingleSignOn = endpoint({

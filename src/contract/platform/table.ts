@@ -1,9 +1,10 @@
 /** The Platform endpoints other than money, analytics and identity providers. */
-import { listAuditLog } from "./audit-log.ts"
+import { exportAuditLog, listAuditLog, listAuditLogFilters } from "./audit-log.ts"
 import { createApiKey, deleteApiKey, listApiKeys, rotateApiKey, updateApiKey } from "./keys.ts"
 import {
   acceptInvitation,
   createInvitation,
+  describeInvitation,
   listInvitations,
   listMembers,
   removeMember,
@@ -26,6 +27,7 @@ import {
   getSession,
   setPassword,
   startSingleSignOn,
+  updateSessionUser,
 } from "./sessions.ts"
 
 export const platformTable = {
@@ -40,6 +42,7 @@ export const platformTable = {
   createInvitation,
   revokeInvitation,
   resendInvitation,
+  describeInvitation,
   acceptInvitation,
   listOrganizationModels,
   listModelAccessRequests,
@@ -52,9 +55,12 @@ export const platformTable = {
   rotateApiKey,
   deleteApiKey,
   listAuditLog,
+  listAuditLogFilters,
+  exportAuditLog,
   createSession,
   getSession,
   deleteSession,
+  updateSessionUser,
   setPassword,
   startSingleSignOn,
   finishSingleSignOn,

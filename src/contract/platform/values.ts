@@ -17,7 +17,8 @@ export const Text = (charactersMax: number) =>
     // oxlint-disable-next-line no-control-regex -- these are the characters to refuse
     .regex(/^[^\u0000-\u001f\u007f]*$/, "control characters are not allowed")
 
-export const EmailAddress = z.email().max(254)
+/** The rule of HTML forms: the host may be one word, as in `owner@localhost` or on an intranet. */
+export const EmailAddress = z.email({ pattern: z.regexes.html5Email }).max(254)
 
 export const Datetime = z.iso.datetime()
 

@@ -10,7 +10,13 @@ export interface OperatorParts extends ControlParts {
   catalog(): Promise<Catalog>
   /** Who moves money in for new billing accounts; the local provider unless told. */
   readonly provider?: string
+  /** The address of this installation as browsers see it. */
+  publicUrl(): string
 }
+
+/** Where a one-time link signs in. In the fragment, which browsers do not send: it reaches no log of a proxy. */
+export const signInAddress = (parts: Pick<OperatorParts, "publicUrl">, link: string): string =>
+  `${parts.publicUrl().replace(/\/$/, "")}/sign-in#link=${link}`
 
 export type Operation = (input: unknown) => Promise<unknown>
 export type Operations = Readonly<Record<string, Operation>>

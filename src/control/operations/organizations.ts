@@ -16,7 +16,7 @@ import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
 import { change, difference, systemCaller } from "../change.ts"
 import { openAccount } from "../first-start.ts"
 import { createOneTimeLink } from "../sessions.ts"
-import { type Operations, type OperatorParts, read } from "./input.ts"
+import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
 
 const organizationsListedMax = 1000
 const limitMax = 10_000_000
@@ -80,7 +80,14 @@ async function createOrganization(
     })
     touched({ table: "memberships", id })
     const link = known ? null : (await createOneTimeLink(sql, user.id, now)).link
-    return { id, name, billing_account_id: billingAccountId, owner: user.id, link }
+    return {
+      id,
+      name,
+      billing_account_id: billingAccountId,
+      owner: user.id,
+      link,
+      url: link === null ? null : signInAddress(parts, link),
+    }
   })
 }
 

@@ -3,8 +3,9 @@ import { z } from "zod"
 import { Fault } from "../../contract/errors.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
 import { findUserByEmail, updateUser } from "../../store/users.ts"
-import { createOneTimeLink } from "../sessions.ts"
-import { type Operations, type OperatorParts, read } from "./input.ts"
+import { change, systemCaller } from "../change.ts"
+import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
+import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
 
 const usersListedMax = 1000
 
@@ -24,16 +25,23 @@ export function userOperations(parts: OperatorParts): Operations {
 }
 
 /** The old password and every session end; the link signs in once, and the user then sets a new password. */
-async function resetPassword({ database, clock, forget }: OperatorParts, email: string): Promise<unknown> {
-  const now = new Date(clock.nowMs())
-  const { ended, ...reset } = await database.transaction(async (sql) => {
+async function resetPassword(parts: OperatorParts, email: string): Promise<unknown> {
+  return await change(parts, systemCaller, async (scope) => {
+    const { sql, now, touched } = scope
     const user = await findUserByEmail(sql, email)
     if (!user) throw new Fault("not_found", `Cannot find a user with the address ${email}`)
     await updateUser(sql, user.id, { passwordHash: null }, now)
-    const sessions = await revokeSessionsOfUser(sql, user.id, now)
+    const ended = await revokeSessionsOfUser(sql, user.id, now)
+    for (const { id } of ended) touched({ table: "sessions", id })
     const { link, expiresAt } = await createOneTimeLink(sql, user.id, now)
-    return { ended: sessions, id: user.id, email: user.email, link, expires_at: expiresAt.toISOString() }
+    await tellOrganizations(scope, user.id, "user.reset_password", { type: "user", id: user.id })
+    return {
+      id: user.id,
+      email: user.email,
+      link,
+      url: signInAddress(parts, link),
+      expires_at: expiresAt.toISOString(),
+      sessions_ended: ended.length,
+    }
   })
-  for (const { id } of ended) forget({ table: "sessions", id })
-  return { ...reset, sessions_ended: ended.length }
 }
