@@ -1,0 +1,168 @@
+/** A peer that is started when first used and again when it dies, with exponential backoff. */
+import { setTimeout as delay } from "node:timers/promises"
+import { abortable } from "./abortable.ts"
+import { Connection, type ConnectionSettings } from "./connection.ts"
+import {
+  type CallName,
+  type Channel,
+  type Method,
+  type Peer,
+  PeerGone,
+  type Service,
+  type StreamName,
+  type StreamOf,
+} from "./peer.ts"
+
+/** A supervised service has a method `open`, which is called once after each start, before all others. */
+export type SupervisedService<S> = Service<S> & { open: Method }
+
+export interface SupervisorSettings<S extends SupervisedService<S>> extends ConnectionSettings {
+  spawn(): Channel
+  /** The input of `open`. A peer whose `open` fails is ended; whoever waits for it gets the failure. */
+  readonly open: S["open"]["input"]
+  /** Starts again after a death without waiting for a call. */
+  readonly isEager?: boolean
+  /** A start that takes longer is killed. */
+  readonly startMsMax?: number | undefined
+  /** Told of each end that nobody asked for. */
+  onDeath?(reason: string): void
+}
+
+const startMsMaxDefault = 300_000
+/** Starts that may crash in a row before those who wait are told; until the next start others are told at once. */
+const crashedStartsMax = 3
+const backoffMsMin = 100
+const backoffMsMax = 30_000
+/** A peer that lived this long resets the backoff. */
+const stableMs = 60_000
+
+export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
+  readonly #settings: SupervisorSettings<S>
+  readonly #closing = new AbortController()
+  /** The one that runs or starts. */
+  #ready: Promise<Connection<S>> | null = null
+  #connection: Connection<S> | null = null
+  #opened: S["open"]["output"] | undefined
+  #starts = 0
+  #deaths = 0
+  #notBeforeMs = 0
+  #refusal: unknown = null
+  #restart: NodeJS.Timeout | undefined
+
+  constructor(settings: SupervisorSettings<S>) {
+    this.#settings = settings
+  }
+
+  /** What the last successful `open` answered. */
+  get opened(): S["open"]["output"] | undefined {
+    return this.#opened
+  }
+
+  get pid(): number | undefined {
+    return this.#connection?.pid
+  }
+
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1)
+  }
+
+  async call<Name extends CallName<S>>(
+    method: Name,
+    input: S[Name]["input"],
+    signal?: AbortSignal,
+  ): Promise<S[Name]["output"]> {
+    return await (await this.ready(signal)).call(method, input, signal)
+  }
+
+  async stream<Name extends StreamName<S>>(
+    method: Name,
+    input: S[Name]["input"],
+    signal?: AbortSignal,
+  ): Promise<StreamOf<S[Name]>> {
+    return await (await this.ready(signal)).stream(method, input)
+  }
+
+  /** The running peer; waits for one that starts. */
+  async ready(signal?: AbortSignal): Promise<Connection<S>> {
+    signal?.throwIfAborted()
+    return await abortable(this.#start(), signal)
+  }
+
+  /** Calls in flight fail with PeerGone. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    clearTimeout(this.#restart)
+    await this.#connection?.close()
+    await this.#ready?.catch(() => undefined)
+  }
+
+  async #start(): Promise<Connection<S>> {
+    if (this.#closing.signal.aborted) throw closed()
+    if (this.#ready) return await this.#ready
+    if (this.#refusal !== null && performance.now() < this.#notBeforeMs) throw this.#refusal
+    this.#refusal = null
+    const starting = this.#startUntilOpen()
+    this.#ready = starting
+    try {
+      return await starting
+    } catch (error) {
+      if (this.#ready === starting) this.#ready = null
+      this.#refusal = error
+      throw error
+    }
+  }
+
+  async #startUntilOpen(): Promise<Connection<S>> {
+    for (let crashes = 1; ; crashes++) {
+      const waitMs = this.#notBeforeMs - performance.now()
+      if (waitMs > 0) await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+      if (this.#closing.signal.aborted) throw closed()
+      try {
+        return await this.#startOnce()
+      } catch (error) {
+        if (!(error instanceof PeerGone) || crashes >= crashedStartsMax) throw error
+      }
+    }
+  }
+
+  async #startOnce(): Promise<Connection<S>> {
+    const startedMs = performance.now()
+    this.#starts++
+    const connection = new Connection<S>(this.#settings.spawn(), this.#settings)
+    this.#connection = connection
+    const late = setTimeout(
+      () => connection.kill("it did not start in time"),
+      this.#settings.startMsMax ?? startMsMaxDefault,
+    )
+    try {
+      // Every supervised service has this method.
+      const opening = connection as unknown as Connection<{ open: S["open"] & { item?: never } }>
+      this.#opened = await opening.call("open" as never, this.#settings.open)
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error)
+      connection.kill(why)
+      this.#countDeath(await connection.ended, startedMs)
+      throw error
+    } finally {
+      clearTimeout(late)
+    }
+    void connection.ended.then((reason) => {
+      this.#ready = null
+      this.#countDeath(reason, startedMs)
+    })
+    return connection
+  }
+
+  #countDeath(reason: string, startedMs: number): void {
+    if (this.#closing.signal.aborted) return
+    if (performance.now() - startedMs > stableMs) this.#deaths = 0
+    const backoffMs = Math.min(backoffMsMax, backoffMsMin * 2 ** this.#deaths++)
+    this.#notBeforeMs = performance.now() + backoffMs
+    this.#settings.onDeath?.(reason)
+    if (!this.#settings.isEager || this.#opened === undefined) return
+    clearTimeout(this.#restart)
+    this.#restart = setTimeout(() => void this.#start().catch(() => undefined), backoffMs)
+  }
+}
+
+const closed = (): PeerGone => new PeerGone("Cannot get an answer: the peer is closed")

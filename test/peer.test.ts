@@ -1,0 +1,251 @@
+/** What every transport to a peer guarantees, and what the supervisor adds: one suite over all of them. */
+import { setTimeout as delay } from "node:timers/promises"
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest"
+import { childChannel, threadChannel } from "../src/base/peer/channels.ts"
+import { Connection, type ConnectionSettings } from "../src/base/peer/connection.ts"
+import { type Channel, PeerFailure, PeerGone, windowItems } from "../src/base/peer/peer.ts"
+import { Supervisor } from "../src/base/peer/supervisor.ts"
+import { Fault } from "../src/contract/errors.ts"
+import type { ConformanceService, OpenBehaviour } from "./programs/conformance-peer.ts"
+
+const entry = new URL("./programs/conformance-peer.ts", import.meta.url)
+const POLL = { timeout: 30_000, interval: 20 }
+
+const transports: [string, () => Channel][] = [
+  ["a child process", () => childChannel(entry)],
+  ["a thread", () => threadChannel(entry)],
+]
+
+const unhandled: unknown[] = []
+const note = (reason: unknown): void => void unhandled.push(reason)
+beforeEach(() => {
+  unhandled.length = 0
+  process.on("unhandledRejection", note)
+})
+afterEach(async () => {
+  await delay(0)
+  process.off("unhandledRejection", note)
+  expect(unhandled).toEqual([])
+})
+
+describe.each(transports)("%s", (_name, spawn) => {
+  function connect(settings: ConnectionSettings = {}): Connection<ConformanceService> {
+    const connection = new Connection<ConformanceService>(spawn(), settings)
+    onTestFinished(async () => await connection.close())
+    return connection
+  }
+
+  function supervise(open: OpenBehaviour, settings: { isEager?: boolean; startMsMax?: number } = {}) {
+    const deaths: string[] = []
+    const peer = new Supervisor<ConformanceService>({
+      spawn,
+      open,
+      onDeath: (reason) => deaths.push(reason),
+      ...settings,
+    })
+    onTestFinished(async () => await peer.close())
+    return { peer, deaths }
+  }
+
+  test("answers calls with values of every kind, typed arrays as they are", async () => {
+    const peer = connect()
+    const value = {
+      text: "ä\u0000",
+      absent: undefined,
+      floats: Float32Array.of(0.5, Number.NaN, -0),
+      doubles: Float64Array.of(0.1 + 0.2, -5e-324),
+      bytes: Uint8Array.of(0, 255),
+      big: 2n ** 70n,
+    }
+    expect(await peer.call("echo", value)).toEqual(value)
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => peer.call("echo", n)))
+    expect(answers).toEqual(Array.from({ length: 100 }, (_, n) => n))
+  })
+
+  test("a Fault is the same Fault here, and another error is none", async () => {
+    const peer = connect()
+    const fault = await peer.call("fail", "fault").catch((error: unknown) => error)
+    expect(fault).toBeInstanceOf(Fault)
+    expect(fault).toMatchObject({
+      code: "overloaded",
+      message: "Cannot",
+      param: "p",
+      details: [1],
+      retryAfterMs: 7,
+    })
+    const mistake = await peer.call("fail", "error").catch((error: unknown) => error)
+    expect(mistake).toBeInstanceOf(PeerFailure)
+    expect(mistake).toMatchObject({ message: "a mistake" })
+  })
+
+  test("what cannot be sent fails that call alone, in either direction", async () => {
+    const peer = connect()
+    await expect(peer.call("echo", () => null)).rejects.toThrow(/clone/)
+    await expect(peer.call("unclonable", null)).rejects.toThrow(/clone/)
+    let deep: unknown = null
+    for (let level = 0; level < 50_000; level++) deep = [deep]
+    await expect(peer.call("echo", deep)).rejects.toThrow()
+    expect(await peer.call("echo", 1)).toBe(1)
+  })
+
+  test("an aborted call ends with the reason here and is cancelled there", async () => {
+    const peer = connect()
+    const abort = new AbortController()
+    const waits = peer.call("wait", null, abort.signal)
+    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(1)
+    abort.abort(new Error("enough"))
+    await expect(waits).rejects.toThrow("enough")
+    await expect.poll(async () => (await peer.call("seen", null)).cancelled, POLL).toBe(1)
+    await expect(peer.call("echo", 1, abort.signal)).rejects.toThrow("enough")
+  })
+
+  test("a stream pauses after its first item, is handed a value, and ends with its output", async () => {
+    const peer = connect()
+    const stream = await peer.stream("count", 3)
+    expect(await stream.next()).toEqual({ done: false, value: 1 })
+    expect(await peer.call("seen", null)).toMatchObject({ produced: 1 })
+    expect(await stream.next("go")).toEqual({ done: false, value: 2 })
+    expect(await stream.next()).toEqual({ done: false, value: 3 })
+    expect(await stream.next()).toEqual({ done: true, value: "go" })
+  })
+
+  test("a stream is never further ahead of its reader than the window", async () => {
+    const peer = connect()
+    const many = windowItems * 10
+    const stream = await peer.stream("count", many)
+    await stream.next()
+    await stream.next("go")
+    await expect
+      .poll(async () => (await peer.call("seen", null)).produced, POLL)
+      .toBeGreaterThanOrEqual(windowItems)
+    expect((await peer.call("seen", null)).produced).toBeLessThanOrEqual(windowItems + 2)
+    for (let number = 3; number <= many; number++)
+      expect(await stream.next()).toEqual({ done: false, value: number })
+    expect(await stream.next()).toMatchObject({ done: true })
+  })
+
+  test("a cancelled stream is read to its end", async () => {
+    const peer = connect()
+    const stream = await peer.stream("stop", null)
+    expect(await stream.next()).toEqual({ done: false, value: "started" })
+    const abort = new AbortController()
+    const second = stream.next(undefined, abort.signal)
+    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(1)
+    abort.abort(new Error("enough"))
+    await expect(second).rejects.toThrow("enough")
+    expect(await stream.next()).toEqual({ done: false, value: "stopped" })
+    await expect(stream.next()).rejects.toThrow("cancelled")
+  })
+
+  test("one that is killed fails all that is open and all that comes later", async () => {
+    const peer = connect()
+    const stream = await peer.stream("stop", null)
+    await stream.next()
+    const open = [peer.call("wait", null), stream.next()].map(async (one) => await one.catch(String))
+    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(2)
+    peer.kill("the test kills it")
+    const gone = expect.stringContaining("PeerGone: Cannot get an answer: the peer ended: the test kills it")
+    expect(await Promise.all(open)).toEqual([gone, gone])
+    await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+    await expect(peer.stream("count", 1)).rejects.toBeInstanceOf(PeerGone)
+  })
+
+  test("one that exits fails what is open", async () => {
+    const peer = connect()
+    await expect(peer.call("exit", null)).rejects.toBeInstanceOf(PeerGone)
+    expect(await peer.ended).toMatch(/status 3|thread ended/)
+  })
+
+  test("one that hangs is killed", async () => {
+    const peer = connect({ silenceMsMax: 2000 })
+    expect(await peer.call("echo", 1)).toBe(1)
+    await expect(peer.call("hang", null)).rejects.toThrow("it fell silent")
+  })
+
+  test.each([
+    [null],
+    ["text"],
+    [{}],
+    [{ kind: "other" }],
+    [{ kind: "output" }],
+    [{ kind: "failure", id: 1 }],
+  ])("one that sends garbage is killed: %j", async (message) => {
+    await expect(connect().call("garbage", message)).rejects.toThrow("it sent garbage")
+  })
+
+  test("so many calls may be pending, and one more is refused", async () => {
+    const peer = connect({ pendingMax: 2 })
+    const abort = new AbortController()
+    const pending = [peer.call("wait", null, abort.signal), peer.call("wait", null)]
+    const outcomes = Promise.allSettled(pending)
+    await expect(peer.call("echo", 1)).rejects.toMatchObject({ code: "overloaded" })
+    abort.abort(new Error("enough"))
+    await expect(pending[0]).rejects.toThrow("enough")
+    expect(await peer.call("echo", 1)).toBe(1)
+    await peer.close()
+    await outcomes
+  })
+
+  describe("supervised", () => {
+    test("it starts with the first call, and again with the next one after a death", async () => {
+      const { peer, deaths } = supervise("works")
+      expect(peer.opened).toBeUndefined()
+      expect(await peer.call("echo", 1)).toBe(1)
+      expect(peer.opened).toBe("works")
+      await expect(peer.call("exit", null)).rejects.toBeInstanceOf(PeerGone)
+      expect(await peer.call("echo", 2)).toBe(2)
+      expect(deaths).toHaveLength(1)
+      expect(peer.restarts).toBe(1)
+    })
+
+    test("an eager one starts again without a call", async () => {
+      const { peer } = supervise("works", { isEager: true })
+      await expect(peer.call("exit", null)).rejects.toBeInstanceOf(PeerGone)
+      await expect.poll(() => peer.restarts, POLL).toBe(1)
+    })
+
+    test("what cannot be opened fails with its own words, without another try", async () => {
+      const { peer, deaths } = supervise("refuses")
+      const refusal = { code: "invalid_request", message: "Cannot open" }
+      const both = [peer.call("echo", 1), peer.call("echo", 2)]
+      for (const one of await Promise.allSettled(both)) expect(one).toMatchObject({ reason: refusal })
+      expect(deaths).toEqual(["Cannot open"])
+    })
+
+    test("one that exits while it starts is tried three times", async () => {
+      const { peer, deaths } = supervise("exits")
+      await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+      expect(deaths).toHaveLength(3)
+      await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+      expect(deaths, "no start within the backoff").toHaveLength(3)
+    })
+
+    test("one that hangs while it starts is killed, and whoever left before has left", async () => {
+      const { peer, deaths } = supervise("hangs", { startMsMax: 200 })
+      const abort = new AbortController()
+      const left = peer.call("echo", 1, abort.signal)
+      abort.abort(new Error("enough"))
+      await expect(left).rejects.toThrow("enough")
+      await expect(peer.call("echo", 1)).rejects.toThrow("it did not start in time")
+      expect(deaths).toHaveLength(3)
+    })
+
+    test("closed, it fails what is open and starts no more", async () => {
+      const { peer, deaths } = supervise("works", { isEager: true })
+      await peer.ready()
+      const waits = expect(peer.call("wait", null)).rejects.toBeInstanceOf(PeerGone)
+      await peer.close()
+      await waits
+      await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+      expect(deaths).toEqual([])
+    })
+
+    test("closed while it starts, nothing hangs", async () => {
+      const { peer } = supervise("hangs")
+      const waits = expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+      await delay(0)
+      await peer.close()
+      await waits
+    })
+  })
+})
