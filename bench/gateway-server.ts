@@ -138,7 +138,7 @@ async function serveUmpire(): Promise<Served> {
     database,
     clock,
     log,
-    local: () => ({ scorer: () => instantScorer }),
+    local: () => ({ scorer: async () => instantScorer }),
     remote: remoteEngines,
   })
   const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)

@@ -1,5 +1,5 @@
 /** The meter: reserves credit before a request runs, charges what it used, and writes its record to the journal. */
-import type { Model } from "../base/catalog.ts"
+import type { Model, Prices } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
@@ -12,7 +12,6 @@ import type { Journal } from "../store/journal/writer.ts"
 import type { Reservation } from "./money/lease-account.ts"
 import type { LeaseBook } from "./money/lease-book.ts"
 import type { Payers } from "./money/payers.ts"
-import { costOf } from "./money/price.ts"
 
 const callSources = [
   "decisions",
@@ -246,6 +245,17 @@ export async function finishFailed(sequence: Sequence, usage: Usage, error: unkn
   } catch {
     // As said above.
   }
+}
+
+/** What usage costs, in whole ticks. */
+function costOf(prices: Prices, usage: Usage): Ticks {
+  return (
+    prices.inputTokenTicks * BigInt(usage.inputTokens) +
+    prices.cachedInputTokenTicks * BigInt(usage.cachedInputTokens) +
+    prices.outputTokenTicks * BigInt(usage.outputTokens) +
+    // A part of a millisecond is a millisecond: the price of one cannot be divided.
+    prices.millisecondTicks * BigInt(Math.ceil(usage.executionMs))
+  )
 }
 
 const cutCalls = (names: readonly string[]): readonly string[] =>

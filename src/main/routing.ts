@@ -43,10 +43,10 @@ const failedChecksMax = 2
 
 /** A model either scores and generates, or embeds. */
 export function localEngines(model: Model, engines: Engines, generators: Generators): WorkerEngines {
-  if (model.kind === "embedding") return { embedder: () => generators.local(model).embedder() }
+  if (model.kind === "embedding") return { embedder: async () => generators.local(model).embedder() }
   return {
     scorer: () => engines.scorer(model),
-    generator: () => generators.local(model),
+    generator: async () => generators.local(model),
   }
 }
 
@@ -66,8 +66,8 @@ export function remoteEngines(
       ? workerClient({ url, key, model: called })
       : dialectClient(model, called, { url, key, dialect })
   const { check } = client
-  if (model.kind === "embedding") return { embedder: () => client.embedder, check }
-  return { scorer: () => client.scorer, generator: () => client.generator, check }
+  if (model.kind === "embedding") return { embedder: async () => client.embedder, check }
+  return { scorer: async () => client.scorer, generator: async () => client.generator, check }
 }
 
 function dialectClient(

@@ -20,7 +20,7 @@ import {
   finishFailed,
   noUsage,
 } from "../meter.ts"
-import { readRoutingHint, regionHeader } from "../routing-hint.ts"
+import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import type { Routed, Router } from "../routing/router.ts"
 
 /** Who asks, for which organization. */

@@ -1,8 +1,8 @@
 /** Bounds waits, also on something that does not heed its signal. */
 
 /**
- * A signal that is aborted when one of its sources is. Unlike AbortSignal.any it leaves nothing behind at sources that live
- * long; and one serves a whole try, since making signals and listening to them is much of what a short request costs.
+ * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at sources that live long, such as a
+ * worker's, for every signal that was listened to; this one leaves nothing behind after `release`.
  */
 export class JoinedSignal {
   readonly #controller = new AbortController()
@@ -32,7 +32,7 @@ export class JoinedSignal {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) reject(this.signal.reason)
       this.#interrupt = reject
-      // Whichever comes second is nobody's concern.
+      // The first outcome wins; later ones are ignored.
       work.then(resolve, reject)
     })
   }

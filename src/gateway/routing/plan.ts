@@ -1,6 +1,13 @@
 /** Chooses the regions to try for a request, in order, by the organization's routing policy. Pure: health comes later. */
 import type { Region } from "../../base/regions.ts"
+import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+
+/** The routing hint: a caller's wish for a region, by header; the response names the region in the same way. */
+export const regionHeader = "x-umpire-region"
+
+/** The region that the request asks for, or null. The plan refuses one that does not exist. */
+export const readRoutingHint = (request: RequestFacts): string | null => request.header(regionHeader)
 
 /** The part of a routing policy that decides; the contract's RoutingPolicy. */
 export interface Policy {
@@ -31,7 +38,7 @@ export function planRoute(request: PlanRequest): readonly Region[] {
   const { regions, hint, policy } = request
   if (hint !== null && !regions.some(({ id }) => id === hint))
     throw new Fault("unknown_routing_hint", "Cannot route the request: the hint names no known region", {
-      param: "x-umpire-region",
+      param: regionHeader,
     })
   const eligible = inModeOrder(
     request,

@@ -1,12 +1,16 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
-import { type Claim, type Slot, SlotQueue, largeTokensMin } from "./queue.ts"
+import { type SlotRequest, type Slot, SlotQueue, largeTokensMin } from "./queue.ts"
 
 const never = new AbortController().signal
-const small = (organizationId: string, tokens = 10): Claim => ({ organizationId, tokens })
-const large = (organizationId: string): Claim => ({ organizationId, tokens: largeTokensMin })
-const ready = (tokens: number, organizationId = "a"): Claim => ({ organizationId, tokens, isReady: true })
+const small = (organizationId: string, tokens = 10): SlotRequest => ({ organizationId, tokens })
+const large = (organizationId: string): SlotRequest => ({ organizationId, tokens: largeTokensMin })
+const ready = (tokens: number, organizationId = "a"): SlotRequest => ({
+  organizationId,
+  tokens,
+  isReady: true,
+})
 const newQueue = (slotsMax: number, waitingMax: number): SlotQueue =>
   new SlotQueue(new ManualClock(0), { slotsMax, waitingMax })
 

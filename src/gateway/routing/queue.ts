@@ -1,4 +1,4 @@
-/** The places at a worker and the bounded queue before them: fair between organizations, and with room for small requests. */
+/** The slots of a worker and the bounded queue before them: fair between organizations, and with room for small requests. */
 import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
 
@@ -8,7 +8,7 @@ export interface QueueOptions {
 }
 
 /** What a request asks of a worker. */
-export interface Claim {
+export interface SlotRequest {
   readonly organizationId: string
   /** An estimate until the request is tokenised. */
   readonly tokens: number
@@ -16,7 +16,7 @@ export interface Claim {
   readonly isReady?: boolean
 }
 
-/** A place at the worker; it must be released, once or more often. */
+/** A slot of the worker; it must be released, once or more often. */
 export interface Slot {
   /** What the request turned out to need. */
   resize(tokens: number): void
@@ -25,24 +25,24 @@ export interface Slot {
 
 /** A request of more tokens is large: one of 4096 branches is, one of a few questions about a page is not. */
 export const largeTokensMin = 8_192
-/** Large requests hold at most this share of the places, so that small ones always find some. */
+/** Large requests hold at most this share of the slots, so that small ones always find some. */
 const largeShare = 0.5
 /**
  * Large requests whose work is all there from the start keep an engine busy alone: side by side they would all take as
  * long as the last of them, one after the other the first is done early. So many tokens of them run together, or one.
  */
 const readyTokensMax = 65_536
-/** One organization holds at most this share of the places and of the queue. */
+/** One organization holds at most this share of the slots and of the queue. */
 const organizationShare = 0.75
 /** So many organizations are known before those that have nothing here are forgotten. */
 const partiesKeptMax = 1_000
 const retryAfterMsMin = 1_000
 const retryAfterMsMax = 30_000
-/** How much the latest request counts in the running mean of how long a place is held. */
+/** How much the latest request counts in the running mean of how long a slot is held. */
 const heldWeight = 0.1
 
 interface Waiter {
-  readonly claim: Claim
+  readonly request: SlotRequest
   readonly isLarge: boolean
   readonly admit: (slot: Slot) => void
 }
@@ -81,52 +81,52 @@ export class SlotQueue {
     return this.#tokens
   }
 
-  /** A place that is free now; null when the request would have to wait. */
-  take(claim: Claim): Slot | null {
-    const isLarge = claim.tokens >= largeTokensMin
-    const party = this.#partyOf(claim.organizationId)
+  /** A slot that is free now; null when the request would have to wait. */
+  take(request: SlotRequest): Slot | null {
+    const isLarge = request.tokens >= largeTokensMin
+    const party = this.#partyOf(request.organizationId)
     // Nobody who waits could run now, so an admissible newcomer overtakes only those whose own share is used up.
-    if (!this.#isAdmissible(party, claim, isLarge)) return null
-    this.#tokens += claim.tokens
-    return this.#start(claim, isLarge, party)
+    if (!this.#isAdmissible(party, request, isLarge)) return null
+    this.#tokens += request.tokens
+    return this.#start(request, isLarge, party)
   }
 
   /** Rejects with `overloaded` at once when there is no room, and with the signal's reason when it is aborted first. */
-  async acquire(claim: Claim, signal: AbortSignal): Promise<Slot> {
+  async acquire(request: SlotRequest, signal: AbortSignal): Promise<Slot> {
     signal.throwIfAborted()
-    const slot = this.take(claim)
+    const slot = this.take(request)
     if (slot) return slot
-    const isLarge = claim.tokens >= largeTokensMin
-    const party = this.#partyOf(claim.organizationId)
+    const isLarge = request.tokens >= largeTokensMin
+    const party = this.#partyOf(request.organizationId)
     const { waitingMax } = this.#options
     if (this.#waiters.length >= waitingMax || party.waiting >= shareOf(waitingMax, organizationShare))
       throw this.full()
-    return await this.#wait(claim, isLarge, party, signal)
+    return await this.#wait(request, isLarge, party, signal)
   }
 
-  /** For the further answers that one request wants: they count as load, and need no place beside the one it has. */
-  ride(claim: Claim): Slot {
-    this.#tokens += claim.tokens
-    return new HeldSlot(this, claim, null)
+  /** For the further answers that one request wants: they count as load, and need no slot beside the one it has. */
+  share(request: SlotRequest): Slot {
+    this.#tokens += request.tokens
+    return new HeldSlot(this, request, null)
   }
 
-  /** How long until a request that is refused now can expect a place. */
+  /** How long until a request that is refused now can expect a slot. */
   retryAfterMs(): number {
     const expectedMs = (this.#heldMs * (this.#waiters.length + 1)) / this.#options.slotsMax
     return Math.min(retryAfterMsMax, Math.max(retryAfterMsMin, Math.round(expectedMs)))
   }
 
-  async #wait(claim: Claim, isLarge: boolean, party: Party, signal: AbortSignal): Promise<Slot> {
+  async #wait(request: SlotRequest, isLarge: boolean, party: Party, signal: AbortSignal): Promise<Slot> {
     const admitted = Promise.withResolvers<Slot>()
-    const waiter: Waiter = { claim, isLarge, admit: admitted.resolve }
+    const waiter: Waiter = { request, isLarge, admit: admitted.resolve }
     const leave = (): void => {
       if (!this.#remove(waiter)) return
-      this.#tokens -= claim.tokens
+      this.#tokens -= request.tokens
       this.#tidy()
       admitted.reject(signal.reason)
     }
     this.#waiters.push(waiter)
-    this.#tokens += claim.tokens
+    this.#tokens += request.tokens
     party.waiting++
     signal.addEventListener("abort", leave, { once: true })
     try {
@@ -137,18 +137,18 @@ export class SlotQueue {
   }
 
   full(): Fault {
-    return new Fault("overloaded", "Cannot take the request: every place for it is taken; try again later", {
+    return new Fault("overloaded", "Cannot take the request: every slot for it is taken; try again later", {
       retryAfterMs: this.retryAfterMs(),
     })
   }
 
-  #start(claim: Claim, isLarge: boolean, party: Party): Slot {
+  #start(request: SlotRequest, isLarge: boolean, party: Party): Slot {
     this.#running++
     if (isLarge) this.#largeRunning++
-    const isWeighed = isLarge && claim.isReady === true
-    if (isWeighed) this.#readyTokens += claim.tokens
+    const isWeighed = isLarge && request.isReady === true
+    if (isWeighed) this.#readyTokens += request.tokens
     party.running++
-    return new HeldSlot(this, claim, { party, isLarge, isWeighed, startedMs: this.#clock.monotonicMs() })
+    return new HeldSlot(this, request, { party, isLarge, isWeighed, startedMs: this.#clock.monotonicMs() })
   }
 
   /** Told by a slot of what it turned out to need. */
@@ -157,8 +157,8 @@ export class SlotQueue {
     if (isWeighed) this.#readyTokens += byTokens
   }
 
-  /** Told by a slot that its place is free. */
-  left({ party, isLarge, startedMs }: Place): void {
+  /** Told by a slot that it is free. */
+  left({ party, isLarge, startedMs }: Occupied): void {
     this.#running--
     if (isLarge) this.#largeRunning--
     party.running--
@@ -173,9 +173,9 @@ export class SlotQueue {
 
   #admitNext(): void {
     for (let next = this.#next(); next; next = this.#next()) {
-      const { claim, isLarge, admit } = next
+      const { request, isLarge, admit } = next
       this.#remove(next)
-      admit(this.#start(claim, isLarge, this.#partyOf(claim.organizationId)))
+      admit(this.#start(request, isLarge, this.#partyOf(request.organizationId)))
     }
   }
 
@@ -184,7 +184,7 @@ export class SlotQueue {
     let best: Waiter | undefined
     let fewest = Infinity
     for (const waiter of this.#waiters) {
-      const { running } = this.#partyOf(waiter.claim.organizationId)
+      const { running } = this.#partyOf(waiter.request.organizationId)
       if (running >= fewest || !this.#canRun(waiter)) continue
       best = waiter
       fewest = running
@@ -192,11 +192,11 @@ export class SlotQueue {
     return best
   }
 
-  #canRun({ claim, isLarge }: Waiter): boolean {
-    return this.#isAdmissible(this.#partyOf(claim.organizationId), claim, isLarge)
+  #canRun({ request, isLarge }: Waiter): boolean {
+    return this.#isAdmissible(this.#partyOf(request.organizationId), request, isLarge)
   }
 
-  #isAdmissible(party: Party, { tokens, isReady }: Claim, isLarge: boolean): boolean {
+  #isAdmissible(party: Party, { tokens, isReady }: SlotRequest, isLarge: boolean): boolean {
     const { slotsMax } = this.#options
     if (this.#running >= slotsMax || party.running >= shareOf(slotsMax, organizationShare)) return false
     if (!isLarge) return true
@@ -208,7 +208,7 @@ export class SlotQueue {
     const at = this.#waiters.indexOf(waiter)
     if (at < 0) return false
     this.#waiters.splice(at, 1)
-    this.#partyOf(waiter.claim.organizationId).waiting--
+    this.#partyOf(waiter.request.organizationId).waiting--
     return true
   }
 
@@ -227,7 +227,7 @@ export class SlotQueue {
 }
 
 /** What a request that runs takes up. */
-interface Place {
+interface Occupied {
   readonly party: Party
   readonly isLarge: boolean
   readonly isWeighed: boolean
@@ -236,20 +236,20 @@ interface Place {
 
 class HeldSlot implements Slot {
   readonly #queue: SlotQueue
-  /** Null for one that rides along. */
-  readonly #place: Place | null
+  /** Null for one that shares the slot of another. */
+  readonly #occupied: Occupied | null
   #tokens: number
   #isHeld = true
 
-  constructor(queue: SlotQueue, { tokens }: Claim, place: Place | null) {
+  constructor(queue: SlotQueue, { tokens }: SlotRequest, occupied: Occupied | null) {
     this.#queue = queue
-    this.#place = place
+    this.#occupied = occupied
     this.#tokens = tokens
   }
 
   resize(tokens: number): void {
     if (!this.#isHeld) return
-    this.#queue.resized(tokens - this.#tokens, this.#place?.isWeighed === true)
+    this.#queue.resized(tokens - this.#tokens, this.#occupied?.isWeighed === true)
     this.#tokens = tokens
   }
 
@@ -257,7 +257,7 @@ class HeldSlot implements Slot {
     if (!this.#isHeld) return
     this.resize(0)
     this.#isHeld = false
-    if (this.#place) this.#queue.left(this.#place)
+    if (this.#occupied) this.#queue.left(this.#occupied)
   }
 }
 

@@ -5,8 +5,7 @@ import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { GenerationEvent, PreparedGeneration } from "../../engine/generate/generate.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
-import { PrefixAffinity } from "./affinity.ts"
-import { RetryBudget } from "./retry-budget.ts"
+import { type RetryBudget, WorkerPool } from "./pool.ts"
 import { Route, type RouteParts } from "./route.ts"
 import { routedGenerator, routedScorer } from "./routed.ts"
 import { Worker, type WorkerEngines, type WorkerSettings } from "./worker.ts"
@@ -46,21 +45,20 @@ function scorer(asked: string[], name: string, run: Run = async () => new Float6
   }
 }
 
-const heeding: Run = async (signal) =>
-  await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
-
 interface TestRoute {
   readonly begin: () => Route
   region: string | null
 }
 
-function routeOver(workers: readonly Worker[], changes: Partial<RouteParts> = {}): TestRoute {
+function routeOver(
+  workers: readonly Worker[],
+  changes: Partial<RouteParts> & { readonly retries?: RetryBudget } = {},
+): TestRoute {
+  const pool = new WorkerPool(workers, changes.retries)
   const begin = (): Route =>
     new Route({
       plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
-      workers,
-      affinity: new PrefixAffinity(),
-      budget: new RetryBudget(),
+      pool,
       clock,
       queueWaitMs: 60_000,
       onPlaced: (placed) => (route.region = placed),
@@ -162,16 +160,6 @@ describe("a request that is answered whole", () => {
     expect([deaf.queue.running, deaf.failures]).toEqual([0, 0])
   })
 
-  test("is the engine's alone to end where that watches itself, by the caller's own signal", async () => {
-    const gone = new AbortController()
-    const { scorer: own } = scorer([], "a.1", heeding)
-    const watchful = worker("a.1", own ? { scorer: own } : {})
-    const answer = score(routeOver([watchful]), gone.signal)
-    setImmediate(() => gone.abort(new Fault("client_closed", "gone")))
-    await expect(answer).rejects.toMatchObject({ code: "client_closed" })
-    expect([watchful.queue.running, watchful.failures]).toEqual([0, 0])
-  })
-
   test("ends when its caller goes away while the engine is still being loaded", async () => {
     const gone = new AbortController()
     const loading = worker("a.1", { scorer: async () => await new Promise(() => undefined) })
@@ -263,14 +251,14 @@ describe("a request that nobody serves", () => {
 
   test("makes no retry when the budget for retries is spent", async () => {
     const asked: string[] = []
-    const budget = new RetryBudget({ ratio: 0, savedMax: 1 })
+    const retries = { ratio: 0, savedMax: 1 }
     const workers = ["a.1", "b.1", "c.1"].map((id) =>
       worker(
         id,
         scorer(asked, id, async () => Promise.reject(dead())),
       ),
     )
-    await expect(score(routeOver(workers, { budget }))).rejects.toMatchObject({ code: "routing_failed" })
+    await expect(score(routeOver(workers, { retries }))).rejects.toMatchObject({ code: "routing_failed" })
     expect(asked).toEqual(["a.1", "b.1"])
   })
 })
@@ -400,26 +388,26 @@ describe("among the workers of a region", () => {
   })
 
   test("the one that has the prefix is taken while its extra load is less than the prefix", async () => {
-    const affinity = new PrefixAffinity()
     const first = worker("a.1", {})
     const second = worker("a.2", {})
-    affinity.remember("prefix", second)
+    const pool = new WorkerPool([first, second])
+    pool.rememberPrefix("prefix", second)
     await busy(second, 50)
-    expect(affinity.choose([first, second], "prefix", 50)).toBe(second)
-    expect(affinity.choose([first, second], "prefix", 49)).toBe(first)
-    expect(affinity.choose([first, second], "another", 1000)).toBe(first)
-    expect(affinity.choose([first], "prefix", 1000)).toBe(first)
+    expect(pool.choose([first, second], "prefix", 50)).toBe(second)
+    expect(pool.choose([first, second], "prefix", 49)).toBe(first)
+    expect(pool.choose([first, second], "another", 1000)).toBe(first)
+    expect(pool.choose([first], "prefix", 1000)).toBe(first)
   })
 
   test("the same evidence comes to the same worker again", async () => {
     const asked: string[] = []
-    const affinity = new PrefixAffinity()
     const first = worker("a.1", scorer(asked, "a.1"))
     const second = worker("a.2", scorer(asked, "a.2"))
+    const route = routeOver([first, second])
     await busy(first, 1)
-    await score(routeOver([first, second], { affinity }))
+    await score(route)
     await busy(second, 2)
-    await score(routeOver([first, second], { affinity }))
+    await score(route)
     expect(asked).toEqual(["a.2", "a.2"])
   })
 })

@@ -1,19 +1,25 @@
-/** The way of one request: takes it from worker to worker, along its plan, until one serves it or none is left. */
+/**
+ * Takes one piece of work from worker to worker, along its plan, until one serves it or none is left:
+ *
+ *   choose a worker: the plan's regions in order, at most two workers of each
+ *   -> wait for a slot in its queue, ask its circuit breaker: from here on it is an Attempt
+ *   -> prepare the work there -> run it (routed.ts)
+ *
+ * A failure of the worker at any step goes on with the next one, within the retry budget. A mistake of the request, or a
+ * caller that goes away, ends it. When no worker is left it is `overloaded` if all were full, else `routing_failed`.
+ */
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JoinedSignal } from "./abort.ts"
-import type { PrefixAffinity } from "./affinity.ts"
-import { Attempt } from "./attempt.ts"
-import type { Claim, Slot } from "./queue.ts"
-import type { RetryBudget } from "./retry-budget.ts"
+import type { Permit } from "./breaker.ts"
+import type { WorkerPool } from "./pool.ts"
+import type { Slot, SlotRequest } from "./queue.ts"
 import type { Worker, WorkerEngines } from "./worker.ts"
 
 export interface RouteParts {
   readonly plan: readonly Region[]
-  readonly workers: readonly Worker[]
-  readonly affinity: PrefixAffinity
-  readonly budget: RetryBudget
+  readonly pool: WorkerPool
   readonly clock: Clock
   /** How long the request may wait in queues, all of them together. */
   readonly queueWaitMs: number
@@ -23,16 +29,14 @@ export interface RouteParts {
   readonly onFailure: (worker: Worker, error: unknown) => void
 }
 
-export interface Placement {
-  readonly claim: Claim
-  /** Names the prefix for affinity, where there is one; asked for only where there is a choice of workers. */
-  readonly prefix: (() => string) | null
-  /** A further answer to a request that has a place already needs none of its own. */
-  readonly rides?: boolean
+export interface Work<Prepared> {
+  readonly slot: SlotRequest
+  /** A further answer of a request that has a slot already needs none of its own. */
+  readonly sharesSlot: boolean
+  /** What later requests may share, where there is such a thing. */
+  readonly prefix: string | null
+  readonly prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
 }
-
-/** Prepares the work at a worker. */
-export type Prepare<Prepared> = (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
 
 export interface Placed<Prepared> {
   readonly prepared: Prepared
@@ -54,9 +58,6 @@ export class Route {
   #isRetry = false
   #waitLeftMs: number
   #current: Attempt | null = null
-  /** Chosen, and had no free place at once. */
-  #waitsFor: Worker | null = null
-  #prefix: string | null = null
 
   constructor(parts: RouteParts) {
     this.#parts = parts
@@ -64,48 +65,23 @@ export class Route {
   }
 
   /** Prepares the work at the next worker that can; may be called again after a failed run. */
-  place<Prepared>(
-    placement: Placement,
-    signal: AbortSignal,
-    prepare: Prepare<Prepared>,
-  ): Promise<Placed<Prepared>> {
-    const attempt = this.#enterNow(placement, signal)
-    return attempt
-      ? this.#prepareAt(attempt, placement, signal, prepare)
-      : this.#placeLater(placement, signal, prepare)
-  }
-
-  async #placeLater<Prepared>(
-    placement: Placement,
-    signal: AbortSignal,
-    prepare: Prepare<Prepared>,
-  ): Promise<Placed<Prepared>> {
-    const attempt = await this.#enter(placement, signal)
-    return await this.#prepareAt(attempt, placement, signal, prepare)
-  }
-
-  /** There, or at the next worker when it fails because of this one. */
-  #prepareAt<Prepared>(
-    attempt: Attempt,
-    placement: Placement,
-    signal: AbortSignal,
-    prepare: Prepare<Prepared>,
-  ): Promise<Placed<Prepared>> {
-    this.#current = attempt
-    return attempt
-      .step(signal, (either) => prepare(attempt.worker.engines, either))
-      .then(
-        (prepared) => {
-          const prefix = this.#prefixOf(placement)
-          if (prefix !== null) this.#parts.affinity.remember(prefix, attempt.worker)
-          this.#parts.onPlaced(attempt.worker.regionId)
-          return { prepared, attempt }
-        },
-        (error: unknown) => {
-          this.failed(attempt, error, signal)
-          return this.#placeLater(placement, signal, prepare)
-        },
-      )
+  async place<Prepared>(work: Work<Prepared>, signal: AbortSignal): Promise<Placed<Prepared>> {
+    const { pool, onPlaced } = this.#parts
+    const prefixKey = pool.prefixKey(work.slot.organizationId, work.prefix)
+    for (;;) {
+      const attempt = await this.#begin(work, prefixKey, signal)
+      this.#current = attempt
+      let prepared: Prepared
+      try {
+        prepared = await attempt.step(signal, (either) => work.prepare(attempt.worker.engines, either))
+      } catch (error) {
+        this.failed(attempt, error, signal)
+        continue
+      }
+      if (prefixKey !== null) pool.rememberPrefix(prefixKey, attempt.worker)
+      onPlaced(attempt.worker.regionId)
+      return { prepared, attempt }
+    }
   }
 
   /** Notes a failed try; throws when trying elsewhere would not help. */
@@ -131,58 +107,28 @@ export class Route {
     this.#current?.abandon()
   }
 
-  /** The usual case, in which the first choice has a place that is free: nothing to wait for. Null otherwise. */
-  #enterNow(placement: Placement, signal: AbortSignal): Attempt | null {
-    if (this.#tried.length > 0) return null
-    signal.throwIfAborted()
-    const worker = this.#next(placement)
-    if (!worker) return null
-    const { queue } = worker
-    const attempt = this.#attemptAt(
-      worker,
-      placement.rides ? queue.ride(placement.claim) : queue.take(placement.claim),
-    )
-    if (!attempt) this.#waitsFor = worker
-    return attempt
-  }
-
-  async #enter(placement: Placement, signal: AbortSignal): Promise<Attempt> {
+  async #begin(work: Work<unknown>, prefixKey: string | null, signal: AbortSignal): Promise<Attempt> {
     for (;;) {
       signal.throwIfAborted()
-      const worker = this.#waitsFor ?? this.#next(placement)
-      this.#waitsFor = null
+      const worker = this.#nextWorker(prefixKey, work.slot.tokens)
       if (!worker || !this.#mayTry()) throw this.#exhausted()
-      const slot = placement.rides
-        ? worker.queue.ride(placement.claim)
-        : await this.#slotAt(worker, placement.claim, signal)
-      const attempt = this.#attemptAt(worker, slot)
-      if (attempt) return attempt
+      const slot = work.sharesSlot
+        ? worker.queue.share(work.slot)
+        : await this.#slotAt(worker, work.slot, signal)
+      const permit = slot && worker.breaker.request()
+      if (permit) return new Attempt(worker, slot, permit, this.#parts.clock)
+      slot?.release()
     }
   }
 
-  /** Null when there is no place, or the worker is to be left alone. */
-  #attemptAt(worker: Worker, slot: Slot | null): Attempt | null {
-    const permit = slot && worker.breaker.request()
-    if (permit) return new Attempt(worker, slot, permit, this.#parts.clock)
-    slot?.release()
-    return null
-  }
-
-  #prefixOf({ prefix }: Placement): string | null {
-    if (prefix === null || this.#parts.workers.length < 2) return null
-    this.#prefix ??= prefix()
-    return this.#prefix
-  }
-
-  #next(placement: Placement): Worker | undefined {
-    const { plan, workers, affinity } = this.#parts
+  #nextWorker(prefixKey: string | null, tokens: number): Worker | undefined {
+    const { plan, pool } = this.#parts
     for (; this.#regionAt < plan.length; this.#regionAt++, this.#triedInRegion = 0) {
       if (this.#triedInRegion >= workersPerRegionMax) continue
-      const regionId = plan[this.#regionAt]?.id
-      const candidates = workers.filter(
-        (worker) => worker.regionId === regionId && worker.isAvailable && !this.#tried.includes(worker),
-      )
-      const worker = affinity.choose(candidates, this.#prefixOf(placement), placement.claim.tokens)
+      const candidates = pool
+        .inRegion(plan[this.#regionAt]?.id ?? "")
+        .filter((worker) => worker.isAvailable && !this.#tried.includes(worker))
+      const worker = pool.choose(candidates, prefixKey, tokens)
       if (!worker) continue
       this.#triedInRegion++
       this.#tried.push(worker)
@@ -194,19 +140,17 @@ export class Route {
   /** Going on after a failed try is a retry, and retries have a budget; leaving a queue is none. */
   #mayTry(): boolean {
     if (this.#tried.length > attemptsMax) return false
-    return !this.#isRetry || this.#parts.budget.spend()
+    return !this.#isRetry || this.#parts.pool.takeRetry()
   }
 
   /** Null when the worker is full, or dies while the request waits. */
-  async #slotAt(worker: Worker, claim: Claim, signal: AbortSignal): Promise<Slot | null> {
-    const free = worker.queue.take(claim)
-    if (free) return free
+  async #slotAt(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
     const { clock } = this.#parts
     const leave = new JoinedSignal(signal, worker.downSignal)
     const timer = setTimeout(() => leave.abort(worker.queue.full()), this.#waitLeftMs).unref()
     const startedMs = clock.monotonicMs()
     try {
-      return await worker.queue.acquire(claim, leave.signal)
+      return await worker.queue.acquire(request, leave.signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason
       if (error instanceof Fault && error.code === "overloaded") this.#refusals.push(error)
@@ -228,7 +172,7 @@ export class Route {
         { retryAfterMs: Math.min(...this.#refusals.map(({ retryAfterMs }) => retryAfterMs ?? 1_000)) },
       )
     // Where there was nothing to route, what the only worker said tells more.
-    if (this.#parts.workers.length === 1 && lastFailure instanceof Fault) return lastFailure
+    if (this.#parts.pool.workers.length === 1 && lastFailure instanceof Fault) return lastFailure
     return new Fault(
       "routing_failed",
       lastFailure === undefined
@@ -238,3 +182,89 @@ export class Route {
     )
   }
 }
+
+/** What a failed try says: about the request, about how full the worker is, or about the worker. */
+type FailureKind = "caller" | "full" | "worker"
+
+/** One try at one worker: its slot, its permit from the breaker, its time limit, and how it ended. */
+export class Attempt {
+  readonly worker: Worker
+  readonly #slot: Slot
+  readonly #permit: Permit
+  readonly #clock: Clock
+  readonly #stop: JoinedSignal
+  readonly #timer: NodeJS.Timeout | undefined
+
+  constructor(worker: Worker, slot: Slot, permit: Permit, clock: Clock) {
+    this.worker = worker
+    this.#slot = slot
+    this.#permit = permit
+    this.#clock = clock
+    this.#stop = new JoinedSignal(worker.downSignal)
+    if (worker.attemptTimeoutMs !== null)
+      this.#timer = setTimeout(() => this.#stop.abort(tooSlow()), worker.attemptTimeoutMs).unref()
+  }
+
+  /** Aborted when the caller goes away, the worker is found dead, or time is up; until the try has ended. */
+  joined(signal: AbortSignal): JoinedSignal {
+    this.#stop.listenTo(signal)
+    return this.#stop
+  }
+
+  /** Runs a step of the work for as long as its joined signal allows, also one that does not heed it. */
+  async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const either = this.joined(signal)
+    either.signal.throwIfAborted()
+    return await either.until(work(either.signal))
+  }
+
+  /** The request was tokenised: what it needs is known. */
+  measured(tokens: number): void {
+    this.#slot.resize(tokens)
+  }
+
+  /** The first byte came: from now on only the engine's own limits and the caller's deadline hold. */
+  started(): void {
+    clearTimeout(this.#timer)
+    this.worker.lastAnswerMs = this.#clock.monotonicMs()
+  }
+
+  succeeded(): void {
+    this.started()
+    this.#permit.succeeded()
+    this.#end()
+  }
+
+  /** Answers what kind of failure it was; null when the caller went away, which says nothing about the worker. */
+  failed(error: unknown, signal: AbortSignal): FailureKind | null {
+    const kind = signal.aborted ? null : failureKind(error)
+    if (kind === "worker") {
+      this.worker.failures++
+      this.#permit.failed()
+    } else if (kind === "caller") this.#permit.succeeded()
+    else this.#permit.abandoned()
+    this.#end()
+    return kind
+  }
+
+  /** Ends it, wherever it stands, without a word about the worker. */
+  abandon(): void {
+    this.#permit.abandoned()
+    this.#end()
+  }
+
+  #end(): void {
+    clearTimeout(this.#timer)
+    this.#stop.release()
+    this.#slot.release()
+  }
+}
+
+function failureKind(error: unknown): FailureKind {
+  if (!(error instanceof Fault)) return "worker"
+  if (error.status === 429) return "full"
+  return error.status < 500 ? "caller" : "worker"
+}
+
+const tooSlow = (): Fault =>
+  new Fault("inference_failed", "Cannot go on: the worker did not begin to answer in time")

@@ -1,7 +1,6 @@
 /** The engines of a request, as its handler sees them: the same ports, run at whichever worker the route finds. */
-import { branchLength } from "../../engine/branch.ts"
-import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
+import { branchLength } from "../../engine/branch.ts"
 import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
 import type {
   EmbedEngine,
@@ -12,10 +11,7 @@ import type {
   PreparedEmbedding,
   PreparedGeneration,
 } from "../../engine/generate/generate.ts"
-import { JoinedSignal } from "./abort.ts"
-import { prefixKey } from "./affinity.ts"
-import type { Placed, Placement, Prepare, Route } from "./route.ts"
-import type { WorkerEngines } from "./worker.ts"
+import type { Placed, Route, Work } from "./route.ts"
 
 export type RoutedScorer = Pick<ScoreEngine, "prepare">
 export type RoutedGenerator = Pick<GenerateEngine, "prepare">
@@ -28,38 +24,45 @@ const outputTokensExpected = 512
 /** How many messages name the prefix of a conversation: the instructions and what it began with. */
 const namingMessages = 2
 
-/** Begins a way of its own for each piece of work of a request. */
+/** Begins a route of its own for each piece of work of a request. */
 export type NewRoute = () => Route
 
 export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
-    prepare(work, signal) {
+    async prepare(work, signal) {
       const { organizationId, evidence, branches } = work
-      let bytes = evidence.length
-      for (const branch of branches) bytes += branchLength(branch)
-      const placement = place(organizationId, bytes / bytesPerToken, evidence, true)
-      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedScore> =>
-        prepareAt(engines.scorer, work, either)
-      return new AnywhereRun<Float64Array, PreparedScore>(newRoute(), placement, prepare).placed(signal)
+      const bytes = branches.reduce((sum, branch) => sum + branchLength(branch), evidence.length)
+      return await RoutedWork.place<Float64Array, PreparedScore>(
+        newRoute(),
+        {
+          slot: { organizationId, tokens: Math.ceil(bytes / bytesPerToken), isReady: true },
+          sharesSlot: false,
+          prefix: evidence,
+          prepare: (engines, either) => prepareAt(engines.scorer, work, either),
+        },
+        signal,
+      )
     },
   }
 }
 
 export function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
   return {
-    prepare(work: EmbedWork, signal) {
+    async prepare(work: EmbedWork, signal) {
       const tokens = work.inputs.reduce(
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
       )
-      const placement = place(organizationId, tokens, null, true)
-      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedEmbedding> =>
-        prepareAt(engines.embedder, work, either)
-      return new AnywhereRun<readonly Float32Array[], PreparedEmbedding>(
+      return await RoutedWork.place<readonly Float32Array[], PreparedEmbedding>(
         newRoute(),
-        placement,
-        prepare,
-      ).placed(signal)
+        {
+          slot: { organizationId, tokens: Math.ceil(tokens), isReady: true },
+          sharesSlot: false,
+          prefix: null,
+          prepare: (engines, either) => prepareAt(engines.embedder, work, either),
+        },
+        signal,
+      )
     },
   }
 }
@@ -71,66 +74,67 @@ interface Runnable<Result> {
   discard?(): void
 }
 
-/** Work that has a worker, and runs at one after the other until one answers. */
-class AnywhereRun<Result, Prepared extends Runnable<Result>> {
+/** Work that was prepared at a worker, and runs at one after the other until one answers. */
+class RoutedWork<Result, Prepared extends Runnable<Result>> {
   readonly #route: Route
-  readonly #placement: Placement
-  readonly #prepare: Prepare<Prepared>
-  #at: Placed<Prepared> | null = null
+  readonly #work: Work<Prepared>
+  #placed: Placed<Prepared>
 
-  constructor(route: Route, placement: Placement, prepare: Prepare<Prepared>) {
-    this.#route = route
-    this.#placement = placement
-    this.#prepare = prepare
+  static async place<Result, Prepared extends Runnable<Result>>(
+    route: Route,
+    work: Work<Prepared>,
+    signal: AbortSignal,
+  ): Promise<RoutedWork<Result, Prepared>> {
+    return new RoutedWork<Result, Prepared>(route, work, await route.place(work, signal))
   }
 
-  /** Itself, when a worker has it. */
-  placed(signal: AbortSignal): Promise<this> {
-    return this.#route.place(this.#placement, signal, this.#prepare).then((at) => {
-      at.attempt.measured(at.prepared.inputTokens)
-      this.#at = at
-      return this
-    })
+  private constructor(route: Route, work: Work<Prepared>, placed: Placed<Prepared>) {
+    this.#route = route
+    this.#work = work
+    this.#placed = placed
+    placed.attempt.measured(placed.prepared.inputTokens)
   }
 
   /** At the worker that has it now. */
   get inputTokens(): number {
-    return this.#at?.prepared.inputTokens ?? 0
+    return this.#placed.prepared.inputTokens
   }
 
-  run(signal: AbortSignal): Promise<Result> {
-    if (!this.#at) throw new Error("Cannot run: no worker has the work")
-    const { attempt, prepared } = this.#at
-    return attempt
-      .step(signal, (either) => prepared.run(either))
-      .then(
-        (result) => {
-          attempt.succeeded()
-          return result
-        },
-        async (error: unknown) => {
-          this.#route.failed(attempt, error, signal)
-          return await (await this.placed(signal)).run(signal)
-        },
-      )
+  async run(signal: AbortSignal): Promise<Result> {
+    for (;;) {
+      const { attempt, prepared } = this.#placed
+      try {
+        const result = await attempt.step(signal, (either) => prepared.run(either))
+        attempt.succeeded()
+        return result
+      } catch (error) {
+        this.#route.failed(attempt, error, signal)
+      }
+      this.#placed = await this.#route.place(this.#work, signal)
+      this.#placed.attempt.measured(this.#placed.prepared.inputTokens)
+    }
   }
 
   discard(): void {
-    this.#at?.prepared.discard?.()
-    this.#at?.attempt.abandon()
+    this.#placed.prepared.discard?.()
+    this.#placed.attempt.abandon()
   }
 }
 
 export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
-  let rides = false
+  let sharesSlot = false
   return {
-    async prepare(work, signal) {
+    async prepare(request, signal) {
       const route = newRoute()
-      const placement = { ...place(work.organizationId, expectedTokens(work), prefixOf(work), false), rides }
-      rides = true
-      const prepare = (engines: WorkerEngines, either: AbortSignal): Promise<PreparedGeneration> =>
-        prepareAt(engines.generator, work, either)
-      let placed = await route.place(placement, signal, prepare)
+      const { organizationId } = request
+      const work: Work<PreparedGeneration> = {
+        slot: { organizationId, tokens: Math.ceil(expectedTokens(request)), isReady: false },
+        sharesSlot,
+        prefix: prefixOf(request),
+        prepare: (engines, either) => prepareAt(engines.generator, request, either),
+      }
+      sharesSlot = true
+      let placed = await route.place(work, signal)
       const { inputTokensMost, outputTokensMost } = placed.prepared
       placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
       return {
@@ -138,8 +142,8 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
         outputTokensMost,
         usage: () => placed.prepared.usage(),
         run: (outputTokensMax, runSignal) =>
-          generateAnywhere(route, placed, outputTokensMax, runSignal, async () => {
-            placed = await route.place(placement, runSignal, prepare)
+          generate(route, placed, outputTokensMax, runSignal, async () => {
+            placed = await route.place(work, runSignal)
             return placed
           }),
         discard: () => {
@@ -152,7 +156,7 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
 }
 
 /** At one worker after the other up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
-async function* generateAnywhere(
+async function* generate(
   route: Route,
   first: Placed<PreparedGeneration>,
   outputTokensMax: number,
@@ -181,16 +185,11 @@ async function* generateAnywhere(
       route.failed(attempt, error, signal)
       if (isStarted) throw error
     } finally {
-      // A reader that leaves ends the work and gives back the place.
+      // A reader that leaves ends the work and gives back the slot.
       if (!isOver) either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
       attempt.abandon()
     }
   }
-}
-
-function place(organizationId: string, tokens: number, prefix: string | null, isReady: boolean): Placement {
-  const claim = { organizationId, tokens: Math.ceil(tokens), isReady }
-  return { claim, prefix: prefix === null ? null : () => prefixKey(organizationId, prefix) }
 }
 
 function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
@@ -206,35 +205,21 @@ function prefixOf({ messages }: GenerateWork): string {
 }
 
 /** What prepares work of a kind. */
-interface Preparer<Work, Prepared> {
-  prepare(work: Work, signal: AbortSignal): Promise<Prepared>
+interface Preparer<Request, Prepared> {
+  prepare(request: Request, signal: AbortSignal): Promise<Prepared>
 }
 
-function prepareAt<Work, Prepared>(
-  opener: (() => Soon<Preparer<Work, Prepared>>) | undefined,
-  work: Work,
+async function prepareAt<Request, Prepared>(
+  open: (() => Promise<Preparer<Request, Prepared>>) | undefined,
+  request: Request,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  if (!opener)
+  if (!open)
     throw new Fault(
       "invalid_request",
       "Cannot run the request: the model's workers do not offer this operation",
     )
-  const engine = opener()
-  return engine instanceof Promise ? prepareWhenOpen(engine, work, signal) : engine.prepare(work, signal)
-}
-
-/** Opening may take as long as loading a model, which heeds no signal: whoever leaves meanwhile leaves at once. */
-async function prepareWhenOpen<Work, Prepared>(
-  opening: Promise<Preparer<Work, Prepared>>,
-  work: Work,
-  signal: AbortSignal,
-): Promise<Prepared> {
-  const leave = new JoinedSignal(signal)
-  try {
-    const engine = await leave.until(opening)
-    return await engine.prepare(work, signal)
-  } finally {
-    leave.release()
-  }
+  const engine = await open()
+  signal.throwIfAborted()
+  return await engine.prepare(request, signal)
 }

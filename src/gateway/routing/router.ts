@@ -1,13 +1,11 @@
 /** Finds a way for each request: plans by policy, then takes it to workers that are up, willing and not full. */
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import type { Soon } from "../../base/soon.ts"
 import type { Region } from "../../base/regions.ts"
-import { PrefixAffinity } from "./affinity.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { planRoute } from "./plan.ts"
-import type { OrganizationRouting, Policies } from "./policies.ts"
-import { RetryBudget } from "./retry-budget.ts"
+import type { Policies } from "./policies.ts"
+import { WorkerPool } from "./pool.ts"
 import { Route } from "./route.ts"
 import {
   type RoutedEmbedder,
@@ -57,37 +55,36 @@ export interface ModelReport {
 
 export interface Router {
   /** Throws Fault `unknown_routing_hint`, `region_denied` or `routing_failed`. */
-  open(request: RouteRequest): Soon<Routed>
-  /** A model that was added to the catalog, with workers that watch themselves. */
+  open(request: RouteRequest): Promise<Routed>
+  /** A model that was added to the catalog, with workers in this machine, which need no health checks. */
   add(sku: string, workers: readonly WorkerSettings[]): void
   report(): readonly ModelReport[]
   close(): Promise<void>
 }
 
-interface Pool {
-  readonly workers: readonly Worker[]
-  readonly byRegion: ReadonlyMap<string, readonly Worker[]>
-  readonly plans: WeakMap<OrganizationRouting, readonly Region[]>
-  readonly affinity: PrefixAffinity
-  readonly budget: RetryBudget
-}
-
 export function createRouter(parts: RouterParts): Router {
-  const pools = new Map<string, Pool>()
+  const pools = new Map<string, WorkerPool>()
   const add = (sku: string, settings: readonly WorkerSettings[]): void => {
-    const workers = settings.map((one) => new Worker(parts.clock, one))
-    pools.set(sku, poolOf(workers))
+    pools.set(sku, new WorkerPool(settings.map((one) => new Worker(parts.clock, one))))
   }
   for (const [sku, settings] of parts.workers) add(sku, settings)
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
-    open: (request) => {
+    async open(request) {
       const pool = pools.get(request.model) ?? emptyPool
-      const routing = parts.policies.of(request.organizationId)
-      return routing instanceof Promise
-        ? routing.then((known) => open(parts, pool, request, known))
-        : open(parts, pool, request, routing)
+      const { policy, visible } = await parts.policies.of(request.organizationId)
+      const plan = planRoute({
+        policy,
+        regions: parts.regions,
+        visible,
+        hosts: (regionId) => pool.inRegion(regionId).length > 0,
+        hint: request.hint,
+        from: parts.from,
+        latencyMs: (regionId) => Math.min(...pool.inRegion(regionId).map(({ latencyMs }) => latencyMs)),
+      })
+      pool.countRequest()
+      return new RoutedRequest(parts, pool, request, plan)
     },
     add,
     report: () =>
@@ -99,45 +96,17 @@ export function createRouter(parts: RouterParts): Router {
   }
 }
 
-function open(parts: RouterParts, pool: Pool, request: RouteRequest, routing: OrganizationRouting): Routed {
-  const plan = planOf(parts, pool, request, routing)
-  pool.budget.earn()
-  return new RoutedRequest(parts, pool, request, plan)
-}
-
-function planOf(
-  { regions, from }: RouterParts,
-  { byRegion, plans }: Pool,
-  { hint }: RouteRequest,
-  routing: OrganizationRouting,
-): readonly Region[] {
-  // Where there is only one region, the plan is the same until the policy changes.
-  const isAlwaysSame = hint === null && regions.length === 1
-  const known = isAlwaysSame ? plans.get(routing) : undefined
-  if (known) return known
-  const plan = planRoute({
-    policy: routing.policy,
-    regions,
-    visible: routing.visible,
-    hosts: (regionId) => byRegion.has(regionId),
-    hint,
-    from,
-    latencyMs: (regionId) => Math.min(...(byRegion.get(regionId) ?? []).map(({ latencyMs }) => latencyMs)),
-  })
-  if (isAlwaysSame) plans.set(routing, plan)
-  return plan
-}
-
+/** One request: each piece of its work has a route of its own, and all of them end with it. */
 class RoutedRequest implements Routed {
   readonly #parts: RouterParts
-  readonly #pool: Pool
+  readonly #pool: WorkerPool
   readonly #request: RouteRequest
   readonly #plan: readonly Region[]
   readonly #routes: Route[] = []
   /** One for all answers of the request: it knows which of them is the first. */
   #generator: RoutedGenerator | undefined
 
-  constructor(parts: RouterParts, pool: Pool, request: RouteRequest, plan: readonly Region[]) {
+  constructor(parts: RouterParts, pool: WorkerPool, request: RouteRequest, plan: readonly Region[]) {
     this.#parts = parts
     this.#pool = pool
     this.#request = request
@@ -163,12 +132,9 @@ class RoutedRequest implements Routed {
 
   #begin(): Route {
     const { clock, queueWaitMs } = this.#parts
-    const { workers, affinity, budget } = this.#pool
     const route = new Route({
       plan: this.#plan,
-      workers,
-      affinity,
-      budget,
+      pool: this.#pool,
       clock,
       queueWaitMs,
       onPlaced: (region) => this.#request.onPlaced?.(region),
@@ -186,16 +152,5 @@ class RoutedRequest implements Routed {
   }
 }
 
-function poolOf(workers: readonly Worker[]): Pool {
-  const byRegion = Map.groupBy(workers, ({ regionId }) => regionId)
-  return {
-    workers,
-    byRegion,
-    plans: new WeakMap(),
-    affinity: new PrefixAffinity(),
-    budget: new RetryBudget(),
-  }
-}
-
 /** Of a model that runs nowhere: every region is found not to host it. */
-const emptyPool: Pool = poolOf([])
+const emptyPool = new WorkerPool([])

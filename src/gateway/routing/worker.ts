@@ -1,18 +1,17 @@
 /** One place where a model runs, as the router sees it: whether it may be used now, and how much it has to do. */
 import type { Clock } from "../../base/clock.ts"
-import type { Soon } from "../../base/soon.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreEngine } from "../../engine/engine.ts"
 import type { EmbedEngine, GenerateEngine } from "../../engine/generate/generate.ts"
 import { Breaker, type BreakerOptions, type BreakerState } from "./breaker.ts"
 import { type QueueOptions, SlotQueue } from "./queue.ts"
 
-/** What a worker can do; a function opens the engine when it is first used, and has it at once later. */
+/** What a worker can do; each function opens the engine when it is first called. */
 export interface WorkerEngines {
-  readonly scorer?: () => Soon<Pick<ScoreEngine, "prepare">>
-  readonly generator?: () => Soon<Pick<GenerateEngine, "prepare">>
-  readonly embedder?: () => Soon<Pick<EmbedEngine, "prepare">>
-  /** Rejects when the worker cannot serve now. An engine in this machine watches itself and has none. */
+  readonly scorer?: () => Promise<Pick<ScoreEngine, "prepare">>
+  readonly generator?: () => Promise<Pick<GenerateEngine, "prepare">>
+  readonly embedder?: () => Promise<Pick<EmbedEngine, "prepare">>
+  /** Rejects when the worker cannot serve now. An engine in this machine restarts itself and has none. */
   readonly check?: (signal: AbortSignal) => Promise<void>
 }
 
@@ -67,11 +66,6 @@ export class Worker {
 
   get isDown(): boolean {
     return this.#down.signal.aborted
-  }
-
-  /** Nothing but the caller ends what was begun at it: no check can find it dead, and no time is set. */
-  get watchesItself(): boolean {
-    return this.engines.check === undefined && this.attemptTimeoutMs === null
   }
 
   get isAvailable(): boolean {
