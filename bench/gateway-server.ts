@@ -13,6 +13,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as wait } from "node:timers/promises"
 import Fastify, { type FastifyRequest } from "fastify"
 import { WebSocketServer } from "ws"
+import { noProxies } from "../src/base/addresses.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
@@ -20,7 +21,7 @@ import { createLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { firstStart } from "../src/control/first-start.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
@@ -34,7 +35,7 @@ import { gateOf, regionsOf } from "../src/main/platform.ts"
 import { openRouting, remoteEngines } from "../src/main/routing.ts"
 import { createStatus } from "../src/main/status.ts"
 import { createHttp } from "../src/server/http.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { bootstrapKey } from "../test/server.ts"
@@ -164,13 +165,13 @@ async function serveUmpire(): Promise<Served> {
     refused: (refusal) => money.refused(refusal),
     answered: (answered) => status.observe(answered),
     gate: gateOf(principals),
-    repeats: createRepeats({ database, clock, ids }),
+    idempotency: createIdempotencyStore({ database, clock, ids }),
     socket: inference.socket,
-    limiter: createRateLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
+    limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
     clock,
     ids,
     log,
-    trustProxy: false,
+    trustedProxies: noProxies,
     requestTimeoutMs: config.server.request_timeout_ms,
   })
   return {

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { Agent, request } from "undici"
+import { noProxies } from "../src/base/addresses.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
@@ -19,7 +20,7 @@ import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { firstStart } from "../src/control/first-start.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
@@ -31,7 +32,7 @@ import { loadCatalog } from "../src/main/catalog.ts"
 import { openMoney } from "../src/main/money.ts"
 import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { startPostgres, stopPostgres } from "../test/postgres.ts"
@@ -122,12 +123,12 @@ async function openScene(
       calibrations: {},
     }) as unknown as Handlers<Table>,
     gate: gateOf(principals),
-    repeats: createRepeats({ database, clock, ids }),
-    limiter: createRateLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
+    idempotency: createIdempotencyStore({ database, clock, ids }),
+    limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
     clock,
     ids,
     log: silentLog,
-    trustProxy: false,
+    trustedProxies: noProxies,
     requestTimeoutMs: 60_000,
   })
   return {

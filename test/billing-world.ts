@@ -1,4 +1,5 @@
 /** The billing endpoints on a real HTTP server in this process, with a clock that a test can move. */
+import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { ManualClock } from "../src/base/clock.ts"
 import { createIds, type Ids } from "../src/base/ids.ts"
@@ -13,7 +14,7 @@ import { permissions } from "../src/contract/access.ts"
 import { newKeyValue } from "../src/control/bearer.ts"
 import type { ControlParts } from "../src/control/change.ts"
 import { firstStart, openLocalAccount } from "../src/control/first-start.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { modelHandlers } from "../src/control/models.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
@@ -21,7 +22,7 @@ import type { PaymentProvider } from "../src/control/payments/provider.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { type BillingAccountChanges, updateBillingAccount } from "../src/store/billing-accounts.ts"
 import { insertKey } from "../src/store/keys.ts"
 import { insertOrganization } from "../src/store/organizations.ts"
@@ -116,12 +117,12 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
       ...auditLogHandlers(control),
     } as unknown as Handlers<Table>,
     gate: gateOf(principals),
-    repeats: createRepeats(control),
-    limiter: createRateLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),
+    idempotency: createIdempotencyStore(control),
+    limiter: createRequestLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),
     clock,
     ids,
     log: silentLog,
-    trustProxy: false,
+    trustedProxies: noProxies,
     requestTimeoutMs: 60_000,
   })
   state.url = await http.listen("127.0.0.1", 0)

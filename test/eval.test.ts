@@ -38,7 +38,7 @@ const labelled = [
 
 let server: TestServer
 beforeAll(async () => {
-  writeFileSync(config, "# kept\nserver:\n  trust_proxy: false\n")
+  writeFileSync(config, "# kept\nserver:\n  port: 8484\n")
   writeFileSync(rows, labelled.map((row) => JSON.stringify(row)).join("\n"))
   server = await startServer({ env: { UMPIRE_CONFIG: config } })
 })

@@ -1,5 +1,6 @@
 /** Workload identity in this process: the HTTP API on an empty database, the mTLS port, and an organization with its key. */
 import { request } from "node:https"
+import { noProxies } from "../src/base/addresses.ts"
 import { type Clock, systemClock } from "../src/base/clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -8,14 +9,14 @@ import { tokenExchangeGrant, tokenTypes } from "../src/contract/identity.ts"
 import type { Table } from "../src/contract/table.ts"
 import type { ControlParts } from "../src/control/change.ts"
 import { firstStart } from "../src/control/first-start.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type Identity, openIdentity } from "../src/control/identity/identity.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { openMtls } from "../src/server/mtls.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { type AuditEntry, pageAudit } from "../src/store/audit.ts"
 import type { Database } from "../src/store/sql.ts"
 import type { Issued } from "./openssl.ts"
@@ -98,12 +99,12 @@ export async function startIdentityServer(
     // Nothing else is called in these tests.
     handlers: identity.handlers as unknown as Handlers<Table>,
     gate: gateOf(principals),
-    repeats: createRepeats(control),
-    limiter: createRateLimiter(noLimit),
+    idempotency: createIdempotencyStore(control),
+    limiter: createRequestLimiter(noLimit),
     clock,
     ids,
     log,
-    trustProxy: false,
+    trustedProxies: noProxies,
     requestTimeoutMs: 60_000,
   })
   const url = await http.listen("127.0.0.1", 0)

@@ -1,5 +1,6 @@
 /** A gateway process for fault tests: everything of the product but the model, so that it starts and dies quickly. */
 import { setTimeout as wait } from "node:timers/promises"
+import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { loadConfig } from "../src/base/config.ts"
@@ -9,7 +10,7 @@ import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { billingHandlers } from "../src/control/billing/handlers.ts"
 import { firstStart } from "../src/control/first-start.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
 import { openPrincipals } from "../src/control/principals.ts"
@@ -25,7 +26,7 @@ import type { Routed } from "../src/gateway/routing/router.ts"
 import { openMoney } from "../src/main/money.ts"
 import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 
@@ -129,13 +130,13 @@ const http = createHttp({
     }),
   } as unknown as Handlers<Table>,
   gate: gateOf(principals),
-  repeats: createRepeats(control),
+  idempotency: createIdempotencyStore(control),
   refused: (refusal) => money.refused(refusal),
-  limiter: createRateLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),
+  limiter: createRequestLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),
   clock,
   ids,
   log,
-  trustProxy: false,
+  trustedProxies: noProxies,
   requestTimeoutMs: config.server.request_timeout_ms,
 })
 const url = await http.listen("127.0.0.1", config.server.port)

@@ -1,5 +1,6 @@
 /** The Platform API in this process, over HTTP, on a database of the caller's choice; inference is left out. */
 import { createHash } from "node:crypto"
+import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { createIds, newSecret } from "../src/base/ids.ts"
@@ -11,13 +12,13 @@ import { openapi } from "../src/contract/openapi.ts"
 import { type Table, table } from "../src/contract/table.ts"
 import { newKeyValue } from "../src/control/bearer.ts"
 import type { ControlParts } from "../src/control/change.ts"
-import { createRepeats } from "../src/control/idempotency.ts"
+import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed } from "../src/control/last-used.ts"
 import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
 import { openPrincipals } from "../src/control/principals.ts"
 import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
-import { createRateLimiter } from "../src/server/rate-limit.ts"
+import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
 import { insertKey } from "../src/store/keys.ts"
 import { insertMembership, insertOrganization } from "../src/store/organizations.ts"
@@ -92,12 +93,12 @@ export async function startPlatform(database: Database, options: PlatformOptions
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
     },
     gate: gateOf(principals),
-    repeats: createRepeats(control),
-    limiter: createRateLimiter({ requestsPerMinute, burst: requestsPerMinute }),
+    idempotency: createIdempotencyStore(control),
+    limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }),
     clock,
     ids,
     log,
-    trustProxy: false,
+    trustedProxies: noProxies,
     requestTimeoutMs: 60_000,
   })
   state.url = await http.listen("127.0.0.1", 0)

@@ -1,5 +1,6 @@
 /** What can be configured: every key with its bounds, its default and its meaning. */
 import { z } from "zod"
+import { parseTrustedProxies } from "./addresses.ts"
 import { ModelConfig, RegionConfig, secret } from "./config-models.ts"
 import type { WorkerConfig } from "./config-models.ts"
 import { logLevels } from "./log.ts"
@@ -20,11 +21,29 @@ export const Config = z.strictObject({
         .url()
         .optional()
         .describe("The address that users see, when it differs from host and port."),
-      trust_proxy: z
-        .stringbool()
-        .or(z.boolean())
-        .default(false)
-        .describe("Take the client's address from X-Forwarded-For."),
+      trusted_proxies: z.coerce
+        .string()
+        .default("")
+        .refine((text) => parseTrustedProxies(text) !== null, "neither a number of proxies nor networks")
+        .describe(
+          "Whose X-Forwarded-For is believed: the number of proxies in front of this server, or their networks, as 10.0.0.0/8,192.0.2.7; without it nobody's.",
+        ),
+      connections_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(10_000)
+        .describe("Most open connections; more are closed at once."),
+      connections_per_address_max: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(1_000_000)
+        .default(2_000)
+        .describe(
+          "Most open connections of one client address (of IPv6, one /64); trusted proxies are not counted.",
+        ),
       shutdown_ms: z.coerce
         .number()
         .int()

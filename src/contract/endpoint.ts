@@ -123,7 +123,7 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly standing: Standing | null
   readonly request: RequestFacts
   /** Set when the request carries an Idempotency-Key; the transaction of the change completes it. */
-  readonly attempt: Attempt | null
+  readonly idempotency: IdempotentRun | null
   /** Adds a header to the response. */
   header(name: string, value: string): void
 }
@@ -141,8 +141,8 @@ export interface RequestFacts {
   readonly connection?: object
 }
 
-/** One run of a request that may be repeated under the same Idempotency-Key. */
-export interface Attempt {
+/** The one run of a request that may be repeated under the same Idempotency-Key. */
+export interface IdempotentRun {
   /** Who, what method, what path. */
   readonly scope: string
   readonly key: string
@@ -189,10 +189,10 @@ export class Document {
 
 export type CallOf<E extends Endpoint> = Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>
 
-export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<Reply<E>>
+export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<HandlerOutput<E>>
 
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
-type Reply<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream
+type HandlerOutput<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream
 
 /** A table of endpoints without a handler for each of them does not compile. */
 export type Handlers<Table extends Record<string, Endpoint>> = {

@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Principal, Standing } from "../contract/access.ts"
-import type { Attempt, RequestFacts } from "../contract/endpoint.ts"
+import type { IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
 import type { Change } from "../store/changes.ts"
@@ -21,7 +21,7 @@ export interface ControlParts {
 export interface Caller {
   readonly principal: Principal | null
   readonly request: Pick<RequestFacts, "ip" | "userAgent">
-  readonly attempt: Attempt | null
+  readonly idempotency: IdempotentRun | null
 }
 
 /** What happened to what, for the audit log. `before` is null for what is new, `after` for what is gone. */
@@ -57,7 +57,7 @@ export async function change<Output>(
       audit: async (event) => void (await appendAudit(sql, auditEntry(parts.ids, caller, event, now))),
       touched: (one) => void touched.push(one),
     })
-    if (caller.attempt) await complete(sql, caller.attempt, result)
+    if (caller.idempotency) await complete(sql, caller.idempotency, result)
     return result
   })
   for (const one of touched) parts.forget(one)
@@ -65,10 +65,14 @@ export async function change<Output>(
 }
 
 /** Who acts when no principal does: the installation itself, or its operator at the command line. */
-export const systemCaller: Caller = { principal: null, request: { ip: "", userAgent: null }, attempt: null }
+export const systemCaller: Caller = {
+  principal: null,
+  request: { ip: "", userAgent: null },
+  idempotency: null,
+}
 
-async function complete(sql: Sql, attempt: Attempt, output: unknown): Promise<void> {
-  if (await completeIdempotencyKey(sql, attempt, attempt.encode(output))) return
+async function complete(sql: Sql, run: IdempotentRun, output: unknown): Promise<void> {
+  if (await completeIdempotencyKey(sql, run, run.encode(output))) return
   throw new Fault(
     "conflict",
     "Cannot finish the request: it took too long and a repetition of it has taken over",

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
-import type { Attempt } from "../contract/endpoint.ts"
+import type { IdempotentRun } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
   type ClaimOutcome,
@@ -18,7 +18,7 @@ const runningMsMax = 120_000
 const waitMsMax = 10_000
 const pollMs = 100
 
-interface Repeated {
+interface IdempotentRequest {
   readonly scope: string
   readonly key: string
   readonly requestHash: Uint8Array
@@ -30,8 +30,8 @@ interface IdempotencyParts {
   readonly ids: Ids
 }
 
-export function createRepeats({ database, clock, ids }: IdempotencyParts) {
-  const tryClaim = async (request: Repeated, attemptId: string): Promise<ClaimOutcome> => {
+export function createIdempotencyStore({ database, clock, ids }: IdempotencyParts) {
+  const tryClaim = async (request: IdempotentRequest, attemptId: string): Promise<ClaimOutcome> => {
     const nowMs = clock.nowMs()
     return await claimIdempotencyKey(database, {
       ...request,
@@ -42,7 +42,7 @@ export function createRepeats({ database, clock, ids }: IdempotencyParts) {
     })
   }
   return {
-    async claim(request: Repeated): Promise<{ attemptId: string } | { body: string | null }> {
+    async claim(request: IdempotentRequest): Promise<{ attemptId: string } | { body: string | null }> {
       const attemptId = ids.next("req")
       const deadlineMs = clock.monotonicMs() + waitMsMax
       for (;;) {
@@ -55,11 +55,11 @@ export function createRepeats({ database, clock, ids }: IdempotencyParts) {
       }
     },
     /** Changes nothing when the transaction of the work has completed the attempt. */
-    async complete(attempt: Attempt, output: unknown): Promise<void> {
-      await completeIdempotencyKey(database, attempt, attempt.encode(output))
+    async complete(run: IdempotentRun, output: unknown): Promise<void> {
+      await completeIdempotencyKey(database, run, run.encode(output))
     },
-    async release(attempt: Attempt): Promise<void> {
-      await releaseIdempotencyKey(database, attempt)
+    async release(run: IdempotentRun): Promise<void> {
+      await releaseIdempotencyKey(database, run)
     },
   }
 }

@@ -147,7 +147,7 @@ async function describeByToken(
   { database, clock, limits }: InvitationParts,
   { body, request }: CallOf<PlatformTable["describeInvitation"]>,
 ): Promise<InvitationDetails> {
-  await limits.knock(request.ip)
+  limits.countAttempt(request.ip)
   const invitation = await findInvitationDetails(database, hashSecret(body.token))
   if (!invitation) throw unknownToken()
   return {
@@ -180,14 +180,14 @@ async function join(
       "principal_not_accepted",
       "Cannot accept the invitation: use a session, or no credentials to become a new user",
     )
-  await parts.limits.knock(call.request.ip)
+  parts.limits.countAttempt(call.request.ip)
   const found = await findOpen(parts, body.token)
   // Hashing takes time, which nobody else should wait for inside a transaction.
   const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
   const fresh = { id: parts.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
   const sessionId = parts.ids.next("ses")
   // A new user is who acts, although the call came without credentials.
-  const caller = principal ? call : { ...becoming(fresh, sessionId, call), attempt: call.attempt }
+  const caller = principal ? call : { ...becoming(fresh, sessionId, call), idempotency: call.idempotency }
   const accepted = await change(parts, caller, async ({ sql, now, audit, touched }) => {
     const user = principal ? await sessionUser(sql, principal, found) : await newUser(sql, fresh, now)
     const { organizationId, role } = await accept(sql, found, user.id, now)

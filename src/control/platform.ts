@@ -31,7 +31,7 @@ export interface PlatformParts extends ControlParts {
 }
 
 export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> {
-  const parts = { ...given, limits: createSignInLimits() }
+  const parts = { ...given, limits: createSignInLimits(given.clock) }
   return {
     ...organizationHandlers({
       ...parts,

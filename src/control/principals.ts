@@ -1,5 +1,4 @@
 /** Says who a bearer value stands for and what that one is where; from short-lived caches, so that no request waits. */
-import type { Soon } from "../base/soon.ts"
 import type { Clock } from "../base/clock.ts"
 import {
   type Permission,
@@ -32,12 +31,11 @@ const seenEveryMs = 60_000
 type StandingSubject = { readonly organizationId: string | null } | { readonly billingAccountId: string }
 
 export interface Principals {
-  /** Whom a key stands for that was looked up a moment ago; undefined where the store has to be asked, or it is refused. */
-  recall(bearer: string, connection?: object): Principal | undefined
+  /** Who a bearer value stands for, or null when it stands for nobody. */
   /** `connection` is whatever lives as long as the connection that the value came by. */
   authenticate(bearer: string, connection?: object): Promise<Principal | null>
-  /** What the principal is there, or null when it must not learn that the subject exists; at once for what a key carries. */
-  standing(principal: Principal, subject: StandingSubject): Soon<Standing | null>
+  /** What the principal is there, or null when it must not learn that the subject exists. */
+  standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>
@@ -73,9 +71,9 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    recall: (value, connection) => recall(value, connection, caches, parts),
-    authenticate: (value, connection) => authenticate(value, connection, caches, parts).catch(unavailable),
-    standing: (principal, subject) => stand(principal, subject, caches),
+    authenticate: async (value, connection) =>
+      await authenticate(value, connection, caches, parts).catch(unavailable),
+    standing: async (principal, subject) => await standingIn(principal, subject, caches).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -101,17 +99,6 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
     memberships: new FreshCache(options, async (userId) => await listOrganizationsOfUser(database, userId)),
     organizations: new FreshCache(options, async (id) => await findOrganization(database, id)),
   }
-}
-
-function recall(
-  value: string,
-  connection: object | undefined,
-  { bearers, keys }: Caches,
-  parts: PrincipalsParts,
-): Principal | undefined {
-  const read = bearers.read(value, connection)
-  const known = read.bearer?.kind === "key" ? keys.peek(read.bearer.keyId) : undefined
-  return (known && principalBehind(known, read, parts)) ?? undefined
 }
 
 /** Null when the secret is not the key's, or the key is no longer valid. */
@@ -225,10 +212,14 @@ function limitOf(source: {
 }
 
 /** A key or token brings its organization along, so that mostly nothing has to be looked up. */
-function stand(principal: Principal, subject: StandingSubject, caches: Caches): Soon<Standing | null> {
-  if (principal.kind === "session") return standAsMember(principal, subject, caches).catch(unavailable)
+async function standingIn(
+  principal: Principal,
+  subject: StandingSubject,
+  caches: Caches,
+): Promise<Standing | null> {
+  if (principal.kind === "session") return await standingOfMember(principal, subject, caches)
   if ("organizationId" in subject) return standingOf(principal, subject.organizationId)
-  return standAsPayer(principal, subject.billingAccountId, caches).catch(unavailable)
+  return await standingOfPayer(principal, subject.billingAccountId, caches)
 }
 
 /** `asked` is null for the one that the principal belongs to. */
@@ -238,7 +229,7 @@ function standingOf(principal: Principal, asked: string | null): Standing | null
   return { organizationId, role: role ?? "member", permissions: permissions ?? [] }
 }
 
-async function standAsMember(
+async function standingOfMember(
   { userId }: Principal,
   subject: StandingSubject,
   { memberships }: Caches,
@@ -250,7 +241,7 @@ async function standAsMember(
   return { organizationId: id, role, permissions: permissionsOfRole(role) }
 }
 
-async function standAsPayer(
+async function standingOfPayer(
   principal: Principal,
   billingAccountId: string,
   { organizations }: Caches,

@@ -93,10 +93,10 @@ async function checkCurrentPassword(
   given: string | undefined,
 ): Promise<void> {
   if (passwordHash === null) return
-  await limits.attempt(email, sessionId)
+  limits.countPassword(email, sessionId)
   if (!(await passwordMatches(passwordHash, given ?? "")))
     throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
-  await limits.succeeded(email, sessionId)
+  limits.passwordMatched(email, sessionId)
 }
 
 const isPlaceholder = (email: string): boolean => email.toLowerCase().endsWith("@localhost")
@@ -147,11 +147,11 @@ async function userOfPassword(
   { email, password }: { readonly email: string; readonly password: string },
   ip: string,
 ): Promise<User> {
-  await limits.attempt(email, ip)
+  limits.countPassword(email, ip)
   const user = await findUserByEmail(database, email)
   if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user)
     throw new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
-  await limits.succeeded(email, ip)
+  limits.passwordMatched(email, ip)
   return user
 }
 
@@ -160,7 +160,7 @@ async function userOfLink(
   link: string,
   ip: string,
 ): Promise<User> {
-  await limits.knock(ip)
+  limits.countAttempt(ip)
   const userId = await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
   const user = userId === null ? null : await findUser(database, userId)
   if (!user) throw new Fault("invalid_credentials", "Cannot sign in: the link is unknown, used or expired")
@@ -187,7 +187,7 @@ export function becoming(
   { request }: Pick<Call, "request">,
 ): Caller {
   const nothing = { organizationId: null, role: null, permissions: null, rateLimit: null }
-  return { principal: { kind: "session", id, userId, ...nothing }, request, attempt: null }
+  return { principal: { kind: "session", id, userId, ...nothing }, request, idempotency: null }
 }
 
 /** Whoever may act in an organization signs in for all of theirs at once: each has it in its log. */

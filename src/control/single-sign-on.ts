@@ -50,7 +50,7 @@ export function singleSignOnHandlers(
 }
 
 async function start(parts: SessionParts, sso: SingleSignOn, call: Call): Promise<void> {
-  await parts.limits.knock(call.request.ip)
+  parts.limits.countAttempt(call.request.ip)
   const { url, memory } = await sso.provider.begin(callbackOf(sso)).catch((cause: unknown) => {
     throw new Fault("not_ready", "Cannot sign in now: the single sign-on provider does not answer", { cause })
   })
@@ -68,7 +68,7 @@ async function finish(
   sso: SingleSignOn,
   call: Call<unknown, Record<string, string | undefined>>,
 ): Promise<void> {
-  await parts.limits.knock(call.request.ip)
+  parts.limits.countAttempt(call.request.ip)
   const memory = Memory.safeParse(unseal(await sealKey(parts), cookieOf(call) ?? "")).data
   call.header("set-cookie", cookie(parts, "", 0))
   if (!memory || memory.expiresMs <= parts.clock.nowMs()) return refuse(call, "expired")

@@ -14,7 +14,7 @@ import { inferenceHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
 import { checkParameters } from "../server/input.ts"
-import type { SocketParts } from "../server/socket.ts"
+import type { WebSocketParts } from "../server/websocket.ts"
 import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
 
@@ -39,7 +39,7 @@ export interface Generators {
 
 interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
-  readonly socket: SocketParts
+  readonly socket: WebSocketParts
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
 }

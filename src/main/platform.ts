@@ -10,7 +10,7 @@ import { createOidcProvider } from "../control/oidc.ts"
 import type { PlatformParts } from "../control/platform.ts"
 import type { Principals } from "../control/principals.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
-import type { Gate, Subject } from "../server/gate.ts"
+import type { Gate, Subject } from "../server/access.ts"
 
 interface PlatformNeeds {
   readonly control: ControlParts
@@ -64,10 +64,9 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
 /** Joins what the server asks about principals with those who know. */
 export function gateOf(principals: Principals): Gate {
   return {
-    recall: (bearer, connection) => principals.recall(bearer, connection),
     authenticate: (bearer, connection) => principals.authenticate(bearer, connection),
-    standing: (principal: Principal, subject: Subject): ReturnType<Gate["standing"]> =>
-      principals.standing(
+    standing: async (principal: Principal, subject: Subject) =>
+      await principals.standing(
         principal,
         subject.kind === "billing_account"
           ? { billingAccountId: subject.billingAccountId }

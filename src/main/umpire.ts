@@ -2,6 +2,7 @@
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
+import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
 import type { Catalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
@@ -16,7 +17,7 @@ import { openapi } from "../contract/openapi.ts"
 import { type Table, table } from "../contract/table.ts"
 import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
-import { createRepeats } from "../control/idempotency.ts"
+import { createIdempotencyStore } from "../control/idempotency.ts"
 import { openLastUsed } from "../control/last-used.ts"
 import { billingStatus } from "../control/billing/accounts.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
@@ -37,7 +38,7 @@ import type { Router } from "../gateway/routing/router.ts"
 import { createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
-import { createRateLimiter } from "../server/rate-limit.ts"
+import { createRequestLimiter } from "../server/access.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
@@ -214,17 +215,21 @@ async function compose(
     refused: (refusal) => money.refused(refusal),
     answered: (answered) => status.observe(answered),
     gate: gateOf(principals),
-    repeats: createRepeats(control),
+    idempotency: createIdempotencyStore(control),
     socket: inference.socket,
     pages: await loadPages(consoleDirectory),
-    limiter: createRateLimiter({
+    limiter: createRequestLimiter({
       requestsPerMinute: config.limits.requests_per_minute,
       burst: config.limits.burst,
     }),
     clock,
     ids,
     log,
-    trustProxy: config.server.trust_proxy,
+    trustedProxies: parseTrustedProxies(config.server.trusted_proxies) ?? noProxies,
+    limits: {
+      connectionsMax: config.server.connections_max,
+      perAddressMax: config.server.connections_per_address_max,
+    },
     requestTimeoutMs: config.server.request_timeout_ms,
   })
   const address = await http.listen(config.server.host, config.server.port)

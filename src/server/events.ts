@@ -11,11 +11,11 @@ const stallMsMax = 60_000
 /** Waits for the first event before it answers: until then a failure is an ordinary error. */
 export async function sendEvents(
   reply: Reply,
-  raw: ServerResponse,
   endpoint: Endpoint,
   stream: EventStream,
   signal: AbortSignal,
 ): Promise<void> {
+  const { raw } = reply
   const events = stream.events[Symbol.asyncIterator]()
   const first = await events.next()
   reply.header("content-type", "text/event-stream; charset=utf-8")

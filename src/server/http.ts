@@ -1,33 +1,47 @@
-/** The HTTP transport: serves the table of endpoints over node:http. */
+/** The HTTP server: mounts the table of endpoints on node:http, gives each request its deadline, and stops in order. */
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import type { Duplex } from "node:stream"
+import type { TrustedProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
-import { drain } from "./body.ts"
-import { type Ending, Endings } from "./ending.ts"
-import { Exchange, type ExchangeParts, type Mounted, fail } from "./exchange.ts"
-import { headerOf } from "./facts.ts"
-import type { LooseHandler } from "./life.ts"
-import type { Message, WholeMessage } from "./message.ts"
-import type { PageRequest, Pages } from "./pages.ts"
-import { type Outlet, Reply, faultText } from "./reply.ts"
-import { type Route, Routes } from "./routes.ts"
-import { ShortWay, type Visit } from "./short-way.ts"
-import { type SocketParts, type SocketRoot, createSockets } from "./socket.ts"
+import { type ConnectionLimits, Connections, standardLimits } from "./connections.ts"
+import { Deadlines } from "./deadline.ts"
+import {
+  type LooseHandler,
+  type Mounted,
+  type RequestParts,
+  handleRequest,
+  sendRefusal,
+} from "./handle-request.ts"
+import { drain } from "./input.ts"
+import type { Pages } from "./pages.ts"
+import { Reply } from "./reply.ts"
+import { MessageFacts, hasSeveralHosts, headerOf, readTarget } from "./request-facts.ts"
+import { type RouteMatch, Routes } from "./routes.ts"
+import { type WebSocketParts, createWebSockets } from "./websocket.ts"
 
-interface HttpParts extends ExchangeParts {
+export interface HttpParts extends RequestParts {
   readonly handlers: Handlers<Table>
   /** The console, on the addresses that are not the API's. */
   readonly pages?: Pages
   /** Connections that stay open for several turns. */
-  readonly socket?: SocketParts
+  readonly socket?: WebSocketParts
   readonly ids: Ids
   /** Told of every request when its answer has left. */
   answered?(answered: Answered): void
+  readonly trustedProxies: TrustedProxies
   readonly requestTimeoutMs: number
+  readonly limits?: ConnectionLimits
+  readonly times?: Partial<HttpTimes>
+}
+
+export interface HttpTimes {
+  /** A connection has this long to send the head of a request. */
+  readonly headTimeoutMs: number
+  /** How often connections are looked at for it. */
+  readonly checkEveryMs: number
 }
 
 export interface Answered {
@@ -39,43 +53,62 @@ export interface Answered {
 }
 
 export interface HttpServer {
-  /** Answers the address that it listens on. */
+  /** Returns the address that it listens on. */
   listen(host: string, port: number): Promise<string>
   /** Stops accepting, waits for requests in flight up to the limit, then ends those that remain. */
   close(graceMs: number): Promise<void>
 }
 
+const standardTimes: HttpTimes = { headTimeoutMs: 15_000, checkEveryMs: 1_000 }
 const headBytesMax = 16 * 1024
-const headTimeoutMs = 30_000
 /** Longer than the usual proxy keeps its side, so that it never sends on a connection that is being closed. */
 const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
-const saneRequestId = /^[\w.:-]{1,128}$/
+const requestIdForm = /^[\w.:-]{1,128}$/
 
 export function createHttp(parts: HttpParts): HttpServer {
-  const transport = new Transport(parts)
-  const { server } = transport
-  const sockets = parts.socket ? createSockets(parts.socket, socketRoot(parts)) : null
+  const routes = mount(parts.handlers)
+  const deadlines = new Deadlines(parts.requestTimeoutMs)
+  const state = { isStopping: false }
+  const server = openServer(parts, (message, response) => {
+    connections.answering(response)
+    receive({ parts, routes, deadlines, state }, message, response, () => connections.answered(response))
+  })
+  const connections = new Connections(server, parts.limits ?? standardLimits, parts.trustedProxies)
+  const sockets = parts.socket ? createWebSockets(parts.socket, parts) : null
   if (sockets) server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
   return {
     listen: async (host, port) => await listen(server, host, port),
     close: async (graceMs) => {
-      await Promise.all([sockets?.close(graceMs), transport.close(graceMs)])
+      state.isStopping = true
+      await Promise.all([sockets?.close(graceMs), close(server, deadlines, graceMs)])
     },
   }
 }
 
-function socketRoot(parts: HttpParts): SocketRoot {
-  const { clock, ids, log, requestTimeoutMs, trustProxy } = parts
-  return {
-    stages: parts,
-    clock,
-    ids,
-    log,
-    requestTimeoutMs,
-    trustProxy,
-    refused: (refusal) => void parts.refused?.(refusal),
+function mount(handlers: Handlers<Table>): Routes<Mounted> {
+  const routes = new Routes<Mounted>()
+  for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
+    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
+    const handler = handlers[name as keyof Table] as LooseHandler
+    routes.add(endpoint, { endpoint, handler })
   }
+  return routes
+}
+
+function openServer(
+  { times, requestTimeoutMs }: HttpParts,
+  onRequest: (message: IncomingMessage, response: ServerResponse) => void,
+): Server {
+  const { headTimeoutMs, checkEveryMs } = { ...standardTimes, ...times }
+  const options = {
+    maxHeaderSize: headBytesMax,
+    headersTimeout: Math.min(headTimeoutMs, requestTimeoutMs),
+    requestTimeout: requestTimeoutMs,
+    connectionsCheckingInterval: checkEveryMs,
+    keepAliveTimeout: keepAliveMs,
+  }
+  return createServer(options, onRequest)
 }
 
 async function listen(server: Server, host: string, port: number): Promise<string> {
@@ -93,165 +126,108 @@ async function listen(server: Server, host: string, port: number): Promise<strin
   return family === "IPv6" ? `http://[${address}]:${chosen}` : `http://${address}:${chosen}`
 }
 
-/** The requests of one server, from their arrival to their last byte. */
-class Transport {
-  readonly server: Server
-  readonly #parts: HttpParts
-  readonly #routes = new Routes<Mounted>()
-  readonly #endings: Endings
-  readonly #shortWay: ShortWay<Route<Mounted>>
-  #isClosing = false
-
-  constructor(parts: HttpParts) {
-    this.#parts = parts
-    this.#endings = new Endings(parts.requestTimeoutMs)
-    for (const [name, endpoint] of Object.entries<Endpoint>(table)) {
-      // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
-      const handler = parts.handlers[name as keyof Table] as LooseHandler
-      this.#routes.add(endpoint, { endpoint, handler })
-    }
-    const options = {
-      maxHeaderSize: headBytesMax,
-      headersTimeout: headTimeoutMs,
-      keepAliveTimeout: keepAliveMs,
-    }
-    this.server = createServer({ ...options, requestTimeout: 0 }, (message, response) =>
-      this.#receive(message, response),
-    )
-    this.server.on("clientError", refuseMalformed)
-    this.#shortWay = this.#openShortWay()
-  }
-
-  /** Takes the connections in the place of node:http, which is given those that are not for it. */
-  #openShortWay(): ShortWay<Route<Mounted>> {
-    const { server } = this
-    const [node] = server.listeners("connection")
-    if (!node) throw new Error("Cannot serve: node:http does not listen to connections")
-    const shortWay = new ShortWay<Route<Mounted>>({
-      find: (path) => this.#findWhole(path),
-      receive: (route, message, outlet) => this.#receiveWhole(route, message, outlet),
-      leave: (socket) => void node.call(server, socket),
-      headBytesMax,
-      headTimeoutMs,
-      keepAliveMs,
-    })
-    server.removeAllListeners("connection")
-    server.on("connection", (socket) => shortWay.take(socket))
-    return shortWay
-  }
-
-  /** Those that take their body as bytes answer at once and never stream. */
-  #findWhole(path: string): Route<Mounted> | null {
-    const route = this.#routes.find("POST", path)
-    return route?.target.endpoint.reads === "bytes" ? route : null
-  }
-
-  async close(graceMs: number): Promise<void> {
-    this.#isClosing = true
-    const end = setTimeout(() => {
-      this.#endings.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
-      this.server.closeAllConnections()
-      this.#shortWay.closeAll()
-    }, graceMs)
-    this.#shortWay.closeIdle()
-    // Those of node:http without a request in flight are closed by it too.
-    if (this.server.listening)
-      await new Promise<void>((resolve, reject) =>
-        this.server.close((error) => (error ? reject(error) : resolve())),
-      )
-    clearTimeout(end)
-  }
-
-  #receive(message: IncomingMessage, response: ServerResponse): void {
-    const { method = "", url = "" } = message
-    const queryAt = url.indexOf("?")
-    const path = queryAt < 0 ? url : url.slice(0, queryAt)
-    const route = this.#routes.find(method, path)
-    const ending = route && this.#endings.begin()
-    const visit = this.#visit(method, route?.target.endpoint.path ?? "other", ending)
-    response.on("close", () => visit.closed(response.statusCode, response.writableFinished))
-    const reply = this.#replyTo(message, response)
-    const search = queryAt < 0 ? noSearch : new URLSearchParams(url.slice(queryAt + 1))
-    if (route && ending) {
-      const found = { message, path, params: route.params, search, reply }
-      new Exchange(this.#parts, route.target, found, ending).begin(this.#isStopping)
-      return
-    }
-    this.#answerElsewhere(message, path, reply).catch((error: unknown) => {
-      this.#parts.log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
-      response.destroy()
-    })
-  }
-
-  #receiveWhole({ target, params }: Route<Mounted>, message: WholeMessage, outlet: Outlet): Visit {
-    const { method, path } = target.endpoint
-    const ending = this.#endings.begin()
-    const visit = this.#visit(method, path, ending)
-    const found = { message, path, params, search: noSearch, reply: this.#replyTo(message, outlet) }
-    new Exchange(this.#parts, target, found, ending).begin(this.#isStopping)
-    return visit
-  }
-
-  #replyTo(message: Message, outlet: Outlet): Reply {
-    const reply = new Reply(outlet, requestIdOf(message) ?? this.#parts.ids.next("req"))
-    if (this.#isClosing) reply.header("connection", "close")
-    return reply
-  }
-
-  #visit(method: string, route: string, ending: Ending | null): Visit {
-    const { clock } = this.#parts
-    const startedMs = clock.monotonicMs()
-    return {
-      closed: (status, isAnswered) => {
-        if (ending) this.#endings.closed(ending)
-        if (!isAnswered) ending?.abort(new Fault("client_closed", "Cannot answer: the client went away"))
-        this.#parts.answered?.({ route, method, status, durationMs: clock.monotonicMs() - startedMs })
-      },
-    }
-  }
-
-  readonly #isStopping = (): boolean => this.#isClosing
-
-  /** The console's pages, and what is nowhere. */
-  async #answerElsewhere(message: IncomingMessage, path: string, reply: Reply): Promise<void> {
-    const { pages } = this.#parts
-    const page = await pages?.find(pageRequest(message, path))
-    if (page) {
-      reply.headers(page.headers)
-      return reply.send(page.status, page.body)
-    }
-    await drain(message)
-    const found = `Cannot find ${message.method} on this address: see /openapi.json for what exists`
-    fail(reply, "platform", new Fault("not_found", found), message, this.#parts.log)
-  }
+async function close(server: Server, deadlines: Deadlines, graceMs: number): Promise<void> {
+  if (!server.listening) return
+  const end = setTimeout(() => {
+    deadlines.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
+    server.closeAllConnections()
+  }, graceMs)
+  // Ends connections without a request in flight at once.
+  await new Promise<void>((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())))
+  clearTimeout(end)
 }
 
-const noSearch = new URLSearchParams()
+interface Receiving {
+  readonly parts: HttpParts
+  readonly routes: Routes<Mounted>
+  readonly deadlines: Deadlines
+  readonly state: { readonly isStopping: boolean }
+}
 
-function requestIdOf({ headers }: Message): string | null {
+/** Takes one request to its endpoint, to a page, or to 404, and tells when its answer has left. */
+function receive(
+  { parts, routes, deadlines, state }: Receiving,
+  message: IncomingMessage,
+  response: ServerResponse,
+  onClose: () => void,
+): void {
+  const { clock, ids, log, trustedProxies } = parts
+  const { method = "" } = message
+  const startedMs = clock.monotonicMs()
+  const { path, search } = readTarget(message)
+  const match = findRoute(routes, method, path)
+  const deadline = deadlines.start()
+  response.on("close", () => {
+    onClose()
+    deadlines.remove(deadline)
+    if (!response.writableFinished)
+      deadline.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+    const route = match?.target.endpoint.path ?? "other"
+    parts.answered?.({
+      route,
+      method,
+      status: response.statusCode,
+      durationMs: clock.monotonicMs() - startedMs,
+    })
+  })
+  const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"), () => state.isStopping)
+  const answer = async (): Promise<void> => {
+    if (hasSeveralHosts(message)) return refuseHosts(reply, match, parts)
+    if (!match) return await answerElsewhere(message, path, reply, parts)
+    const facts = new MessageFacts(message, {
+      id: reply.requestId,
+      trustedProxies,
+      startedMs: clock.nowMs(),
+      signal: deadline.signal,
+    })
+    const { target, params } = match
+    const found = { ...target, message, path, params, search, facts, reply, deadline }
+    await handleRequest({ ...found, principal: null, isHandled: false }, parts)
+  }
+  answer().catch((error: unknown) => {
+    log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
+    response.destroy()
+  })
+}
+
+/** HEAD is answered as GET is, and node:http leaves out the body. */
+function findRoute(routes: Routes<Mounted>, method: string, path: string): RouteMatch<Mounted> | null {
+  return routes.find(method === "HEAD" ? "GET" : method, path)
+}
+
+function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: HttpParts): void {
+  const surface = match?.target.endpoint.surface ?? "platform"
+  reply.header("connection", "close")
+  sendRefusal(
+    reply,
+    surface,
+    new Fault("invalid_header", "Cannot take the request: it has more than one Host header"),
+    log,
+  )
+}
+
+/** The console's pages, and what is nowhere. */
+async function answerElsewhere(
+  message: IncomingMessage,
+  path: string,
+  reply: Reply,
+  { pages, log }: HttpParts,
+): Promise<void> {
+  const { method = "" } = message
+  const page = await pages?.find({ method, path, header: (name) => headerOf(message, name) })
+  if (page) {
+    reply.headers(page.headers)
+    return reply.send(page.status, page.body)
+  }
+  await drain(message)
+  const fault = new Fault(
+    "not_found",
+    `Cannot find ${method} on this address: see /openapi.json for what exists`,
+  )
+  sendRefusal(reply, "platform", fault, log)
+}
+
+function requestIdOf({ headers }: IncomingMessage): string | null {
   const given = headers["x-request-id"]
-  return typeof given === "string" && saneRequestId.test(given) ? given : null
-}
-
-function pageRequest(message: IncomingMessage, path: string): PageRequest {
-  return { method: message.method ?? "", path, header: (name) => headerOf(message, name) }
-}
-
-const malformedStatus: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
-  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
-}
-
-/** What is not HTTP gets an answer that is, and the connection ends. */
-function refuseMalformed(error: NodeJS.ErrnoException, stream: Duplex): void {
-  if (error.code === "ECONNRESET" || !stream.writable) return void stream.destroy()
-  const status = malformedStatus[error.code ?? ""] ?? "400 Bad Request"
-  const text = faultText(
-    "platform",
-    new Fault("invalid_request", `Cannot read the request: ${status.slice(4)}`),
-  )
-  stream.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-  )
+  return typeof given === "string" && requestIdForm.test(given) ? given : null
 }

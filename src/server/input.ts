@@ -1,18 +1,25 @@
-/** Turns the parts of an HTTP request into what an endpoint's schemas say. */
+/** Reads the parts of an HTTP request, within their bounds, into what an endpoint's schemas say. */
+import type { IncomingMessage } from "node:http"
 import { z } from "zod"
+import { JsonError, checkJson } from "../base/json-check.ts"
+import { jsonDepthMax } from "../base/json.ts"
 import type { Endpoint } from "../contract/endpoint.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 
 /** Enough to correct a request by; a hostile body could have thousands. */
 const issuesMax = 20
 
-export function parseParams(endpoint: Endpoint, params: unknown): unknown {
+export function parseParams(
+  endpoint: Endpoint,
+  params: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
   if (asksNothing(endpoint.params)) return nothing
   const parsed = endpoint.params.safeParse(params)
   // An id that cannot exist is an id that is not visible; the store cannot even be asked about U+0000.
-  if (!parsed.success || Object.values(params as object).some((value) => String(value).includes("\u0000")))
+  if (!parsed.success || Object.values(params).some((value) => value.includes("\u0000")))
     throw new Fault("not_found", "Cannot find the resource: no such id is visible to this principal")
-  return parsed.data
+  // Path parameters are strings, and no schema of one makes anything else of it.
+  return parsed.data as Readonly<Record<string, string>>
 }
 
 export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown {
@@ -32,16 +39,16 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
 const nothing: Readonly<Record<string, never>> = Object.freeze({})
 
 /** Whether a schema has no fields, as those of most endpoints for inference: then there is nothing to be read. */
-const asksNothing = remembered(
+const asksNothing = memoised(
   (schema) => schema instanceof z.ZodObject && Object.keys(schema.shape).length === 0,
 )
 
-const isAbsent = remembered((schema) => schema instanceof z.ZodUndefined)
+const isAbsent = memoised((schema) => schema instanceof z.ZodUndefined)
 
 export const takesNoBody = ({ body }: Endpoint): boolean => isAbsent(body)
 
-/** Asking what a schema is takes a while, and no schema ever becomes another one. */
-function remembered(test: (schema: z.ZodType) => boolean): (schema: z.ZodType) => boolean {
+/** By schema: a schema never changes. */
+function memoised(test: (schema: z.ZodType) => boolean): (schema: z.ZodType) => boolean {
   const known = new WeakMap<z.ZodType, boolean>()
   return (schema) => {
     let found = known.get(schema)
@@ -56,9 +63,136 @@ function badQuery(name: string, found: string): Fault {
   })
 }
 
-export function parseBody(endpoint: Endpoint, body: unknown): unknown {
-  if (endpoint.surface === "openai") return checkParameters(endpoint.body, body)
-  return check(endpoint.body, body, "invalid_body", "body")
+const jsonType = /^application\/json(?:\s*;.*)?$/i
+const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
+
+/** A body gets this long, and a second more for each KiB that has come: who sends slower is cut off. */
+const bodyGraceMs = 15_000
+const bodyBytesPerMsMin = 1024 / 1000
+
+/** A body that came slower than the minimum rate. */
+export class SlowBody extends Fault {
+  constructor() {
+    super("invalid_request", "Cannot read the request: its body came too slowly")
+  }
+}
+
+/**
+ * The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the
+ * contract orders its errors.
+ */
+export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
+  const { surface, bodyBytesMax } = endpoint
+  checkContent(endpoint, message)
+  const tooLarge = (): Fault =>
+    new Fault(
+      surface === "classification" ? "body_too_large" : "body_over_limit",
+      `Cannot read the request: its body is larger than ${bodyBytesMax} bytes`,
+    )
+  if (Number(message.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge()
+  return await collect(message, bodyBytesMax, tooLarge)
+}
+
+function checkContent({ surface }: Endpoint, { headers }: IncomingMessage): void {
+  const type = headers["content-type"] ?? ""
+  const isJson = type === "application/json" || jsonType.test(type)
+  const isForm = surface === "oauth" && formType.test(type)
+  const coding = headers["content-encoding"]?.trim().toLowerCase() ?? ""
+  const code = surface === "classification" || surface === "openai" ? "unsupported_content_type" : "not_json"
+  if (!isJson && !isForm)
+    throw new Fault(code, "Cannot read the request: its content type is not JSON; send application/json")
+  if (coding !== "" && coding !== "identity")
+    throw new Fault(code, "Cannot read the request: its body is encoded; send it without Content-Encoding")
+}
+
+function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {
+  const chunks: Buffer[] = []
+  const startedMs = performance.now()
+  let size = 0
+  return new Promise((resolve, reject) => {
+    const checkRate = (): void => {
+      const leftMs = startedMs + bodyGraceMs + size / bodyBytesPerMsMin - performance.now()
+      if (leftMs > 0) timer = setTimeout(checkRate, leftMs)
+      else stop(new SlowBody())
+    }
+    const stop = (fault: Fault): void => {
+      message.off("data", take)
+      clearTimeout(timer)
+      reject(fault)
+    }
+    const take = (chunk: Buffer): void => {
+      size += chunk.length
+      if (size <= bytesMax) chunks.push(chunk)
+      else stop(tooLarge())
+    }
+    let timer = setTimeout(checkRate, bodyGraceMs)
+    message.on("data", take)
+    message.on("end", () => {
+      clearTimeout(timer)
+      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size))
+    })
+    // Without a listener to errors, one that breaks off is only closed.
+    message.on("close", () => {
+      if (!message.complete) stop(new Fault("invalid_request", "Cannot read the request: it broke off"))
+    })
+  })
+}
+
+const drainedBytesMax = 64 * 1024 * 1024
+const drainMsMax = 10_000
+
+/**
+ * Throws away what a refused request still sends, within bounds: many clients read the answer only after they have
+ * sent everything, and see a broken connection instead when it is closed on them.
+ */
+export async function drain(message: IncomingMessage): Promise<void> {
+  if (message.complete || message.destroyed) return
+  await new Promise<void>((resolve) => {
+    let size = 0
+    const timer = setTimeout(resolve, drainMsMax)
+    const done = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    message.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size > drainedBytesMax) done()
+    })
+    message.once("end", done).once("close", done).once("error", done)
+    message.resume()
+  })
+}
+
+/** 400, 422, after the 415 and 413 of reading. */
+export function parseBody(endpoint: Endpoint, bytes: Uint8Array): unknown {
+  const { surface } = endpoint
+  if (endpoint.reads === "bytes") return bytes
+  if (surface === "openai") return checkParameters(endpoint.body, parseJson(bytes, "invalid_json").value)
+  const { text, value } = parseJson(bytes, "malformed_json")
+  checkLossless(text)
+  return check(endpoint.body, value, "invalid_body", "body")
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+function parseJson(bytes: Uint8Array, code: FaultCode): { text: string; value: unknown } {
+  try {
+    const text = utf8.decode(bytes)
+    return { text, value: JSON.parse(text) }
+  } catch {
+    // The parser's own words quote the body, which may hold a secret.
+    throw new Fault(code, "Cannot read the request: its body is not JSON")
+  }
+}
+
+/** Refuses keys that are given twice and lone surrogates, which JSON.parse lets pass and a store would change. */
+function checkLossless(text: string): void {
+  try {
+    checkJson(text, jsonDepthMax)
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error
+    throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)
+  }
 }
 
 /** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */

@@ -8,7 +8,7 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import { exchangeToken } from "../contract/identity.ts"
-import { readBody } from "./body.ts"
+import { readBody } from "./input.ts"
 import { asFault, oauthError } from "./reply.ts"
 
 /** Whose certificates a connection may show. */

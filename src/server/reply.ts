@@ -1,26 +1,21 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
+import type { ServerResponse } from "node:http"
 import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
 import { Fault, faultCatalog } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
-/** Where an answer goes. */
-export interface Outlet {
-  /** Names and values of headers in turn. */
-  writeHead(status: number, headers: string[]): unknown
-  end(body: string | Uint8Array): unknown
-  destroy(): unknown
-}
-
 /** A response whose headers are gathered and leave with its first byte. */
 export class Reply {
-  readonly raw: Outlet
+  readonly raw: ServerResponse
   readonly requestId: string
   /** Names and values in turn, which is how they are written quickest. */
   readonly #headers: string[]
+  readonly #isStopping: () => boolean
 
-  constructor(raw: Outlet, requestId: string) {
+  constructor(raw: ServerResponse, requestId: string, isStopping: () => boolean) {
     this.raw = raw
+    this.#isStopping = isStopping
     this.requestId = requestId
     this.#headers = [
       "x-request-id",
@@ -50,6 +45,8 @@ export class Reply {
 
   /** Sends the head alone: the caller writes the body. */
   begin(status: number): void {
+    // What is left of a body cannot be followed by another request, and a server that stops takes no other one.
+    if (!this.raw.req.complete || this.#isStopping()) this.header("connection", "close")
     this.raw.writeHead(status, this.#headers)
   }
 

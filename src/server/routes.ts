@@ -1,7 +1,7 @@
 /** Finds the endpoint of a request by its method and the segments of its path. */
 import type { Endpoint } from "../contract/endpoint.ts"
 
-export interface Route<Target> {
+export interface RouteMatch<Target> {
   readonly target: Target
   readonly params: Readonly<Record<string, string>>
 }
@@ -25,12 +25,12 @@ interface Param<Target> {
 
 export class Routes<Target> {
   /** Paths without parameters, by path and method: nothing has to be taken apart. */
-  readonly #whole = new Map<string, Map<string, Route<Target>>>()
+  readonly #whole = new Map<string, Map<string, RouteMatch<Target>>>()
   readonly #roots = new Map<string, Node<Target>>()
 
   add({ method, path }: Pick<Endpoint, "method" | "path">, target: Target): void {
     if (!path.includes("{")) {
-      const methods = this.#whole.get(path) ?? new Map<string, Route<Target>>()
+      const methods = this.#whole.get(path) ?? new Map<string, RouteMatch<Target>>()
       this.#whole.set(path, methods.set(method, { target, params: noParams }))
     }
     let node = this.#roots.get(method)
@@ -43,7 +43,7 @@ export class Routes<Target> {
   }
 
   /** `path` is as it was sent, without the query. Null where nothing is. */
-  find(method: string, path: string): Route<Target> | null {
+  find(method: string, path: string): RouteMatch<Target> | null {
     const whole = this.#whole.get(path)?.get(method)
     if (whole) return whole
     const root = this.#roots.get(method)

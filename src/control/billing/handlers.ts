@@ -109,7 +109,7 @@ async function refill(parts: BillingParts, call: Given, amountCents: number) {
     amountCents,
     purpose: "refill",
     createdBy: principal.userId,
-    repeatKey: repeatKeyOf(call.attempt),
+    repeatKey: repeatKeyOf(call.idempotency),
   })
   const outcome = await chargePurchase(parts, account, purchase)
   return await change(parts, call, async ({ sql, audit }) => {

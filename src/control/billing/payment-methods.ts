@@ -44,7 +44,7 @@ async function keepMethod(
 ): Promise<void> {
   const { standing } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.
-  await change(parts, { ...call, attempt: null }, async ({ sql, now, audit, touched }) => {
+  await change(parts, { ...call, idempotency: null }, async ({ sql, now, audit, touched }) => {
     const account = await lockBillingAccount(sql, before.id)
     if (!account) throw notFound("billing account")
     await updateBillingAccount(

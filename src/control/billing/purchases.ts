@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { fromCents } from "../../base/money.ts"
 import type { CreditPurchase } from "../../contract/billing.ts"
-import type { Attempt } from "../../contract/endpoint.ts"
+import type { IdempotentRun } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type BillingAccount, lockBillingAccount } from "../../store/billing-accounts.ts"
 import { markInvoice } from "../../store/invoices.ts"
@@ -41,9 +41,9 @@ interface PurchaseOrder {
 }
 
 /** A caller's Idempotency-Key goes on to the provider, in a form that fits it. */
-export function repeatKeyOf(attempt: Attempt | null): string | null {
-  if (!attempt) return null
-  return `refill-${createHash("sha256").update(`${attempt.scope}\n${attempt.key}`).digest("hex")}`
+export function repeatKeyOf(run: IdempotentRun | null): string | null {
+  if (!run) return null
+  return `refill-${createHash("sha256").update(`${run.scope}\n${run.key}`).digest("hex")}`
 }
 
 /** Refuses an account that cannot buy (409). */

@@ -207,7 +207,7 @@ async function recordRefusal(
   parts.log.info({ request_id, ip, provider, ...after }, "a token exchange was refused")
   if (!known) return
   const { id, organizationId } = known.provider
-  const caller = { principal: principalOf(known, []), request, attempt: null }
+  const caller = { principal: principalOf(known, []), request, idempotency: null }
   await change(parts, caller, async ({ audit }) => {
     await audit({
       organizationId,

@@ -2,85 +2,90 @@
 import type { IncomingMessage } from "node:http"
 import type { Duplex } from "node:stream"
 import { WebSocket, WebSocketServer } from "ws"
+import type { TrustedProxies } from "../base/addresses.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { MessageFacts } from "./facts.ts"
-import { type Stages, admit } from "./life.ts"
+import { type AccessParts, admit } from "./access.ts"
+import type { Refusal } from "./handle-request.ts"
 import { asFault, errorBody } from "./reply.ts"
+import { MessageFacts, readTarget } from "./request-facts.ts"
 
 const mebibyte = 1024 * 1024
 const messageBytesMax = 8 * mebibyte
-const connectionsMax = 10_000
+/** Messages that may come while a turn runs; each is refused, and one more closes the connection. */
+const earlyMessagesMax = 4
+/** Refusals and pongs that wait for a client which does not read. */
+const waitingBytesMax = mebibyte
+/** How long a client has to answer a close. */
+const closeMsMax = 1_000
+/** RFC 6455, section 7.4.1. */
+const policyViolation = 1008
 
-export interface SocketTimes {
+export interface WebSocketTimes {
   readonly lifetimeMs: number
   readonly pingMs: number
   /** A client that takes nothing for this long is gone. */
   readonly stallMs: number
 }
 
-const defaultTimes: SocketTimes = { lifetimeMs: 60 * 60_000, pingMs: 30_000, stallMs: 60_000 }
+const defaultTimes: WebSocketTimes = { lifetimeMs: 60 * 60_000, pingMs: 30_000, stallMs: 60_000 }
 
 /** What one connection talks about; made anew for each. */
 export interface Conversation {
   /** Answers one message with events. What it throws before the first event refuses the message. */
-  answer(message: unknown, asker: SocketAsker): AsyncIterable<unknown>
+  answer(message: unknown, caller: WebSocketCaller): AsyncIterable<unknown>
 }
 
-interface SocketAsker {
+export interface WebSocketCaller {
   readonly principal: Principal
   readonly standing: Standing
   readonly request: RequestFacts
 }
 
-export interface SocketParts {
+export interface WebSocketParts {
   /** Where a connection is opened: its access is checked then and with every message. */
   readonly endpoint: Endpoint
   converse(): Conversation
-  readonly times?: Partial<SocketTimes>
+  readonly times?: Partial<WebSocketTimes>
 }
 
-export interface SocketRoot {
-  readonly stages: Stages
+/** What the connections share with the HTTP server. */
+export interface WebSocketServerParts extends AccessParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
   readonly requestTimeoutMs: number
-  readonly trustProxy: boolean
+  readonly trustedProxies: TrustedProxies
   /** Told of a message that was refused before the conversation saw it. */
-  refused?(refusal: {
-    readonly endpoint: Endpoint
-    readonly principal: Principal
-    readonly request: RequestFacts
-    readonly fault: Fault
-  }): void
+  refused?(refusal: Refusal): unknown
 }
 
-interface Sockets {
+export interface WebSockets {
   upgrade(message: IncomingMessage, stream: Duplex, head: Buffer): void
   /** Lets turns end within the limit, then ends every connection. */
   close(graceMs: number): Promise<void>
 }
 
-export function createSockets(parts: SocketParts, root: SocketRoot): Sockets {
+export function createWebSockets(parts: WebSocketParts, root: WebSocketServerParts): WebSockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: messageBytesMax,
     perMessageDeflate: false,
     clientTracking: false,
+    autoPong: false,
   })
-  const connections = new Set<Connection>()
+  const connections = new Set<WebSocketConnection>()
   let stopping = false
   return {
     upgrade(message, stream, head) {
-      void greet(parts, root, message, stopping || connections.size >= connectionsMax).then(
+      void checkUpgrade(parts, root, message, stopping).then(
         () =>
           server.handleUpgrade(message, stream, head, (socket) => {
-            const connection = new Connection(socket, message, parts, root)
+            const connection = new WebSocketConnection(socket, message, parts, root)
             connections.add(connection)
             socket.once("close", () => connections.delete(connection))
           }),
@@ -95,17 +100,17 @@ export function createSockets(parts: SocketParts, root: SocketRoot): Sockets {
 }
 
 /** The checks of the address and of who asks, before there is a connection. */
-async function greet(
-  parts: SocketParts,
-  root: SocketRoot,
+async function checkUpgrade(
+  parts: WebSocketParts,
+  root: WebSocketServerParts,
   message: IncomingMessage,
-  full: boolean,
+  stopping: boolean,
 ): Promise<void> {
-  if (message.url?.split("?")[0] !== parts.endpoint.path)
+  if (readTarget(message).path !== parts.endpoint.path)
     throw new Fault("not_found", "Cannot open a WebSocket on this address: there is none")
-  if (full)
-    throw new Fault("overloaded", "Cannot open a connection: too many are open", { retryAfterMs: 1000 })
-  await admit(parts.endpoint, factsOf(root, message, new AbortController().signal), root.stages)
+  if (stopping)
+    throw new Fault("overloaded", "Cannot open a connection: the server is stopping", { retryAfterMs: 1000 })
+  await admit(parts.endpoint, factsOf(root, message, new AbortController().signal), root)
 }
 
 function refuse(stream: Duplex, fault: Fault): void {
@@ -121,25 +126,38 @@ function refuse(stream: Duplex, fault: Fault): void {
 }
 
 const factsOf = (
-  { ids, clock, trustProxy }: SocketRoot,
+  { ids, clock, trustedProxies }: WebSocketServerParts,
   message: IncomingMessage,
   signal: AbortSignal,
 ): RequestFacts =>
-  new MessageFacts(message, { id: ids.next("req"), trustProxy, startedMs: clock.nowMs(), signal })
+  new MessageFacts(message, { id: ids.next("req"), trustedProxies, startedMs: clock.nowMs(), signal })
 
-class Connection {
+interface Turn {
+  readonly abort: AbortController
+  /** Once the message was admitted. */
+  principal: Principal | null
+  earlyMessages: number
+  ended: Promise<void>
+}
+
+class WebSocketConnection {
   readonly #socket: WebSocket
   readonly #message: IncomingMessage
-  readonly #parts: SocketParts
-  readonly #root: SocketRoot
-  readonly #times: SocketTimes
+  readonly #parts: WebSocketParts
+  readonly #root: WebSocketServerParts
+  readonly #times: WebSocketTimes
   readonly #conversation: Conversation
   readonly #timers: NodeJS.Timeout[]
-  #turn: { readonly abort: AbortController; readonly ended: Promise<void> } | null = null
+  #turn: Turn | null = null
   #heard = true
   #expired = false
 
-  constructor(socket: WebSocket, message: IncomingMessage, parts: SocketParts, root: SocketRoot) {
+  constructor(
+    socket: WebSocket,
+    message: IncomingMessage,
+    parts: WebSocketParts,
+    root: WebSocketServerParts,
+  ) {
     this.#socket = socket
     this.#message = message
     this.#parts = parts
@@ -152,6 +170,7 @@ class Connection {
     ]
     socket.on("message", (text: Buffer) => this.#receive(text))
     socket.on("pong", () => (this.#heard = true))
+    socket.on("ping", (text: Buffer) => this.#pong(text))
     socket.on("close", () => this.#closed())
     // A broken connection is followed by its close; a message over the limit closes it with 1009.
     socket.on("error", (error) => root.log.debug({ err: error }, "a WebSocket connection broke"))
@@ -169,36 +188,65 @@ class Connection {
     }
     const gone = new Promise<void>((resolve) => this.#socket.once("close", () => resolve()))
     if (this.#socket.readyState === WebSocket.CLOSED) return
-    this.#socket.close(1001, "the server is stopping")
-    const kill = setTimeout(() => this.#socket.terminate(), 1000)
+    this.#close(1001, "the server is stopping")
     await gone
-    clearTimeout(kill)
   }
 
   #receive(text: Buffer): void {
+    // Messages still come between our close and the client's.
+    if (this.#socket.readyState !== WebSocket.OPEN) return
     this.#heard = true
-    if (this.#turn) {
-      const busy = new Fault(
+    if (this.#turn) return this.#refuseEarly(this.#turn)
+    const turn: Turn = {
+      abort: new AbortController(),
+      principal: null,
+      earlyMessages: 0,
+      ended: Promise.resolve(),
+    }
+    this.#turn = turn
+    turn.ended = this.#run(text, turn)
+  }
+
+  /** A message during a turn counts against the rate limit; a few are answered, then the connection is closed. */
+  #refuseEarly(turn: Turn): void {
+    turn.earlyMessages++
+    if (turn.earlyMessages > earlyMessagesMax || this.#socket.bufferedAmount > waitingBytesMax)
+      return this.#close(policyViolation, "too many messages while a response is being written")
+    try {
+      if (turn.principal) this.#root.limiter.take(turn.principal)
+      throw new Fault(
         "response_in_progress",
         "Cannot start a response: another is being written on this connection; wait for it to end",
       )
-      void this.#sendError(busy)
-      return
+    } catch (error) {
+      void this.#sendError(asFault(error))
     }
-    const abort = new AbortController()
-    this.#turn = { abort, ended: this.#take(text, abort) }
   }
 
-  async #take(text: Buffer, abort: AbortController): Promise<void> {
+  #pong(text: Buffer): void {
+    this.#heard = true
+    if (this.#socket.readyState !== WebSocket.OPEN) return
+    if (this.#socket.bufferedAmount > waitingBytesMax) this.#socket.terminate()
+    else this.#socket.pong(text)
+  }
+
+  /** Closes with a status; a client that does not answer is cut off. */
+  #close(status: number, reason: string): void {
+    this.#socket.close(status, reason)
+    const cutOff = setTimeout(() => this.#socket.terminate(), closeMsMax)
+    this.#socket.once("close", () => clearTimeout(cutOff))
+  }
+
+  async #run(text: Buffer, turn: Turn): Promise<void> {
     const deadline = setTimeout(
       () =>
-        abort.abort(
+        turn.abort.abort(
           new Fault("inference_failed", "Cannot answer in time: the deadline of the request passed"),
         ),
       this.#root.requestTimeoutMs,
     ).unref()
     try {
-      await this.#answer(text, factsOf(this.#root, this.#message, abort.signal))
+      await this.#answer(text, turn)
     } catch (error) {
       if (this.#socket.readyState === WebSocket.OPEN) await this.#sendError(asFault(error))
     } finally {
@@ -209,11 +257,13 @@ class Connection {
   }
 
   /** Who asks is checked again with every message: a key may have been revoked, an allowance used up. */
-  async #answer(text: Buffer, request: RequestFacts): Promise<void> {
+  async #answer(text: Buffer, turn: Turn): Promise<void> {
     const { endpoint } = this.#parts
-    const { principal, standing } = await admit(endpoint, request, this.#root.stages)
+    const request = factsOf(this.#root, this.#message, turn.abort.signal)
+    const { principal, standing } = await admit(endpoint, request, this.#root)
     if (!principal || !standing)
       throw new Error("Cannot converse: the endpoint lets in callers without a standing")
+    turn.principal = principal
     let message: unknown
     try {
       message = JSON.parse(text.toString("utf8"))
@@ -269,7 +319,7 @@ class Connection {
   }
 
   #end(): void {
-    this.#socket.close(1000, "the connection reached its longest time")
+    this.#close(1000, "the connection reached its longest time")
   }
 
   #closed(): void {

@@ -1,6 +1,7 @@
-/** The stages of a request for tests of the server alone: one key of one organization, and no limits. */
+/** Access for tests of the server alone: one key of one organization, and no limits. */
 import type { Principal } from "../src/contract/access.ts"
-import type { Stages } from "../src/server/life.ts"
+import type { AccessParts } from "../src/server/access.ts"
+import type { IdempotencyStore } from "../src/server/idempotency.ts"
 
 const principal: Principal = {
   kind: "key",
@@ -13,13 +14,15 @@ const principal: Principal = {
 }
 
 /** `isKnown` says whether the key is still one. */
-export function openStages(isKnown: () => boolean = () => true): Stages {
+export function openAccess(
+  isKnown: () => boolean = () => true,
+): AccessParts & { idempotency: IdempotencyStore } {
   return {
     gate: {
       authenticate: async () => (isKnown() ? principal : null),
       standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
     },
     limiter: { take: () => ({}) },
-    repeats: null as never,
+    idempotency: null as never,
   }
 }

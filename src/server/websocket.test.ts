@@ -2,29 +2,30 @@ import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { afterEach, expect, test } from "vitest"
 import { WebSocket } from "ws"
+import { noProxies } from "../base/addresses.ts"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
 import { openResponseSocket } from "../contract/openai/endpoints.ts"
-import { openStages } from "../../test/stages.ts"
-import { type Conversation, type SocketTimes, createSockets } from "./socket.ts"
+import { openAccess } from "../../test/open-access.ts"
+import { type Conversation, type WebSocketTimes, createWebSockets } from "./websocket.ts"
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-async function serve(conversation: Conversation, times: Partial<SocketTimes> = {}) {
+async function serve(conversation: Conversation, times: Partial<WebSocketTimes> = {}) {
   const revoked = { now: false }
-  const sockets = createSockets(
+  const sockets = createWebSockets(
     { endpoint: openResponseSocket, converse: () => conversation, times },
     {
-      stages: openStages(() => !revoked.now),
+      ...openAccess(() => !revoked.now),
       clock: systemClock,
       ids: createIds(),
       log: silentLog,
       requestTimeoutMs: 60_000,
-      trustProxy: false,
+      trustedProxies: noProxies,
     },
   )
   const server = createServer()

@@ -1,7 +1,7 @@
 import { z } from "zod"
 import { expect, test } from "vitest"
 import { type RequestFacts, endpoint } from "../contract/endpoint.ts"
-import { readCredentials } from "./credentials.ts"
+import { readCredentials } from "./access.ts"
 
 const about = (method: "GET" | "POST", principals: readonly "session"[]) =>
   endpoint({

@@ -1,0 +1,241 @@
+/** Who may call: finds the principal behind a request, takes from its rate limit, and checks what it may do where. */
+import { type Clock, systemClock } from "../base/clock.ts"
+import { RateLimiter } from "../base/rate-limiter.ts"
+import { type Principal, type RateLimit, type Standing, isOwner } from "../contract/access.ts"
+import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { isWrite } from "../contract/implied-errors.ts"
+
+/** What a call is about, as far as access is concerned. */
+export type Subject =
+  | { readonly kind: "organization"; readonly organizationId: string }
+  | { readonly kind: "billing_account"; readonly billingAccountId: string }
+  /** Inference: a key's own organization, or the one that a session names (null: its personal one). */
+  | { readonly kind: "inference"; readonly organizationId: string | null }
+
+/** What the server must be told about principals; the composition root brings the answers. */
+export interface Gate {
+  /** Who a bearer value stands for, or null when it stands for nobody; the connection that brought it may be named. */
+  authenticate(bearer: string, connection?: object): Promise<Principal | null>
+  /** What the principal is there, or null when it must not learn that the subject exists. */
+  standing(principal: Principal, subject: Subject): Promise<Standing | null>
+}
+
+export interface RequestLimiter {
+  /** Takes one request from the principal's allowance, or throws `rate_limited`. Returns the headers to send. */
+  take(principal: Principal): Readonly<Record<string, string>>
+}
+
+export interface AccessParts {
+  readonly gate: Gate
+  readonly limiter: RequestLimiter
+}
+
+/** The checks of who calls, for a message that came by another way than a request of its own. */
+export async function admit(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  { gate, limiter }: AccessParts,
+): Promise<{ principal: Principal | null; standing: Standing | null }> {
+  const principal = await authenticate(endpoint, facts, gate)
+  if (!principal) return { principal, standing: null }
+  limiter.take(principal)
+  checkPrincipal(endpoint, principal)
+  const standing = await findStanding(endpoint, principal, {}, facts, gate)
+  if (standing) checkStanding(endpoint, principal, standing)
+  return { principal, standing }
+}
+
+/**
+ * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
+ * browser, not by the caller, so an old one does not keep anyone from signing in.
+ */
+export async function authenticate(
+  endpoint: Endpoint,
+  facts: RequestFacts,
+  gate: Gate,
+): Promise<Principal | null> {
+  const isOpen = endpoint.access.principals.length === 0
+  const credentials = readCredentials(endpoint, facts)
+  if (!credentials && isOpen) return null
+  if (!credentials) throw missing()
+  const principal = await gate.authenticate(credentials.bearer, facts.connection)
+  if (principal || (isOpen && credentials.source === "cookie")) return principal
+  throw new Fault(
+    "invalid_credentials",
+    "Cannot authenticate: the bearer value is unknown, expired or revoked",
+  )
+}
+
+const minuteMs = 60_000
+
+/** 429: each principal has its own limit, or the standard one. */
+export function createRequestLimiter(
+  standard: RateLimit,
+  clock: Pick<Clock, "monotonicMs"> = systemClock,
+): RequestLimiter {
+  const limiter = new RateLimiter(clock)
+  return {
+    take({ id, rateLimit }) {
+      const { requestsPerMinute, burst } = rateLimit ?? standard
+      const decision = limiter.take(id, { burst, intervalMs: minuteMs / requestsPerMinute })
+      const headers = {
+        "x-ratelimit-limit-requests": String(burst),
+        "x-ratelimit-remaining-requests": String(decision.remaining),
+        "x-ratelimit-reset-requests": `${Math.ceil(decision.resetMs)}ms`,
+      }
+      if (decision.isAllowed) return headers
+      throw new RateLimited(requestsPerMinute, decision.retryAfterMs, headers)
+    },
+  }
+}
+
+/** A refusal that also carries the headers of the limit. */
+export class RateLimited extends Fault {
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(requestsPerMinute: number, retryAfterMs: number, headers: Readonly<Record<string, string>>) {
+    super(
+      "rate_limited",
+      `Cannot take the request: more than ${requestsPerMinute} a minute; try again later`,
+      { retryAfterMs: Math.max(1, retryAfterMs) },
+    )
+    this.headers = headers
+  }
+}
+
+/** 403: the kind of principal, and the permission that a key or token carries. */
+export function checkPrincipal({ access }: Endpoint, principal: Principal): void {
+  if (access.principals.length === 0) return
+  if (!access.principals.includes(principal.kind))
+    throw new Fault(
+      "principal_not_accepted",
+      "Cannot perform the operation: this kind of principal is not accepted here",
+    )
+  if (access.permission && principal.permissions && !principal.permissions.includes(access.permission))
+    throw lacks(access.permission)
+}
+
+/** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
+export async function findStanding(
+  endpoint: Endpoint,
+  principal: Principal,
+  params: Readonly<Record<string, string>>,
+  facts: RequestFacts,
+  gate: Gate,
+): Promise<Standing | null> {
+  const subject = subjectOf(endpoint, params, facts)
+  if (!subject) return null
+  const standing = await gate.standing(principal, subject)
+  if (standing) return standing
+  if (subject.kind === "inference")
+    throw new Fault(
+      "permission_denied",
+      "Cannot run inference: the principal is not a member of the organization",
+    )
+  throw new Fault(
+    "not_found",
+    `Cannot find the ${subject.kind.replace("_", " ")}: no such id is visible to this principal`,
+  )
+}
+
+function subjectOf(
+  endpoint: Endpoint,
+  params: Readonly<Record<string, string>>,
+  facts: RequestFacts,
+): Subject | null {
+  if (params["org_id"] !== undefined) return { kind: "organization", organizationId: params["org_id"] }
+  if (params["billing_account_id"] !== undefined)
+    return { kind: "billing_account", billingAccountId: params["billing_account_id"] }
+  if (endpoint.access.permission === "inference")
+    return {
+      kind: "inference",
+      organizationId: facts.header("x-umpire-organization") ?? facts.header("openai-organization"),
+    }
+  return null
+}
+
+/** 403: what a session may do by its role, and what only an owner may do. */
+export function checkStanding({ access }: Endpoint, principal: Principal, standing: Standing): void {
+  const session = principal.kind === "session"
+  if (
+    access.permission &&
+    !(session && access.anyMember) &&
+    !standing.permissions.includes(access.permission)
+  )
+    throw lacks(access.permission)
+  if (access.owner && (session || access.owner === "everyone") && !isOwner(standing.role))
+    throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
+}
+
+function lacks(permission: string): Fault {
+  return new Fault(
+    "permission_denied",
+    `Cannot perform the operation: the permission ${permission} is needed`,
+  )
+}
+
+export const sessionCookie = "umpire_session"
+
+/** A page of another site cannot send it without asking first, and it is never told that it may. */
+const csrfHeader = "x-umpire-csrf"
+
+interface Credentials {
+  readonly bearer: string
+  readonly source: "header" | "cookie"
+}
+
+/** Null when none are given. A malformed Authorization header is refused rather than ignored. */
+export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Credentials | null {
+  const given = facts.header("authorization")
+  if (given !== null) {
+    const bearer = bearerOf(given)
+    if (!bearer) throw missing()
+    return { bearer, source: "header" }
+  }
+  const bearer = readCookie(facts, sessionCookie)
+  if (bearer === null) return null
+  // A socket is opened with GET, and what is said over it costs money.
+  const needsProof = isWrite(endpoint) || facts.header("upgrade") !== null
+  if (!needsProof || isFromOurPage(facts)) return { bearer, source: "cookie" }
+  // Whoever may call without credentials may also call with a cookie that does not count.
+  if (endpoint.access.principals.length === 0) return null
+  throw new Fault(
+    "csrf_refused",
+    `Cannot use the session cookie: the request does not come from this site; send the header ${csrfHeader}`,
+  )
+}
+
+/** Undefined when the header is of another form. */
+function bearerOf(header: string): string | undefined {
+  // As nearly every client writes it.
+  if (header.startsWith("Bearer ") && !header.includes(" ", "Bearer ".length))
+    return header.slice("Bearer ".length) || undefined
+  return /^Bearer +(\S+) *$/i.exec(header)?.[1]
+}
+
+function missing(): Fault {
+  return new Fault(
+    "missing_credentials",
+    "Cannot authenticate: the Authorization header holds no bearer value; send Authorization: Bearer <key>",
+  )
+}
+
+export function readCookie(facts: RequestFacts, name: string): string | null {
+  for (const pair of (facts.header("cookie") ?? "").split(";")) {
+    const [key, value] = pair.trim().split("=", 2)
+    if (key === name && value) return value
+  }
+  return null
+}
+
+/** Browsers send cookies whoever wrote the page, so a write must show that the page is ours. */
+function isFromOurPage(facts: RequestFacts): boolean {
+  if (facts.header(csrfHeader) !== null) return true
+  const origin = facts.header("origin")
+  return origin !== null && hostOf(origin) === facts.header("host")
+}
+
+function hostOf(origin: string): string | null {
+  return URL.canParse(origin) ? new URL(origin).host : null
+}

@@ -1,0 +1,139 @@
+/**
+ * The life of one request for an endpoint, from its head to its one answer. Each stage refuses or hands on, in the order in
+ * which the contract's errors win: 401, 429, 403, the shape of the request, 404, 403 by role.
+ */
+import type { IncomingMessage } from "node:http"
+import type { Clock } from "../base/clock.ts"
+import type { Log } from "../base/log.ts"
+import type { Principal } from "../contract/access.ts"
+import {
+  type Call,
+  type Endpoint,
+  EventStream,
+  type RequestFacts,
+  type Surface,
+  sequenceHeader,
+} from "../contract/endpoint.ts"
+import type { Fault } from "../contract/errors.ts"
+import {
+  type AccessParts,
+  RateLimited,
+  authenticate,
+  checkPrincipal,
+  checkStanding,
+  findStanding,
+} from "./access.ts"
+import type { Deadline } from "./deadline.ts"
+import { sendEvents } from "./events.ts"
+import { type IdempotencyStore, idempotentRequest, runIdempotent } from "./idempotency.ts"
+import { SlowBody, drain, parseBody, parseParams, parseQuery, readBody, takesNoBody } from "./input.ts"
+import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
+
+export interface RequestParts extends AccessParts {
+  readonly idempotency: IdempotencyStore
+  readonly clock: Clock
+  readonly log: Log
+  /**
+   * Told of an inference request that was refused before its handler saw it, although its principal is known; returns
+   * the id of its sequence, where it has one.
+   */
+  refused?(refusal: Refusal): string | null
+}
+
+export interface Refusal {
+  readonly endpoint: Endpoint
+  readonly principal: Principal
+  readonly request: RequestFacts
+  readonly fault: Fault
+}
+
+export type LooseHandler = (call: Call) => Promise<unknown>
+
+export interface Mounted {
+  readonly endpoint: Endpoint
+  readonly handler: LooseHandler
+}
+
+/** A request in flight, and how far it got. */
+export interface HttpRequest extends Mounted {
+  readonly message: IncomingMessage
+  readonly path: string
+  readonly params: Readonly<Record<string, string>>
+  readonly search: URLSearchParams
+  readonly facts: RequestFacts
+  readonly reply: Reply
+  readonly deadline: Deadline
+  principal: Principal | null
+  /** Its handler has been called. */
+  isHandled: boolean
+}
+
+/** Answers a request exactly once. Rejects only when the answer itself cannot be written. */
+export async function handleRequest(request: HttpRequest, parts: RequestParts): Promise<void> {
+  const { deadline, reply, endpoint, facts } = request
+  try {
+    const output = await deadline.race(runStages(request, parts))
+    if (output instanceof EventStream) await sendEvents(reply, endpoint, output, facts.signal)
+    else sendOutput(reply, endpoint, output)
+  } catch (error) {
+    await refuse(request, asFault(error), parts)
+  } finally {
+    deadline.settle()
+  }
+}
+
+async function runStages(request: HttpRequest, parts: RequestParts): Promise<unknown> {
+  const { endpoint, message, facts, reply } = request
+  const principal = await authenticate(endpoint, facts, parts.gate)
+  request.principal = principal
+  if (principal) {
+    reply.headers(parts.limiter.take(principal))
+    checkPrincipal(endpoint, principal)
+  }
+  const query = parseQuery(endpoint, request.search)
+  const body = takesNoBody(endpoint) ? undefined : parseBody(endpoint, await readBody(endpoint, message))
+  const params = parseParams(endpoint, request.params)
+  const standing = principal && (await findStanding(endpoint, principal, params, facts, parts.gate))
+  if (principal && standing) checkStanding(endpoint, principal, standing)
+  return await callHandler(request, { params, query, body, standing }, parts.idempotency)
+}
+
+async function callHandler(
+  request: HttpRequest,
+  input: Pick<Call, "params" | "query" | "body" | "standing">,
+  idempotency: IdempotencyStore,
+): Promise<unknown> {
+  const { handler, facts, principal, reply } = request
+  request.isHandled = true
+  const header = (name: string, value: string): void => reply.header(name, value)
+  const call: Call = { ...input, principal, request: facts, idempotency: null, header }
+  const repeatable = idempotentRequest(request, input.body)
+  if (!repeatable) return await handler(call)
+  return await runIdempotent(
+    repeatable,
+    { endpoint: request.endpoint, header },
+    idempotency,
+    async (run) => await handler({ ...call, idempotency: run }),
+  )
+}
+
+async function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): Promise<void> {
+  const { endpoint, principal, facts, message, reply } = request
+  if (principal && !request.isHandled && endpoint.access.permission === "inference") {
+    const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
+    if (sequenceId) reply.header(sequenceHeader, sequenceId)
+  }
+  // A client that sends slowly would hold the connection while the rest is read.
+  if (!(fault instanceof SlowBody) && !facts.signal.aborted) await drain(message)
+  sendRefusal(reply, endpoint.surface, fault, parts.log)
+}
+
+/** Sends an error, logged where it is the server's. */
+export function sendRefusal(reply: Reply, surface: Surface, fault: Fault, log: Log): void {
+  const { code } = fault
+  if (fault.status >= 500)
+    log.error({ request_id: reply.requestId, code, err: fault.cause ?? fault }, fault.message)
+  else log.debug({ request_id: reply.requestId, code }, fault.message)
+  if (fault instanceof RateLimited) reply.headers(fault.headers)
+  sendFault(reply, surface, fault)
+}

@@ -1,0 +1,315 @@
+/** The HTTP server on raw sockets: what a browser or a client library would never send, and what must come back. */
+import { once } from "node:events"
+import { type Socket, connect } from "node:net"
+import { afterEach, expect, test } from "vitest"
+import { noProxies } from "../base/addresses.ts"
+import { systemClock } from "../base/clock.ts"
+import { createIds } from "../base/ids.ts"
+import { silentLog } from "../base/log.ts"
+import { type Call, EncodedJson, EventStream, type Handlers, type StreamEvent } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Table } from "../contract/table.ts"
+import { openAccess } from "../../test/open-access.ts"
+import { type Answered, type HttpParts, type HttpServer, createHttp } from "./http.ts"
+
+const closers: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close()
+})
+
+interface Served {
+  readonly http: HttpServer
+  readonly port: number
+  readonly answered: Answered[]
+}
+
+type Decide = (call: Call, text: string) => unknown
+
+/** A server whose decisions are made by `decide`, of the text of the body. */
+async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Served> {
+  const answered: Answered[] = []
+  const http = createHttp({
+    handlers: {
+      createDecision: async (call: Call) => {
+        const output = await decide(call, Buffer.from(call.body as Uint8Array).toString())
+        return output instanceof EventStream ? output : new EncodedJson(JSON.stringify(output))
+      },
+      getHealth: async () => ({ status: "ok" }),
+    } as unknown as Handlers<Table>,
+    ...openAccess(),
+    clock: systemClock,
+    ids: createIds(),
+    log: silentLog,
+    answered: (one) => answered.push(one),
+    requestTimeoutMs: 60_000,
+    trustedProxies: noProxies,
+    ...parts,
+  })
+  const url = new URL(await http.listen("127.0.0.1", 0))
+  closers.push(() => http.close(100))
+  return { http, port: Number(url.port), answered }
+}
+
+const post = (body: string, more = "", target = "/v1/decisions"): string =>
+  `POST ${target} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer k\r\ncontent-type: application/json\r\n` +
+  `${more}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+
+/** A client that sees the very bytes. */
+class Client {
+  readonly socket: Socket
+  text = ""
+
+  constructor(port: number, options: { readonly allowHalfOpen?: boolean } = {}) {
+    this.socket = connect({ port, host: "127.0.0.1", ...options })
+    this.socket.setNoDelay(true).on("data", (part: Buffer) => (this.text += part.toString()))
+    this.socket.on("error", () => undefined)
+    closers.push(() => this.socket.destroy())
+  }
+
+  send(text: string | Buffer): this {
+    this.socket.write(text)
+    return this
+  }
+
+  async until(found: RegExp | string): Promise<void> {
+    await expect
+      .poll(() => this.text, { timeout: 5_000 })
+      .toEqual(typeof found === "string" ? expect.stringContaining(found) : expect.stringMatching(found))
+  }
+
+  async closed(): Promise<string> {
+    if (!this.socket.closed) await once(this.socket, "close")
+    return this.text
+  }
+
+  /** The bodies of the answers, when there are so many. */
+  async bodies(count: number): Promise<string[]> {
+    const found = (): string[] =>
+      [...this.text.matchAll(/content-length: (\d+)[^]*?\r\n\r\n/gi)].map((head) => {
+        const start = head.index + head[0].length
+        return Buffer.from(this.text.slice(start)).subarray(0, Number(head[1])).toString()
+      })
+    await expect.poll(() => found().length, { timeout: 5_000 }).toBe(count)
+    return found()
+  }
+}
+
+/** A stream that goes on when it is told to. */
+function heldStream(): { stream: EventStream; next(value: string): void; end(): void } {
+  const waiting: ((event: IteratorResult<StreamEvent>) => void)[] = []
+  const ready: IteratorResult<StreamEvent>[] = []
+  const give = (event: IteratorResult<StreamEvent>): void => {
+    const take = waiting.shift()
+    if (take) take(event)
+    else ready.push(event)
+  }
+  const events: AsyncIterableIterator<StreamEvent> = {
+    [Symbol.asyncIterator]: () => events,
+    next: async () =>
+      ready.shift() ??
+      (await new Promise<IteratorResult<StreamEvent>>((resolve) => void waiting.push(resolve))),
+  }
+  return {
+    stream: new EventStream(events, "[DONE]"),
+    next: (value) => give({ done: false, value: { name: null, value } }),
+    end: () => give({ done: true, value: undefined }),
+  }
+}
+
+test("connections that drip their heads are closed, all of 200 of them, and others are answered meanwhile", async () => {
+  const { port } = await serve((_, text) => text, { times: { headTimeoutMs: 300, checkEveryMs: 50 } })
+  const dripping = Array.from({ length: 200 }, () => new Client(port).send("POST /v1/decisions HTTP/1.1\r\n"))
+  const drip = setInterval(() => {
+    for (const { socket } of dripping) if (socket.writable) socket.write("x: y\r\n")
+  }, 20)
+  closers.push(() => clearInterval(drip))
+  expect(await new Client(port).send(post("b")).bodies(1)).toEqual(['"b"'])
+  const texts = await Promise.all(dripping.map(async (client) => await client.closed()))
+  for (const text of texts) expect(text).toMatch(/^HTTP\/1\.1 408 /)
+})
+
+test("a connection that says nothing is closed", async () => {
+  const { port } = await serve(() => 1, { times: { headTimeoutMs: 100, checkEveryMs: 20 } })
+  await new Client(port).closed()
+})
+
+test("one connection more than the limit of an address is closed, and a place is free again after a close", async () => {
+  const { port } = await serve((_, text) => text, { limits: { connectionsMax: 100, perAddressMax: 2 } })
+  const [first, second] = [new Client(port).send(post("1")), new Client(port).send(post("2"))]
+  await Promise.all([first?.bodies(1), second?.bodies(1)])
+  expect(await new Client(port).send(post("3")).closed()).toBe("")
+  first?.socket.destroy()
+  await expect
+    .poll(async () => {
+      const client = new Client(port).send(post("4"))
+      await Promise.race([client.closed(), client.bodies(1)])
+      client.socket.destroy()
+      return client.text
+    })
+    .toContain('"4"')
+})
+
+test("the limit of an address does not count trusted proxies, but the limit of all connections does", async () => {
+  const { port } = await serve((_, text) => text, {
+    limits: { connectionsMax: 3, perAddressMax: 1 },
+    trustedProxies: { hops: 1, networks: null },
+  })
+  const open = ["1", "2", "3"].map((text) => new Client(port).send(post(text)))
+  for (const client of open) await client.bodies(1)
+  expect(await new Client(port).send(post("4")).closed()).toBe("")
+})
+
+test("a request is the same wherever it is cut on its way", async () => {
+  const { port } = await serve((_, text) => ({ text }))
+  const bytes = Buffer.from(post('{"a":"é"}'))
+  for (let cut = 1; cut < bytes.length; cut += 7) {
+    const client = new Client(port).send(bytes.subarray(0, cut))
+    await once(client.socket, "connect")
+    client.send(bytes.subarray(cut))
+    expect(await client.bodies(1)).toEqual(['{"text":"{\\"a\\":\\"é\\"}"}'])
+  }
+})
+
+test("pipelined requests are answered in their order", async () => {
+  const first = Promise.withResolvers<void>()
+  const { port } = await serve(async (_, text) => {
+    if (text === "0") await first.promise
+    if (text === "99") first.resolve()
+    return text
+  })
+  const texts = Array.from({ length: 100 }, (_, at) => String(at))
+  const client = new Client(port).send(texts.map((text) => post(text)).join(""))
+  expect(await client.bodies(100)).toEqual(texts.map((text) => `"${text}"`))
+})
+
+test("bytes that are not HTTP do not get into an answer that is being streamed: it ends whole, then the connection", async () => {
+  const held = heldStream()
+  const { port } = await serve(() => held.stream)
+  const client = new Client(port).send(post("a"))
+  held.next("one")
+  await client.until("one")
+  client.send("garbage\r\n\r\n")
+  // Answered after the bytes were read.
+  await new Client(port).send("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").bodies(1)
+  client.send("more garbage\r\n\r\n")
+  held.next("two")
+  await client.until("two")
+  held.end()
+  const text = await client.closed()
+  expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1)
+  expect(text).toMatch(/data: "one"[^]*data: "two"[^]*data: \[DONE\]\n\n\r\n0\r\n\r\n$/)
+})
+
+test.each([
+  ["another request", post("b")],
+  ["bytes that are not HTTP", "garbage\r\n\r\n"],
+])("after Connection: close, %s does not lose the first answer", async (_, behind) => {
+  const texts: string[] = []
+  const { port } = await serve((_call, text) => {
+    texts.push(text)
+    return text
+  })
+  const client = new Client(port).send(post("a", "connection: close\r\n") + behind)
+  const text = await client.closed()
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\n"a"$/)
+  expect(texts).toEqual(["a"])
+})
+
+test.each([
+  ["bytes that are not HTTP", "hello\r\n\r\n", /^HTTP\/1\.1 400 /],
+  ["a head without end", `POST /v1/decisions HTTP/1.1\r\nx: ${"y".repeat(20_000)}`, /^HTTP\/1\.1 431 /],
+  [
+    "two lengths",
+    post("ab").replace("content-length: 2", "content-length: 2\r\ncontent-length: 3"),
+    /^HTTP\/1\.1 400 /,
+  ],
+  ["two hosts", post("ab").replace("host: a", "host: a\r\nHost: b"), /^HTTP\/1\.1 400 /],
+  ["two equal hosts", post("ab").replace("host: a", "host: a\r\nhost: a"), /^HTTP\/1\.1 400 /],
+  ["no host", post("ab").replace("host: a\r\n", ""), /^HTTP\/1\.1 400 /],
+  ["no key", post("ab").replace("authorization: Bearer k\r\n", ""), /^HTTP\/1\.1 401 /],
+  ["another type", post("ab").replace("application/json", "text/plain"), /^HTTP\/1\.1 422 /],
+])("%s is refused", async (_, request, status) => {
+  const { port } = await serve(() => 1)
+  await new Client(port).send(request).until(status)
+})
+
+test("HEAD answers as GET does, without the body", async () => {
+  const { port } = await serve(() => 1)
+  const client = new Client(port).send("HEAD /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+  const length = JSON.stringify({ status: "ok" }).length
+  expect(await client.closed()).toMatch(
+    new RegExp(`^HTTP/1\\.1 200 OK\\r\\n[^]*content-length: ${length}\\r\\n[^]*\\r\\n\\r\\n$`),
+  )
+  const other = new Client(port).send("HEAD /v1/decisions HTTP/1.1\r\nhost: a\r\n\r\n")
+  await other.until(/^HTTP\/1\.1 404 /)
+})
+
+test.each([
+  ["", "/v1/decisions", "a"],
+  ["a query", "/v1/decisions?x=1", "a"],
+  ["absolute form", "http://other:99/v1/decisions", "other:99"],
+  ["absolute form and a query", "HTTP://other/v1/decisions?x=1", "other"],
+])("a target is understood: %s", async (_, target, host) => {
+  const { port } = await serve(({ request }) => request.header("host"))
+  expect(await new Client(port).send(post("", "", target)).bodies(1)).toEqual([JSON.stringify(host)])
+})
+
+test("an error is told in full, and the connection goes on", async () => {
+  const { port } = await serve((_, text) => {
+    if (text === "bad") throw new Fault("invalid_request", "Cannot take it")
+    return text
+  })
+  const client = new Client(port).send(post("bad"))
+  await client.until(/^HTTP\/1\.1 422 Unprocessable Entity\r\n[^]*Cannot take it/)
+  client.send(post("ok"))
+  await client.until(/"ok"$/)
+})
+
+test("a client that goes away ends its request", async () => {
+  const reasons: unknown[] = []
+  const started: string[] = []
+  const { port, answered } = await serve(async ({ request: { signal } }, text) => {
+    started.push(text)
+    await once(signal, "abort")
+    reasons.push(signal.reason)
+  })
+  const [closing, breaking] = [new Client(port).send(post("a")), new Client(port).send(post("b"))]
+  await expect.poll(() => started.length).toBe(2)
+  closing?.socket.end()
+  breaking?.socket.resetAndDestroy()
+  await expect.poll(() => reasons).toMatchObject([{ code: "client_closed" }, { code: "client_closed" }])
+  await expect.poll(() => answered.length).toBe(2)
+})
+
+test("a server that stops ends idle connections at once, and answers the request that it has", async () => {
+  const held = Promise.withResolvers<void>()
+  const started = Promise.withResolvers<void>()
+  const { http, port } = await serve(async (_, text) => {
+    if (text === "a") return text
+    started.resolve()
+    await held.promise
+    return text
+  })
+  // One that never closes its own side must not hold up the stop.
+  const idle = new Client(port, { allowHalfOpen: true }).send(post("a"))
+  await idle.bodies(1)
+  const busy = new Client(port).send(post("b"))
+  await started.promise
+  const stopped = http.close(60_000)
+  await expect.poll(() => idle.socket.readableEnded).toBe(true)
+  held.resolve()
+  await stopped
+  expect(await busy.closed()).toMatch(/\r\nconnection: close\r\n[^]*"b"$/i)
+})
+
+test("a request that outlasts the stop is ended with it", async () => {
+  const started = Promise.withResolvers<void>()
+  const { http, port } = await serve(async () => {
+    started.resolve()
+    await new Promise(() => undefined)
+  })
+  const client = new Client(port).send(post("a"))
+  await started.promise
+  await http.close(20)
+  await client.closed()
+})
