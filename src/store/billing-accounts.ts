@@ -1,5 +1,4 @@
 /** Billing accounts: how an organization pays, and the limits on what it spends. The ledger moves the balance. */
-import type { Role } from "../contract/access.ts"
 import { insertNew, queryRecord, queryRecords, updateRecord, type NewRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
@@ -95,18 +94,4 @@ export function updateBillingAccount(
     changes: { ...changes, updatedAt },
     also: "version = version + 1",
   })
-}
-
-/** The user's roles in the organizations that the account pays for; none means that the account is not visible. */
-export async function listRolesOnBillingAccount(
-  sql: Sql,
-  billingAccountId: string,
-  userId: string,
-): Promise<Role[]> {
-  const rows = await sql.query<{ role: Role }>(
-    `SELECT DISTINCT m.role FROM memberships m JOIN organizations o ON o.id = m.organization_id
-     WHERE o.billing_account_id = $1 AND m.user_id = $2 AND o.deleted_at IS NULL`,
-    [billingAccountId, userId],
-  )
-  return rows.map(({ role }) => role)
 }

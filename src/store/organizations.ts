@@ -81,16 +81,6 @@ export function listOrganizationsOfUser(
   )
 }
 
-/** The organization for a session that names none. */
-export function findPersonalOrganization(sql: Sql, userId: string): Promise<Organization | null> {
-  return queryRecord<Organization>(
-    sql,
-    `SELECT o.* FROM organizations o JOIN memberships m ON m.organization_id = o.id
-     WHERE m.user_id = $1 AND o.is_personal AND o.deleted_at IS NULL ORDER BY o.id LIMIT 1`,
-    [userId],
-  )
-}
-
 /** Those whose spend the account pays; without deleted ones. */
 export function listOrganizationsOfBillingAccount(
   sql: Sql,

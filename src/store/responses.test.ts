@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openTestDatabase } from "../../test/database.ts"
-import { givenOrganization, nextId } from "./conformance-fixtures.ts"
+import { givenOrganization, nextId } from "../../test/store/conformance-fixtures.ts"
 import { updateOrganization } from "./organizations.ts"
 import {
   findConversation,

@@ -6,14 +6,6 @@ export async function findSetting(sql: Sql, key: string): Promise<string | null>
   return row?.value ?? null
 }
 
-export async function putSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<void> {
-  await sql.query(
-    `INSERT INTO settings (key, value, updated_at) VALUES ($1, $2, $3)
-     ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at`,
-    [key, value, updatedAt],
-  )
-}
-
 /** Answers what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */
 export async function ensureSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<string> {
   await sql.query(

@@ -5,10 +5,10 @@ import { join } from "node:path"
 import { seedFile } from "../../test/database.ts"
 import { freshDatabase } from "../../test/postgres.ts"
 import { afterAll, beforeAll, describe } from "vitest"
-import { testSqlPort, type OpenTarget, type Target } from "./conformance.ts"
+import { testSqlPort, type OpenTarget, type Target } from "../../test/store/conformance.ts"
 import { openPglite } from "./pglite.ts"
 import { openPostgres } from "./postgres.ts"
-import { testRepositories } from "./repository-conformance.ts"
+import { testRepositories } from "../../test/store/repository-conformance.ts"
 
 const targets: readonly Target[] = [
   {

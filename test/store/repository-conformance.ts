@@ -13,8 +13,8 @@ import {
 import { empty, type Get } from "./conformance.ts"
 import { testHistory } from "./audit-conformance.ts"
 import { testRecords } from "./record-conformance.ts"
-import { findBillingAccount, listRolesOnBillingAccount, updateBillingAccount } from "./billing-accounts.ts"
-import { listenToChanges, type Change } from "./changes.ts"
+import { findBillingAccount, updateBillingAccount } from "../../src/store/billing-accounts.ts"
+import { listenToChanges, type Change } from "../../src/store/changes.ts"
 import {
   countKeys,
   findKey,
@@ -27,15 +27,14 @@ import {
   touchKeys,
   updateKey,
   type Key,
-} from "./keys.ts"
-import { migrate } from "./migrate.ts"
+} from "../../src/store/keys.ts"
+import { migrate } from "../../src/store/migrate.ts"
 import {
   countMembers,
   deleteMembership,
   deleteOrganization,
   findMembership,
   findOrganization,
-  findPersonalOrganization,
   insertMembership,
   listOrganizationsOfBillingAccount,
   listOrganizationsOfUser,
@@ -43,8 +42,8 @@ import {
   pageMembers,
   updateMembership,
   updateOrganization,
-} from "./organizations.ts"
-import { findUser, findUserByEmail, hasUsers, insertUser, updateUser } from "./users.ts"
+} from "../../src/store/organizations.ts"
+import { findUser, findUserByEmail, hasUsers, insertUser, updateUser } from "../../src/store/users.ts"
 
 export function testRepositories(get: Get): void {
   describe("repositories", () => {
@@ -121,13 +120,11 @@ function testOrganizations(get: Get): void {
     const userId = await givenUser(database)
     const { id, billingAccountId } = await givenOrganization(database, true)
     await insertMembership(database, { organizationId: id, userId, role: "primary_owner", ...times })
-    expect(await findPersonalOrganization(database, userId)).toMatchObject({ id })
     expect(await deleteOrganization(database, id, at(9))).toMatchObject({ deletedAt: at(9) })
     expect(await deleteOrganization(database, id, at(10))).toBeNull()
     expect(await updateOrganization(database, id, { name: "New" }, at(10))).toBeNull()
     expect(await findOrganization(database, id)).toMatchObject({ name: "Acme", deletedAt: at(9) })
     expect(await listOrganizationsOfUser(database, userId)).toEqual([])
-    expect(await findPersonalOrganization(database, userId)).toBeNull()
     expect(await listOrganizationsOfBillingAccount(database, billingAccountId)).toEqual([])
   })
 
@@ -376,15 +373,6 @@ function testBillingAccounts(get: Get): void {
     const { database } = get()
     const { billingAccountId: id } = await givenOrganization(database)
     await expect(updateBillingAccount(database, id, changes, at(1))).rejects.toMatchObject({ state: "23514" })
-  })
-
-  test("an account is seen by members of the organizations that it pays for, with their roles", async () => {
-    const { database } = get()
-    const [member, stranger] = [await givenUser(database), await givenUser(database)]
-    const { id: organizationId, billingAccountId } = await givenOrganization(database)
-    await insertMembership(database, { organizationId, userId: member, role: "owner", ...times })
-    expect(await listRolesOnBillingAccount(database, billingAccountId, member)).toEqual(["owner"])
-    expect(await listRolesOnBillingAccount(database, billingAccountId, stranger)).toEqual([])
   })
 }
 

@@ -1,7 +1,13 @@
 /** What every implementation of the SQL port must do; each implementation's tests register these. */
 import { beforeEach, describe, expect, test } from "vitest"
-import { migrate, migrationStatus, readMigrations, SchemaMismatch, toMigration } from "./migrate.ts"
-import { isUniqueViolation, SqlError, type Database, type SqlValue } from "./sql.ts"
+import {
+  migrate,
+  migrationStatus,
+  readMigrations,
+  SchemaMismatch,
+  toMigration,
+} from "../../src/store/migrate.ts"
+import { isUniqueViolation, SqlError, type Database, type SqlValue } from "../../src/store/sql.ts"
 
 export interface Target {
   readonly name: string

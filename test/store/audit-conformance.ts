@@ -1,6 +1,12 @@
 /** What the audit log and the idempotency keys must do on every database; registered by the tests of each. */
 import { describe, expect, test } from "vitest"
-import { appendAudit, pageAudit, verifyAudit, type AuditFilter, type NewAuditEntry } from "./audit.ts"
+import {
+  appendAudit,
+  pageAudit,
+  verifyAudit,
+  type AuditFilter,
+  type NewAuditEntry,
+} from "../../src/store/audit.ts"
 import { at, givenOrganization, hashOf, nextId, readPages } from "./conformance-fixtures.ts"
 import type { Get } from "./conformance.ts"
 import {
@@ -9,7 +15,7 @@ import {
   purgeIdempotencyKeys,
   releaseIdempotencyKey,
   type IdempotencyClaim,
-} from "./idempotency.ts"
+} from "../../src/store/idempotency.ts"
 
 export function testHistory(get: Get): void {
   describe("idempotency keys", () => testIdempotency(get))

@@ -1,11 +1,11 @@
 /** Rows that the conformance suites start from. */
-import { createIds } from "../base/ids.ts"
-import { insertBillingAccount } from "./billing-accounts.ts"
-import { insertKey, type Key } from "./keys.ts"
-import { insertOrganization } from "./organizations.ts"
-import type { Page } from "./rows.ts"
-import type { Sql } from "./sql.ts"
-import { insertUser } from "./users.ts"
+import { createIds } from "../../src/base/ids.ts"
+import { insertBillingAccount } from "../../src/store/billing-accounts.ts"
+import { insertKey, type Key } from "../../src/store/keys.ts"
+import { insertOrganization } from "../../src/store/organizations.ts"
+import type { Page } from "../../src/store/rows.ts"
+import type { Sql } from "../../src/store/sql.ts"
+import { insertUser } from "../../src/store/users.ts"
 
 const ids = createIds()
 export const nextId = (prefix: Parameters<typeof ids.next>[0]): string => ids.next(prefix)
