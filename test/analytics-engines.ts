@@ -1,8 +1,8 @@
 /** The engines that this machine can run, for suites that hold all of them to the same behaviour. */
 import { mkdtemp, rm } from "node:fs/promises"
+import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { embeddedEngines } from "../src/store/events/available.ts"
 import { type Events, openEvents } from "../src/store/events/events.ts"
 import type { Place } from "../src/store/events/protocol.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
@@ -14,17 +14,26 @@ import { startClickhouseOverChdb } from "./clickhouse-over-chdb.ts"
 const chdbNode = process.env["UMPIRE_TEST_CHDB_NODE"]
 const clickhouseUrl = process.env["UMPIRE_TEST_CLICKHOUSE_URL"]
 
-const installed = embeddedEngines()
-const hasChdb = installed.includes("chdb") || chdbNode !== undefined
-const hasClickhouse = clickhouseUrl !== undefined || hasChdb
+const hasClickhouse = clickhouseUrl !== undefined || chdbNode !== undefined || canLoadChdb()
 
 type EngineName = Place["engine"]
 
 export const engineNames: readonly EngineName[] = [
-  ...(installed.includes("duckdb") ? (["duckdb"] as const) : []),
-  ...(hasChdb ? (["chdb"] as const) : []),
+  "duckdb",
   ...(hasClickhouse ? (["clickhouse"] as const) : []),
 ]
+
+/** The library is found from the package that loads it. */
+function canLoadChdb(): boolean {
+  const { platform, arch } = process
+  const library = `@chdb/lib-${platform}-${arch}${platform === "linux" ? "-gnu" : ""}/package.json`
+  try {
+    createRequire(createRequire(import.meta.url).resolve("chdb")).resolve(library)
+    return true
+  } catch {
+    return false
+  }
+}
 
 export interface TestEvents {
   readonly events: Events
@@ -39,12 +48,8 @@ export async function openTestEvents(engine: EngineName, onDeath?: () => void): 
   const server = engine === "clickhouse" ? await startServer(directory) : null
   const place: Place = server
     ? { engine: "clickhouse", url: server.url }
-    : { engine: engine === "chdb" ? "chdb" : "duckdb", directory: join(directory, "analytics") }
-  const events = openEvents({
-    place,
-    ...(engine === "chdb" && chdbNode !== undefined ? { nodePath: chdbNode } : {}),
-    ...(onDeath ? { onDeath } : {}),
-  })
+    : { engine: "duckdb", directory: join(directory, "analytics") }
+  const events = openEvents({ place, ...(onDeath ? { onDeath } : {}) })
   let journals = 0
   return {
     events,

@@ -24,7 +24,7 @@ export function killSuite(kills: number): void {
     const chance = new Chance(7)
     const acknowledged = new Set<string>()
     for (let life = 0; life < kills; life++) {
-      const child = spawn(process.execPath, [program, directory, "duckdb", String(life * idsPerLife)], {
+      const child = spawn(process.execPath, [program, directory, String(life * idsPerLife)], {
         stdio: ["ignore", "pipe", "inherit"],
       })
       const ended = new Promise((resolve) => child.once("exit", resolve))

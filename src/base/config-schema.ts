@@ -87,9 +87,10 @@ export const Config = z.strictObject({
         "ClickHouse address, http://user:password@host:8123/database; without it events are kept in data_dir.",
       ),
       embedded: z
-        .enum(["auto", "chdb", "duckdb", "off"])
-        .default("auto")
-        .describe("The engine inside this process, where no address is given; off keeps no events."),
+        .stringbool()
+        .or(z.boolean())
+        .default(true)
+        .describe("Keep events in an embedded DuckDB where no address is given; false keeps none."),
       retention_days: z.coerce
         .number()
         .int()

@@ -8,7 +8,6 @@ import type { Metrics } from "../base/metrics.ts"
 import { analyticsHandlers } from "../control/analytics/handlers.ts"
 import { type AnalyticsOperatorParts, analyticsOperations } from "../control/analytics/operations.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
-import { embeddedEngines } from "../store/events/available.ts"
 import { type Events, openEvents } from "../store/events/events.ts"
 import {
   type ExportState,
@@ -21,11 +20,10 @@ import type { Place } from "../store/events/protocol.ts"
 const dayMs = 86_400_000
 const closeWithinMs = 5_000
 
-/** Where the events are to be, or null where no engine is available. */
+/** Where the events are to be, or null where none are kept. */
 function placeOf({ analytics, data_dir }: Config): Place | null {
   if (analytics.clickhouse_url !== undefined) return { engine: "clickhouse", url: analytics.clickhouse_url }
-  const [best] = embeddedEngines().filter((engine) => ["auto", engine].includes(analytics.embedded))
-  return best ? { engine: best, directory: join(data_dir, "analytics") } : null
+  return analytics.embedded ? { engine: "duckdb", directory: join(data_dir, "analytics") } : null
 }
 
 /** Who reads the journal for analytics: nobody, where there is no engine. */

@@ -8,7 +8,7 @@ import { analyticsConsumer, openExporter } from "../../src/store/events/exporter
 import { openJournal } from "../../src/store/journal/writer.ts"
 import { Chance, makeRecord } from "../analytics-samples.ts"
 
-const [, , directory = "", engine = "duckdb", first = "0"] = process.argv
+const [, , directory = "", first = "0"] = process.argv
 const perTurn = 50
 
 const journal = await openJournal({
@@ -19,7 +19,7 @@ const journal = await openJournal({
   keepMs: 0,
 })
 const events = openEvents({
-  place: { engine: engine === "chdb" ? "chdb" : "duckdb", directory: join(directory, "analytics") },
+  place: { engine: "duckdb", directory: join(directory, "analytics") },
 })
 const exporter = await openExporter({
   events,

@@ -43,8 +43,9 @@ export function AnalyticsPage(): ReactNode {
       <Page title="Analytics">
         <div className="panel">
           <Empty icon="chart" title="Analytics is not configured">
-            This installation has no analytics engine. Its operator can install the package <code>chdb</code>{" "}
-            or set <code>UMPIRE_CLICKHOUSE_URL</code>. Everything else works without it.
+            This installation keeps no events. Its operator can set{" "}
+            <code>UMPIRE_ANALYTICS_EMBEDDED=true</code> or <code>UMPIRE_CLICKHOUSE_URL</code>. Everything else
+            works without it.
           </Empty>
         </div>
       </Page>

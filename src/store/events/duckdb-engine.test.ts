@@ -7,7 +7,6 @@ import { runInNewContext } from "node:vm"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { Chance, makeRecord } from "../../../test/analytics-samples.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
-import { embeddedEngines } from "./available.ts"
 import type { EventEngine } from "./engine.ts"
 import { type EventRow, columnNames, eventOf } from "./event.ts"
 import { openEngine } from "./open-engine.ts"
@@ -15,7 +14,7 @@ import { openEngine } from "./open-engine.ts"
 /** More than two chunks of DuckDB. */
 const rowsCount = 5000
 
-describe.runIf(embeddedEngines().includes("duckdb"))("DuckDB", () => {
+describe("DuckDB", () => {
   let directory: string
   let engine: EventEngine
 

@@ -1,13 +1,13 @@
 import { execFileSync } from "node:child_process"
 import { expect, test } from "vitest"
-import { engineNames, openTestEvents } from "../../../test/analytics-engines.ts"
+import { openTestEvents } from "../../../test/analytics-engines.ts"
 
 const niceness = 15
 
 test.runIf(process.platform === "linux")(
   "every thread of the analytics process gives way to the gateway",
   async () => {
-    const kept = await openTestEvents(engineNames[0] ?? "duckdb")
+    const kept = await openTestEvents("duckdb")
     await kept.events.ask("holdings", null)
     const listed = execFileSync("ps", ["-L", "-o", "nice=,args=", "--ppid", String(process.pid)], {
       encoding: "utf8",

@@ -12,8 +12,6 @@ interface EventsSettings {
   readonly place: Place
   /** Told when the process ends although nobody asked it to. */
   onDeath?(reason: string): void
-  /** The Node to run it with; chDB has no build for every processor that Node runs on. */
-  readonly nodePath?: string
 }
 
 const asksMax = 200
@@ -83,7 +81,6 @@ class EventsProcess implements Events {
     const child = fork(new URL("./child.ts", import.meta.url), {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      ...(this.#settings.nodePath === undefined ? {} : { execPath: this.#settings.nodePath, execArgv: [] }),
     })
     let lastWords = ""
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
-import { type TestEvents, engineNames, openTestEvents } from "../../../test/analytics-engines.ts"
+import { type TestEvents, openTestEvents } from "../../../test/analytics-engines.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { systemClock } from "../../base/clock.ts"
 import { silentLog } from "../../base/log.ts"
@@ -20,7 +20,7 @@ let journal: Journal
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "umpire-exporter-"))
-  kept = await openTestEvents(engineNames[0] ?? "duckdb")
+  kept = await openTestEvents("duckdb")
   journal = await reopen("gw_1")
 })
 afterEach(async () => {

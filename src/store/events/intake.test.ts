@@ -6,7 +6,6 @@ import { writeSegment } from "../../../test/analytics-samples.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import type { SequenceRecord } from "../journal/record.ts"
 import { type JournalPosition, journalStart } from "../journal/segments.ts"
-import { embeddedEngines } from "./available.ts"
 import type { EventEngine, Insertion } from "./engine.ts"
 import { Intake } from "./intake.ts"
 import { openEngine } from "./open-engine.ts"
@@ -21,7 +20,7 @@ const recordsOf = (segment: number): SequenceRecord[] =>
   )
 
 // An engine that recognises what comes again by itself would hide a mistake here: DuckDB does what it is told.
-describe.runIf(embeddedEngines().includes("duckdb"))("with DuckDB", () => {
+describe("with DuckDB", () => {
   let directory: string
   let engine: EventEngine
   /** What was said of each insert. */

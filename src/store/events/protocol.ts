@@ -7,7 +7,7 @@ import type { ChargedSum, Excerpt, Holdings } from "./upkeep.ts"
 
 /** Where the events are. */
 export type Place =
-  | { readonly engine: "chdb" | "duckdb"; readonly directory: string }
+  | { readonly engine: "duckdb"; readonly directory: string }
   | { readonly engine: "clickhouse"; readonly url: string }
 
 /** Every kind of work with what it takes and answers. */
