@@ -1,4 +1,6 @@
 /** What every transport to a peer guarantees, and what the supervisor adds: one suite over all of them. */
+import { fork } from "node:child_process"
+import { once } from "node:events"
 import { setTimeout as delay } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest"
 import { childChannel, threadChannel } from "../src/base/peer/channels.ts"
@@ -162,16 +164,12 @@ describe.each(transports)("%s", (_name, spawn) => {
     await expect(peer.call("hang", null)).rejects.toThrow("it fell silent")
   })
 
-  test.each([
-    [null],
-    ["text"],
-    [{}],
-    [{ kind: "other" }],
-    [{ kind: "output" }],
-    [{ kind: "failure", id: 1 }],
-  ])("one that sends garbage is killed: %j", async (message) => {
-    await expect(connect().call("garbage", message)).rejects.toThrow("it sent garbage")
-  })
+  test.each([[null], [{ kind: "other", id: 1 }], [{ kind: "output" }], [{ kind: "failure", id: 1 }]])(
+    "one that sends garbage is killed: %j",
+    async (message) => {
+      await expect(connect().call("garbage", message)).rejects.toThrow("it sent garbage")
+    },
+  )
 
   test("so many calls may be pending, and one more is refused", async () => {
     const peer = connect({ pendingMax: 2 })
@@ -248,4 +246,32 @@ describe.each(transports)("%s", (_name, spawn) => {
       await waits
     })
   })
+})
+
+test("a process whose parent leaves ends at once, without exit handlers, after its answers have left", async () => {
+  const child = fork(entry, {
+    serialization: "advanced",
+    execArgv: [],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+  })
+  onTestFinished(() => void child.kill("SIGKILL"))
+  let written = ""
+  child.stderr?.on("data", (chunk: Buffer) => (written += chunk.toString()))
+  const answers: { output: Uint8Array }[] = []
+  const answered = new Promise<void>((resolve) => {
+    child.on("message", (answer: { output: Uint8Array }) => {
+      if (answers.push(answer) === 10) resolve()
+    })
+  })
+  for (let id = 0; id < 10; id++)
+    child.send({ kind: "call", id, method: "echo", input: new Uint8Array(2 ** 20).fill(id) })
+  await answered
+  const ended = Promise.all([once(child, "exit"), child.stderr && once(child.stderr, "end")])
+  child.disconnect()
+  const [exit] = await ended
+  expect(exit).toEqual([null, "SIGKILL"])
+  expect(answers.map(({ output }) => [output.length, output.at(-1)])).toEqual(
+    Array.from({ length: 10 }, (_, id) => [2 ** 20, id]),
+  )
+  expect(written).toBe("")
 })

@@ -3,7 +3,7 @@ import type { Model } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
-import type { LlamaEngineOptions } from "../engine/llama/supervisor.ts"
+import type { LlamaEngineOptions } from "../engine/llama/llama-engine.ts"
 
 const mebibyte = 1024 * 1024
 

@@ -7,7 +7,7 @@ import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
-import { startLlamaEngine } from "../engine/llama/supervisor.ts"
+import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import {
   type EmbedAnswer,
   type GenerationSizes,

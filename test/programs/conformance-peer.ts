@@ -83,4 +83,7 @@ function hang(): never {
   throw new Error("nothing wakes it")
 }
 
+// A process that is ended on purpose must not come here.
+process.on("exit", () => process.stderr.write("exit handlers ran\n"))
+
 servePeer<ConformanceService>(handlers, { status: () => seen.waiting })

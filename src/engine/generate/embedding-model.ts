@@ -2,8 +2,7 @@
 import type { LlamaEmbeddingContext, LlamaModel, Token } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
 import type { EmbedInput, EmbedWork } from "./generate.ts"
-import { openLlama } from "./local-model.ts"
-import type { GenerationOptions } from "./protocol.ts"
+import { type GenerationOptions, openLlama } from "./local-model.ts"
 import { piecesOf } from "../text-pieces.ts"
 import { normalised } from "./vectors.ts"
 

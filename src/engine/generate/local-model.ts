@@ -17,7 +17,6 @@ import { DecodeRounds } from "./decode-rounds.ts"
 import { type Family, familyOf, marksOf } from "./families.ts"
 import type { Grammar } from "./grammar.ts"
 import { toGbnf } from "./grammar.ts"
-import type { GenerationOptions } from "./protocol.ts"
 
 const SLOTS_MAX = 8
 /** Fewer slots are opened rather than contexts shorter than this. */
@@ -32,6 +31,16 @@ export interface Slot {
   /** Holds another organization's conversation, which must be wiped first. */
   stale: boolean
   busy: boolean
+}
+
+export interface GenerationOptions {
+  readonly modelFile: string
+  readonly kind: "generation" | "embedding"
+  readonly threads?: number
+  /** Memory for the text of requests that run. */
+  readonly memoryBytes: number
+  readonly waitingMax: number
+  readonly gpu: boolean
 }
 
 interface Waiting {

@@ -1,151 +1,81 @@
-/** The engine process: owns one model and answers the supervisor's messages, and ends when its parent does. */
+/** The process that scores with one model. */
+import { servePeer, endProcess } from "../../base/peer/serve.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { FromEngine, ToEngine, WireFault } from "./protocol.ts"
-import { PULSE_INTERVAL_MS } from "./protocol.ts"
-import type { PreparedJob, ScorerOptions, TextWork } from "./scorer.ts"
-import { Scorer } from "./scorer.ts"
+import { promptText } from "../branch.ts"
+import { type EngineService, engineHandlers } from "../engine-service.ts"
+import type { ModelFacts, PreparedScore, ScoreWork } from "../engine.ts"
+import type { SchedulerStats } from "./scheduler.ts"
+import { Scorer, type ScorerOptions } from "./scorer.ts"
 
-/** Jobs that are held, prepared or running; the supervisor's callers are many and their texts may be large. */
-const JOBS_MAX = 8192
-const HELD_TOKENS_MAX = 64 * 1024 * 1024
-
-interface HeldJob {
-  readonly abort: AbortController
-  prepared: PreparedJob | undefined
+export interface ScorerService extends EngineService {
+  open: { input: ScorerOptions; output: ModelFacts }
 }
 
-const held = new Map<number, HeldJob>()
-let heldTokens = 0
+/** What the process says of itself with each answered ping. */
+export interface ScorerStatus extends SchedulerStats {
+  /** Requests that the process holds, from being prepared until they are answered, cancelled or discarded. */
+  readonly held: number
+}
+
+/** Requests that are held, prepared or running: callers are many and their texts may be large. */
+const heldMax = 8192
+const heldTokensMax = 64 * 1024 * 1024
+/** A decode that runs longer is stuck, and the process with it. */
+const decodeMsMax = 300_000
+
+const held = { requests: 0, tokens: 0 }
 let scorer: Scorer | undefined
 
-process.on("message", (message: ToEngine) => receive(message))
-process.on("disconnect", () => process.exit(0))
-// The supervisor decides when this process ends; a Ctrl-C in the terminal reaches the whole group.
-process.on("SIGINT", () => undefined)
+servePeer<ScorerService>(
+  {
+    open: async (options) => {
+      scorer = await Scorer.open(options)
+      return scorer.facts
+    },
+    ...engineHandlers(() => ({ scorer: () => ({ prepare }) })),
+  },
+  {
+    status: () => {
+      if (scorer && scorer.decodingMs() > decodeMsMax) end("A decode did not end")
+      return scorer && ({ ...scorer.stats(), held: held.requests } satisfies ScorerStatus)
+    },
+  },
+)
 
-function receive(message: ToEngine): void {
-  switch (message.kind) {
-    case "open":
-      void openModel(message.options)
-      return
-    case "prepare":
-      void prepare(message.id, message.work)
-      return
-    case "run":
-      void run(message.id)
-      return
-    case "drop":
-      drop(message.id)
-      return
-    default:
-      message satisfies never
-  }
-}
-
-async function openModel(options: ScorerOptions): Promise<void> {
-  const pulse = setInterval(sendPulse, PULSE_INTERVAL_MS)
+async function prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore> {
+  if (!scorer) throw new Fault("inference_failed", "Cannot score: the model is not loaded yet")
+  if (held.requests >= heldMax || held.tokens >= heldTokensMax)
+    throw new Fault("overloaded", `Cannot take the request: ${held.requests} are held; try again later`, {
+      retryAfterMs: 1000,
+    })
+  const model = scorer
+  held.requests++
   try {
-    scorer = await Scorer.open(options)
-    send({ kind: "ready", facts: scorer.facts })
-  } catch (error) {
-    clearInterval(pulse)
-    const sentence = error instanceof Error ? error.message : "Cannot load the model"
-    send({ kind: "refused", sentence }, () => process.exit(1))
-  }
-}
-
-function sendPulse(): void {
-  const stats = scorer?.stats() ?? NO_STATS
-  send({ kind: "pulse", stats: { ...stats, held: held.size }, decodingMs: scorer?.decodingMs() ?? 0 })
-}
-
-const NO_STATS = {
-  waiting: 0,
-  running: 0,
-  cellsReserved: 0,
-  cellsMax: 0,
-  decodes: 0,
-  tokensDecoded: 0,
-  tokensReused: 0,
-  cacheHits: 0,
-  cacheMisses: 0,
-  cacheBytes: 0,
-} as const
-
-async function prepare(id: number, work: TextWork): Promise<void> {
-  const job: HeldJob = { abort: new AbortController(), prepared: undefined }
-  try {
-    const model = opened()
-    if (held.size >= JOBS_MAX || heldTokens >= HELD_TOKENS_MAX) {
-      const sentence = `Cannot take the request: ${held.size} are held; try again later`
-      throw new Fault("overloaded", sentence, { retryAfterMs: 1000 })
-    }
-    held.set(id, job)
-    const prepared = await model.prepare(work, job.abort.signal)
-    if (job.abort.signal.aborted) return
-    job.prepared = prepared
-    heldTokens += prepared.inputTokens
-    send({ kind: "prepared", id, inputTokens: prepared.inputTokens })
-  } catch (error) {
-    if (job.abort.signal.aborted) return
-    held.delete(id)
-    send({ kind: "failed", id, fault: wireFault(error) })
-  }
-}
-
-async function run(id: number): Promise<void> {
-  const job = held.get(id)
-  // Dropped while the message was on its way.
-  if (job?.prepared === undefined) return
-  try {
-    const differences = await opened().run(job.prepared, job.abort.signal)
-    forget(id)
-    send({ kind: "scored", id, differences })
-  } catch (error) {
-    if (job.abort.signal.aborted) return
-    forget(id)
-    if (error instanceof Fault && error.code === "inference_failed") endAfterFailure(error)
-    else send({ kind: "failed", id, fault: wireFault(error) })
-  }
-}
-
-/** The cells are in an unknown state: a fresh process is the repair, and the supervisor runs the work again there. */
-function endAfterFailure(error: Fault): void {
-  process.stderr.write(`${error.message}: ${String(error.cause)}\n`)
-  process.exit(1)
-}
-
-function drop(id: number): void {
-  const job = held.get(id)
-  if (job === undefined) return
-  job.abort.abort()
-  forget(id)
-}
-
-function forget(id: number): void {
-  heldTokens -= held.get(id)?.prepared?.inputTokens ?? 0
-  held.delete(id)
-}
-
-function opened(): Scorer {
-  if (scorer === undefined) throw new Fault("inference_failed", "Cannot score: the model is not loaded yet")
-  return scorer
-}
-
-function wireFault(error: unknown): WireFault {
-  if (!(error instanceof Fault)) {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`)
+    const prepared = await model.prepare({ ...work, branches: work.branches.map(promptText) }, signal)
+    const { inputTokens } = prepared
+    held.tokens += inputTokens
     return {
-      code: "inference_failed",
-      sentence: "Cannot score the request: the engine failed while it worked",
+      inputTokens,
+      run: async (runSignal) => await model.run(prepared, runSignal).catch(endAfterFailure),
+      discard: () => {
+        held.requests--
+        held.tokens -= inputTokens
+      },
     }
+  } catch (error) {
+    held.requests--
+    throw error
   }
-  const { code, message, retryAfterMs } = error
-  return { code, sentence: message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
 }
 
-function send(message: FromEngine, sent?: () => void): void {
-  // A parent that is gone reads nothing; the disconnect event ends this process.
-  if (process.connected) process.send?.(message, undefined, undefined, () => sent?.())
-  else sent?.()
+/** The cells are in an unknown state: a fresh process is the repair, and the request is run again there. */
+function endAfterFailure(error: unknown): never {
+  if (error instanceof Fault && error.code === "inference_failed")
+    end(`${error.message}: ${String(error.cause)}`)
+  throw error
+}
+
+function end(why: string): void {
+  process.stderr.write(`${why}\n`)
+  endProcess()
 }

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os"
 import path from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
 import { defaultModelFile, randomModel } from "../../../test/models.ts"
-import type { LlamaEngine, LlamaEngineOptions } from "./supervisor.ts"
-import { startLlamaEngine } from "./supervisor.ts"
+import type { LlamaEngine, LlamaEngineOptions } from "./llama-engine.ts"
+import { startLlamaEngine } from "./llama-engine.ts"
 
 const never = new AbortController().signal
 const POLL = { timeout: 30_000, interval: 50 }
@@ -131,7 +131,7 @@ describe("the death of the engine process", () => {
   })
 
   test("is brought about when it falls silent", async () => {
-    const engine = await start({ times: { silenceMsMax: 2500 } })
+    const engine = await start({ silenceMsMax: 2500 })
     const before = await score(engine)
     const stopped = pidOf(engine)
     process.kill(stopped, "SIGSTOP")
@@ -193,7 +193,7 @@ test("closing ends the process and refuses what comes later", async () => {
 
 test("the process ends when its parent is killed", async () => {
   const script = `
-    import { startLlamaEngine } from ${JSON.stringify(new URL("./supervisor.ts", import.meta.url).href)}
+    import { startLlamaEngine } from ${JSON.stringify(new URL("./llama-engine.ts", import.meta.url).href)}
     const engine = await startLlamaEngine({ modelFile: ${JSON.stringify(randomModel("tiny-f16"))} })
     process.stdout.write(String(engine.pid))
   `

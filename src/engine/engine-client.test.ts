@@ -1,0 +1,106 @@
+/** Every call of an engine over a channel that fails: a rejection for the caller, and none that nobody handles. */
+import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { Connection } from "../base/peer/connection.ts"
+import type { Channel, ToPeer } from "../base/peer/peer.ts"
+import { predicate } from "./branch.ts"
+import { type EngineClient, engineClient } from "./engine-client.ts"
+import type { EngineService, GenerationItem } from "./engine-service.ts"
+import { type GenerateWork, noGenerationUsage } from "./generate/generate.ts"
+
+const never = new AbortController().signal
+const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
+const embedWork = { inputs: ["a"], dimensions: null }
+const generateWork = { organizationId: "o", messages: [] } as unknown as GenerateWork
+
+const unhandled: unknown[] = []
+const note = (reason: unknown): void => void unhandled.push(reason)
+beforeEach(() => {
+  unhandled.length = 0
+  process.on("unhandledRejection", note)
+})
+afterEach(async () => {
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off("unhandledRejection", note)
+  expect(unhandled).toEqual([])
+})
+
+/** What the peer answers to the first message and to the second; a message without an answer cannot be sent. */
+type Answers = readonly { readonly item?: unknown; readonly output?: unknown }[]
+
+function connect(answers: Answers): EngineClient {
+  let listener: { message(message: unknown): void; end(reason: string): void }
+  let sent = 0
+  const channel: Channel = {
+    pid: undefined,
+    listen: (message, end) => (listener = { message, end }),
+    send(message: ToPeer) {
+      const answer = answers[sent++]
+      if (!answer || !("id" in message)) throw new Error("cannot be sent")
+      const { id } = message
+      setImmediate(() => {
+        if ("item" in answer) listener.message({ kind: "item", id, item: answer.item })
+        else listener.message({ kind: "output", id, output: answer.output })
+      })
+    },
+    kill: () => listener.end("killed"),
+  }
+  return engineClient(new Connection<EngineService>(channel))
+}
+
+const score = async (client: EngineClient): Promise<Float64Array> =>
+  await (await client.scorer.prepare(scoreWork, never)).run(never)
+
+const embed = async (client: EngineClient): Promise<readonly Float32Array[]> =>
+  await (await client.embedder.prepare(embedWork, never)).run(never)
+
+async function generate(client: EngineClient): Promise<unknown> {
+  const prepared = await client.generator.prepare(generateWork, never)
+  for await (const _ of prepared.run(4, never));
+  return prepared.usage()
+}
+
+const prepared: GenerationItem = { kind: "prepared", inputTokensMost: 3, outputTokensMost: 4 }
+const calls: [string, (client: EngineClient) => Promise<unknown>, unknown][] = [
+  ["score", score, 3],
+  ["embed", embed, 3],
+  ["generate", generate, prepared],
+]
+
+describe.each(calls)("%s", (_name, call, first) => {
+  test("fails where its work cannot be sent", async () => {
+    await expect(call(connect([]))).rejects.toThrow("cannot be sent")
+  })
+
+  test("fails where its run cannot be sent", async () => {
+    await expect(call(connect([{ item: first }]))).rejects.toThrow(/peer ended|process ended/)
+  })
+
+  test.each([
+    ["a size that is no number", [{ item: { kind: "prepared", inputTokensMost: "3" } }]],
+    ["an end without a size", [{ output: null }]],
+    ["a second size", [{ item: first }, { item: first }]],
+  ])("fails where the peer answers %s", async (_what, answers: Answers) => {
+    await expect(call(connect(answers))).rejects.toMatchObject({ code: "invalid_worker_response" })
+  })
+})
+
+test.each([
+  ["one margin too few", Float64Array.of(1)],
+  ["one margin too many", Float64Array.of(1, 2, 3)],
+  ["a margin that is no number", Float64Array.of(1, Number.NaN)],
+  ["margins of another kind", [1, 2]],
+])("a score with %s is not used", async (_what, output) => {
+  await expect(score(connect([{ item: 3 }, { output }]))).rejects.toMatchObject({
+    code: "invalid_worker_response",
+  })
+})
+
+test("a score is used as it was computed", async () => {
+  const margins = Float64Array.of(0.1 + 0.2, -5e-324)
+  expect(await score(connect([{ item: 3 }, { output: margins }]))).toEqual(margins)
+})
+
+test("a generation ends with what was used", async () => {
+  const usage = { ...noGenerationUsage, outputTokens: 2 }
+  expect(await generate(connect([{ item: prepared }, { output: usage }]))).toEqual(usage)
+})

@@ -1,0 +1,203 @@
+/** The engine ports over a peer that serves them, be it a process of this machine or a worker elsewhere. */
+import { type Peer, PeerGone, type PeerStream } from "../base/peer/peer.ts"
+import { Fault } from "../contract/errors.ts"
+import type { EngineService, GenerationItem } from "./engine-service.ts"
+import type { PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
+import {
+  type EmbedEngine,
+  type EmbedWork,
+  type GenerateEngine,
+  type GenerateWork,
+  type GenerationEvent,
+  type GenerationUsage,
+  noGenerationUsage,
+  type PreparedEmbedding,
+  type PreparedGeneration,
+} from "./generate/generate.ts"
+
+type EnginePeer = Peer<EngineService>
+
+/** How long an aborted generation may take to say what it used; a decode step of a large prompt is seconds. */
+const stopMsMax = 10_000
+
+export interface EngineClient {
+  /** Rejects with PeerGone where the peer ended: scoring can be tried again. */
+  readonly scorer: Pick<ScoreEngine, "prepare">
+  readonly generator: Pick<GenerateEngine, "prepare">
+  readonly embedder: Pick<EmbedEngine, "prepare">
+}
+
+/** `model` is what the peer calls it. */
+export function engineClient(peer: EnginePeer, model = ""): EngineClient {
+  return {
+    scorer: { prepare: async (work, signal) => await prepareScore(peer, model, work, signal) },
+    generator: { prepare: async (work, signal) => await prepareGeneration(peer, model, work, signal) },
+    embedder: { prepare: async (work, signal) => await prepareEmbedding(peer, model, work, signal) },
+  }
+}
+
+async function prepareScore(
+  peer: EnginePeer,
+  model: string,
+  work: ScoreWork,
+  signal: AbortSignal,
+): Promise<PreparedScore> {
+  const stream = await peer.stream("score", { model, work }, signal)
+  return {
+    inputTokens: checkCount(await first(stream, signal)),
+    async run(runSignal) {
+      const margins = await output(stream, runSignal)
+      if (!(margins instanceof Float64Array) || margins.length !== work.branches.length)
+        throw brokenAnswer("it has not one margin for each branch")
+      if (!margins.every(Number.isFinite)) throw brokenAnswer("a margin is not a number")
+      return margins
+    },
+    discard: () => stream.cancel(),
+  }
+}
+
+async function prepareEmbedding(
+  peer: EnginePeer,
+  model: string,
+  work: EmbedWork,
+  signal: AbortSignal,
+): Promise<PreparedEmbedding> {
+  try {
+    const stream = await peer.stream("embed", { model, work }, signal)
+    const inputTokens = checkCount(await first(stream, signal))
+    return { inputTokens, run: async (runSignal) => await embed(stream, work, runSignal) }
+  } catch (error) {
+    throw asFault(error)
+  }
+}
+
+async function embed(
+  stream: PeerStream<number, readonly Float32Array[], undefined>,
+  { inputs }: EmbedWork,
+  signal: AbortSignal,
+): Promise<readonly Float32Array[]> {
+  try {
+    const vectors = await output(stream, signal)
+    if (!Array.isArray(vectors) || vectors.length !== inputs.length)
+      throw brokenAnswer("it has not one vector for each input")
+    if (!vectors.every((vector) => vector instanceof Float32Array))
+      throw brokenAnswer("a vector has no numbers")
+    return vectors
+  } catch (error) {
+    throw asFault(error)
+  }
+}
+
+async function prepareGeneration(
+  peer: EnginePeer,
+  model: string,
+  work: GenerateWork,
+  signal: AbortSignal,
+): Promise<PreparedGeneration> {
+  try {
+    const stream = await peer.stream("generate", { model, work }, signal)
+    const sizes = await first(stream, signal)
+    if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
+    return new RemoteGeneration(stream, sizes)
+  } catch (error) {
+    throw asFault(error)
+  }
+}
+
+class RemoteGeneration implements PreparedGeneration {
+  readonly inputTokensMost: number
+  readonly outputTokensMost: number
+  readonly #stream: PeerStream<GenerationItem, GenerationUsage, number>
+  #usage: GenerationUsage = noGenerationUsage
+
+  constructor(
+    stream: PeerStream<GenerationItem, GenerationUsage, number>,
+    sizes: { readonly inputTokensMost: number; readonly outputTokensMost: number },
+  ) {
+    this.#stream = stream
+    this.inputTokensMost = checkCount(sizes.inputTokensMost)
+    this.outputTokensMost = checkCount(sizes.outputTokensMost)
+  }
+
+  usage(): GenerationUsage {
+    return this.#usage
+  }
+
+  discard(): void {
+    this.#stream.cancel()
+  }
+
+  async *run(outputTokensMax: number, signal: AbortSignal): AsyncGenerator<GenerationEvent> {
+    let isWhole = false
+    try {
+      let events = await this.#read(signal, outputTokensMax)
+      while (events) {
+        yield* events
+        events = await this.#read(signal)
+      }
+      isWhole = true
+    } catch (error) {
+      throw asFault(error)
+    } finally {
+      if (!isWhole) await this.#stop()
+    }
+  }
+
+  /** Null at the end. */
+  async #read(signal: AbortSignal, outputTokensMax?: number): Promise<readonly GenerationEvent[] | null> {
+    const step = await this.#stream.next(outputTokensMax, signal)
+    if (step.done) {
+      this.#usage = step.value
+      return null
+    }
+    if (step.value.kind !== "events") throw brokenAnswer("it has sizes among its events")
+    this.#usage = step.value.usage
+    return step.value.events
+  }
+
+  /** Reads on to learn what was used until the engine stopped; it does so within one decode step. */
+  async #stop(): Promise<void> {
+    this.#stream.cancel()
+    try {
+      const late = AbortSignal.timeout(stopMsMax)
+      while (await this.#read(late));
+    } catch {
+      // How it ended is known to whoever stopped it.
+    }
+  }
+}
+
+async function first<Item, Output, Next>(
+  stream: PeerStream<Item, Output, Next>,
+  signal: AbortSignal,
+): Promise<Item> {
+  const step = await stream.next(undefined, signal)
+  if (step.done) throw brokenAnswer("it ended before it began")
+  return step.value
+}
+
+async function output<Item, Output>(
+  stream: PeerStream<Item, Output, undefined>,
+  signal: AbortSignal,
+): Promise<Output> {
+  const step = await stream.next(undefined, signal)
+  if (!step.done) throw brokenAnswer("it goes on after its sizes")
+  return step.value
+}
+
+/** What a process took with it is not done again: text may have left already. */
+function asFault(error: unknown): unknown {
+  if (!(error instanceof PeerGone)) return error
+  return new Fault("inference_failed", "Cannot finish the request: the engine process ended", {
+    cause: error,
+  })
+}
+
+function checkCount(value: unknown): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
+  throw brokenAnswer("a count is not a number")
+}
+
+function brokenAnswer(found: string): Fault {
+  return new Fault("invalid_worker_response", `Cannot use the answer of a worker: ${found}`)
+}

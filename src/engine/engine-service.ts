@@ -1,0 +1,133 @@
+/**
+ * The engine ports as a service, for whoever runs engines elsewhere: a child process and a worker over HTTP serve the same
+ * methods. Each is a stream whose first item says how large the prepared work is; it pauses there until it is run.
+ */
+import { inspect } from "node:util"
+import type { Handlers } from "../base/peer/peer.ts"
+import { Fault } from "../contract/errors.ts"
+import type { ScoreEngine, ScoreWork } from "./engine.ts"
+import { gather } from "./generate/gather.ts"
+import type {
+  EmbedEngine,
+  EmbedWork,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  GenerationUsage,
+} from "./generate/generate.ts"
+
+export interface EngineService {
+  score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array }
+  generate: {
+    input: ModelWork<GenerateWork>
+    item: GenerationItem
+    output: GenerationUsage
+    /** The most tokens to write. */
+    next: number
+  }
+  embed: { input: ModelWork<EmbedWork>; item: number; output: readonly Float32Array[] }
+}
+
+export interface ModelWork<Work> {
+  /** What the other side calls the model; a process has one model and ignores it. */
+  readonly model: string
+  readonly work: Work
+}
+
+/** The first item, then the events as they come. A failed or cancelled one ends with an item that says what was used. */
+export type GenerationItem =
+  | { readonly kind: "prepared"; readonly inputTokensMost: number; readonly outputTokensMost: number }
+  | {
+      readonly kind: "events"
+      readonly events: readonly GenerationEvent[]
+      readonly usage: GenerationUsage
+    }
+
+/** What a model can do; a function opens the engine when it is first used. */
+export interface ModelEngines {
+  readonly scorer?: () => Pick<ScoreEngine, "prepare"> | Promise<Pick<ScoreEngine, "prepare">>
+  readonly generator?: () => Pick<GenerateEngine, "prepare"> | Promise<Pick<GenerateEngine, "prepare">>
+  readonly embedder?: () => Pick<EmbedEngine, "prepare"> | Promise<Pick<EmbedEngine, "prepare">>
+}
+
+/** `find` throws for a model that is not served. */
+export function engineHandlers(find: (model: string) => ModelEngines): Handlers<EngineService> {
+  return {
+    score: ({ model, work }, signal) => guarded(score(find, model, work, signal), signal),
+    generate: ({ model, work }, signal) => guarded(generate(find, model, work, signal), signal),
+    embed: ({ model, work }, signal) => guarded(embed(find, model, work, signal), signal),
+  }
+}
+
+type Find = (model: string) => ModelEngines
+
+async function* score(
+  find: Find,
+  model: string,
+  work: ScoreWork,
+  signal: AbortSignal,
+): AsyncGenerator<number, Float64Array, undefined> {
+  const engine = await opened(find(model).scorer)
+  const prepared = await engine.prepare(work, signal)
+  try {
+    yield prepared.inputTokens
+    return await prepared.run(signal)
+  } finally {
+    prepared.discard()
+  }
+}
+
+async function* generate(
+  find: Find,
+  model: string,
+  work: GenerateWork,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationItem, GenerationUsage, number> {
+  const engine = await opened(find(model).generator)
+  const prepared = await engine.prepare(work, signal)
+  const { inputTokensMost, outputTokensMost } = prepared
+  try {
+    const outputTokensMax = yield { kind: "prepared", inputTokensMost, outputTokensMost }
+    for await (const events of gather(prepared.run(outputTokensMax, signal)))
+      yield { kind: "events", events, usage: prepared.usage() }
+    return prepared.usage()
+  } catch (error) {
+    yield { kind: "events", events: [], usage: prepared.usage() }
+    throw error
+  } finally {
+    prepared.discard()
+  }
+}
+
+async function* embed(
+  find: Find,
+  model: string,
+  work: EmbedWork,
+  signal: AbortSignal,
+): AsyncGenerator<number, readonly Float32Array[], undefined> {
+  const engine = await opened(find(model).embedder)
+  const prepared = await engine.prepare(work, signal)
+  yield prepared.inputTokens
+  return await prepared.run(signal)
+}
+
+async function opened<Engine>(open: (() => Engine | Promise<Engine>) | undefined): Promise<Engine> {
+  if (!open) throw new Fault("inference_failed", "Cannot run the work: the model does not serve this kind")
+  return await open()
+}
+
+/** An error that is no Fault is a mistake of ours: it is written here, and the other side learns only that it happened. */
+async function* guarded<Item, Output, Next>(
+  stream: AsyncGenerator<Item, Output, Next>,
+  signal: AbortSignal,
+): AsyncGenerator<Item, Output, Next> {
+  try {
+    return yield* stream
+  } catch (error) {
+    if (signal.aborted) throw error
+    const written = error instanceof Fault ? error.cause : error
+    if (written !== undefined) process.stderr.write(`${inspect(written)}\n`)
+    if (error instanceof Fault) throw error
+    throw new Fault("inference_failed", "Cannot run the request: the engine failed while it worked")
+  }
+}
