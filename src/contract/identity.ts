@@ -85,6 +85,15 @@ const Transformations = z
   )
 const Rules = z.array(AuthorizationRule).min(1).max(identityLimits.rules)
 
+export const PublicIssuerConfirmation = z
+  .strictObject({ anyone_may_exchange: z.literal(true), issuer_uri: z.string() })
+  .meta({
+    id: "PublicIssuerConfirmation",
+    description:
+      "Needed to save rules that let anyone in whose token a public issuer signs: says so, and repeats the issuer.",
+  })
+export type PublicIssuerConfirmation = z.infer<typeof PublicIssuerConfirmation>
+
 export const NewProvider = z
   .strictObject({
     name: Name,
@@ -92,7 +101,10 @@ export const NewProvider = z
     config: ProviderConfig,
     attribute_condition: Expression.nullable().default(null),
     attribute_transformations: Transformations.default({}),
-    authorization_rules: Rules,
+    authorization_rules: Rules.default([{ condition: "true", permissions: [] }]).meta({
+      description: "Without rules nothing is granted.",
+    }),
+    public_issuer_confirmation: PublicIssuerConfirmation.optional(),
   })
   .meta({ id: "NewWorkloadIdentityProvider" })
 export type NewProvider = z.infer<typeof NewProvider>
@@ -105,6 +117,7 @@ export const ProviderChanges = z
     attribute_condition: Expression.nullable().optional(),
     attribute_transformations: Transformations.optional(),
     authorization_rules: Rules.optional(),
+    public_issuer_confirmation: PublicIssuerConfirmation.optional(),
   })
   .refine((changes) => Object.keys(changes).length > 0, "changes nothing")
   .meta({ id: "WorkloadIdentityProviderChanges" })

@@ -34,6 +34,7 @@ import {
   notFound,
 } from "../change.ts"
 import type { CelPool } from "./cel-pool.ts"
+import { refuseOpenPolicy } from "./public-issuers.ts"
 import { checkProvider } from "./validation.ts"
 
 interface ProviderParts extends ControlParts {
@@ -93,6 +94,7 @@ async function create(
   const fields = toFields(call.body)
   checkHeld(standing, grantedBy(fields))
   await checkProvider({ organizationId, ...fields }, parts.cel)
+  await refuseOpenPolicy({ organizationId, ...fields }, call.body.public_issuer_confirmation, parts.cel)
   return await refuseTakenName(
     change(parts, call, async (scope) => {
       // Those who add a provider at the same time count one after the other.
@@ -128,6 +130,9 @@ async function update(
   const read = await readProvider(parts, standing, call.params.provider_id)
   // Outside the transaction: expressions are checked in a worker, and nobody should wait for that with a lock held.
   await checkProvider({ ...read, ...changes }, parts.cel)
+  // A new name needs no confirmation of rules that were confirmed when they were saved.
+  if (decidingFields.some((field) => field in changes))
+    await refuseOpenPolicy({ ...read, ...changes }, call.body.public_issuer_confirmation, parts.cel)
   return await refuseTakenName(
     change(parts, call, async (scope) => {
       const before = await lockIdentityProvider(scope.sql, organizationId, read.id)
@@ -188,6 +193,15 @@ function grantedBy({ authorizationRules }: Pick<IdentityProvider, "authorization
 }
 
 type Fields = Required<IdentityProviderChanges>
+
+/** Those that decide whom the provider lets in. */
+const decidingFields = [
+  "active",
+  "config",
+  "attributeCondition",
+  "attributeTransformations",
+  "authorizationRules",
+] as const
 
 function toFields(body: NewProvider): Fields {
   return {
