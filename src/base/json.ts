@@ -1,7 +1,9 @@
 /** Reads and prints JSON without loss: every key, the order of keys and the text of numbers survive; what cannot is refused. */
-import { type JsonBuilder, buildJson, checkJson, JsonError } from "./json-check.ts"
 
-export { JsonError } from "./json-check.ts"
+/** Why a text cannot be read without loss, and where; the message is a clause, fit to be quoted. */
+export class JsonError extends Error {
+  override readonly name = "JsonError"
+}
 
 /** A number as it was written, so that 1e400, 1.0 and 12345678901234567890 print as they came. */
 export class JsonNumber {
@@ -12,120 +14,10 @@ export class JsonNumber {
   }
 }
 
-/**
- * An object or list of checked text. In a long text its members are made when they are asked for: a state of a million
- * values is only printed, and a value for each of them would hold up every other request for a second.
- */
-abstract class JsonContainer {
-  protected readonly text: string
-  /** Where its opening bracket is. */
-  protected readonly start: number
-  private count: number | undefined
+/** An object by key, in the order given: `__proto__` is an ordinary key, and `"10"` before `"9"` stays there. */
+export class JsonObject extends Map<string, JsonValue> {}
 
-  constructor(text: string, start: number) {
-    this.text = text
-    this.start = start
-  }
-
-  /** How many members there are; counting makes none of them. */
-  get size(): number {
-    if (this.count === undefined) {
-      this.count = 0
-      for (const _ of this.spans()) this.count++
-    }
-    return this.count
-  }
-
-  print(): string {
-    return compact(this.text, this.start)
-  }
-
-  /** How many objects and lists lie inside one another, this one included. */
-  depth(): number {
-    return measure(this.text, this.start).depth
-  }
-
-  protected *spans(): Generator<MemberSpan> {
-    const { text } = this
-    let at = skipSpace(text, this.start + 1)
-    while (!isClosing(text.charCodeAt(at))) {
-      const span = memberSpan(text, at)
-      yield span
-      at = skipSpace(text, span.end)
-      if (text.charCodeAt(at) === COMMA) at = skipSpace(text, at + 1)
-    }
-  }
-}
-
-/** Where a member of an object or list stands; in a list its value is all of it. */
-interface MemberSpan {
-  readonly start: number
-  readonly valueStart: number
-  readonly end: number
-}
-
-/** An object whose keys are only text: `__proto__` is an ordinary key, and `"10"` before `"9"` stays there. */
-export class JsonObject extends JsonContainer {
-  private made: Map<string, JsonValue> | undefined
-
-  constructor(text: string, start: number, made?: Map<string, JsonValue>) {
-    super(text, start)
-    this.made = made
-  }
-
-  override get size(): number {
-    return this.made?.size ?? super.size
-  }
-
-  /** By key, in the order given. */
-  members(): ReadonlyMap<string, JsonValue> {
-    if (this.made === undefined) {
-      this.made = new Map()
-      for (const { start, valueStart, end } of this.spans()) {
-        this.made.set(
-          stringAt(this.text, start, skipString(this.text, start)),
-          valueAt(this.text, valueStart, end),
-        )
-      }
-    }
-    return this.made
-  }
-
-  get(key: string): JsonValue | undefined {
-    return this.members().get(key)
-  }
-
-  has(key: string): boolean {
-    return this.members().has(key)
-  }
-}
-
-/** A list; each walk over a long text makes its members anew, so that one that stops early makes few. */
-export class JsonList extends JsonContainer implements Iterable<JsonValue> {
-  private readonly made: readonly JsonValue[] | undefined
-
-  constructor(text: string, start: number, made?: readonly JsonValue[]) {
-    super(text, start)
-    this.made = made
-  }
-
-  override get size(): number {
-    return this.made?.length ?? super.size
-  }
-
-  map<Result>(make: (value: JsonValue, at: number) => Result): Result[] {
-    return this.made ? this.made.map((value, at) => make(value, at)) : Array.from(this, make)
-  }
-
-  [Symbol.iterator](): Iterator<JsonValue> {
-    return this.made ? this.made[Symbol.iterator]() : this.members()
-  }
-
-  private *members(): Generator<JsonValue> {
-    for (const { valueStart, end } of this.spans()) yield valueAt(this.text, valueStart, end)
-  }
-}
-
+export type JsonList = readonly JsonValue[]
 export type JsonValue = string | boolean | null | JsonNumber | JsonObject | JsonList
 
 /** Levels of arrays and objects inside one another, unless the caller asks for another bound. */
@@ -133,27 +25,36 @@ export const jsonDepthMax = 64
 
 /** Reads one JSON text in UTF-8; throws JsonError. Nesting beyond `depthMax` is refused before it is followed. */
 export function readJson(bytes: Uint8Array, depthMax: number = jsonDepthMax): JsonValue {
-  const text = decodeUtf8(bytes)
-  if (text.length <= builtCharactersMax) return buildJson(text, depthMax, builderOf(text))
-  checkJson(text, depthMax)
-  return valueAt(text, skipSpace(text, 0), text.trimEnd().length)
+  return new Reader(decodeUtf8(bytes), depthMax).document()
 }
 
-/** Up to this length the values of a text are made while it is checked, which is quicker when most are looked at. */
-const builtCharactersMax = 16 * 1024
-
-const builderOf = (text: string): JsonBuilder<JsonValue> => ({
-  string: (value) => value,
-  scalar,
-  object: (start, members) => new JsonObject(text, start, members),
-  list: (start, members) => new JsonList(text, start, members),
-})
+/** Throws JsonError for a text that JSON.parse may take but that cannot be read without loss. */
+export function checkJson(text: string, depthMax: number = jsonDepthMax): void {
+  new Reader(text, depthMax).document()
+}
 
 /** Prints compactly: keys in their order, numbers as they were written, strings as JSON.stringify writes them. */
 export function printJson(value: JsonValue): string {
-  if (value instanceof JsonContainer) return value.print()
-  return value instanceof JsonNumber ? value.text : JSON.stringify(value)
+  if (value instanceof JsonNumber) return value.text
+  if (value instanceof JsonObject) {
+    const members = Array.from(value, ([key, member]) => `${JSON.stringify(key)}:${printJson(member)}`)
+    return `{${members.join(",")}}`
+  }
+  if (isList(value)) return `[${value.map(printJson).join(",")}]`
+  return JSON.stringify(value)
 }
+
+/** How many objects and lists lie inside one another, this one included; 0 for other values. */
+export function depthOf(value: JsonValue): number {
+  const members = value instanceof JsonObject ? value.values() : isList(value) ? value : null
+  if (!members) return 0
+  let deepest = 0
+  for (const member of members) deepest = Math.max(deepest, depthOf(member))
+  return deepest + 1
+}
+
+/** Array.isArray does not narrow a readonly array. */
+export const isList = (value: JsonValue | undefined): value is JsonList => Array.isArray(value)
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -169,125 +70,197 @@ function decodeUtf8(bytes: Uint8Array): string {
 }
 
 const codeOf = (character: string): number => character.charCodeAt(0)
+const TAB = codeOf("\t")
+const LINE_FEED = codeOf("\n")
+const CARRIAGE_RETURN = codeOf("\r")
 const SPACE = codeOf(" ")
 const QUOTE = codeOf('"')
+const PLUS = codeOf("+")
 const COMMA = codeOf(",")
+const MINUS = codeOf("-")
+const DOT = codeOf(".")
+const ZERO = codeOf("0")
+const NINE = codeOf("9")
 const COLON = codeOf(":")
+const UPPER_E = codeOf("E")
 const OPEN_LIST = codeOf("[")
 const BACKSLASH = codeOf("\\")
 const CLOSE_LIST = codeOf("]")
+const LOWER_E = codeOf("e")
 const OPEN_OBJECT = codeOf("{")
 const CLOSE_OBJECT = codeOf("}")
 
-// From here on the text has been checked, so only what tells its parts apart is looked at.
+const isDigit = (code: number): boolean => code >= ZERO && code <= NINE
+const isExponent = (code: number): boolean => code === LOWER_E || code === UPPER_E
 
-const isOpening = (code: number): boolean => code === OPEN_OBJECT || code === OPEN_LIST
-const isClosing = (code: number): boolean => code === CLOSE_OBJECT || code === CLOSE_LIST
-/** Space between tokens; control characters occur nowhere else. */
-const isSpace = (code: number): boolean => code <= SPACE
+const shownCharactersMax = 40
 
-function valueAt(text: string, start: number, end: number): JsonValue {
-  const code = text.charCodeAt(start)
-  if (code === QUOTE) return stringAt(text, start, end)
-  if (code === OPEN_OBJECT) return new JsonObject(text, start)
-  if (code === OPEN_LIST) return new JsonList(text, start)
-  return scalar(text.slice(start, end))
-}
+/** One pass over the text; `at` is the next character to look at. */
+class Reader {
+  private readonly text: string
+  private readonly depthMax: number
+  private at = 0
 
-function scalar(written: string): JsonValue {
-  if (written === "null") return null
-  return written === "true" || (written === "false" ? false : new JsonNumber(written))
-}
-
-function stringAt(text: string, start: number, end: number): string {
-  const quoted = text.slice(start, end)
-  // The check has found one string between these quotes.
-  return quoted.includes("\\") ? (JSON.parse(quoted) as string) : quoted.slice(1, -1)
-}
-
-function memberSpan(text: string, start: number): MemberSpan {
-  const end = skipValue(text, start)
-  const colon = skipSpace(text, end)
-  if (text.charCodeAt(colon) !== COLON) return { start, valueStart: start, end }
-  const valueStart = skipSpace(text, colon + 1)
-  return { start, valueStart, end: skipValue(text, valueStart) }
-}
-
-function skipValue(text: string, start: number): number {
-  const code = text.charCodeAt(start)
-  if (code === QUOTE) return skipString(text, start)
-  return isOpening(code) ? measure(text, start).end : skipScalar(text, start)
-}
-
-function skipString(text: string, start: number): number {
-  let quote = text.indexOf('"', start + 1)
-  while (isEscaped(text, quote)) quote = text.indexOf('"', quote + 1)
-  return quote + 1
-}
-
-/** A quote is escaped when an odd number of backslashes stands before it. */
-function isEscaped(text: string, quote: number): boolean {
-  let before = quote - 1
-  while (text.charCodeAt(before) === BACKSLASH) before--
-  return (quote - before) % 2 === 0
-}
-
-function skipScalar(text: string, start: number): number {
-  let at = start
-  while (at < text.length) {
-    const code = text.charCodeAt(at)
-    if (code === COMMA || isClosing(code) || isSpace(code)) break
-    at++
+  constructor(text: string, depthMax: number) {
+    this.text = text
+    this.depthMax = depthMax
   }
-  return at
-}
 
-function skipSpace(text: string, start: number): number {
-  let at = start
-  while (at < text.length && isSpace(text.charCodeAt(at))) at++
-  return at
-}
+  document(): JsonValue {
+    const value = this.value(0)
+    this.skipSpace()
+    if (this.at < this.text.length) this.fail(`${this.found()} follows the end of the value`)
+    return value
+  }
 
-/** Where an object or list ends, and how many of them lie inside one another. */
-function measure(text: string, start: number): { end: number; depth: number } {
-  let open = 0
-  let depth = 0
-  let at = start
-  do {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) {
-      at = skipString(text, at)
-      continue
+  private value(depth: number): JsonValue {
+    this.skipSpace()
+    const code = this.text.charCodeAt(this.at)
+    if (code === QUOTE) return this.string()
+    if (code === OPEN_OBJECT) return this.object(depth + 1)
+    if (code === OPEN_LIST) return this.list(depth + 1)
+    if (code === MINUS || isDigit(code)) return this.number()
+    if (this.takeWord("true")) return true
+    if (this.takeWord("false")) return false
+    if (this.takeWord("null")) return null
+    return this.fail(`${this.found()} stands where a value should begin`)
+  }
+
+  private object(depth: number): JsonObject {
+    const members = new JsonObject()
+    this.enter(depth)
+    if (this.takeAfterSpace(CLOSE_OBJECT)) return members
+    do {
+      this.skipSpace()
+      const start = this.at
+      if (this.text.charCodeAt(start) !== QUOTE) this.fail(`${this.found()} stands where a key should begin`)
+      const key = this.string()
+      if (members.has(key)) {
+        this.at = start
+        this.fail(`the key ${shown(key)} appears twice in one object`)
+      }
+      if (!this.takeAfterSpace(COLON)) this.fail(`${this.found()} stands where a colon should be`)
+      members.set(key, this.value(depth))
+    } while (this.takeAfterSpace(COMMA))
+    if (!this.takeAfterSpace(CLOSE_OBJECT)) this.fail(`${this.found()} stands where "," or "}" should be`)
+    return members
+  }
+
+  private list(depth: number): JsonList {
+    const members: JsonValue[] = []
+    this.enter(depth)
+    if (this.takeAfterSpace(CLOSE_LIST)) return members
+    do members.push(this.value(depth))
+    while (this.takeAfterSpace(COMMA))
+    if (!this.takeAfterSpace(CLOSE_LIST)) this.fail(`${this.found()} stands where "," or "]" should be`)
+    return members
+  }
+
+  /** Steps past the bracket, unless it opens one level too many: 10,000 levels must not reach the stack. */
+  private enter(depth: number): void {
+    if (depth > this.depthMax) this.fail(`it is nested more than ${this.depthMax} levels deep`)
+    this.at++
+  }
+
+  private string(): string {
+    const { text } = this
+    const start = this.at + 1
+    for (let at = start; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code === QUOTE) {
+        this.at = at + 1
+        return text.slice(start, at)
+      }
+      if (code === BACKSLASH) return this.escapedString(at)
+      if (code < SPACE) {
+        this.at = at
+        this.fail("a control character stands unescaped in a string")
+      }
     }
-    if (isOpening(code)) depth = Math.max(depth, ++open)
-    else if (isClosing(code)) open--
-    at++
-  } while (open > 0)
-  return { end: at, depth }
+    return this.fail("the string that begins here does not end")
+  }
+
+  /** Finds the end of a string whose first escape is at `escapeAt`, and has the platform read its escapes. */
+  private escapedString(escapeAt: number): string {
+    const { text } = this
+    let end = escapeAt
+    while (end < text.length && text.charCodeAt(end) !== QUOTE)
+      end += text.charCodeAt(end) === BACKSLASH ? 2 : 1
+    if (end >= text.length) this.fail("the string that begins here does not end")
+    const value = this.readEscapes(text.slice(this.at, end + 1))
+    if (!value.isWellFormed()) this.fail("the string that begins here holds half of a surrogate pair")
+    this.at = end + 1
+    return value
+  }
+
+  private readEscapes(quoted: string): string {
+    try {
+      // Its text starts and ends with the quotes of one string, so it can only be one.
+      return JSON.parse(quoted) as string
+    } catch {
+      return this.fail("the string that begins here holds an invalid escape or a control character")
+    }
+  }
+
+  private number(): JsonNumber {
+    const { text } = this
+    const start = this.at
+    if (text.charCodeAt(this.at) === MINUS) this.at++
+    if (text.charCodeAt(this.at) === ZERO) this.at++
+    else this.digits()
+    if (text.charCodeAt(this.at) === DOT) {
+      this.at++
+      this.digits()
+    }
+    if (isExponent(text.charCodeAt(this.at))) {
+      this.at++
+      const sign = text.charCodeAt(this.at)
+      if (sign === PLUS || sign === MINUS) this.at++
+      this.digits()
+    }
+    return new JsonNumber(text.slice(start, this.at))
+  }
+
+  private digits(): void {
+    const { text } = this
+    if (!isDigit(text.charCodeAt(this.at))) this.fail(`${this.found()} stands where a digit should be`)
+    while (isDigit(text.charCodeAt(this.at))) this.at++
+  }
+
+  private takeWord(word: string): boolean {
+    if (!this.text.startsWith(word, this.at)) return false
+    this.at += word.length
+    return true
+  }
+
+  private takeAfterSpace(code: number): boolean {
+    this.skipSpace()
+    if (this.text.charCodeAt(this.at) !== code) return false
+    this.at++
+    return true
+  }
+
+  private skipSpace(): void {
+    const { text } = this
+    for (;;) {
+      const code = text.charCodeAt(this.at)
+      if (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB) return
+      this.at++
+    }
+  }
+
+  private found(): string {
+    const code = this.text.codePointAt(this.at)
+    return code === undefined ? "the end of the text" : shown(String.fromCodePoint(code))
+  }
+
+  private fail(clause: string): never {
+    const before = this.text.slice(0, this.at)
+    const line = before.split("\n").length
+    const column = this.at - before.lastIndexOf("\n")
+    throw new JsonError(`${clause} (line ${line}, column ${column})`)
+  }
 }
 
-/** Copies the text of an object or list without the space between tokens, and with escapes the short way. */
-function compact(text: string, start: number): string {
-  const { end } = measure(text, start)
-  const pieces: string[] = []
-  let copied = start
-  const replace = (from: number, to: number, replacement: string): void => {
-    pieces.push(text.slice(copied, from), replacement)
-    copied = to
-  }
-  for (let at = start; at < end;) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) {
-      const stringEnd = skipString(text, at)
-      const quoted = text.slice(at, stringEnd)
-      if (quoted.includes("\\")) replace(at, stringEnd, JSON.stringify(JSON.parse(quoted)))
-      at = stringEnd
-    } else if (isSpace(code)) {
-      const spaceEnd = skipSpace(text, at)
-      replace(at, spaceEnd, "")
-      at = spaceEnd
-    } else at++
-  }
-  pieces.push(text.slice(copied, end))
-  return pieces.join("")
-}
+const shown = (text: string): string =>
+  JSON.stringify(text.length > shownCharactersMax ? `${text.slice(0, shownCharactersMax)}...` : text)

@@ -3,8 +3,7 @@ import { isBlank, LIMITS } from "../../contract/classification-limits.ts"
 import { combinedText } from "../../contract/decisions.ts"
 import type { DecisionInputMessage, DecisionInputText } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JsonList } from "../../base/json.ts"
-import type { JsonObject, JsonValue } from "../../base/json.ts"
+import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
 import { composeClassification, refuseOversizedEvidence } from "./classification.ts"
 import type { Classification, Question } from "./classification.ts"
 import {
@@ -42,7 +41,7 @@ function decodeModel(value: JsonValue | undefined): string {
 }
 
 function decodeInput(value: JsonValue | undefined): string {
-  if (typeof value !== "string" && !(value instanceof JsonList))
+  if (typeof value !== "string" && !isList(value))
     throw wrong("input", value, "a string or a list of user messages")
   const text = combinedText(typeof value === "string" ? value : value.map(decodeMessage))
   if (isBlank(text)) {
@@ -74,7 +73,7 @@ function decodeMessage(value: JsonValue, at: number): DecisionInputMessage {
 
 function decodeContent(value: JsonValue | undefined, path: string): string | DecisionInputText[] {
   if (typeof value === "string") return value
-  if (value instanceof JsonList) return value.map((part, at) => decodePart(part, `${path}[${at}]`))
+  if (isList(value)) return value.map((part, at) => decodePart(part, `${path}[${at}]`))
   throw wrong(path, value, "a string or a list of input_text parts")
 }
 
@@ -91,7 +90,7 @@ const unsupported = (found: string): Fault =>
 
 function decodeQuestions(value: JsonValue | undefined): Question[] {
   const questions = asList(value, "questions")
-  refuseTooManyQuestions(questions.size)
+  refuseTooManyQuestions(questions.length)
   return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
 }
 
@@ -134,7 +133,7 @@ interface Option {
 
 function decodeOptions(question: JsonObject, path: string): Option[] {
   const choices = asList(question.get("choices"), path)
-  refuseCountOutside(choices.size, [LIMITS.optionsMin, LIMITS.optionsMax], path)
+  refuseCountOutside(choices.length, [LIMITS.optionsMin, LIMITS.optionsMax], path)
   const options = choices.map((choice, at) => decodeOption(choice, `${path}[${at}]`))
   refuseDuplicates(options, path)
   return options
@@ -167,7 +166,7 @@ function refuseDuplicates(options: readonly Option[], path: string): void {
 
 function decodeLevels(question: JsonObject, path: string): { label: string; description: string }[] {
   const levels = asList(question.get("levels"), path)
-  refuseCountOutside(levels.size, [LIMITS.levelsMin, LIMITS.levelsMax], path)
+  refuseCountOutside(levels.length, [LIMITS.levelsMin, LIMITS.levelsMax], path)
   return levels.map((value, at) => {
     const levelPath = `${path}[${at}]`
     const level = asObject(value, levelPath)

@@ -1,8 +1,7 @@
 /** Decodes the body of POST /v1/systemone; every refusal is a Fault with a stable code and the path of what is wrong. */
 import { isBlank, LIMITS } from "../../contract/classification-limits.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JsonList, JsonObject } from "../../base/json.ts"
-import type { JsonValue } from "../../base/json.ts"
+import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
 import { composeClassification, refuseOversizedEvidence } from "./classification.ts"
 import type { Classification, Question } from "./classification.ts"
 import {
@@ -54,7 +53,7 @@ function decodeQuestions(value: JsonValue | undefined, compatibility: SystemOneC
   const questions = asObject(value, "questions")
   refuseTooManyQuestions(questions.size)
   refuseCountOutside(questions.size, [1, LIMITS.questionsMax], "questions")
-  return Array.from(questions.members(), ([id, question]) => {
+  return Array.from(questions, ([id, question]) => {
     const path = entryPath("questions", id)
     if (isBlank(id)) throw invalid("questions has a blank ID", "every question needs a nonblank one")
     refuseLongName(id, LIMITS.questionIdBytesMax, `the ID of ${path}`)
@@ -116,7 +115,7 @@ function decodeOptions(
 ): { value: string; description: string }[] {
   const criteria = asObject(value, path)
   refuseCountOutside(criteria.size, [LIMITS.optionsMin, LIMITS.optionsMax], path)
-  return Array.from(criteria.members(), ([name, description]) => {
+  return Array.from(criteria, ([name, description]) => {
     if (isBlank(name)) throw invalid(`${path} has a blank option name`, "every option needs a nonblank one")
     return {
       value: name,
@@ -132,7 +131,7 @@ function decodeLevels(
   compatibility: SystemOneCompatibility,
 ): { label: string; description: string }[] {
   const criteria = asList(value, path)
-  refuseCountOutside(criteria.size, [LIMITS.levelsMin, LIMITS.levelsMax], path)
+  refuseCountOutside(criteria.length, [LIMITS.levelsMin, LIMITS.levelsMax], path)
   return criteria.map((level, at) => ({
     label: decodeDescription(level, `${path}[${at}]`, compatibility),
     description: "",
@@ -150,13 +149,12 @@ function decodeDescription(
 /** Text as it is; an object or a list as compact JSON with its keys in the order given. */
 function renderText(value: JsonValue | undefined, path: string): string {
   if (typeof value === "string") return value
-  if (!(value instanceof JsonObject || value instanceof JsonList))
-    throw wrong(path, value, "text, an object or a list")
-  if (value.depth() > LIMITS.jsonDepthMax) {
+  if (!(value instanceof JsonObject || isList(value))) throw wrong(path, value, "text, an object or a list")
+  if (depthOf(value) > LIMITS.jsonDepthMax) {
     throw new Fault(
       "invalid_json",
       `Cannot read the request: ${path} is nested more than ${LIMITS.jsonDepthMax} levels deep; make it flatter`,
     )
   }
-  return value.print()
+  return printJson(value)
 }

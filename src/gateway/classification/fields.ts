@@ -1,8 +1,15 @@
 /** Reads the fields of a request body and says, with the path, what is wrong with one. */
 import { fitsUtf8, LIMITS, utf8Bytes } from "../../contract/classification-limits.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JsonError, JsonList, JsonNumber, JsonObject, readJson } from "../../base/json.ts"
-import type { JsonValue } from "../../base/json.ts"
+import {
+  JsonError,
+  type JsonList,
+  JsonNumber,
+  JsonObject,
+  type JsonValue,
+  isList,
+  readJson,
+} from "../../base/json.ts"
 
 /** The body, its questions, one of them and its criteria stand around the deepest description. */
 const envelopeDepth = 4
@@ -42,7 +49,7 @@ export function asObject(value: JsonValue | undefined, path: string): JsonObject
 }
 
 export function asList(value: JsonValue | undefined, path: string): JsonList {
-  if (value instanceof JsonList) return value
+  if (isList(value)) return value
   throw wrong(path, value, "a list")
 }
 
@@ -73,7 +80,7 @@ export function asOneOf<Name extends string>(
 /** Throws Fault `unknown_field` when an object has a key that is not among `known`. */
 export function refuseUnknownFields(object: JsonObject, known: readonly string[], path: string): void {
   let unknown: string | undefined
-  for (const key of object.members().keys()) if (!known.includes(key)) unknown ??= key
+  for (const key of object.keys()) if (!known.includes(key)) unknown ??= key
   if (unknown === undefined) return
   const where = path === "" ? "the body" : path
   throw new Fault(
