@@ -17,6 +17,7 @@ interface Entry {
 interface Verdict {
   readonly ok: boolean
   readonly problems: readonly string[]
+  readonly notes: readonly string[]
   readonly accounts: readonly {
     readonly billing_account_id: string
     readonly balance_cents: number
@@ -148,7 +149,7 @@ function drawLedger(result: unknown): string {
 
 function drawVerdict(result: unknown): string {
   // What billing.verify answers.
-  const { ok, problems, accounts } = result as Verdict
+  const { ok, problems, notes, accounts } = result as Verdict
   const rows = accounts.map((account) => [
     account.billing_account_id,
     dollars(account.balance_cents),
@@ -159,7 +160,7 @@ function drawVerdict(result: unknown): string {
   const verdict = ok
     ? "Every balance is the sum of its ledger, the journal is drained, no lease is leaked.\n"
     : problems.map((problem) => `PROBLEM  ${problem}\n`).join("")
-  return `${table}\n${verdict}`
+  return `${table}\n${verdict}${notes.map((note) => `NOTE  ${note}\n`).join("")}`
 }
 
 function drawRelease(result: unknown): string {

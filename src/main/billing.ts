@@ -8,6 +8,7 @@ import type { JournalState } from "../control/operations/billing.ts"
 import { createLocalProvider } from "../control/payments/local.ts"
 import type { PaymentProvider } from "../control/payments/provider.ts"
 import { createStripeProvider } from "../control/payments/stripe.ts"
+import { type Damage, describeDamage, readSetAside } from "../store/journal/damage.ts"
 import { type JournalPosition, isBefore, readJournal } from "../store/journal/segments.ts"
 import type { Sql } from "../store/sql.ts"
 import { findJournalPosition } from "../store/usage.ts"
@@ -36,22 +37,30 @@ export function sellerOf({ billing }: Config): BillingParts["seller"] {
   return { name: billing.seller_name, addressLines: lines.filter((line) => line !== "") }
 }
 
-/** Counts what the journal in a directory holds beyond the ledger. */
+/** Counts what the journal in a directory holds beyond the ledger, and names what is damaged in it or was set aside. */
 export async function inspectJournal(
   directory: string,
   sql: Sql,
   until?: JournalPosition,
 ): Promise<JournalState> {
   const gatewayId = await readFile(join(directory, "gateway-id"), "utf8").catch(() => null)
-  if (!gatewayId) return { gatewayId: null, pendingRecords: 0, damagedLines: 0 }
+  if (!gatewayId) return { gatewayId: null, pendingRecords: 0, lost: [], unfinished: [] }
   let position = await findJournalPosition(sql, gatewayId.trim())
   let pendingRecords = 0
-  let damagedLines = 0
+  const damages = await readSetAside(directory)
   for (;;) {
-    const { records, next, damaged } = await readJournal(directory, position, { until })
-    if (!isBefore(position, next)) return { gatewayId: gatewayId.trim(), pendingRecords, damagedLines }
-    pendingRecords += records.length
-    damagedLines += damaged
-    position = next
+    const batch = await readJournal(directory, position, { until })
+    damages.push(...batch.damages)
+    if (!isBefore(position, batch.next)) break
+    pendingRecords += batch.records.length
+    position = batch.next
+  }
+  return {
+    gatewayId: gatewayId.trim(),
+    pendingRecords,
+    lost: told(damages.filter(({ kind }) => kind !== "tail")),
+    unfinished: told(damages.filter(({ kind }) => kind === "tail")),
   }
 }
+
+const told = (damages: readonly Damage[]): string[] => [...new Set(damages.map(describeDamage))]

@@ -1,6 +1,5 @@
 /** The wire of POST /v1/chat/completions. */
 import { z } from "zod"
-import { boundedArray, callsMax, described, itemsMax, textOrParts } from "./bounded.ts"
 import {
   JsonSchema,
   effort,
@@ -21,8 +20,9 @@ export const topLogprobsMax = 20
 
 const TextPart = z.looseObject({ type: z.literal("text"), text: z.string() })
 const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
-const textOnly = "text, or parts of type text; images, audio and files are not supported"
-const textContent = textOrParts([TextPart], textOnly)
+const textContent = z.union([z.string(), z.array(TextPart)], {
+  error: "text, or parts of type text; images, audio and files are not supported",
+})
 
 const ChatToolCall = z.looseObject({
   id: z.string(),
@@ -37,9 +37,12 @@ export const ChatMessage = z.discriminatedUnion("role", [
   z.looseObject({ role: z.literal("user"), content: textContent }),
   z.looseObject({
     role: z.literal("assistant"),
-    content: textOrParts([TextPart, RefusalPart], textOnly).nullable().optional(),
+    content: z
+      .union([z.string(), z.array(z.union([TextPart, RefusalPart]))])
+      .nullable()
+      .optional(),
     reasoning_content: z.string().nullable().optional(),
-    tool_calls: boundedArray(ChatToolCall, { max: callsMax }).nullable().optional(),
+    tool_calls: z.array(ChatToolCall).nullable().optional(),
   }),
   z.looseObject({ role: z.literal("tool"), content: textContent, tool_call_id: z.string() }),
 ])
@@ -65,10 +68,7 @@ const ChatToolChoice = z.union([
   namedFunction,
   z.strictObject({
     type: z.literal("allowed_tools"),
-    allowed_tools: z.strictObject({
-      mode: z.enum(["auto", "required"]),
-      tools: boundedArray(namedFunction, { max: toolsMax }),
-    }),
+    allowed_tools: z.strictObject({ mode: z.enum(["auto", "required"]), tools: z.array(namedFunction) }),
   }),
 ])
 
@@ -89,10 +89,7 @@ const ChatResponseFormat = z.discriminatedUnion("type", [
 export const ChatRequest = z
   .strictObject({
     model: modelName,
-    messages: described(
-      boundedArray(ChatMessage, { min: 1, max: itemsMax }),
-      "The conversation, at most 4096 messages; text only.",
-    ),
+    messages: z.array(ChatMessage).min(1).meta({ description: "The conversation; text only." }),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stream_options: optional(
       z.strictObject({
@@ -103,7 +100,7 @@ export const ChatRequest = z
     ),
     n: optional(z.int().min(1).max(choicesMax), "Answers to write, at most 16."),
     stop: optional(
-      z.union([z.string(), boundedArray(z.string(), { max: stopsMax })]),
+      z.union([z.string(), z.array(z.string()).max(stopsMax)]),
       "Texts that end the answer, at most 16.",
     ),
     seed: optional(z.int(), "The same seed, request and idle server give the same answer on a local model."),
@@ -122,7 +119,7 @@ export const ChatRequest = z
     top_logprobs: optional(z.int().min(0).max(topLogprobsMax), "Alternatives to report for each token."),
     max_completion_tokens: optional(z.int().min(1), "Most tokens to write."),
     max_tokens: optional(z.int().min(1), "The older name of max_completion_tokens."),
-    tools: optional(boundedArray(ChatTool, { max: toolsMax }), "Functions the model may call."),
+    tools: optional(z.array(ChatTool).max(toolsMax), "Functions the model may call."),
     tool_choice: ChatToolChoice.optional().meta({
       description:
         "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",

@@ -31,7 +31,10 @@ export interface JournalState {
   readonly gatewayId: string | null
   /** Records that are not in the ledger. */
   readonly pendingRecords: number
-  readonly damagedLines: number
+  /** What is damaged or missing, a sentence each: its usage is not charged. */
+  readonly lost: readonly string[]
+  /** Writes that a crash ended, a sentence each: they were never acknowledged. */
+  readonly unfinished: readonly string[]
 }
 
 const centsMax = 100_000_000
@@ -189,7 +192,7 @@ async function verify(parts: BillingOperatorParts): Promise<unknown> {
     ...(journal.pendingRecords > 0
       ? [`${journal.pendingRecords} records of the journal are not in the ledger`]
       : []),
-    ...(journal.damagedLines > 0 ? [`${journal.damagedLines} lines of the journal are damaged`] : []),
+    ...journal.lost,
     ...expired.map(
       (lease) =>
         `${lease.gatewayId} holds ${centsExact(lease.heldTicks)} cents of ${lease.billingAccountId} and has not renewed; restart it, or umpire billing release ${lease.gatewayId}`,
@@ -198,7 +201,8 @@ async function verify(parts: BillingOperatorParts): Promise<unknown> {
   return {
     ok: problems.length === 0,
     problems,
-    journal,
+    notes: journal.unfinished,
+    journal: { gatewayId: journal.gatewayId, pendingRecords: journal.pendingRecords },
     accounts: checks.map((check) => ({
       billing_account_id: check.billingAccountId,
       balance_cents: centsExact(check.balanceTicks),

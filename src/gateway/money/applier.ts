@@ -10,8 +10,8 @@ import {
   digestRecords,
   stretchBytesMax,
 } from "../../store/journal/digest.ts"
-import { type JournalPosition, readJournal } from "../../store/journal/segments.ts"
-import { isBefore } from "../../store/journal/segments.ts"
+import { describeDamage, setAside } from "../../store/journal/damage.ts"
+import { type JournalPosition, isBefore, readJournal } from "../../store/journal/segments.ts"
 import type { Journal } from "../../store/journal/writer.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import {
@@ -62,7 +62,9 @@ export class Applier {
   }
 
   static async open(parts: ApplierParts): Promise<Applier> {
-    return new Applier(parts, await findJournalPosition(parts.database, parts.journal.gatewayId))
+    const position = await findJournalPosition(parts.database, parts.journal.gatewayId)
+    await parts.journal.startAfter(position)
+    return new Applier(parts, position)
   }
 
   start(): void {
@@ -124,8 +126,8 @@ export class Applier {
     const { journal, log } = this.#parts
     const stretch = this.#tried ?? (await this.#read())
     if (!isBefore(this.#position, stretch.next)) return false
-    if (stretch.damaged > 0)
-      log.error({ lines: stretch.damaged }, "lines of the journal are damaged and were skipped")
+    for (const damage of await setAside(journal.directory, stretch.damages))
+      log.error({ segment: damage.segment, offset: damage.offset }, describeDamage(damage))
     this.#tried = stretch
     const outcome = await this.#enter(stretch).catch(async (error: unknown) => {
       if (!isChargedBefore(error)) throw error
@@ -152,7 +154,7 @@ export class Applier {
   }
 
   /** The ledger has some of it from elsewhere, as from a copy of this journal. */
-  async #withoutCharged({ next, damaged }: DigestedStretch): Promise<DigestedStretch> {
+  async #withoutCharged({ next, damages }: DigestedStretch): Promise<DigestedStretch> {
     const { database, journal } = this.#parts
     const { records } = await readJournal(journal.directory, this.#position, {
       until: next,
@@ -160,7 +162,7 @@ export class Applier {
     })
     // All of them are asked for: those that were left out before are still charged.
     const charged = await findCharged(database, digestRecords(records).charges.sequences)
-    return { next, damaged, usage: digestRecords(records, charged) }
+    return { next, damages, usage: digestRecords(records, charged) }
   }
 }
 

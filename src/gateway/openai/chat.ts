@@ -14,8 +14,9 @@ import { merged } from "./merged.ts"
 
 export function chatHandler(parts: InferenceParts): Handler<typeof createChatCompletion> {
   return async (call) => {
+    const { body } = call
     const metered = new MeteredCall(parts, call, "chat_completions")
-    const body = await metered.read("chat_completions", call.body)
+    metered.sequence.name(body.model)
     const work = await metered.attempt(async () => chatWork(body, metered.organizationId))
     const generating = await Generating.start(parts, call, metered, {
       model: body.model,

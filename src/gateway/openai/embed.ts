@@ -8,9 +8,9 @@ import { type InferenceParts, MeteredCall, findModel } from "./inference.ts"
 
 export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
   return async (call) => {
-    const { request } = call
+    const { body, request } = call
     const metered = new MeteredCall(parts, call, "embeddings")
-    const body = await metered.read("embeddings", call.body)
+    metered.sequence.name(body.model)
     let inputTokens = 0
     return await metered.attempt(
       async () => {

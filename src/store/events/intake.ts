@@ -46,7 +46,8 @@ export class Intake {
   /** Takes the next batch of the journal; resolves when it is kept. */
   async take(part: JournalPart): Promise<Taken> {
     const { gatewayId, directory, from, until } = part
-    const { records, next, damaged } = await readJournal(directory, from, { until, bytesMax: batchBytesMax })
+    const { records, next, damages } = await readJournal(directory, from, { until, bytesMax: batchBytesMax })
+    const damaged = damages.filter(({ kind }) => kind === "line").length
     const rows = distinct(records)
     if (rows.length > 0) {
       const token = `${gatewayId}:${from.segment}.${from.offset}-${next.segment}.${next.offset}`

@@ -2,6 +2,7 @@
 import { type Threads, createThreads } from "../../base/threads.ts"
 import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf } from "../months.ts"
+import type { Damage } from "./damage.ts"
 import type { SequenceRecord } from "./record.ts"
 import { type JournalPosition, isBefore, readJournal } from "./segments.ts"
 
@@ -40,8 +41,7 @@ export interface DigestedStretch {
   readonly usage: UsageDigest
   /** Where to go on. Equal to `from` when there is nothing more. */
   readonly next: JournalPosition
-  /** Lines that were written whole and are no longer what was written. */
-  readonly damaged: number
+  readonly damages: readonly Damage[]
 }
 
 /** Some 1,000 records: one transaction of the ledger. */
@@ -76,8 +76,8 @@ export async function digestStretch(
   { directory, from, until }: DigestJob,
   bytesMax: number,
 ): Promise<DigestedStretch> {
-  const { records, next, damaged } = await readJournal(directory, from, { until, bytesMax })
-  return { usage: digestRecords(records), next, damaged }
+  const { records, next, damages } = await readJournal(directory, from, { until, bytesMax })
+  return { usage: digestRecords(records), next, damages }
 }
 
 /** An entry of the ledger, by the names that the store reads. */

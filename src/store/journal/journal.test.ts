@@ -6,6 +6,7 @@ import { crc32 } from "node:zlib"
 import fc from "fast-check"
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
+import type { Damage } from "./damage.ts"
 import { type SequenceRecord, decodeLines, encodeLine, lineBytesMax } from "./record.ts"
 import { type JournalPosition, journalStart, listSegments, readJournal, segmentPath } from "./segments.ts"
 import { type Journal, type JournalSettings, openJournal } from "./writer.ts"
@@ -75,12 +76,15 @@ const record = (seq_id: string): SequenceRecord => ({
 
 async function readAll(
   from: JournalPosition = journalStart,
-): Promise<{ ids: string[]; end: JournalPosition }> {
+): Promise<{ ids: string[]; end: JournalPosition; damages: Damage[] }> {
   const ids: string[] = []
+  const damages: Damage[] = []
   let position = from
   for (;;) {
-    const { records, next } = await readJournal(directory, position)
-    if (next.segment === position.segment && next.offset === position.offset) return { ids, end: position }
+    const { records, next, damages: found } = await readJournal(directory, position)
+    damages.push(...found)
+    if (next.segment === position.segment && next.offset === position.offset)
+      return { ids, end: position, damages }
     ids.push(...records.map(({ seq_id }) => seq_id))
     position = next
   }
@@ -107,7 +111,7 @@ test("a line with a right checksum that is no JSON is damage", () => {
   const json = '{"input_tokens":Infinity}'
   const foreign = Buffer.from(`${crc32(json).toString(16).padStart(8, "0")} ${json}\n`)
   expect(decodeLines(Buffer.concat([foreign, Buffer.from(encodeLine(record("seq_1")))]))).toMatchObject({
-    damaged: 1,
+    damaged: [{ at: 0 }],
     records: [{ seq_id: "seq_1" }],
   })
 })
@@ -156,15 +160,58 @@ test("a line cut off by a crash is not read, whatever it is cut to, and later se
   }
 })
 
-test("a line that was changed on disk is counted as damage and its neighbours are read", async () => {
+const line = encodeLine(record("seq_1"))
+
+test.each<[string, (text: string) => string, string[], Partial<Damage>[]]>([
+  [
+    "a byte of a line",
+    (text) => text.replace("seq_1", "seq_9"),
+    ["seq_0", "seq_2"],
+    [{ kind: "line", offset: line.length, bytes: line.length - 1 }],
+  ],
+  ["the end of a line", (text) => text.replace("\n", "\u000e"), ["seq_0", "seq_1", "seq_2"], []],
+  [
+    "a byte into a line end",
+    (text) => text.replace("seq_1", "seq\n1"),
+    ["seq_0", "seq_2"],
+    [{ kind: "line" }, { kind: "line" }],
+  ],
+  [
+    "a line into more than one read",
+    (text) => text.replace(line, `${"x".repeat(3 * 1024 * 1024)}\n`),
+    ["seq_0", "seq_2"],
+    [{ kind: "line", offset: line.length, bytes: 3 * 1024 * 1024 + 1 }],
+  ],
+])("a journal in which %s was changed is read around it", async (_, change, ids, damages) => {
   const writer = await start()
   for (const name of names(0, 3)) await writer.append(record(name))
   const path = segmentPath(directory, writer.end.segment)
-  const text = await readFile(path, "utf8")
-  await writeFile(path, text.replace("seq_1", "seq_9"))
-  const { records, damaged } = await readJournal(directory, journalStart)
-  expect(records.map(({ seq_id }) => seq_id)).toEqual(["seq_0", "seq_2"])
-  expect(damaged).toBe(1)
+  await writeFile(path, change(await readFile(path, "utf8")))
+  await start()
+  const found = await readAll()
+  expect(found.ids).toEqual(ids)
+  expect(found.damages).toMatchObject(damages)
+})
+
+test("a segment that is gone is named, and those around it are read", async () => {
+  const writer = await start({ segmentBytesMax: 1 })
+  for (const name of names(0, 4)) await writer.append(record(name))
+  await rm(segmentPath(directory, 2))
+  const found = await readAll()
+  expect(found.ids).toEqual(["seq_0", "seq_2", "seq_3"])
+  expect(found.damages).toMatchObject([{ kind: "segment", segment: 2 }])
+})
+
+test("a reader that has everything up to the writer's end is there, although the segment is a new one", async () => {
+  const writer = await start()
+  await writer.append(record("seq_0"))
+  const { end } = await readAll()
+  const restarted = await start()
+  expect(await readJournal(directory, end, { until: restarted.end })).toEqual({
+    records: [],
+    damages: [],
+    next: restarted.end,
+  })
 })
 
 test("a segment goes when every consumer is past it, and not before", async () => {

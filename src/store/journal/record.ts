@@ -37,7 +37,7 @@ export interface SequenceRecord {
 const checksumLength = 8
 /** More than any record needs: the gateway cuts texts and lists that come from outside. */
 export const lineBytesMax = 64 * 1024
-const newline = 0x0a
+export const newline = 0x0a
 
 export function encodeLine(record: SequenceRecord): string {
   const json = JSON.stringify(record)
@@ -52,7 +52,7 @@ export function encodeLine(record: SequenceRecord): string {
 interface DecodedLines {
   readonly records: readonly SequenceRecord[]
   /** Whole lines whose checksum does not match: damage, never a torn write, which has no end. */
-  readonly damaged: number
+  readonly damaged: readonly { readonly at: number; readonly bytes: Buffer }[]
   /** Up to the end of the last whole line. */
   readonly bytes: number
 }
@@ -60,17 +60,33 @@ interface DecodedLines {
 /** Reads whole lines; what follows the last line end is left for later. Empty lines are probes of the writer. */
 export function decodeLines(bytes: Buffer): DecodedLines {
   const records: SequenceRecord[] = []
-  let damaged = 0
+  const damaged: { at: number; bytes: Buffer }[] = []
   let start = 0
   for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
-    if (end > start) {
-      const record = decodeLine(bytes.subarray(start, end))
-      if (record) records.push(record)
-      else damaged++
-    }
+    const line = bytes.subarray(start, end)
+    const whole = decodeLine(line)
+    if (whole) records.push(whole)
+    else if (line.length > 0)
+      for (const { at, part } of splitMerged(line)) {
+        const record = decodeLine(part)
+        if (record) records.push(record)
+        else damaged.push({ at: start + at, bytes: part })
+      }
     start = end + 1
   }
   return { records, damaged, bytes: start }
+}
+
+const lineStart = /[0-9a-f]{8} \{"seq_id":/g
+
+/** Where the end of a line was damaged, one line holds two: each part is tried by itself, without the damaged end. */
+function splitMerged(line: Buffer): { readonly at: number; readonly part: Buffer }[] {
+  const text = line.toString("latin1")
+  const starts = Array.from(text.matchAll(lineStart), ({ index }) => index).filter((at) => at > 0)
+  return [0, ...starts].map((at, index) => {
+    const next = starts[index]
+    return { at, part: line.subarray(at, next === undefined ? line.length : next - 1) }
+  })
 }
 
 function decodeLine(line: Buffer): SequenceRecord | null {

@@ -2,12 +2,13 @@
  * Reads the journal of a gateway: numbered segments of lines, read from a position on, each consumer at its own pace.
  *
  * A consumer keeps its own durable position (with what it made of the records, if it can) and hands it to
- * `JournalWriter.passed`; a segment is deleted when every consumer is past it. Positions are meant to be stored: two
- * numbers that only ever grow.
+ * `Journal.passed`; a segment is deleted when every consumer is past it. Positions are meant to be stored: two numbers that
+ * only ever grow. What is damaged is passed over and told; everything else is read.
  */
-import { open, readdir } from "node:fs/promises"
+import { type FileHandle, open, readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { decodeLines, lineBytesMax, type SequenceRecord } from "./record.ts"
+import type { Damage } from "./damage.ts"
+import { decodeLines, lineBytesMax, newline, type SequenceRecord } from "./record.ts"
 
 export interface JournalPosition {
   /** The number of the segment, from 1; grows with every start of the gateway and every full segment. */
@@ -18,21 +19,22 @@ export interface JournalPosition {
 
 export const journalStart: JournalPosition = { segment: 0, offset: 0 }
 
-interface JournalBatch {
+export interface JournalBatch {
   readonly records: readonly SequenceRecord[]
-  /** Where to go on. Equal to where the reading began when there is nothing more. */
+  /** Where to go on: `until` when everything before it is read; where the reading began when there is nothing more. */
   readonly next: JournalPosition
-  /** Lines that were written whole and are no longer what was written. */
-  readonly damaged: number
+  readonly damages: readonly Damage[]
 }
 
-interface ReadOptions {
+export interface ReadOptions {
   /** Nothing at or after this position is read: what a running writer has not finished is not there yet. */
   readonly until?: JournalPosition | undefined
   readonly bytesMax?: number | undefined
 }
 
 const bytesMaxDefault = 1024 * 1024
+/** So much of damaged bytes is kept. */
+const contentBytesMax = 64 * 1024
 
 /** Reads the next records after `from`: at most `bytesMax` bytes, never across the end of a segment. */
 export async function readJournal(
@@ -41,15 +43,20 @@ export async function readJournal(
   { until, bytesMax = bytesMaxDefault }: ReadOptions = {},
 ): Promise<JournalBatch> {
   const segments = await listSegments(directory)
-  for (const segment of segments) {
-    if (segment < from.segment || (until && segment > until.segment)) continue
+  const last = until?.segment ?? segments.at(-1) ?? 0
+  const missing: Damage[] = []
+  for (let segment = Math.max(1, from.segment); segment <= last; segment++) {
     const offset = segment === from.segment ? from.offset : 0
-    const end = until?.segment === segment ? until.offset : Infinity
-    const batch = await readSegment(directory, { segment, offset }, end, Math.max(bytesMax, lineBytesMax))
-    if (batch.next.offset > offset) return batch
-    // A torn tail was never acknowledged: nobody writes to a segment after the next has begun.
+    const end = segment === until?.segment ? until.offset : Infinity
+    if (!segments.includes(segment)) {
+      if (end > 0) missing.push({ kind: "segment", segment, offset: 0, bytes: 0, content: "" })
+      continue
+    }
+    const stretch = { segment, offset, end, isOpen: segment === last && !until }
+    const batch = await readSegment(directory, stretch, Math.max(bytesMax, lineBytesMax))
+    if (batch.next.offset > offset) return { ...batch, damages: [...missing, ...batch.damages] }
   }
-  return { records: [], next: from, damaged: 0 }
+  return { records: [], next: until && isBefore(from, until) ? until : from, damages: missing }
 }
 
 export function isBefore(a: JournalPosition, b: JournalPosition): boolean {
@@ -59,8 +66,10 @@ export function isBefore(a: JournalPosition, b: JournalPosition): boolean {
 const suffix = ".journal"
 const digits = 10
 
+export const segmentName = (segment: number): string => `${String(segment).padStart(digits, "0")}${suffix}`
+
 export const segmentPath = (directory: string, segment: number): string =>
-  join(directory, `${String(segment).padStart(digits, "0")}${suffix}`)
+  join(directory, segmentName(segment))
 
 /** In order. */
 export async function listSegments(directory: string): Promise<number[]> {
@@ -72,32 +81,62 @@ export async function listSegments(directory: string): Promise<number[]> {
     .toSorted((a, b) => a - b)
 }
 
-async function readSegment(
-  directory: string,
-  from: JournalPosition,
-  end: number,
-  bytesMax: number,
-): Promise<JournalBatch> {
-  const length = Math.min(bytesMax, end - from.offset)
-  const bytes =
-    length > 0 ? await readBytes(segmentPath(directory, from.segment), from.offset, length) : noBytes
-  const { records, damaged, bytes: read } = decodeLines(bytes)
-  return { records, damaged, next: { segment: from.segment, offset: from.offset + read } }
+interface Stretch extends JournalPosition {
+  /** Everything before it is whole lines, where there is a writer that says so. */
+  readonly end: number
+  /** A writer may be at its end: a line without an end is not there yet. */
+  readonly isOpen: boolean
 }
 
-const noBytes = Buffer.alloc(0)
-
-async function readBytes(path: string, offset: number, length: number): Promise<Buffer> {
-  const file = await open(path).catch(absentIsNull)
+async function readSegment(directory: string, stretch: Stretch, bytesMax: number): Promise<JournalBatch> {
+  const { segment, offset, end, isOpen } = stretch
+  const file = await open(segmentPath(directory, segment)).catch(absentIsNull)
   // Deleted between the listing and now: every consumer is past it, and so is this reader.
-  if (!file) return noBytes
+  if (!file) return { records: [], next: stretch, damages: [] }
   try {
-    const buffer = Buffer.allocUnsafe(length)
-    const { bytesRead } = await file.read(buffer, 0, length, offset)
-    return buffer.subarray(0, bytesRead)
+    const limit = Math.min(end, (await file.stat()).size)
+    const bytes = await readBytes(file, offset, Math.min(bytesMax, limit - offset))
+    const { records, damaged, bytes: read } = decodeLines(bytes)
+    const damages = damaged.map(({ at, bytes: line }) => damageOf("line", segment, offset + at, line))
+    if (read > 0 || bytes.length === 0) return { records, damages, next: { segment, offset: offset + read } }
+    const lineEnd = await findLineEnd(file, offset, limit)
+    if (lineEnd === null && isOpen) return { records, damages, next: stretch }
+    const damagedEnd = lineEnd ?? limit
+    const kind = lineEnd === null && end === Infinity ? "tail" : "line"
+    const content = bytes.subarray(0, damagedEnd - offset)
+    return {
+      records,
+      damages: [{ ...damageOf(kind, segment, offset, content), bytes: damagedEnd - offset }],
+      next: { segment, offset: damagedEnd },
+    }
   } finally {
     await file.close()
   }
+}
+
+const damageOf = (kind: Damage["kind"], segment: number, offset: number, content: Buffer): Damage => ({
+  kind,
+  segment,
+  offset,
+  bytes: content.length,
+  content: content.toString("base64", 0, contentBytesMax),
+})
+
+/** Just after the next line end; null when there is none before `limit`. */
+async function findLineEnd(file: FileHandle, from: number, limit: number): Promise<number | null> {
+  for (let at = from; at < limit; at += bytesMaxDefault) {
+    const bytes = await readBytes(file, at, Math.min(bytesMaxDefault, limit - at))
+    const found = bytes.indexOf(newline)
+    if (found >= 0) return at + found + 1
+  }
+  return null
+}
+
+async function readBytes(file: FileHandle, offset: number, length: number): Promise<Buffer> {
+  if (length <= 0) return Buffer.alloc(0)
+  const buffer = Buffer.allocUnsafe(length)
+  const { bytesRead } = await file.read(buffer, 0, length, offset)
+  return buffer.subarray(0, bytesRead)
 }
 
 function absentIsNull(error: unknown): null {

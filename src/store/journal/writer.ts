@@ -154,6 +154,11 @@ export class Journal {
     await this.#enqueue(encodeLine(record))
   }
 
+  /** Called before the first record: where the newest segments were lost, their numbers must not be used again. */
+  async startAfter(position: JournalPosition): Promise<void> {
+    if (position.segment >= this.#segment) await this.#begin(position.segment + 1)
+  }
+
   /** A consumer has made durable everything before `position`: segments that all have passed are deleted. */
   async passed(consumer: string, position: JournalPosition): Promise<void> {
     const known = this.#passed.get(consumer)
@@ -243,13 +248,16 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    if (this.#offset < this.#settings.segmentBytesMax) return
+    if (this.#offset >= this.#settings.segmentBytesMax) await this.#begin(this.#segment + 1)
+  }
+
+  async #begin(segment: number): Promise<void> {
     const full = this.#file
     await this.#settings.sync(full)
-    const next = await createSegment(this.directory, this.#segment + 1)
+    const next = await createSegment(this.directory, segment)
     this.#sizes.set(this.#segment, this.#offset)
     this.#file = next
-    this.#segment++
+    this.#segment = segment
     this.#offset = 0
     await full.close()
   }
