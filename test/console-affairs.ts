@@ -1,4 +1,5 @@
 /** Routing, identity, billing, the audit log and analytics in a browser: every write, and refusals in words. */
+import type { Locator } from "playwright-core"
 import { expect, test } from "vitest"
 import type { Scene } from "./console-scene.ts"
 
@@ -96,6 +97,34 @@ export function affairsTests(scene: Scene): void {
     await expect
       .poll(async () => await controls.getByLabel("Stop at a month's spend of ($)").inputValue())
       .toBe("60.00")
+  })
+
+  test("a double click on Pay pays once, and so does a second attempt after a lost answer", async () => {
+    await scene.open("billing")
+    const purchases = scene.page.getByRole("table", { name: "Purchases of credit" })
+    await purchases.waitFor()
+    const amounts = (): Locator => purchases.getByText("$31.00", { exact: true })
+    await scene.click("Add credit")
+    await scene.page.getByLabel("Amount in dollars").fill("31")
+    await scene.submitTwice("Pay $31.00")
+    await scene.page.getByText("$31.00 of credit added.").waitFor()
+    await scene.submit("Done")
+    await expect.poll(async () => await amounts().count()).toBe(1)
+
+    await scene.click("Add credit")
+    await scene.page.getByLabel("Amount in dollars").fill("31")
+    await scene.page.route("**/refill", async (route) => {
+      await route.fetch()
+      await route.abort()
+    })
+    await scene.submit("Pay $31.00")
+    await scene.dialog().getByText("Umpire is not answering").waitFor()
+    await scene.page.unroute("**/refill")
+    await scene.submit("Pay $31.00")
+    await scene.page.getByText("$31.00 of credit added.").waitFor()
+    await scene.submit("Done")
+    await scene.page.reload()
+    await expect.poll(async () => await amounts().count()).toBe(2)
   })
 
   test("the audit log tells who did what, and filters", async () => {

@@ -10,8 +10,8 @@ export interface Hostile {
   /** The record of a request whose model is a script. */
   readonly sequenceId: string
   readonly invitation: string
-  /** A playground's draft, as the browser keeps it. */
-  readonly draft: string
+  /** A playground's draft, as the browser stores it. */
+  readonly draft: { readonly entry: string; readonly value: string }
   /** What must be read on a page as it was written; null where the page shows no name of its own. */
   shownOn(path: string): string | null
 }
@@ -19,6 +19,7 @@ export interface Hostile {
 export async function makeHostile(server: TestServer): Promise<Hostile> {
   const orgId = await makeOrganization(server, evil)
   const { api, token } = await ownerOf(server)
+  const { user } = await api.getSession()
   const params = { org_id: orgId }
   await api.createApiKey({ params, body: { name: evil, permissions: ["inference"] } })
   await api.createWorkloadIdentityProvider({
@@ -45,7 +46,7 @@ export async function makeHostile(server: TestServer): Promise<Hostile> {
     orgId,
     sequenceId: await askAs(server, token, orgId),
     invitation: pending.accept_token ?? "",
-    draft: hostileDraft(),
+    draft: { entry: `umpire.${user.id}.${orgId}.draft`, value: hostileDraft() },
     shownOn: (path) => (["keys", "members", "analytics", "identity"].includes(path) ? evil : null),
   }
 }

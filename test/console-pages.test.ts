@@ -43,7 +43,8 @@ describe("with a script in every name", () => {
 
   beforeAll(async () => {
     hostile = await makeHostile(scene.server)
-    await scene.page.evaluate(`localStorage.setItem("umpire.draft", ${JSON.stringify(hostile.draft)})`)
+    const { entry, value } = hostile.draft
+    await scene.page.evaluate(`localStorage.setItem(${JSON.stringify(entry)}, ${JSON.stringify(value)})`)
     await scene.page.goto(`${scene.server.url}/o/${hostile.orgId}/settings`)
   })
   afterAll(async () => void (await scene.page.evaluate("localStorage.clear()")))

@@ -1,6 +1,6 @@
 /** Keys, members, organizations and models in a browser: every write, and refusals in words. */
 import { expect, test } from "vitest"
-import type { Scene } from "./console-scene.ts"
+import { type Scene, holdWrites } from "./console-scene.ts"
 import { makeOrganization } from "./console.ts"
 
 export function peopleTests(scene: Scene): void {
@@ -40,6 +40,22 @@ export function peopleTests(scene: Scene): void {
     await scene.submit("End the key")
     await expect.poll(async () => await scene.page.getByText("android").count()).toBe(0)
     expect(await status(second)).toBe(401)
+  })
+
+  test("a double click on Create key makes one key, and the form is disabled while it writes", async () => {
+    await scene.open("keys")
+    await scene.click("Create key")
+    await scene.page.getByLabel("Name").fill("made once")
+    const held = await holdWrites(scene.page)
+    await scene.submitTwice("Create key")
+    await expect.poll(async () => await scene.page.getByLabel("Name").isDisabled()).toBe(true)
+    await held.release()
+    await scene.click("I have stored it")
+    await scene.page.getByText("made once").waitFor()
+    expect(held.count()).toBe(1)
+    expect(await scene.page.getByText("made once").count()).toBe(1)
+    await scene.pick("Actions for made once", "End the key")
+    await scene.submit("End the key")
   })
 
   test("a key without permissions is refused in words", async () => {

@@ -20,6 +20,8 @@ export interface Scene {
   dialog(): Locator
   /** Presses a button of the open dialog. */
   submit(name: string): Promise<void>
+  /** Presses it twice before the page can draw anything. */
+  submitTwice(name: string): Promise<void>
   expectValue(label: string, value: string): Promise<void>
   /** Resolves when nothing on the page waits for the server any more. */
   settled(): Promise<void>
@@ -65,6 +67,10 @@ export async function openScene(): Promise<Scene> {
     },
     dialog,
     submit: async (name) => await dialog().getByRole("button", { name, exact: true }).click(),
+    submitTwice: async (name) =>
+      await dialog()
+        .getByRole("button", { name, exact: true })
+        .evaluate("(button) => { button.click(); button.click() }"),
     expectValue: async (label, value) => {
       await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
     },
@@ -94,4 +100,27 @@ async function seriousProblems(page: Page, rules: readonly string[]): Promise<st
   return found.violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`)
+}
+
+/** Holds back the page's next write until it is released, and counts those that come. */
+export async function holdWrites(page: Page): Promise<{
+  release(): Promise<void>
+  count(): number
+}> {
+  let release = (): void => undefined
+  const released = new Promise<void>((resolve) => (release = resolve))
+  let writes = 0
+  await page.route("**/v1/**", async (route) => {
+    if (route.request().method() === "GET") return await route.continue()
+    writes += 1
+    await released
+    await route.continue()
+  })
+  return {
+    count: () => writes,
+    release: async () => {
+      release()
+      await page.unroute("**/v1/**")
+    },
+  }
 }

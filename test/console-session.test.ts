@@ -5,8 +5,9 @@ import { type Server, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Page } from "playwright-core"
+import type { Locator, Page } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { createClient } from "../src/contract/client.ts"
 import { type Browser, openBrowser } from "./browser.ts"
 import { owner, signIn, startConsoleServer } from "./console.ts"
 import { prepareDirectory } from "./database.ts"
@@ -179,6 +180,65 @@ test("a server that restarts is waited for calmly, and the page goes on", async 
   expect(await page.getByLabel("Evidence text").inputValue()).toBe("Kept through the restart.")
   await click("Decide")
   await page.getByRole("group", { name: "Answer to question 1" }).waitFor()
+})
+
+describe("two users of one browser", () => {
+  const bob = { email: "bob@example.com", password: "a password of his own" }
+
+  beforeAll(async () => {
+    const api = createClient(server.url, { authorization: `Bearer ${server.key}` })
+    const invited = await api.createInvitation({
+      params: { org_id: orgId },
+      body: { email: bob.email, role: "member" },
+    })
+    const body = { token: invited.accept_token ?? "", password: bob.password }
+    await createClient(server.url, {}).acceptInvitation({ body })
+  })
+
+  const evidence = (): Locator => page.getByLabel("Evidence text")
+  const decideOn = async (text: string): Promise<void> => {
+    await evidence().fill(text)
+    await click("Decide")
+    await page.getByRole("group", { name: "Answer to question 1" }).waitFor()
+  }
+  const signOut = async (): Promise<void> => {
+    await click(/account and appearance/)
+    await page.getByRole("menuitem", { name: "Sign out" }).click()
+    await page.getByRole("heading", { name: "Sign in to Umpire" }).waitFor()
+  }
+  const enter = async (user: { email: string; password: string }): Promise<void> => {
+    await page.goto(server.url)
+    await page.getByLabel("Email").fill(user.email)
+    await page.getByLabel("Password").fill(user.password)
+    await click("Sign in")
+    await page.getByRole("heading", { name: "Playground" }).waitFor()
+  }
+
+  test("sign-out removes drafts, history and requests from the browser", async () => {
+    await page.goto(`${server.url}/o/${orgId}/playground`)
+    await decideOn("Only Ada may read this.")
+    expect(await page.evaluate("JSON.stringify(localStorage)")).toContain("Only Ada")
+    await signOut()
+    expect(await page.evaluate("Object.keys(localStorage)")).toEqual([])
+  })
+
+  test("the next user sees nothing of the one before, also when that one did not sign out", async () => {
+    await enter(owner)
+    await decideOn("Ada again.")
+    // The session ends without a sign-out, so that what Ada kept stays in the browser.
+    await browser.context.clearCookies()
+    await enter(bob)
+    expect(await evidence().inputValue()).not.toContain("Ada")
+    await click("History")
+    await page.getByText("Nothing asked yet").waitFor()
+    await click("Close")
+    await page.goto(`${server.url}/o/${orgId}/analytics`)
+    await page.getByRole("heading", { name: "Analytics" }).waitFor()
+    expect(await page.getByText("Ada again.").count()).toBe(0)
+    await browser.context.clearCookies()
+    await enter(owner)
+    expect(await evidence().inputValue()).toBe("Ada again.")
+  })
 })
 
 test("a password is changed, and the old one no longer signs in", async () => {

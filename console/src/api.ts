@@ -1,11 +1,13 @@
 /** The API as the console calls it: the contract's own client, with the session cookie. */
 import { QueryCache, QueryClient, useMutation, useQueryClient } from "@tanstack/react-query"
+import { useRef } from "react"
 import { type Client, ClientError, createClient } from "../../src/contract/client.ts"
 import { csrfHeaders, watchedFetch } from "./connection.ts"
+import { withIdempotencyKeys } from "./idempotency.ts"
 
 export { ClientError }
 
-export const api: Client = createClient(location.origin, csrfHeaders, watchedFetch)
+export const api: Client = createClient(location.origin, csrfHeaders, withIdempotencyKeys(watchedFetch))
 
 const retriesMax = 2
 
@@ -41,18 +43,29 @@ function withDetails({ message, body }: ClientError): string {
   return [message, ...others].join("; ")
 }
 
-/** A write that refreshes the lists it changes. */
+/** A write that refreshes the lists it changes. While it runs, further clicks are ignored. */
 export function useWrite<Input, Output>(
   write: (input: Input) => Promise<Output>,
   refreshes: readonly (readonly unknown[])[],
   done?: (output: Output) => void,
 ) {
   const queries = useQueryClient()
-  return useMutation({
+  // A second click can come before React has drawn the first one's disabled button.
+  const running = useRef(false)
+  const mutation = useMutation({
     mutationFn: write,
     onSuccess: async (output) => {
       done?.(output)
       await Promise.all(refreshes.map((queryKey) => queries.invalidateQueries({ queryKey: [...queryKey] })))
     },
+    onSettled: () => {
+      running.current = false
+    },
   })
+  const mutate = (input: Input): void => {
+    if (running.current) return
+    running.current = true
+    mutation.mutate(input)
+  }
+  return { ...mutation, mutate }
 }

@@ -1,11 +1,13 @@
 /** Who is signed in, in which organizations, and which of them the page is about. */
 import { type QueryClient, queryOptions, useQuery, useSuspenseQuery } from "@tanstack/react-query"
 import { useParams } from "@tanstack/react-router"
+import { useMemo } from "react"
 import type { CurrentSession } from "../../src/contract/platform/sessions.ts"
 import type { OrganizationItem } from "../../src/contract/platform/organizations.ts"
 import { isOwner } from "../../src/contract/access.ts"
 import { ClientError, api } from "./api.ts"
 import { sessionClosed, sessionOpened } from "./connection.ts"
+import { type BrowserStorage, browserStorage, clearBrowserStorage } from "./parts/storage.ts"
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
@@ -50,12 +52,20 @@ export function useOrganization(): OrganizationItem {
 
 export const useIsOwner = (): boolean => isOwner(useOrganization().role)
 
+/** What the signed-in user keeps in this browser for the organization of the page. */
+export function useBrowserStorage(): BrowserStorage {
+  const userId = useSession()?.user.id ?? ""
+  const { id } = useOrganization()
+  return useMemo(() => browserStorage(userId, id), [userId, id])
+}
+
 const lastEntry = "umpire.organization"
+export const lastOrganization = (): string | null => localStorage.getItem(lastEntry)
 export const rememberOrganization = (orgId: string): void => localStorage.setItem(lastEntry, orgId)
 
 /** Where the console opens: the organization of last time, else the personal one. */
 export function homeOrganization(organizations: readonly OrganizationItem[]): OrganizationItem | undefined {
-  const last = localStorage.getItem(lastEntry)
+  const last = lastOrganization()
   return (
     organizations.find(({ id }) => id === last) ??
     organizations.find(({ is_personal }) => is_personal) ??
@@ -65,6 +75,7 @@ export function homeOrganization(organizations: readonly OrganizationItem[]): Or
 
 export async function signOut(queries: QueryClient): Promise<void> {
   sessionClosed()
+  clearBrowserStorage()
   await api.deleteSession()
   queries.clear()
 }

@@ -36,12 +36,21 @@ export class ClientError extends Error {
   readonly status: number
   readonly code: string | null
   readonly body: unknown
+  /** How long to wait before trying again, where the server says so. */
+  readonly retryAfterMs: number | null
 
-  constructor(status: number, code: string | null, message: string, body: unknown) {
+  constructor(
+    status: number,
+    code: string | null,
+    message: string,
+    body: unknown,
+    retryAfterMs: number | null = null,
+  ) {
     super(message)
     this.status = status
     this.code = code
     this.body = body
+    this.retryAfterMs = retryAfterMs
   }
 }
 
@@ -92,9 +101,15 @@ async function call(
       error?.code ?? null,
       error?.message ?? `The server answered ${response.status}`,
       body,
+      retryAfterMsOf(response.headers),
     )
   }
   return endpoint.wrap === "data" && endpoint.status !== 204 ? (body as { data: unknown }).data : body
+}
+
+export function retryAfterMsOf(headers: Headers): number | null {
+  const seconds = Number(headers.get("retry-after") ?? Number.NaN)
+  return Number.isFinite(seconds) ? seconds * 1000 : null
 }
 
 /** What stands in front of a server may answer for it, and not in JSON. */

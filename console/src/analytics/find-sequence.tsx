@@ -5,7 +5,7 @@ import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
 import { ago } from "../parts/format.ts"
 import { Panel } from "../parts/page.tsx"
-import { useOrganization } from "../session.ts"
+import { useBrowserStorage, useOrganization } from "../session.ts"
 import { recentSequences } from "./recent.ts"
 import { SequenceLink } from "./sequence-link.tsx"
 
@@ -13,9 +13,10 @@ const shownMax = 8
 
 export function FindSequence(): ReactNode {
   const { id: orgId } = useOrganization()
+  const storage = useBrowserStorage()
   const navigate = useNavigate()
   const [text, setText] = useState("")
-  const [recent] = useState(() => recentSequences(orgId).slice(0, shownMax))
+  const [recent] = useState(() => recentSequences(storage).slice(0, shownMax))
   const seqId = text.trim()
   return (
     <Panel title="Find one request">

@@ -2,12 +2,13 @@
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useMemo, useState } from "react"
 import { type BillingAccount, type UsageSpend, usageSpendRanges } from "../../../src/contract/billing.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { StackedBars } from "../charts/bars.tsx"
 import { useSeriesColors } from "../analytics/series-colors.ts"
 import { ViewLink } from "../analytics/view-link.tsx"
 import { type View, writeView } from "../analytics/view.ts"
 import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
@@ -119,7 +120,7 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
           </dd>
         </dl>
         {account.payment_method_required ? <Notice tone="warn">Add a payment method to go on.</Notice> : null}
-        {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
+        <ErrorNotice error={error} />
         {owner ? (
           <div className="flex flex-wrap gap-2">
             {account.billing_mode === "prepaid" ? (

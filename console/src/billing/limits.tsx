@@ -1,9 +1,10 @@
 /** When credit is bought by itself, when to warn, and where spending stops. */
-import { type FormEvent, type ReactNode, useState } from "react"
+import { type ReactNode, useState } from "react"
 import type { AutoRefill, SpendControls } from "../../../src/contract/billing.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { CheckField, TextField } from "../parts/field.tsx"
+import { Form, type FormWrite } from "../parts/form.tsx"
 import { Notice, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { toCents, toDollars } from "./dollars.ts"
@@ -129,25 +130,21 @@ function LimitForm({
 }: {
   title: string
   owner: boolean
-  write: { mutate: (input: undefined) => void; isPending: boolean; isSuccess: boolean; error: unknown }
+  write: FormWrite & { readonly isSuccess: boolean }
   children: ReactNode
 }): ReactNode {
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    write.mutate(undefined)
-  }
+  const saved = write.isSuccess ? <Notice tone="good">Saved.</Notice> : null
+  const save = (
+    <Button type="submit" className="self-start" busy={write.isPending}>
+      Save
+    </Button>
+  )
   return (
     <Panel title={title}>
-      <form onSubmit={submit} className="flex flex-col gap-4" aria-label={title}>
+      <Form label={title} write={write} footer={owner ? save : null}>
         {children}
-        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
-        {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
-        {owner ? (
-          <Button type="submit" className="self-start" busy={write.isPending}>
-            Save
-          </Button>
-        ) : null}
-      </form>
+        {saved}
+      </Form>
     </Panel>
   )
 }

@@ -1,6 +1,7 @@
 /** Sends one call from the reference, with the console's session or a key, and shows what came back. */
 import { type FormEvent, type ReactNode, useState } from "react"
 import { sentenceOf } from "../api.ts"
+import { lastOrganization } from "../session.ts"
 import { csrfHeaders } from "../connection.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
@@ -89,7 +90,7 @@ export function TryIt({
 
 /** The organization one was in last fills the paths that need one. */
 function known(): Record<string, string> {
-  const organization = localStorage.getItem("umpire.organization")
+  const organization = lastOrganization()
   return organization ? { org_id: organization } : {}
 }
 

@@ -2,12 +2,13 @@
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import type { WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ago } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
-import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { ProviderDialog } from "./provider-dialog.tsx"
 import { TestDialog } from "./test-dialog.tsx"
@@ -112,7 +113,7 @@ function ProviderCard({
           ) : null}
         </span>
       </header>
-      {toggle.error ? <Notice tone="bad">{sentenceOf(toggle.error)}</Notice> : null}
+      <ErrorNotice error={toggle.error} />
       <p className="text-sm wrap-anywhere">
         <Badge>{config.type === "oidc" ? "OIDC" : "X.509"}</Badge>{" "}
         {config.type === "oidc"

@@ -3,14 +3,15 @@ import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import { type Role, roles } from "../../../src/contract/access.ts"
 import type { Invitation, Member, SentInvitation } from "../../../src/contract/platform/members.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
 import { SelectField, TextField } from "../parts/field.tsx"
 import { ago, day } from "../parts/format.ts"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
-import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
@@ -146,7 +147,7 @@ function Invitations({
   return (
     <section aria-label="Pending invitations" className="flex flex-col gap-3">
       <h2 className="text-sm font-semibold">Pending invitations</h2>
-      {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
+      <ErrorNotice error={error} />
       <Loaded query={query} what="invitations">
         {(rows) =>
           rows.length === 0 ? (

@@ -3,11 +3,12 @@ import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import type { ModelStatus, OrgModel } from "../../../src/contract/platform/models.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { ago, count } from "../parts/format.ts"
-import { Badge, Empty, Loaded, Notice, Page, type Tone } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Page, type Tone } from "../parts/page.tsx"
 import { usePages } from "../parts/more.tsx"
 import { Table } from "../parts/table.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
@@ -42,7 +43,7 @@ export function ModelsPage(): ReactNode {
   )
   return (
     <Page title="Models" about="What this organization can use, and what it costs per million tokens.">
-      {ask.error ? <Notice tone="bad">{sentenceOf(ask.error)}</Notice> : null}
+      <ErrorNotice error={ask.error} />
       <Loaded query={models} what="models">
         {(rows) =>
           rows.length === 0 ? (

@@ -1,10 +1,11 @@
 /** Settings: the organization's name and what it keeps, and one's own password. */
 import { useQuery } from "@tanstack/react-query"
-import { type FormEvent, type ReactNode, useState } from "react"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { type ReactNode, useState } from "react"
+import { api, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { Segments, TextField } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
+import { Form } from "../parts/form.tsx"
 import { count } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
@@ -42,13 +43,20 @@ function OrganizationPanel(): ReactNode {
       }),
     [["organizations"]],
   )
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    write.mutate(undefined)
-  }
   return (
     <Panel title="Organization">
-      <form onSubmit={submit} className="flex flex-col gap-4">
+      <Form
+        write={write}
+        footer={
+          owner ? (
+            <Button type="submit" kind="loud" className="self-start" busy={write.isPending}>
+              Save
+            </Button>
+          ) : (
+            <Notice tone="info">Only owners can change these settings.</Notice>
+          )
+        }
+      >
         <TextField
           label="Name"
           required
@@ -70,16 +78,8 @@ function OrganizationPanel(): ReactNode {
           <span className="font-mono">{organization.id}</span>
           <CopyButton text={organization.id} label="Copy organization id" bare />
         </div>
-        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
         {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
-        {owner ? (
-          <Button type="submit" kind="loud" className="self-start" busy={write.isPending}>
-            Save
-          </Button>
-        ) : (
-          <Notice tone="info">Owners change these.</Notice>
-        )}
-      </form>
+      </Form>
     </Panel>
   )
 }
@@ -123,13 +123,16 @@ function PasswordPanel(): ReactNode {
       setNext("")
     },
   )
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    write.mutate(undefined)
-  }
   return (
     <Panel title="Your password">
-      <form onSubmit={submit} className="flex flex-col gap-4">
+      <Form
+        write={write}
+        footer={
+          <Button type="submit" className="self-start" busy={write.isPending}>
+            Set password
+          </Button>
+        }
+      >
         {/* Password managers need to know whose password this is. */}
         <input type="text" autoComplete="username" value={session?.user.email ?? ""} readOnly hidden />
         {session?.has_password ? (
@@ -156,12 +159,8 @@ function PasswordPanel(): ReactNode {
           value={next}
           onChange={(event) => setNext(event.target.value)}
         />
-        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
         {write.isSuccess ? <Notice tone="good">Your password is set.</Notice> : null}
-        <Button type="submit" className="self-start" busy={write.isPending}>
-          Set password
-        </Button>
-      </form>
+      </Form>
     </Panel>
   )
 }

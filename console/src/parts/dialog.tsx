@@ -1,8 +1,8 @@
 /** Dialogs on the browser's own element, which keeps the focus inside, closes on Escape and covers the page. */
-import { type FormEvent, type ReactNode, useEffect, useId, useRef } from "react"
-import { sentenceOf, useWrite } from "../api.ts"
+import { type ReactNode, useEffect, useId, useRef } from "react"
+import { useWrite } from "../api.ts"
 import { Button } from "./button.tsx"
-import { Notice } from "./page.tsx"
+import { Form, type FormWrite } from "./form.tsx"
 
 export function Dialog({
   title,
@@ -47,13 +47,6 @@ export function Dialog({
   )
 }
 
-/** What a form sends, and how that goes. */
-interface FormWrite {
-  readonly isPending: boolean
-  readonly error: unknown
-  mutate(input: undefined): void
-}
-
 /** A dialog that is a form: what it asks for, what went wrong, and the two ways out. */
 export function FormDialog({
   title,
@@ -75,22 +68,22 @@ export function FormDialog({
   wide?: boolean
   children: ReactNode
 }): ReactNode {
-  const send = (event: FormEvent): void => {
-    event.preventDefault()
-    if (ready) write.mutate(undefined)
-  }
   return (
     <Dialog title={title} onClose={onClose} wide={wide}>
-      <form onSubmit={send} className="flex flex-col gap-4">
+      <Form
+        write={write}
+        ready={ready}
+        footer={
+          <div className="flex justify-end gap-2">
+            <Button onClick={onClose}>Cancel</Button>
+            <Button type="submit" kind={danger ? "bad" : "loud"} busy={write.isPending}>
+              {submit}
+            </Button>
+          </div>
+        }
+      >
         {children}
-        {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
-        <div className="flex justify-end gap-2">
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind={danger ? "bad" : "loud"} busy={write.isPending}>
-            {submit}
-          </Button>
-        </div>
-      </form>
+      </Form>
     </Dialog>
   )
 }

@@ -1,7 +1,7 @@
 /** What pages are made of: a heading with its actions, panels, notices, empty states, badges. */
 import { type ReactNode, useEffect } from "react"
-import { sentenceOf } from "../api.ts"
 import { Button, Spinner } from "./button.tsx"
+import { ErrorText } from "./error-text.tsx"
 import { Icon, type IconName } from "./icon.tsx"
 
 export function Page({
@@ -160,7 +160,7 @@ export function Loaded<T>({
         </Button>
       }
     >
-      {sentenceOf(query.error)}
+      <ErrorText error={query.error} />
     </Notice>
   )
 }

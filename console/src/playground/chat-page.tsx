@@ -3,12 +3,12 @@ import { useQuery } from "@tanstack/react-query"
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { rememberSequence } from "../analytics/recent.ts"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
-import { sentenceOf } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
 import { count, milliseconds } from "../parts/format.ts"
-import { Empty, Notice } from "../parts/page.tsx"
-import { modelsQuery, useOrganization } from "../session.ts"
+import { Empty } from "../parts/page.tsx"
+import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { ModelSelect } from "./model-select.tsx"
 import { type ChatMessage, streamChat } from "./stream.ts"
 
@@ -47,7 +47,7 @@ export function ChatPage(): ReactNode {
       </header>
       <SettingsForm settings={settings} onChange={setSettings} />
       <Conversation messages={chat.messages} busy={chat.busy} />
-      {chat.error ? <Notice tone="bad">{chat.error}</Notice> : null}
+      <ErrorNotice error={chat.error} />
       {chat.figures || chat.sequenceId ? (
         <p className="number text-soft flex flex-wrap justify-between gap-x-4 text-xs" role="status">
           <span>{chat.figures}</span>
@@ -68,9 +68,10 @@ export function ChatPage(): ReactNode {
 }
 
 function useChat(orgId: string) {
+  const storage = useBrowserStorage()
   const [messages, setMessages] = useState<readonly ChatMessage[]>([])
   const [running, setRunning] = useState<AbortController | null>(null)
-  const [error, setError] = useState<string | null>(null)
+  const [error, setError] = useState<unknown>(null)
   const [figures, setFigures] = useState<string | null>(null)
   const [sequenceId, setSequenceId] = useState<string | null>(null)
   const send = async (text: string, settings: Settings): Promise<void> => {
@@ -95,7 +96,7 @@ function useChat(orgId: string) {
       for await (const event of events) {
         if (event.kind === "sequence") {
           setSequenceId(event.id)
-          rememberSequence(event.id, orgId, text)
+          rememberSequence(storage, event.id, text)
         }
         if (event.kind === "text") {
           answer += event.text
@@ -110,7 +111,7 @@ function useChat(orgId: string) {
         }
       }
     } catch (failure) {
-      if (!controller.signal.aborted) setError(sentenceOf(failure))
+      if (!controller.signal.aborted) setError(failure)
     } finally {
       setRunning(null)
     }

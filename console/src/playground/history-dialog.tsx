@@ -6,6 +6,7 @@ import { Dialog } from "../parts/dialog.tsx"
 import { ago } from "../parts/format.ts"
 import { Empty } from "../parts/page.tsx"
 import type { Answer, Draft } from "./draft.ts"
+import { useBrowserStorage } from "../session.ts"
 import { clearHistory, readHistory } from "./keep.ts"
 
 export function HistoryDialog({
@@ -15,10 +16,11 @@ export function HistoryDialog({
   onPick: (draft: Draft) => void
   onClose: () => void
 }): ReactNode {
-  const [entries, setEntries] = useState(readHistory)
+  const storage = useBrowserStorage()
+  const [entries, setEntries] = useState(() => readHistory(storage))
   const clear = (): void => {
-    clearHistory()
-    forgetSequences()
+    clearHistory(storage)
+    forgetSequences(storage)
     setEntries([])
   }
   return (

@@ -1,4 +1,5 @@
 /** Keeps drafts: in the address to share them, and in this browser to come back to them. */
+import type { BrowserStorage } from "../parts/storage.ts"
 import type { Answer, Draft, DraftQuestion } from "./draft.ts"
 import { questionTypes, rowId } from "./draft.ts"
 
@@ -6,8 +7,8 @@ import { questionTypes, rowId } from "./draft.ts"
 const sharedCharactersMax = 30_000
 const historyEntriesMax = 30
 const historyCharactersMax = 1_000_000
-const historyEntry = "umpire.history"
-const draftEntry = "umpire.draft"
+const historyEntry = "history"
+const draftEntry = "draft"
 
 /** The draft as text for the fragment of an address, which browsers keep to themselves. */
 export async function packDraft(draft: Draft): Promise<string> {
@@ -87,8 +88,8 @@ interface Past {
   readonly answers: readonly (Answer | null)[]
 }
 
-export function readHistory(): Past[] {
-  const entries = stored(historyEntry)
+export function readHistory(storage: BrowserStorage): Past[] {
+  const entries = storage.read(historyEntry)
   if (!Array.isArray(entries)) return []
   return entries.flatMap((entry: { at?: unknown; draft?: unknown; answers?: unknown }) => {
     const draft = readDraft(entry?.draft)
@@ -97,34 +98,14 @@ export function readHistory(): Past[] {
   })
 }
 
-export function addToHistory(past: Past): Past[] {
-  let entries = [past, ...readHistory()].slice(0, historyEntriesMax)
+export function addToHistory(storage: BrowserStorage, past: Past): Past[] {
+  let entries = [past, ...readHistory(storage)].slice(0, historyEntriesMax)
   while (entries.length > 1 && JSON.stringify(entries).length > historyCharactersMax)
     entries = entries.slice(0, -1)
-  keep(historyEntry, entries)
+  storage.write(historyEntry, entries)
   return entries
 }
 
-export function clearHistory(): void {
-  localStorage.removeItem(historyEntry)
-}
-
-export const keepDraft = (draft: Draft): void => keep(draftEntry, draft)
-export const keptDraft = (): Draft | null => readDraft(stored(draftEntry))
-
-function stored(entry: string): unknown {
-  try {
-    return JSON.parse(localStorage.getItem(entry) ?? "null")
-  } catch {
-    return null
-  }
-}
-
-/** A full or forbidden storage loses the convenience, not the page. */
-function keep(entry: string, value: unknown): void {
-  try {
-    localStorage.setItem(entry, JSON.stringify(value))
-  } catch {
-    localStorage.removeItem(entry)
-  }
-}
+export const clearHistory = (storage: BrowserStorage): void => storage.remove(historyEntry)
+export const keepDraft = (storage: BrowserStorage, draft: Draft): void => storage.write(draftEntry, draft)
+export const keptDraft = (storage: BrowserStorage): Draft | null => readDraft(storage.read(draftEntry))

@@ -5,6 +5,7 @@ import { rememberSequence } from "../analytics/recent.ts"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { sentenceOf } from "../api.ts"
 import { Button, copyText } from "../parts/button.tsx"
+import { ErrorText } from "../parts/error-text.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { count, milliseconds, smallDollars } from "../parts/format.ts"
@@ -13,7 +14,7 @@ import { Menu, MenuItem } from "../parts/menu.tsx"
 import { Notice } from "../parts/page.tsx"
 import { moved } from "../parts/moved.ts"
 import { MoveStatus, useReorder } from "../parts/reorder.tsx"
-import { modelsQuery, useOrganization } from "../session.ts"
+import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { AnswerView } from "./answer-view.tsx"
 import { type Answered, type AskOptions, ask } from "./ask.ts"
 import { CodeDialog } from "./code-dialog.tsx"
@@ -26,7 +27,7 @@ import { ModelSelect } from "./model-select.tsx"
 import { QuestionCard, typeNames } from "./question-card.tsx"
 
 /** What one model answered, and the id of the request's record where one was begun. */
-type Outcome = ({ readonly answered: Answered } | { readonly error: string }) & {
+type Outcome = ({ readonly answered: Answered } | { readonly error: unknown }) & {
   readonly sequenceId: string | null
 }
 interface Run {
@@ -125,9 +126,10 @@ export function PlaygroundPage(): ReactNode {
 
 /** The draft of the address if there is one, else that of last time, else an example. */
 function useDraft(firstModel: string | undefined): [Draft, Dispatch<SetStateAction<Draft>>] {
+  const storage = useBrowserStorage()
   const [draft, setDraft] = useState<Draft>(
     () =>
-      keptDraft() ?? {
+      keptDraft(storage) ?? {
         api: "decisions",
         model: "",
         rival: null,
@@ -142,12 +144,13 @@ function useDraft(firstModel: string | undefined): [Draft, Dispatch<SetStateActi
     history.replaceState(history.state, "", location.pathname)
     void unpackDraft(shared).then((found) => found && setDraft(found))
   }, [])
-  useEffect(() => keepDraft(draft), [draft])
+  useEffect(() => keepDraft(storage, draft), [storage, draft])
   const model = draft.model || firstModel || ""
   return [model === draft.model ? draft : { ...draft, model }, setDraft]
 }
 
 function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
+  const storage = useBrowserStorage()
   const [run, setRun] = useState<Run | null>(null)
   const [running, setRunning] = useState<AbortController | null>(null)
   const start = async (): Promise<void> => {
@@ -159,13 +162,13 @@ function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
         let sequenceId: string | null = null
         const onSequence = (id: string): void => {
           sequenceId = id
-          rememberSequence(id, orgId, draft.evidence)
+          rememberSequence(storage, id, draft.evidence)
         }
         try {
           const answered = await ask(draft, sku, { orgId, models, signal: controller.signal, onSequence })
           return { answered, sequenceId }
         } catch (error) {
-          return { error: sentenceOf(error), sequenceId }
+          return { error, sequenceId }
         }
       }),
     )
@@ -173,7 +176,8 @@ function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
     if (controller.signal.aborted) return
     setRun({ draft, outcomes })
     const [first] = outcomes
-    if (first && "answered" in first) addToHistory({ at: Date.now(), draft, answers: first.answered.answers })
+    if (first && "answered" in first)
+      addToHistory(storage, { at: Date.now(), draft, answers: first.answered.answers })
   }
   return { run, busy: running !== null, start: () => void start(), cancel: () => running?.abort() }
 }
@@ -265,7 +269,7 @@ function RunSummary({ run, stale }: { run: Run | null; stale: boolean }): ReactN
       {run.outcomes.map((outcome, index) =>
         "error" in outcome ? (
           <Notice key={index} tone="bad">
-            {outcome.error}
+            <ErrorText error={outcome.error} />
             {outcome.sequenceId ? (
               <span className="mt-1 block text-xs">
                 Recorded as <SequenceLink id={outcome.sequenceId} />

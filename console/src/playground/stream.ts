@@ -1,5 +1,5 @@
 /** Reads a chat completion as it is written: server-sent events, one chunk each. */
-import { ClientError } from "../../../src/contract/client.ts"
+import { ClientError, retryAfterMsOf } from "../../../src/contract/client.ts"
 import { sequenceHeader } from "../../../src/contract/endpoint.ts"
 import { csrfHeaders, watchedFetch } from "../connection.ts"
 
@@ -73,7 +73,13 @@ async function refusal(response: Response): Promise<ClientError> {
     error?: { code?: string; message?: string }
   } | null
   const message = body?.error?.message ?? `The server answered ${response.status}`
-  return new ClientError(response.status, body?.error?.code ?? null, message, body)
+  return new ClientError(
+    response.status,
+    body?.error?.code ?? null,
+    message,
+    body,
+    retryAfterMsOf(response.headers),
+  )
 }
 
 /** A line may come in pieces; what is left at the end is a line too. */

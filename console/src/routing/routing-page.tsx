@@ -3,8 +3,9 @@ import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useMemo, useState } from "react"
 import type { OrganizationResources } from "../../../src/contract/platform/organizations.ts"
 import type { RoutingPolicy } from "../../../src/contract/platform/routing-policy.ts"
-import { api, sentenceOf, useWrite } from "../api.ts"
+import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Badge, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { moved } from "../parts/moved.ts"
@@ -100,7 +101,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
               onChange={(next) => setPolicy({ ...policy, regions: next })}
             />
           </fieldset>
-          {write.error ? <Notice tone="bad">{sentenceOf(write.error)}</Notice> : null}
+          <ErrorNotice error={write.error} />
           {write.isSuccess && !changed ? (
             <Notice tone="good">Saved. It holds from the next request on.</Notice>
           ) : null}

@@ -1,10 +1,11 @@
 /** Accepting an invitation: as a new user with a password, or with the session one already has. */
 import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { useRouter } from "@tanstack/react-router"
-import { type FormEvent, type ReactNode, useState } from "react"
-import { api, sentenceOf } from "../api.ts"
+import { type ReactNode, useState } from "react"
+import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
+import { Form } from "../parts/form.tsx"
 import { Loading, Notice } from "../parts/page.tsx"
 import { sessionQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
@@ -36,30 +37,28 @@ export function Join(): ReactNode {
 function JoinForm({ token, email }: { token: string; email: string | null }): ReactNode {
   const [name, setName] = useState("")
   const [password, setPassword] = useState("")
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<unknown>(null)
   const queries = useQueryClient()
   const router = useRouter()
-  const send = async (): Promise<void> => {
-    setBusy(true)
-    setError(null)
-    try {
-      const joined = await api.acceptInvitation({
+  const write = useWrite(
+    async () =>
+      await api.acceptInvitation({
         body: email === null ? { token, password, ...(name.trim() ? { name } : {}) } : { token },
-      })
+      }),
+    [],
+    ({ organization_id }) => {
       queries.clear()
-      await router.navigate({ to: "/o/$orgId/playground", params: { orgId: joined.organization_id } })
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
-  const submit = (event: FormEvent): void => {
-    event.preventDefault()
-    void send()
-  }
+      void router.navigate({ to: "/o/$orgId/playground", params: { orgId: organization_id } })
+    },
+  )
   return (
-    <form onSubmit={submit} className="flex flex-col gap-4">
+    <Form
+      write={write}
+      footer={
+        <Button type="submit" kind="loud" busy={write.isPending}>
+          Join
+        </Button>
+      }
+    >
       {email === null ? (
         <>
           <TextField
@@ -84,10 +83,6 @@ function JoinForm({ token, email }: { token: string; email: string | null }): Re
           You are signed in as <strong>{email}</strong> and join with this account.
         </p>
       )}
-      {error ? <Notice tone="bad">{sentenceOf(error)}</Notice> : null}
-      <Button type="submit" kind="loud" busy={busy}>
-        Join
-      </Button>
-    </form>
+    </Form>
   )
 }

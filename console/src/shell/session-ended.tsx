@@ -1,6 +1,7 @@
 /** A session that ends under an open page: sign in again where you are, and nothing typed is lost. */
 import { useQueryClient } from "@tanstack/react-query"
 import type { ReactNode } from "react"
+import { api } from "../api.ts"
 import { sessionOpened, useConnection } from "../connection.ts"
 import { Dialog } from "../parts/dialog.tsx"
 import { useSession } from "../session.ts"
@@ -11,14 +12,17 @@ export function SessionEnded(): ReactNode {
   const known = useSession()
   const queries = useQueryClient()
   if (session !== "ended") return null
-  const resume = (): void => {
+  const resume = async (): Promise<void> => {
+    const { user } = await api.getSession()
+    // Someone else must not see what this user had open.
+    if (user.id !== known?.user.id) return location.assign("/")
     sessionOpened()
-    void queries.invalidateQueries()
+    await queries.invalidateQueries()
   }
   return (
     <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
-      <p className="text-soft mb-4 text-sm">Sign in to go on where you were. What you typed is still here.</p>
-      <SignInForm email={known?.user.email ?? ""} onDone={resume} />
+      <p className="text-soft mb-4 text-sm">Sign in to continue. What you typed is still here.</p>
+      <SignInForm email={known?.user.email ?? ""} onDone={() => void resume()} />
     </Dialog>
   )
 }

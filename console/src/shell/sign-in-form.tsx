@@ -1,39 +1,49 @@
 /** Email and password, or single sign-on; used by the sign-in page and where a session ended under a page. */
-import { type FormEvent, type ReactNode, useState } from "react"
-import { ClientError, api, sentenceOf } from "../api.ts"
+import { type ReactNode, useState } from "react"
+import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
-import { Notice } from "../parts/page.tsx"
+import { Form } from "../parts/form.tsx"
 
 export function SignInForm({ email: known, onDone }: { email?: string; onDone: () => void }): ReactNode {
   const [email, setEmail] = useState(known ?? "")
   const [password, setPassword] = useState("")
-  const [busy, setBusy] = useState(false)
-  const [error, setError] = useState<string | null>(null)
-  const attempt = async (work: () => Promise<void>): Promise<void> => {
-    setBusy(true)
-    setError(null)
-    try {
-      await work()
-    } catch (failure) {
-      setError(inWords(failure))
-    } finally {
-      setBusy(false)
-    }
-  }
-  const send = (event: FormEvent): void => {
-    event.preventDefault()
-    void attempt(async () => {
-      await api.createSession({ body: { email, password } })
-      onDone()
-    })
+  const signIn = useWrite(async () => await createSession(email, password), [], onDone)
+  const singleSignOn = useWrite(startSingleSignOn, [])
+  const latest = singleSignOn.isIdle ? signIn : singleSignOn
+  const write = {
+    isPending: signIn.isPending || singleSignOn.isPending,
+    error: latest.error,
+    mutate: () => {
+      singleSignOn.reset()
+      signIn.mutate(undefined)
+    },
   }
   return (
-    <form onSubmit={send} className="flex flex-col gap-4">
+    <Form
+      write={write}
+      footer={
+        <>
+          <Button type="submit" kind="loud" busy={signIn.isPending}>
+            Sign in
+          </Button>
+          <button
+            type="button"
+            className="text-soft hover:text-ink self-center text-xs underline"
+            onClick={() => singleSignOn.mutate(undefined)}
+          >
+            Use single sign-on
+          </button>
+        </>
+      }
+    >
       <TextField
         label="Email"
-        type="email"
+        type="text"
+        inputMode="email"
         autoComplete="username"
+        autoCapitalize="none"
+        spellCheck={false}
         required
         autoFocus={!known}
         value={email}
@@ -48,33 +58,25 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
         value={password}
         onChange={(event) => setPassword(event.target.value)}
       />
-      {error ? <Notice tone="bad">{error}</Notice> : null}
-      <Button type="submit" kind="loud" busy={busy}>
-        Sign in
-      </Button>
-      <button
-        type="button"
-        className="text-soft hover:text-ink self-center text-xs underline"
-        onClick={() => void attempt(goToSingleSignOn)}
-      >
-        Use single sign-on
-      </button>
-    </form>
+    </Form>
   )
 }
 
+/** Also `owner@localhost` signs in here, which browsers do not take for an email address. */
+async function createSession(email: string, password: string): Promise<void> {
+  try {
+    await api.createSession({ body: { email: email.trim(), password } })
+  } catch (error) {
+    if (error instanceof ClientError && error.status === 401)
+      throw new Error("The email address or the password is not right.", { cause: error })
+    throw error
+  }
+}
+
 /** Asks first, so that a server without single sign-on answers here and not on a page of JSON. */
-async function goToSingleSignOn(): Promise<void> {
+async function startSingleSignOn(): Promise<void> {
   const response = await fetch("/v1/session/sso", { redirect: "manual" })
   if (response.type === "opaqueredirect") return location.assign("/v1/session/sso")
   if (response.status === 404) throw new Error("Single sign-on is not set up on this server.")
   throw new Error("Single sign-on does not answer now; try again in a moment.")
-}
-
-function inWords(error: unknown): string {
-  if (error instanceof ClientError && error.status === 401)
-    return "The email address or the password is not right."
-  if (error instanceof ClientError && error.status === 429)
-    return "Too many attempts. Wait a little, then try again."
-  return sentenceOf(error)
 }
