@@ -106,6 +106,11 @@ const range = "range_start=1&range_end=2"
 
 const organizations: readonly Row[] = [
   {
+    endpoint: "POST /v1/organizations",
+    ...sessionOnly("200"),
+    request: () => ({ path: "/v1/organizations", body: { name: "Made" } }),
+  },
+  {
     endpoint: "GET /v1/organizations",
     sessions: "200 200 200 200",
     keys: "403 200 403 403",

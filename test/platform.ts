@@ -86,6 +86,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         placement: (regionId) => ({ home: regionId === "paris", models: [] }),
         rateLimit: { requestsPerMinute, burst: requestsPerMinute },
         secureCookies: false,
+        paymentProvider: "local",
         singleSignOn: null,
         billingStatus: async () => null,
         ...options.parts,

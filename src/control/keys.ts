@@ -52,6 +52,11 @@ async function create(
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const { name, permissions, scope, expires_at, rate_limit } = call.body
+  if (!mayAdminister(standing) && scope !== "user")
+    throw new Fault(
+      "permission_denied",
+      "Cannot create a key of the organization: an owner is needed; members create keys of their own (scope user)",
+    )
   checkHeld(standing, permissions)
   const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
   const userId = scope === "user" ? userOf(principal) : null
@@ -81,12 +86,13 @@ async function create(
 }
 
 async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"]>): Promise<ApiKey> {
-  const { standing } = acting(call)
+  const { principal, standing } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
   return await change(parts, call, async (scoped) => {
     const { sql, now } = scoped
     const before = await lockKey(sql, standing, call.params.key_id)
+    checkMayChange(principal, standing, before)
     checkVersion(call.request, before.version)
     // What the key has already is not given to it now.
     checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
@@ -115,6 +121,7 @@ async function rotate(
   return await change(parts, call, async (scoped) => {
     const { sql, now } = scoped
     const before = await lockKey(sql, standing, key_id)
+    checkMayChange(principal, standing, before)
     checkMayHold(principal, standing, before)
     const graceMs = call.body.grace_seconds * 1000
     const after = await rotateKey(sql, standing.organizationId, key_id, {
@@ -130,9 +137,10 @@ async function rotate(
 }
 
 async function end(parts: KeyParts, call: CallOf<PlatformTable["deleteApiKey"]>): Promise<void> {
-  const { standing } = acting(call)
+  const { principal, standing } = acting(call)
   await change(parts, call, async (scoped) => {
     const { sql, now } = scoped
+    checkMayChange(principal, standing, await lockKey(sql, standing, call.params.key_id))
     const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
     if (!ended) throw notFound("API key")
     await auditKey(scoped, "api_key.delete", ended, { before: toApiKey(ended), after: null })
@@ -159,6 +167,17 @@ async function lockKey(sql: Sql, { organizationId }: Standing, id: string): Prom
   const key = await findKey(sql, organizationId, id)
   if (!key || key.revokedAt !== null) throw notFound("API key")
   return key
+}
+
+const mayAdminister = (standing: Standing): boolean => standing.permissions.includes("api-admin")
+
+/** Members change only the keys that carry their own role. */
+function checkMayChange(principal: Principal, standing: Standing, key: Key): void {
+  if (mayAdminister(standing) || (key.scope === "user" && key.userId === principal.userId)) return
+  throw new Fault(
+    "permission_denied",
+    "Cannot change the key: it is not the caller's own; an owner is needed",
+  )
 }
 
 /** A key cannot be given a permission that whoever gives it does not hold. */

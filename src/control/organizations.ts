@@ -2,10 +2,12 @@
 import { type Region, visibleRegions } from "../base/regions.ts"
 import type { RateLimit, Role } from "../contract/access.ts"
 import type { CallOf, Handlers } from "../contract/endpoint.ts"
-import type {
-  OrganizationItem,
-  OrganizationResources,
-  Organization as WireOrganization,
+import { Fault } from "../contract/errors.ts"
+import {
+  createdOrganizationsMax,
+  type OrganizationItem,
+  type OrganizationResources,
+  type Organization as WireOrganization,
 } from "../contract/platform/organizations.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { listPendingInvitations } from "../store/invitations.ts"
@@ -13,13 +15,18 @@ import { countKeys } from "../store/keys.ts"
 import {
   type Organization,
   countMembers,
+  countOrganizationsOwned,
   findOrganization,
+  insertMembership,
+  insertOrganization,
   listOrganizationsOfUser,
   lockOrganization,
   updateOrganization,
 } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
+import { lockUser } from "../store/users.ts"
 import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
+import { openAccount } from "./first-start.ts"
 
 /** What a region is to this gateway. */
 export interface Placement {
@@ -34,9 +41,16 @@ export interface OrganizationParts extends ControlParts {
   readonly rateLimit: RateLimit
   /** How many models of the catalog the organization may use. */
   countModels(organizationId: string): Promise<number>
+  /** Who moves money in for new billing accounts. */
+  readonly paymentProvider: string
 }
 
-type Names = "listOrganizations" | "getOrganization" | "updateOrganization" | "getOrganizationResources"
+type Names =
+  | "createOrganization"
+  | "listOrganizations"
+  | "getOrganization"
+  | "updateOrganization"
+  | "getOrganizationResources"
 
 export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<PlatformTable>, Names> {
   const { database } = parts
@@ -50,6 +64,7 @@ export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<Pl
       const organization = await readOrganization(database, principal.organizationId)
       return [toItem(organization, principal.role ?? "member")]
     },
+    createOrganization: async (call) => await create(parts, call),
     async getOrganization(call) {
       const { standing } = acting(call)
       const organization = await readOrganization(database, standing.organizationId)
@@ -59,6 +74,38 @@ export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<Pl
     updateOrganization: async (call) => await update(parts, call),
     getOrganizationResources: async (call) => await resources(parts, call),
   }
+}
+
+async function create(
+  parts: OrganizationParts,
+  call: CallOf<PlatformTable["createOrganization"]>,
+): Promise<OrganizationItem> {
+  const { name } = call.body
+  const { ids, paymentProvider: provider } = parts
+  const userId = call.principal?.userId ?? null
+  const id = ids.next("org")
+  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+    const user = userId === null ? null : await lockUser(sql, userId)
+    if (!user) throw new Error("Cannot create an organization: the endpoint lets in callers without a user")
+    if ((await countOrganizationsOwned(sql, user.id)) >= createdOrganizationsMax)
+      throw new Fault(
+        "conflict",
+        `Cannot create the organization: you are the primary owner of ${createdOrganizationsMax} already`,
+      )
+    const times = { createdAt: now, updatedAt: now }
+    const billingAccountId = await openAccount(sql, { email: user.email, provider }, now, ids)
+    await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
+    await insertMembership(sql, { organizationId: id, userId: user.id, role: "primary_owner", ...times })
+    await audit({
+      organizationId: id,
+      action: "organization.create",
+      resource: { type: "organization", id },
+      before: null,
+      after: { name, billing_account_id: billingAccountId, primary_owner: user.id },
+    })
+    touched({ table: "memberships", id })
+    return toItem(await readOrganization(sql, id), "primary_owner")
+  })
 }
 
 async function update(

@@ -24,6 +24,8 @@ export interface PlatformParts extends ControlParts {
   /** What principals without a limit of their own have. */
   readonly rateLimit: RateLimit
   readonly secureCookies: boolean
+  /** Who moves money in for new billing accounts. */
+  readonly paymentProvider: string
   /** Null when none is configured. */
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */

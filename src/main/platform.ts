@@ -33,6 +33,7 @@ export function platformParts(config: Config, needs: PlatformNeeds): PlatformPar
       requestsPerMinute: config.limits.requests_per_minute,
       burst: config.limits.burst,
     },
+    paymentProvider: config.billing.provider,
     secureCookies: config.server.public_url?.startsWith("https:") ?? false,
     singleSignOn: singleSignOnOf(config, needs),
   }

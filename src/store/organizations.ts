@@ -68,6 +68,16 @@ export function lockOrganization(sql: Sql, id: string): Promise<Organization | n
   return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1 FOR NO KEY UPDATE", [id])
 }
 
+/** Those of which the user is a primary owner, without deleted ones. */
+export async function countOrganizationsOwned(sql: Sql, userId: string): Promise<number> {
+  const [row] = await sql.query<{ owned: number }>(
+    `SELECT count(*)::int AS owned FROM organizations o JOIN memberships m ON m.organization_id = o.id
+     WHERE m.user_id = $1 AND m.role = 'primary_owner' AND o.deleted_at IS NULL`,
+    [userId],
+  )
+  return row?.owned ?? 0
+}
+
 /** Newest first, without deleted ones. */
 export function listOrganizationsOfUser(
   sql: Sql,

@@ -21,6 +21,11 @@ export function findUser(sql: Sql, id: string): Promise<User | null> {
   return queryRecord<User>(sql, "SELECT * FROM users WHERE id = $1", [id])
 }
 
+/** Holds others who lock the user back until the transaction ends. */
+export function lockUser(sql: Sql, id: string): Promise<User | null> {
+  return queryRecord<User>(sql, "SELECT * FROM users WHERE id = $1 FOR NO KEY UPDATE", [id])
+}
+
 export function findUserByEmail(sql: Sql, email: string): Promise<User | null> {
   return queryRecord<User>(sql, "SELECT * FROM users WHERE lower(email) = lower($1)", [email])
 }

@@ -39,11 +39,8 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
     >
       <TextField
         label="Email"
-        type="text"
-        inputMode="email"
+        type="email"
         autoComplete="username"
-        autoCapitalize="none"
-        spellCheck={false}
         required
         autoFocus={!known}
         value={email}
@@ -62,10 +59,9 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
   )
 }
 
-/** Also `owner@localhost` signs in here, which browsers do not take for an email address. */
 async function createSession(email: string, password: string): Promise<void> {
   try {
-    await api.createSession({ body: { email: email.trim(), password } })
+    await api.createSession({ body: { email, password } })
   } catch (error) {
     if (error instanceof ClientError && error.status === 401)
       throw new Error("The email address or the password is not right.", { cause: error })

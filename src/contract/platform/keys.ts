@@ -15,7 +15,8 @@ import {
 const area = "API keys"
 const surface = "platform"
 const principals = ["session", "key"] as const
-const administer = { principals, permission: "api-admin" } as const
+/** Members change the keys that are their own; the handlers check whose key it is. */
+const administer = { principals, permission: "api-admin", anyMember: true } as const
 
 /** A week: long enough to roll a secret out everywhere, short enough that an old one is forgotten. */
 const graceSecondsMax = 7 * 24 * 3600
@@ -85,7 +86,8 @@ export const createApiKey = endpoint({
   path: "/v1/organizations/{org_id}/api_keys",
   area,
   surface,
-  summary: "Make an API key; it can hold only permissions that its creator holds",
+  summary:
+    "Create an API key with permissions that its creator holds; members create user-scoped keys of their own",
   access: administer,
   params: OrganizationPath,
   body: z.strictObject({

@@ -84,6 +84,21 @@ export const listOrganizations = endpoint({
   errors: ["not_found"],
 })
 
+/** Organizations of which one user may be the primary owner by creating them. */
+export const createdOrganizationsMax = 20
+
+export const createOrganization = endpoint({
+  method: "POST",
+  path: "/v1/organizations",
+  area,
+  surface,
+  summary: `Create an organization with a billing account of its own; the caller becomes its primary owner, of at most ${createdOrganizationsMax}`,
+  access: { principals: ["session"] },
+  body: z.strictObject({ name: Text(nameCharactersMax) }),
+  output: OrganizationItem,
+  errors: ["conflict"],
+})
+
 export const getOrganization = endpoint({
   method: "GET",
   path: "/v1/organizations/{org_id}",

@@ -14,6 +14,7 @@ import {
 } from "./members.ts"
 import { listModelAccessRequests, listOrganizationModels, requestModelAccess } from "./models.ts"
 import {
+  createOrganization,
   getOrganization,
   getOrganizationResources,
   listOrganizations,
@@ -32,6 +33,7 @@ import {
 
 export const platformTable = {
   listOrganizations,
+  createOrganization,
   getOrganization,
   updateOrganization,
   getOrganizationResources,
