@@ -70,7 +70,10 @@ export async function openScene(): Promise<Scene> {
     submitTwice: async (name) =>
       await dialog()
         .getByRole("button", { name, exact: true })
-        .evaluate("(button) => { button.click(); button.click() }"),
+        .evaluate((button: { click(): void }) => {
+          button.click()
+          button.click()
+        }),
     expectValue: async (label, value) => {
       await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
     },
@@ -120,7 +123,7 @@ export async function holdWrites(page: Page): Promise<{
     count: () => writes,
     release: async () => {
       release()
-      await page.unroute("**/v1/**")
+      await page.unrouteAll({ behavior: "wait" })
     },
   }
 }
