@@ -5,7 +5,7 @@ import { codeTests } from "./console-code.ts"
 import { consolePages } from "./console.ts"
 import { peopleTests } from "./console-people.ts"
 import { type Scene, openScene } from "./console-scene.ts"
-import { type Hostile, makeHostile } from "./console-hostile.ts"
+import { type Hostile, evil, makeHostile } from "./console-hostile.ts"
 import { tryingTests } from "./console-trying.ts"
 
 // Filled before any test runs.
@@ -66,14 +66,14 @@ describe("with a script in every name", () => {
     ["the record of a request", (one: Hostile) => `/o/${one.orgId}/sequences/${one.sequenceId}`, "Request"],
     ["analytics by client", (one: Hostile) => `/o/${one.orgId}/analytics?by=client_ua`, "Analytics"],
     ["the door", () => "/sign-in", "Sign in to Umpire"],
-    ["an invitation", (one: Hostile) => `/join#token=${one.invitation}`, "Join an organization"],
+    ["an invitation", (one: Hostile) => `/join#token=${one.invitation}`, `Join ${evil}`],
     ["an address that leads nowhere", (one: Hostile) => `/o/${one.orgId}/<b>nowhere</b>`, null],
   ])("%s is sound too", async (_, address, heading) => {
     await scene.page.goto(scene.server.url + address(hostile))
     await (
       heading
         ? scene.page.getByRole("heading", { name: heading, level: 1 })
-        : scene.page.getByText("There is no such page")
+        : scene.page.getByText("Page not found")
     ).waitFor()
     await expectSound()
   })
@@ -112,10 +112,10 @@ test("the reference shows every endpoint and tries one with the session", async 
   expect(scene.complaints).toEqual([])
 })
 
-test("the jump list goes anywhere by keyboard", async () => {
+test("the command palette goes anywhere by keyboard", async () => {
   await scene.open("settings")
   await scene.page.keyboard.press("Control+k")
-  await scene.page.getByRole("dialog", { name: "Jump to" }).waitFor()
+  await scene.page.getByRole("dialog", { name: "Search" }).waitFor()
   await scene.page.keyboard.type("rotate")
   await scene.page.keyboard.press("Enter")
   await scene.page.getByRole("heading", { name: "API keys", level: 1 }).waitFor()
@@ -123,7 +123,7 @@ test("the jump list goes anywhere by keyboard", async () => {
 
 test("an address that leads nowhere is a page that says so", async () => {
   await scene.page.goto(`${scene.server.url}/o/${scene.orgId}/nowhere`)
-  await scene.page.getByText("There is no such page").waitFor()
+  await scene.page.getByText("Page not found").waitFor()
   await scene.page.goto(`${scene.server.url}/o/org_nobody/keys`)
   await scene.page.getByText("This page cannot be shown").waitFor()
 })

@@ -23,21 +23,21 @@ export function peopleTests(scene: Scene): void {
     expect(await scene.page.content()).not.toContain(secret)
     expect(await status(secret)).toBe(200)
 
-    await scene.pick("Actions for robot", "Change")
+    await scene.pick("Actions for robot", "Edit")
     await scene.page.getByLabel("Name").fill("android")
     await scene.page.getByLabel("api-read").check()
     await scene.submit("Save")
     await scene.page.getByText("android").waitFor()
-    await scene.pick("Actions for android", "Rotate the secret")
-    await scene.page.getByLabel("The old secret").selectOption("Works for another hour")
+    await scene.pick("Actions for android", "Rotate secret")
+    await scene.page.getByLabel("The old secret").selectOption("Works for 1 more hour")
     await scene.submit("Rotate")
     const second = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(second).not.toBe(secret)
     await scene.click("I have stored it")
-    await scene.page.getByText("old secret until").waitFor()
+    await scene.page.getByText("Old secret works until").waitFor()
     expect([await status(secret), await status(second)]).toEqual([200, 200])
-    await scene.pick("Actions for android", "End the key")
-    await scene.submit("End the key")
+    await scene.pick("Actions for android", "Delete")
+    await scene.submit("Delete key")
     await expect.poll(async () => await scene.page.getByText("android").count()).toBe(0)
     expect(await status(second)).toBe(401)
   })
@@ -54,8 +54,8 @@ export function peopleTests(scene: Scene): void {
     await scene.page.getByText("made once").waitFor()
     expect(held.count()).toBe(1)
     expect(await scene.page.getByText("made once").count()).toBe(1)
-    await scene.pick("Actions for made once", "End the key")
-    await scene.submit("End the key")
+    await scene.pick("Actions for made once", "Delete")
+    await scene.submit("Delete key")
   })
 
   test("a key without permissions is refused in words", async () => {
@@ -86,10 +86,8 @@ export function peopleTests(scene: Scene): void {
     await guest.getByLabel("Choose a password").fill("nanoseconds everywhere")
     await guest.getByRole("button", { name: "Join" }).click()
     await guest.getByRole("heading", { name: "Playground" }).waitFor()
-    await guest.goto(`${scene.server.url}/o/${scene.orgId}/keys`)
-    await guest.getByText("Owners of the organization create and change keys.").waitFor()
     await guest.goto(`${scene.server.url}/o/${scene.orgId}/audit`)
-    await guest.getByText("Owners read the audit log.").waitFor()
+    await guest.getByText("Only owners can read the audit log.").waitFor()
     await other?.close()
 
     await scene.page.reload()
@@ -111,8 +109,8 @@ export function peopleTests(scene: Scene): void {
     await scene.page.getByLabel("Email").fill("alan@example.com")
     await scene.submit("Invite")
     await scene.click("I have stored it")
-    await scene.pick("Actions for alan@example.com", "Take back")
-    await scene.page.getByText("Nobody is on the way").waitFor()
+    await scene.pick("Actions for alan@example.com", "Revoke")
+    await scene.page.getByText("No pending invitations").waitFor()
   })
 
   test("one switches between organizations", async () => {
@@ -138,10 +136,10 @@ export function peopleTests(scene: Scene): void {
     await scene.open("models")
     await scene.page
       .getByRole("article", { name: "umpire-reserved" })
-      .getByRole("button", { name: "Ask for access" })
+      .getByRole("button", { name: "Request access" })
       .click()
-    await scene.page.getByRole("table", { name: "Requests for access" }).getByText("pending").waitFor()
-    await scene.page.getByRole("article", { name: "umpire-reserved" }).getByText("Access asked for").waitFor()
+    await scene.page.getByRole("table", { name: "Access requests" }).getByText("Pending").waitFor()
+    await scene.page.getByRole("article", { name: "umpire-reserved" }).getByText("Access requested").waitFor()
   })
 
   test("the name and the retention are saved", async () => {

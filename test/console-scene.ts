@@ -110,19 +110,18 @@ export async function holdWrites(page: Page): Promise<{
   release(): Promise<void>
   count(): number
 }> {
-  let release = (): void => undefined
-  const released = new Promise<void>((resolve) => (release = resolve))
+  const held = Promise.withResolvers<void>()
   let writes = 0
   await page.route("**/v1/**", async (route) => {
     if (route.request().method() === "GET") return await route.continue()
     writes += 1
-    await released
+    await held.promise
     await route.continue()
   })
   return {
     count: () => writes,
     release: async () => {
-      release()
+      held.resolve()
       await page.unrouteAll({ behavior: "wait" })
     },
   }

@@ -176,11 +176,30 @@ test("a server that restarts is waited for calmly, and the page goes on", async 
   await click("Decide")
   await page.getByText("Umpire is not answering; it may be restarting.").waitFor()
   server = await startServer({ dataDirectory, env: { UMPIRE_PORT: port } })
-  await page.getByText("Connected again.").waitFor()
+  await page.getByText("Reconnected.").waitFor()
   expect(await page.getByLabel("Evidence text").inputValue()).toBe("Kept through the restart.")
   await click("Decide")
   await page.getByRole("group", { name: "Answer to question 1" }).waitFor()
 })
+
+const evidence = (): Locator => page.getByLabel("Evidence text")
+const decideOn = async (text: string): Promise<void> => {
+  await evidence().fill(text)
+  await click("Decide")
+  await page.getByRole("group", { name: "Answer to question 1" }).waitFor()
+}
+const signOut = async (): Promise<void> => {
+  await click(/account and appearance/)
+  await page.getByRole("menuitem", { name: "Sign out" }).click()
+  await page.getByRole("heading", { name: "Sign in to Umpire" }).waitFor()
+}
+const enter = async (user: { email: string; password: string }): Promise<void> => {
+  await page.goto(server.url)
+  await page.getByLabel("Email").fill(user.email)
+  await page.getByLabel("Password").fill(user.password)
+  await click("Sign in")
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+}
 
 describe("two users of one browser", () => {
   const bob = { email: "bob@example.com", password: "a password of his own" }
@@ -194,25 +213,6 @@ describe("two users of one browser", () => {
     const body = { token: invited.accept_token ?? "", password: bob.password }
     await createClient(server.url, {}).acceptInvitation({ body })
   })
-
-  const evidence = (): Locator => page.getByLabel("Evidence text")
-  const decideOn = async (text: string): Promise<void> => {
-    await evidence().fill(text)
-    await click("Decide")
-    await page.getByRole("group", { name: "Answer to question 1" }).waitFor()
-  }
-  const signOut = async (): Promise<void> => {
-    await click(/account and appearance/)
-    await page.getByRole("menuitem", { name: "Sign out" }).click()
-    await page.getByRole("heading", { name: "Sign in to Umpire" }).waitFor()
-  }
-  const enter = async (user: { email: string; password: string }): Promise<void> => {
-    await page.goto(server.url)
-    await page.getByLabel("Email").fill(user.email)
-    await page.getByLabel("Password").fill(user.password)
-    await click("Sign in")
-    await page.getByRole("heading", { name: "Playground" }).waitFor()
-  }
 
   test("sign-out removes drafts, history and requests from the browser", async () => {
     await page.goto(`${server.url}/o/${orgId}/playground`)

@@ -7,8 +7,15 @@ import {
   lazyRouteComponent,
   redirect,
 } from "@tanstack/react-router"
-import { homeOrganization, organizationsQuery, rememberOrganization, sessionQuery } from "./session.ts"
+import {
+  homeOrganization,
+  organizationsQuery,
+  rememberOrganization,
+  sessionQuery,
+  setupSkipped,
+} from "./session.ts"
 import { Layout } from "./shell/layout.tsx"
+import { readPageRequest } from "./shell/open-request.ts"
 import { PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
 
@@ -36,8 +43,7 @@ const home = createRoute({
     if (!session) throw redirect({ to: "/sign-in", search })
     const organizations = await context.queries.fetchQuery(organizationsQuery)
     const organization = homeOrganization(organizations)
-    if (!organization)
-      throw new Error("You are not a member of any organization. Ask an owner to invite you.")
+    if (!organization) throw redirect({ to: "/new-organization" })
     throw redirect({ to: "/o/$orgId/playground", params: { orgId: organization.id } })
   },
 })
@@ -50,6 +56,26 @@ const signIn = createRoute({
     ...(typeof search["next"] === "string" ? { next: search["next"] } : {}),
   }),
   component: lazyRouteComponent(() => import("./shell/sign-in.tsx"), "SignIn"),
+})
+
+const welcome = createRoute({
+  getParentRoute: () => root,
+  path: "/welcome",
+  validateSearch: (search: Record<string, unknown>) =>
+    typeof search["next"] === "string" ? { next: search["next"] } : {},
+  beforeLoad: async ({ context }) => {
+    if (!(await context.queries.fetchQuery(sessionQuery))) throw redirect({ to: "/sign-in" })
+  },
+  component: lazyRouteComponent(() => import("./shell/welcome.tsx"), "Welcome"),
+})
+
+const newOrganization = createRoute({
+  getParentRoute: () => root,
+  path: "/new-organization",
+  beforeLoad: async ({ context }) => {
+    if (!(await context.queries.fetchQuery(sessionQuery))) throw redirect({ to: "/sign-in" })
+  },
+  component: lazyRouteComponent(() => import("./shell/new-organization.tsx"), "NewOrganization"),
 })
 
 const join = createRoute({
@@ -71,6 +97,8 @@ const organization = createRoute({
   beforeLoad: async ({ context, location, params }) => {
     const session = await context.queries.fetchQuery(sessionQuery)
     if (!session) throw redirect({ to: "/sign-in", search: { next: location.href } })
+    if (session.setup_required && !setupSkipped())
+      throw redirect({ to: "/welcome", search: { next: location.href } })
     await context.queries.ensureQueryData(organizationsQuery)
     rememberOrganization(params.orgId)
   },
@@ -119,16 +147,19 @@ const audit = createRoute({
 const keys = createRoute({
   getParentRoute: () => organization,
   path: "keys",
+  validateSearch: readPageRequest,
   component: lazyRouteComponent(() => import("./pages/keys-page.tsx"), "KeysPage"),
 })
 const members = createRoute({
   getParentRoute: () => organization,
   path: "members",
+  validateSearch: readPageRequest,
   component: lazyRouteComponent(() => import("./pages/members-page.tsx"), "MembersPage"),
 })
 const identity = createRoute({
   getParentRoute: () => organization,
   path: "identity",
+  validateSearch: readPageRequest,
   component: lazyRouteComponent(() => import("./identity/identity-page.tsx"), "IdentityPage"),
 })
 const models = createRoute({
@@ -144,6 +175,7 @@ const routing = createRoute({
 const billing = createRoute({
   getParentRoute: () => organization,
   path: "billing",
+  validateSearch: readPageRequest,
   component: lazyRouteComponent(() => import("./billing/billing-page.tsx"), "BillingPage"),
 })
 const settings = createRoute({
@@ -155,6 +187,8 @@ const settings = createRoute({
 const tree = root.addChildren([
   home,
   signIn,
+  welcome,
+  newOrganization,
   join,
   docs,
   organization.addChildren([

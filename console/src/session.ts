@@ -73,6 +73,11 @@ export function homeOrganization(organizations: readonly OrganizationItem[]): Or
   )
 }
 
+const skippedEntry = "umpire.setup-skipped"
+/** For this tab: the first-run screen comes back with the next visit. */
+export const skipSetup = (): void => sessionStorage.setItem(skippedEntry, "1")
+export const setupSkipped = (): boolean => sessionStorage.getItem(skippedEntry) !== null
+
 export async function signOut(queries: QueryClient): Promise<void> {
   sessionClosed()
   clearBrowserStorage()

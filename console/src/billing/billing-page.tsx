@@ -1,4 +1,4 @@
-/** Billing: what is left, how fast it goes, how it is refilled, and where it stops. */
+/** Billing: the balance, the spend, refills and limits. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useMemo, useState } from "react"
 import { type BillingAccount, type UsageSpend, usageSpendRanges } from "../../../src/contract/billing.ts"
@@ -14,6 +14,8 @@ import { Figure } from "../parts/figure.tsx"
 import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
 import { Badge, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
+import { useOpenRequest } from "../shell/open-request.ts"
+import { billingQuery } from "./account.ts"
 import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
 import { Invoices, Purchases } from "./records.tsx"
 import { RefillDialog } from "./refill.tsx"
@@ -22,21 +24,17 @@ const states: Record<
   BillingAccount["prepaid_entitlement_state"],
   { readonly tone: Tone; readonly words: string }
 > = {
-  enabled: { tone: "good", words: "Can pay" },
-  disabled: { tone: "plain", words: "Pays by invoice" },
+  enabled: { tone: "good", words: "Active" },
+  disabled: { tone: "plain", words: "Invoiced monthly" },
   payment_required: { tone: "bad", words: "Out of credit" },
-  payment_failed: { tone: "bad", words: "The last payment failed" },
-  action_required: { tone: "warn", words: "A payment needs your action" },
-  provisioning_failed: { tone: "bad", words: "Billing is not set up" },
+  payment_failed: { tone: "bad", words: "Payment failed" },
+  action_required: { tone: "warn", words: "Action required" },
+  provisioning_failed: { tone: "bad", words: "Setup failed" },
 }
 
 export function BillingPage(): ReactNode {
   const { billing_account_id } = useOrganization()
-  const query = useQuery({
-    queryKey: ["billing", billing_account_id],
-    queryFn: async () =>
-      await api.getBillingAccount({ params: { billing_account_id }, query: { include: "all" } }),
-  })
+  const query = useQuery(billingQuery(billing_account_id))
   return (
     <Page
       title="Billing"
@@ -84,6 +82,7 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
 
 function Balance({ account, owner }: { account: BillingAccount; owner: boolean }): ReactNode {
   const [refilling, setRefilling] = useState(false)
+  useOpenRequest(() => owner && setRefilling(true))
   const refreshes = [["billing", account.id]]
   const params = { billing_account_id: account.id }
   const refresh = useWrite(
@@ -110,16 +109,16 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
           </p>
         ) : null}
         <dl className="grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-sm">
-          <dt className="text-soft">Pays with</dt>
-          <dd>{account.payment_method_description ?? "no payment method"}</dd>
-          <dt className="text-soft">Bills go to</dt>
+          <dt className="text-soft">Payment method</dt>
+          <dd>{account.payment_method_description ?? "None"}</dd>
+          <dt className="text-soft">Billing email</dt>
           <dd className="wrap-anywhere">{account.billing_email}</dd>
-          <dt className="text-soft">Checked</dt>
-          <dd>
-            {account.balance_checked_at ? ago(account.balance_checked_at) : "not with the provider yet"}
-          </dd>
+          <dt className="text-soft">Balance checked</dt>
+          <dd>{account.balance_checked_at ? ago(account.balance_checked_at) : "Not yet"}</dd>
         </dl>
-        {account.payment_method_required ? <Notice tone="warn">Add a payment method to go on.</Notice> : null}
+        {account.payment_method_required ? (
+          <Notice tone="warn">Add a payment method to continue.</Notice>
+        ) : null}
         <ErrorNotice error={error} />
         {owner ? (
           <div className="flex flex-wrap gap-2">
@@ -213,10 +212,10 @@ function SpendChart({
   return (
     <div className="flex flex-col gap-4">
       <dl className="number flex flex-wrap gap-x-8 gap-y-2">
-        <Figure name="In this range" value={smallDollars(total / 100)} />
-        <Figure name={`A day, over the last ${burnDays}`} value={smallDollars(burn / 100)} />
+        <Figure name="Total in this range" value={smallDollars(total / 100)} />
+        <Figure name={`Per day, last ${burnDays} days`} value={smallDollars(burn / 100)} />
         {balanceCents !== null && burn > 0 ? (
-          <Figure name="At that rate the credit lasts" value={lasting(balanceCents / burn)} />
+          <Figure name="Credit lasts" value={lasting(balanceCents / burn)} />
         ) : null}
       </dl>
       <StackedBars
@@ -231,7 +230,7 @@ function SpendChart({
         }))}
       />
       {models.length === 0 ? (
-        <p className="text-soft text-sm">Nothing was spent in this range.</p>
+        <p className="text-soft text-sm">No spend in this range.</p>
       ) : (
         <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label="Spend by model">
           {spend.models.map(({ model, total_cents }) => (

@@ -1,4 +1,4 @@
-/** When credit is bought by itself, when to warn, and where spending stops. */
+/** Automatic refill, warnings, and the monthly spend limit. */
 import { type ReactNode, useState } from "react"
 import type { AutoRefill, SpendControls } from "../../../src/contract/billing.ts"
 import { api, useWrite } from "../api.ts"
@@ -29,7 +29,7 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
   return (
     <LimitForm title="Automatic refill" owner={owner} write={write}>
       <CheckField
-        label="Buy credit by itself"
+        label="Buy credit automatically"
         disabled={!owner}
         checked={enabled}
         onChange={(event) => setEnabled(event.target.checked)}
@@ -100,14 +100,14 @@ export function SpendControlsForm({
           />
         ) : null}
         <TextField
-          label="Warn at a month's spend of ($)"
+          label="Warn at a monthly spend of ($)"
           inputMode="decimal"
           disabled={!owner}
           value={warning}
           onChange={(event) => setWarning(event.target.value)}
         />
         <TextField
-          label="Stop at a month's spend of ($)"
+          label="Stop at a monthly spend of ($)"
           inputMode="decimal"
           disabled={!owner}
           value={cutoff}
@@ -115,8 +115,8 @@ export function SpendControlsForm({
         />
       </div>
       <p className="text-soft text-xs">
-        Where spending stops, requests are refused until the next month. An empty field switches a control
-        off.
+        When the monthly limit is reached, requests are refused until the next month. Leave a field empty to
+        turn it off.
       </p>
     </LimitForm>
   )

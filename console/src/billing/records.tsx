@@ -1,4 +1,4 @@
-/** What was bought and what was billed. */
+/** Credit purchases and invoices. */
 import type { ReactNode } from "react"
 import type { CreditPurchase, Invoice } from "../../../src/contract/billing.ts"
 import { api } from "../api.ts"
@@ -23,8 +23,8 @@ export function Purchases(): ReactNode {
     async (page) => await api.listRefills({ params: { billing_account_id }, query: page }),
   )
   return (
-    <section className="flex flex-col gap-3" aria-label="Purchases of credit">
-      <h2 className="text-sm font-semibold">Purchases of credit</h2>
+    <section className="flex flex-col gap-3" aria-label="Credit purchases">
+      <h2 className="text-sm font-semibold">Credit purchases</h2>
       <Loaded query={query} what="purchases">
         {(rows) =>
           rows.length === 0 ? (
@@ -33,21 +33,21 @@ export function Purchases(): ReactNode {
             </div>
           ) : (
             <Table
-              label="Purchases of credit"
+              label="Credit purchases"
               rows={rows}
               rowKey={({ id }) => id}
               columns={[
-                { name: "When", cell: ({ created_at }) => moment(created_at) },
+                { name: "Date", cell: ({ created_at }) => moment(created_at) },
                 {
-                  name: "By",
+                  name: "Bought by",
                   cell: ({ created_by_user: user }) =>
-                    user ? (user.name ?? user.email) : "automatic refill",
+                    user ? (user.name ?? user.email) : "Automatic refill",
                 },
                 {
-                  name: "State",
+                  name: "Status",
                   cell: ({ status, error_message }) => (
                     <>
-                      <Badge tone={purchaseTones[status]}>{status.replaceAll("_", " ")}</Badge>
+                      <Badge tone={purchaseTones[status]}>{stateWords(status)}</Badge>
                       {error_message ? (
                         <span className="text-soft block text-xs">{error_message}</span>
                       ) : null}
@@ -87,7 +87,7 @@ export function Invoices(): ReactNode {
           rows.length === 0 ? (
             <div className="panel">
               <Empty icon="file" title="No invoices yet">
-                One is made at the end of every calendar month.
+                An invoice is issued at the end of each calendar month.
               </Empty>
             </div>
           ) : (
@@ -100,12 +100,10 @@ export function Invoices(): ReactNode {
                   name: "Number",
                   cell: ({ number }) => <span className="number font-medium">{number}</span>,
                 },
-                { name: "Month from", cell: ({ period_start }) => day(period_start) },
+                { name: "Period start", cell: ({ period_start }) => day(period_start) },
                 {
-                  name: "State",
-                  cell: ({ status }) => (
-                    <Badge tone={invoiceTones[status]}>{status.replaceAll("_", " ")}</Badge>
-                  ),
+                  name: "Status",
+                  cell: ({ status }) => <Badge tone={invoiceTones[status]}>{stateWords(status)}</Badge>,
                 },
                 {
                   name: "Usage",
@@ -146,4 +144,10 @@ function InvoiceFiles({ invoice: { billing_account_id, id, number } }: { invoice
       </a>
     </span>
   )
+}
+
+/** "action_required" is "Action required". */
+function stateWords(status: string): string {
+  const words = status.replaceAll("_", " ")
+  return words.slice(0, 1).toUpperCase() + words.slice(1)
 }

@@ -88,9 +88,7 @@ function PurchaseSentence({
     case "succeeded":
       return <Notice tone="good">{cents(amount_in_cents ?? 0)} of credit added.</Notice>
     case "action_required":
-      return (
-        <Notice tone="warn">{error_message ?? "Your bank wants to hear from you before it pays."}</Notice>
-      )
+      return <Notice tone="warn">{error_message ?? "Your bank asks you to confirm the payment."}</Notice>
     case "failed":
       return <Notice tone="bad">{error_message ?? "The payment was refused. Nothing was charged."}</Notice>
     case "timed_out":

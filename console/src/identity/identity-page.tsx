@@ -1,4 +1,4 @@
-/** Workload identity: providers that vouch for workloads, so that these need no key of their own. */
+/** Workload identity: trusted providers whose workloads need no API key. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import type { WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
@@ -10,6 +10,7 @@ import { ago } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
+import { useOpenRequest } from "../shell/open-request.ts"
 import { ProviderDialog } from "./provider-dialog.tsx"
 import { TestDialog } from "./test-dialog.tsx"
 
@@ -21,6 +22,7 @@ export function IdentityPage(): ReactNode {
   const { id: org_id } = useOrganization()
   const owner = useIsOwner()
   const [open, setOpen] = useState<Open | null>(null)
+  useOpenRequest(() => owner && setOpen({ kind: "create" }))
   const close = (): void => setOpen(null)
   const providers = useQuery({
     queryKey: ["identity", org_id],
@@ -34,7 +36,7 @@ export function IdentityPage(): ReactNode {
   return (
     <Page
       title="Workload identity"
-      about="Let CI jobs, clusters and cloud machines in by what they already are: a signed token or a certificate is exchanged for a short-lived access token. No key to store, none to leak."
+      about="CI jobs, clusters and cloud machines exchange their signed token or certificate for a short-lived access token. There is no key to store or leak."
       actions={owner ? create : null}
     >
       <Loaded query={providers} what="providers">
@@ -93,11 +95,11 @@ function ProviderCard({
           </p>
         </div>
         <span className="flex items-center gap-1">
-          <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "active" : "paused"}</Badge>
+          <Badge tone={provider.active ? "good" : "plain"}>{provider.active ? "Active" : "Paused"}</Badge>
           {owner ? (
             <ActionsMenu of={provider.name}>
               <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", provider })}>
-                Change
+                Edit
               </MenuItem>
               <MenuItem icon="target" onSelect={() => onOpen({ kind: "test", provider })}>
                 Test a token
@@ -124,7 +126,7 @@ function ProviderCard({
         {provider.authorization_rules.map(({ condition, permissions }, index) => (
           <li key={index} className="flex flex-wrap items-center gap-1.5">
             <code className="bg-sunken rounded px-1.5 py-0.5 font-mono wrap-anywhere">{condition}</code>
-            {permissions.length === 0 ? <span className="text-soft">is refused</span> : null}
+            {permissions.length === 0 ? <span className="text-soft">no permissions</span> : null}
             {permissions.map((permission) => (
               <Badge key={permission}>{permission}</Badge>
             ))}
@@ -132,7 +134,7 @@ function ProviderCard({
         ))}
       </ol>
       <p className="text-soft mt-auto text-xs">
-        Revision {provider.policy_revision}, changed {ago(provider.updated_at)}
+        Revision {provider.policy_revision}, updated {ago(provider.updated_at)}
       </p>
     </article>
   )
@@ -155,7 +157,7 @@ function DeleteDialog({
       refreshes={[["identity", org_id]]}
       onClose={onClose}
     >
-      Tokens that it vouched for stop within half a minute.
+      Access tokens issued through it stop working within 30 seconds.
     </ConfirmDialog>
   )
 }

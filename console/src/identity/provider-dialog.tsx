@@ -32,7 +32,7 @@ export function ProviderDialog({
   const change = (next: Partial<ProviderDraft>): void => setDraft({ ...draft, ...next })
   return (
     <FormDialog
-      title={provider ? `Change ${provider.name}` : "Add a provider"}
+      title={provider ? `Edit ${provider.name}` : "Add a provider"}
       submit={provider ? "Save" : "Add provider"}
       wide
       write={write}
@@ -60,7 +60,7 @@ export function ProviderDialog({
         <X509Fields draft={draft} onChange={change} />
       )}
       <CelField
-        label="Condition to be let in (CEL, optional)"
+        label="Attribute condition (CEL, optional)"
         name="attribute_condition"
         placeholder='assertion.repository_owner == "acme"'
         value={draft.condition}
@@ -98,7 +98,7 @@ function OidcFields({ draft, onChange }: PartProps): ReactNode {
         type="url"
         required
         placeholder="https://token.actions.githubusercontent.com"
-        hint="Exactly as the tokens say it, to the character."
+        hint="Must match the token's iss claim exactly."
         value={draft.issuer}
         onChange={(event) => onChange({ issuer: event.target.value })}
       />
@@ -114,7 +114,7 @@ function OidcFields({ draft, onChange }: PartProps): ReactNode {
         label="Key set (JWKS, optional)"
         rows={2}
         className="font-mono text-xs"
-        hint="Leave it empty to find the keys at the issuer."
+        hint="Leave empty to fetch the keys from the issuer."
         value={draft.jwks}
         onChange={(event) => onChange({ jwks: event.target.value })}
       />
@@ -151,7 +151,7 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
   const { transformations } = draft
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="label mb-1.5">Attributes made from the token</legend>
+      <legend className="label mb-1.5">Attribute mapping</legend>
       {transformations.map((one, index) => (
         <div key={one.id} className="grid grid-cols-[8rem_1fr_auto] items-end gap-2 max-sm:grid-cols-1">
           <TextField
@@ -203,7 +203,7 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
     onChange({ rules: rules.with(index, rule) })
   return (
     <fieldset className="flex flex-col gap-3">
-      <legend className="label mb-1.5">Rules: the first that matches decides</legend>
+      <legend className="label mb-1.5">Authorization rules: the first match applies</legend>
       {rules.map((rule, index) => {
         const last = index === rules.length - 1
         return (

@@ -1,4 +1,4 @@
-/** Tries a token or a certificate on a provider, and shows each step of the decision; nothing is issued. */
+/** Tests a token or a certificate against a provider and shows each step of the decision; nothing is issued. */
 import { type ReactNode, useState } from "react"
 import type { ProviderTestResult, WorkloadIdentityProvider } from "../../../src/contract/identity.ts"
 import { api, useWrite } from "../api.ts"
@@ -41,7 +41,7 @@ export function TestDialog({
         required
         rows={5}
         className="font-mono text-xs"
-        hint="It is checked and forgotten; no access token is issued."
+        hint="It is checked and not stored; no access token is issued."
         value={text}
         onChange={(event) => setText(event.target.value)}
       />
@@ -54,9 +54,7 @@ function Outcome({ result }: { result: ProviderTestResult }): ReactNode {
   return (
     <div className="flex flex-col gap-3" role="status" aria-label="Outcome">
       <Notice tone={result.accepted ? "good" : "bad"}>
-        {result.accepted
-          ? `It would be let in with ${result.permissions.join(", ")}.`
-          : "It would be refused."}
+        {result.accepted ? `Accepted, with ${result.permissions.join(", ")}.` : "Refused."}
       </Notice>
       <ol className="flex flex-col gap-1.5 text-sm">
         {result.steps.map(({ step, outcome, message }) => (
@@ -67,7 +65,7 @@ function Outcome({ result }: { result: ProviderTestResult }): ReactNode {
           </li>
         ))}
       </ol>
-      {result.assertion ? <Json title="What it says" value={result.assertion} /> : null}
+      {result.assertion ? <Json title="Claims" value={result.assertion} /> : null}
       {result.attributes ? <Json title="Attributes" value={result.attributes} /> : null}
     </div>
   )

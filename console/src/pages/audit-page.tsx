@@ -1,62 +1,100 @@
 /** Who did what, newest first, with what changed. */
+import { useQuery } from "@tanstack/react-query"
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
-import { type ReactNode, useState } from "react"
-import type { AuditLogEntry } from "../../../src/contract/platform/audit-log.ts"
+import type { ReactNode } from "react"
+import type { AuditLogEntry, AuditLogFilters } from "../../../src/contract/platform/audit-log.ts"
 import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { TextField } from "../parts/field.tsx"
+import { SelectField, TextField } from "../parts/field.tsx"
 import { ago, moment } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
+import { Differences } from "./audit-difference.tsx"
+import { actionWords, actorName, kindWords, subjectOf, toneOf } from "./audit-words.ts"
 
 const route = getRouteApi("/o/$orgId/audit")
-const filterNames = ["action", "actor", "resource"] as const
+const filterNames = ["action", "actor", "resource", "from", "to"] as const
+type FilterValues = Partial<Record<(typeof filterNames)[number], string>>
 
 export function AuditPage(): ReactNode {
   const owner = useIsOwner()
   return (
     <Page
       title="Audit log"
-      about="Every change, with who made it and from where. Each entry is chained to the one before, so none can be taken out unnoticed."
+      about="Every change, who made it, and from where. Entries are chained by hashes, so a removed or edited entry is detected."
+      actions={owner ? <ExportLink /> : null}
     >
-      {owner ? <Entries /> : <Notice tone="info">Owners read the audit log.</Notice>}
+      {owner ? <Entries /> : <Notice tone="info">Only owners can read the audit log.</Notice>}
     </Page>
+  )
+}
+
+function useFilters(): [FilterValues, (filters: FilterValues) => void] {
+  const { id: orgId } = useOrganization()
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const given = filterNames.flatMap((name) =>
+    typeof search[name] === "string" && search[name] ? [[name, search[name]] as const] : [],
+  )
+  const change = (next: FilterValues): void => {
+    const kept = Object.entries(next).filter(([, value]) => value)
+    void navigate({ to: "/o/$orgId/audit", params: { orgId }, search: Object.fromEntries(kept) })
+  }
+  return [Object.fromEntries(given), change]
+}
+
+function startOf(day: string, daysLater: number): string {
+  const start = new Date(`${day}T00:00`)
+  start.setDate(start.getDate() + daysLater)
+  return start.toISOString()
+}
+
+/** The days of the fields as the API takes times: the last day is included whole. */
+function queryOf({ from, to, ...rest }: FilterValues): FilterValues {
+  return { ...rest, ...(from ? { from: startOf(from, 0) } : {}), ...(to ? { to: startOf(to, 1) } : {}) }
+}
+
+/** A link, not a request: the browser saves the answer as a file. */
+function ExportLink(): ReactNode {
+  const { id } = useOrganization()
+  const [filters] = useFilters()
+  const query = new URLSearchParams(queryOf(filters)).toString()
+  return (
+    <a
+      href={`/v1/organizations/${id}/audit_log/export${query ? `?${query}` : ""}`}
+      download="audit-log.csv"
+      className="bg-panel text-ink border-strong hover:bg-sunken inline-flex h-9 items-center gap-1.5 rounded-md border px-3 text-sm font-medium"
+    >
+      <Icon name="file" /> Export CSV
+    </a>
   )
 }
 
 function Entries(): ReactNode {
   const { id: org_id } = useOrganization()
-  const search = route.useSearch()
-  const navigate = useNavigate()
-  const filters = Object.fromEntries(
-    filterNames.flatMap((name) =>
-      typeof search[name] === "string" && search[name] ? [[name, search[name]]] : [],
-    ),
-  ) as Partial<Record<(typeof filterNames)[number], string>>
+  const [filters, change] = useFilters()
   const entries = usePages(
     ["audit", org_id, filters],
-    async (page) => await api.listAuditLog({ params: { org_id }, query: { ...page, ...filters } }),
+    async (page) => await api.listAuditLog({ params: { org_id }, query: { ...page, ...queryOf(filters) } }),
   )
-  const filter = (next: typeof filters): void =>
-    void navigate({ to: "/o/$orgId/audit", params: { orgId: org_id }, search: next })
+  const filtered = Object.keys(filters).length > 0
   return (
     <>
-      <Filters key={JSON.stringify(filters)} filters={filters} onChange={filter} />
+      <Filters filters={filters} onChange={change} />
       <Loaded query={entries} what="the audit log">
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="list" title="Nothing here">
-                {Object.keys(filters).length > 0
-                  ? "No entry matches these filters."
-                  : "Changes will be listed here."}
+              <Empty icon="list" title="No entries">
+                {filtered ? "No entry matches these filters." : "Changes are listed here."}
               </Empty>
             </div>
           ) : (
             <ol className="panel divide-line divide-y" aria-label="Audit log">
               {rows.map((entry) => (
-                <Entry key={entry.id} entry={entry} onFilter={(more) => filter({ ...filters, ...more })} />
+                <Entry key={entry.id} entry={entry} onFilter={(more) => change({ ...filters, ...more })} />
               ))}
             </ol>
           )
@@ -67,7 +105,7 @@ function Entries(): ReactNode {
   )
 }
 
-type FilterValues = Partial<Record<(typeof filterNames)[number], string>>
+const nothingKnown: AuditLogFilters = { actors: [], actions: [], resource_types: [] }
 
 function Filters({
   filters,
@@ -76,43 +114,75 @@ function Filters({
   filters: FilterValues
   onChange: (filters: FilterValues) => void
 }): ReactNode {
-  const [values, setValues] = useState(filters)
+  const { id: org_id } = useOrganization()
+  const { data: known = nothingKnown } = useQuery({
+    queryKey: ["audit-filters", org_id],
+    queryFn: async () => await api.listAuditLogFilters({ params: { org_id } }),
+  })
+  const set = (name: keyof FilterValues) => (event: { target: { value: string } }) =>
+    onChange({ ...filters, [name]: event.target.value })
+  const actors = known.actors.flatMap((actor) =>
+    actor.id === null ? [] : [{ value: actor.id, label: actorName(actor) }],
+  )
+  const actions = known.actions.map((value) => ({ value, label: actionWords(value) }))
+  const kinds = known.resource_types.map((value) => ({ value, label: kindWords(value) }))
   return (
-    <form
-      className="grid items-end gap-3 sm:flex sm:flex-wrap"
-      onSubmit={(event) => {
-        event.preventDefault()
-        onChange(Object.fromEntries(Object.entries(values).filter(([, value]) => value)))
-      }}
+    <div
+      role="search"
+      aria-label="Audit log filters"
+      className="grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap"
     >
-      <TextField
-        label="Action"
-        placeholder="api_key.create"
-        value={values.action ?? ""}
-        onChange={(event) => setValues({ ...values, action: event.target.value })}
-      />
-      <TextField
+      <SelectField
         label="Who"
-        placeholder="usr_…"
-        value={values.actor ?? ""}
-        onChange={(event) => setValues({ ...values, actor: event.target.value })}
+        value={filters.actor ?? ""}
+        options={withAny("Anyone", actors, filters.actor)}
+        onChange={set("actor")}
+        className="sm:max-w-52"
+      />
+      <SelectField
+        label="Action"
+        value={filters.action ?? ""}
+        options={withAny("Any action", actions, filters.action)}
+        onChange={set("action")}
+        className="sm:max-w-52"
+      />
+      <SelectField
+        label="Resource"
+        value={filters.resource ?? ""}
+        options={withAny("Any resource", kinds, filters.resource)}
+        onChange={set("resource")}
+        className="sm:max-w-52"
       />
       <TextField
-        label="Resource"
-        placeholder="api_key or an id"
-        value={values.resource ?? ""}
-        onChange={(event) => setValues({ ...values, resource: event.target.value })}
+        label="From"
+        type="date"
+        max={filters.to}
+        value={filters.from ?? ""}
+        onChange={set("from")}
       />
-      <Button type="submit" icon="filter">
-        Filter
-      </Button>
+      <TextField label="To" type="date" min={filters.from} value={filters.to ?? ""} onChange={set("to")} />
       {Object.keys(filters).length > 0 ? (
         <Button kind="bare" onClick={() => onChange({})}>
-          Clear
+          Clear filters
         </Button>
       ) : null}
-    </form>
+    </div>
   )
+}
+
+interface Choice {
+  readonly value: string
+  readonly label: string
+}
+
+/** An address may name what the list does not hold, such as the id of one resource. */
+function withAny(any: string, options: readonly Choice[], chosen: string | undefined): readonly Choice[] {
+  const unknown = chosen && !options.some(({ value }) => value === chosen)
+  return [
+    { value: "", label: any },
+    ...(unknown ? [{ value: chosen, label: chosen }] : []),
+    ...options.toSorted((a, b) => a.label.localeCompare(b.label)),
+  ]
 }
 
 function Entry({
@@ -122,66 +192,52 @@ function Entry({
   entry: AuditLogEntry
   onFilter: (filters: FilterValues) => void
 }): ReactNode {
-  const who = entry.actor.name ?? entry.actor.id ?? "the system"
+  const who = actorName(entry.actor)
+  const subject = subjectOf(entry)
   const { id: actorId } = entry.actor
+  const { id: resourceId } = entry.resource
   return (
     <li>
       <details className="group">
         <summary className="hover:bg-sunken/50 flex list-none flex-wrap items-center gap-x-3 gap-y-1 px-4 py-2.5 text-sm">
-          <span className="md:w-60 md:shrink-0">
-            <Badge tone={toneOf(entry.action)}>{entry.action}</Badge>
+          <Icon name="down" className="text-soft size-3.5 shrink-0 -rotate-90 group-open:rotate-0" />
+          <span className="md:w-52 md:shrink-0">
+            <Badge tone={toneOf(entry.action)}>{actionWords(entry.action)}</Badge>
           </span>
           <span className="min-w-0 flex-1 basis-60 wrap-anywhere">
-            <strong className="font-medium">{who}</strong>
-            <span className="text-soft"> on {entry.resource.type.replaceAll("_", " ")} </span>
-            <span className="text-soft font-mono text-xs">{entry.resource.id}</span>
+            {subject ? <strong className="font-medium">{subject}</strong> : null}
+            <span className="text-soft">{subject ? ` by ${who}` : `By ${who}`}</span>
           </span>
           <time dateTime={entry.at} title={moment(entry.at)} className="text-soft text-xs">
             {ago(entry.at)}
           </time>
         </summary>
         <div className="bg-sunken/60 flex flex-col gap-3 px-4 py-3 text-xs">
-          <p className="text-soft">
-            {moment(entry.at)} · {entry.actor.kind} · {entry.ip ?? "no address"} ·{" "}
-            {entry.user_agent ?? "no browser"}
+          <p className="text-soft wrap-anywhere">
+            {moment(entry.at)} · {who} ({entry.actor.kind}) · {entry.ip ?? "no IP address"} ·{" "}
+            {entry.user_agent ?? "no user agent"}
           </p>
-          <div className="grid grid-cols-1 gap-3 md:grid-cols-2">
-            <Json title="Before" value={entry.before} />
-            <Json title="After" value={entry.after} />
-          </div>
+          <Differences before={entry.before} after={entry.after} />
           <p className="flex flex-wrap gap-2">
             <Button small kind="bare" icon="filter" onClick={() => onFilter({ action: entry.action })}>
-              This action
+              Same action
             </Button>
             {actorId ? (
               <Button small kind="bare" icon="filter" onClick={() => onFilter({ actor: actorId })}>
                 By {who}
               </Button>
             ) : null}
+            {resourceId ? (
+              <Button small kind="bare" icon="filter" onClick={() => onFilter({ resource: resourceId })}>
+                Same resource
+              </Button>
+            ) : null}
           </p>
-          <p className="text-soft font-mono break-all">{entry.hash}</p>
+          <p className="text-soft font-mono break-all">
+            {entry.action} · {resourceId ?? entry.resource.type} · {entry.hash}
+          </p>
         </div>
       </details>
     </li>
-  )
-}
-
-function toneOf(action: string): "bad" | "good" | "plain" {
-  if (/delete|remove|revoke/.test(action)) return "bad"
-  return /create|accept|grant/.test(action) ? "good" : "plain"
-}
-
-function Json({ title, value }: { title: string; value: unknown }): ReactNode {
-  return (
-    <div className="min-w-0">
-      <p className="label mb-1">{title}</p>
-      <pre
-        className="bg-panel border-line overflow-x-auto rounded-md border p-2 font-mono"
-        tabIndex={0}
-        aria-label={title}
-      >
-        {value === null || value === undefined ? "nothing" : JSON.stringify(value, null, 2)}
-      </pre>
-    </div>
   )
 }

@@ -1,7 +1,9 @@
-/** API keys: make, change, rotate and end them. A secret is shown once. */
+/** API keys: create, edit, rotate and delete them. A secret is shown once. */
+import { useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { ApiKey, ApiKeyWithSecret } from "../../../src/contract/platform/keys.ts"
-import { type Permission, permissions } from "../../../src/contract/access.ts"
+import { type Permission, permissionsOfRole } from "../../../src/contract/access.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
@@ -9,27 +11,28 @@ import { CheckField, SelectField, TextField } from "../parts/field.tsx"
 import { ago, day, moment } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
-import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
-import { useIsOwner, useOrganization } from "../session.ts"
+import { useIsOwner, useOrganization, useSession } from "../session.ts"
+import { useOpenRequest, useShown } from "../shell/open-request.ts"
 
 type Open =
   | { readonly kind: "create" }
-  | { readonly kind: "edit" | "rotate" | "end"; readonly key: ApiKey }
+  | { readonly kind: "edit" | "rotate" | "delete"; readonly key: ApiKey }
   | { readonly kind: "secret"; readonly key: ApiKeyWithSecret; readonly rotated: boolean }
 
 const permissionHints: Record<Permission, string> = {
-  inference: "Decisions, System One, chat, responses, embeddings.",
+  inference: "Run decisions, System One, chat, responses and embeddings.",
   "api-read": "Read the organization, analytics and billing.",
-  "api-write": "Ask for access to models.",
-  "api-admin": "Change keys, members, billing, routing and identity providers.",
+  "api-write": "Request access to models.",
+  "api-admin": "Manage keys, members, billing, routing and identity providers.",
 }
 
 export function KeysPage(): ReactNode {
   const { id: org_id } = useOrganization()
-  const owner = useIsOwner()
   const [open, setOpen] = useState<Open | null>(null)
+  useOpenRequest(() => setOpen({ kind: "create" }))
   const close = (): void => setOpen(null)
   const keys = usePages(
     ["keys", org_id],
@@ -43,20 +46,19 @@ export function KeysPage(): ReactNode {
   return (
     <Page
       title="API keys"
-      about="What programs sign their requests with. Give each program its own key, with no more permissions than it needs."
-      actions={owner ? create : null}
+      about="Programs authenticate with a key. Give each program its own, with only the permissions it needs."
+      actions={create}
     >
-      {owner ? null : <Notice tone="info">Owners of the organization create and change keys.</Notice>}
       <Loaded query={keys} what="keys">
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="key" title="No keys yet" action={owner ? create : undefined}>
-                A key lets a program ask questions and read what happened.
+              <Empty icon="key" title="No keys yet" action={create}>
+                A key lets a program send requests and read their results.
               </Empty>
             </div>
           ) : (
-            <KeyTable rows={rows} owner={owner} onOpen={setOpen} />
+            <KeyTable rows={rows} onOpen={setOpen} />
           )
         }
       </Loaded>
@@ -72,7 +74,7 @@ export function KeysPage(): ReactNode {
           onDone={(key) => setOpen({ kind: "secret", key, rotated: true })}
         />
       ) : null}
-      {open?.kind === "end" ? <EndKey apiKey={open.key} onClose={close} /> : null}
+      {open?.kind === "delete" ? <DeleteKey apiKey={open.key} onClose={close} /> : null}
       {open?.kind === "secret" ? (
         <SecretDialog
           title={open.rotated ? `New secret of ${open.key.name}` : `Key ${open.key.name} is ready`}
@@ -85,20 +87,17 @@ export function KeysPage(): ReactNode {
   )
 }
 
-function KeyTable({
-  rows,
-  owner,
-  onOpen,
-}: {
-  rows: readonly ApiKey[]
-  owner: boolean
-  onOpen: (open: Open) => void
-}): ReactNode {
+function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Open) => void }): ReactNode {
+  const owner = useIsOwner()
+  const me = useSession()?.user.id
+  const shown = useShown()
+  const nameOf = useMemberNames()
   return (
     <Table
       label="API keys"
       rows={rows}
       rowKey={({ id }) => id}
+      isMarked={({ id }) => id === shown}
       columns={[
         {
           name: "Name",
@@ -116,44 +115,80 @@ function KeyTable({
               {key.permissions.map((permission) => (
                 <Badge key={permission}>{permission}</Badge>
               ))}
-              {key.scope === "user" ? <Badge tone="info">personal</Badge> : null}
             </span>
           ),
         },
+        { name: "Owner", cell: (key) => (key.user_id === null ? "Organization" : nameOf(key.user_id)) },
         { name: "Created", cell: (key) => <time dateTime={key.created_at}>{day(key.created_at)}</time> },
-        { name: "Last used", cell: (key) => (key.last_used_at ? ago(key.last_used_at) : "never") },
-        { name: "Ends", cell: (key) => <Ends apiKey={key} /> },
-        actionsColumn(owner, (key: ApiKey) => (
-          <ActionsMenu of={key.name}>
-            <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
-              Change
-            </MenuItem>
-            <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
-              Rotate the secret
-            </MenuItem>
-            <MenuLine />
-            <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "end", key })}>
-              End the key
-            </MenuItem>
-          </ActionsMenu>
-        )),
+        { name: "Last used", cell: (key) => (key.last_used_at ? ago(key.last_used_at) : "Never") },
+        { name: "Expires", cell: (key) => <Expires apiKey={key} /> },
+        { name: "Usage", cell: (key) => <UsageLink apiKey={key} /> },
+        actionsColumn(true, (key: ApiKey) =>
+          owner || key.user_id === me ? <KeyActions apiKey={key} onOpen={onOpen} /> : null,
+        ),
       ]}
     />
   )
 }
 
-function Ends({ apiKey }: { apiKey: ApiKey }): ReactNode {
+function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Open) => void }): ReactNode {
+  return (
+    <ActionsMenu of={key.name}>
+      <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
+        Edit
+      </MenuItem>
+      <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
+        Rotate secret
+      </MenuItem>
+      <MenuLine />
+      <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", key })}>
+        Delete
+      </MenuItem>
+    </ActionsMenu>
+  )
+}
+
+/** The requests of this key, in Analytics. */
+function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Link
+      to="/o/$orgId/analytics"
+      params={{ orgId }}
+      search={{ range: "30d", f: [`api_key_id:${id}`] }}
+      aria-label={`Usage of ${name}`}
+      className="text-accent underline-offset-2 hover:underline"
+    >
+      View
+    </Link>
+  )
+}
+
+/** People who have left, and those beyond the first page, keep their ids. */
+function useMemberNames(): (userId: string) => string {
+  const { id: org_id } = useOrganization()
+  const { data } = useQuery({
+    queryKey: ["members", org_id, "all"],
+    queryFn: async () => (await api.listMembers({ params: { org_id }, query: { limit: 200 } })).data,
+  })
+  return (userId) => {
+    const member = data?.find(({ user_id }) => user_id === userId)
+    return member?.name ?? member?.email ?? userId
+  }
+}
+
+function Expires({ apiKey }: { apiKey: ApiKey }): ReactNode {
   const { expires_at, previous_secret_expires_at } = apiKey
   const grace =
     previous_secret_expires_at && new Date(previous_secret_expires_at) > new Date()
-      ? `old secret until ${moment(previous_secret_expires_at)}`
+      ? `Old secret works until ${moment(previous_secret_expires_at)}`
       : null
   return (
     <>
       {expires_at === null ? (
-        "never"
+        "Never"
       ) : new Date(expires_at) < new Date() ? (
-        <Badge tone="bad">expired</Badge>
+        <Badge tone="bad">Expired</Badge>
       ) : (
         day(expires_at)
       )}
@@ -169,6 +204,7 @@ function PermissionFields({
   chosen: readonly Permission[]
   onChange: (chosen: Permission[]) => void
 }): ReactNode {
+  const permissions = permissionsOfRole(useOrganization().role)
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="label mb-1.5">Permissions</legend>
@@ -206,9 +242,10 @@ function CreateKey({
   onDone: (key: ApiKeyWithSecret) => void
 }): ReactNode {
   const { id: org_id } = useOrganization()
+  const owner = useIsOwner()
   const [name, setName] = useState("")
   const [chosen, setChosen] = useState<Permission[]>(["inference"])
-  const [scope, setScope] = useState<"organization" | "user">("organization")
+  const [scope, setScope] = useState<"organization" | "user">(owner ? "organization" : "user")
   const [days, setDays] = useState("")
   const write = useWrite(
     async () =>
@@ -221,7 +258,10 @@ function CreateKey({
           ...(days ? { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() } : {}),
         },
       }),
-    [["keys", org_id]],
+    [
+      ["keys", org_id],
+      ["resources", org_id],
+    ],
     onDone,
   )
   return (
@@ -238,8 +278,10 @@ function CreateKey({
       <PermissionFields chosen={chosen} onChange={setChosen} />
       <div className="grid grid-cols-2 gap-3">
         <SelectField
-          label="Belongs to"
+          label="Owner"
           value={scope}
+          disabled={!owner}
+          hint={scope === "user" ? "It has your role and ends when you leave." : null}
           options={[
             { value: "organization", label: "Organization" },
             { value: "user", label: "Me" },
@@ -247,7 +289,7 @@ function CreateKey({
           onChange={(event) => setScope(event.target.value as "organization" | "user")}
         />
         <SelectField
-          label="Ends"
+          label="Expires"
           value={days}
           options={lifetimes}
           onChange={(event) => setDays(event.target.value)}
@@ -268,7 +310,7 @@ function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): 
     onClose,
   )
   return (
-    <FormDialog title={`Change ${apiKey.name}`} submit="Save" write={write} onClose={onClose}>
+    <FormDialog title={`Edit ${apiKey.name}`} submit="Save" write={write} onClose={onClose}>
       <TextField
         label="Name"
         required
@@ -282,10 +324,10 @@ function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): 
 }
 
 const graces = [
-  { value: "0", label: "Stops at once" },
-  { value: "3600", label: "Works for another hour" },
-  { value: "86400", label: "Works for another day" },
-  { value: "604800", label: "Works for another week" },
+  { value: "0", label: "Stops working now" },
+  { value: "3600", label: "Works for 1 more hour" },
+  { value: "86400", label: "Works for 1 more day" },
+  { value: "604800", label: "Works for 1 more week" },
 ]
 
 function RotateKey({
@@ -310,7 +352,9 @@ function RotateKey({
   )
   return (
     <FormDialog title={`Rotate ${apiKey.name}`} submit="Rotate" write={write} onClose={onClose}>
-      <p className="text-soft text-sm">The key gets a new secret. Its name, permissions and id stay.</p>
+      <p className="text-soft text-sm">
+        The key gets a new secret. Its id, name and permissions stay the same.
+      </p>
       <SelectField
         label="The old secret"
         value={grace}
@@ -321,17 +365,17 @@ function RotateKey({
   )
 }
 
-function EndKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): ReactNode {
+function DeleteKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
   return (
     <ConfirmDialog
-      title={`End ${apiKey.name}?`}
-      submit="End the key"
+      title={`Delete ${apiKey.name}?`}
+      submit="Delete key"
       act={async () => await api.deleteApiKey({ params: { org_id, key_id: apiKey.id } })}
       refreshes={[["keys", org_id]]}
       onClose={onClose}
     >
-      Programs that use it are refused from now on. This cannot be undone.
+      Programs that use this key are refused at once. This cannot be undone.
     </ConfirmDialog>
   )
 }

@@ -15,11 +15,12 @@ import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
+import { useOpenRequest, useShown } from "../shell/open-request.ts"
 
 const roleNames: Record<Role, string> = { primary_owner: "Primary owner", owner: "Owner", member: "Member" }
 const roleOptions = roles.map((value) => ({ value, label: roleNames[value] }))
 
-/** The token is in the fragment, which browsers do not send to anybody. */
+/** The token is in the fragment, which browsers do not send. */
 const joinLink = ({ accept_token }: SentInvitation): string | null =>
   accept_token === null ? null : `${location.origin}/join#token=${accept_token}`
 
@@ -32,6 +33,7 @@ export function MembersPage(): ReactNode {
   const { id: org_id } = useOrganization()
   const owner = useIsOwner()
   const [open, setOpen] = useState<Open | null>(null)
+  useOpenRequest(() => owner && setOpen({ kind: "invite" }))
   const close = (): void => setOpen(null)
   const members = usePages(
     ["members", org_id],
@@ -40,7 +42,7 @@ export function MembersPage(): ReactNode {
   return (
     <Page
       title="Members"
-      about="Members ask questions and read; owners also change what this organization is."
+      about="Members use models and read everything except the audit log. Owners also manage keys, members, billing and settings."
       actions={
         owner ? (
           <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "invite" })}>
@@ -67,7 +69,7 @@ export function MembersPage(): ReactNode {
           onClose={close}
         >
           <p className="text-soft text-sm">
-            Send this link to them. It works until {day(open.sent.expires_at)}.
+            Send this link to them. It works once, until {day(open.sent.expires_at)}.
           </p>
         </SecretDialog>
       ) : null}
@@ -85,18 +87,20 @@ function MemberTable({
   onOpen: (open: Open) => void
 }): ReactNode {
   const me = useSession()?.user.id
+  const shown = useShown()
   return (
     <Table
       label="Members"
       rows={rows}
       rowKey={({ user_id }) => user_id}
+      isMarked={({ user_id }) => user_id === shown}
       columns={[
         {
           name: "Person",
           cell: ({ name, email, user_id }) => (
             <>
               <span className="font-medium">{name ?? email}</span>{" "}
-              {user_id === me ? <Badge tone="info">you</Badge> : null}
+              {user_id === me ? <Badge tone="info">You</Badge> : null}
               {name ? <span className="text-soft block text-xs">{email}</span> : null}
             </>
           ),
@@ -152,8 +156,8 @@ function Invitations({
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="people" title="Nobody is on the way">
-                Invite someone by email address; you get a link to send them.
+              <Empty icon="people" title="No pending invitations">
+                {owner ? "Invite someone by email address; you get a link to send them." : null}
               </Empty>
             </div>
           ) : (
@@ -165,14 +169,14 @@ function Invitations({
                 { name: "Email", cell: ({ email }) => <span className="font-medium">{email}</span> },
                 { name: "Role", cell: ({ role }) => <Badge>{roleNames[role]}</Badge> },
                 { name: "Invited by", cell: ({ invited_by }) => invited_by.name ?? invited_by.email },
-                { name: "Ends", cell: ({ expires_at }) => ago(expires_at) },
+                { name: "Expires", cell: ({ expires_at }) => ago(expires_at) },
                 actionsColumn(owner, (invitation: Invitation) => (
                   <ActionsMenu of={invitation.email}>
                     <MenuItem icon="turn" onSelect={() => resend.mutate(invitation)}>
                       New link
                     </MenuItem>
                     <MenuItem icon="trash" danger onSelect={() => revoke.mutate(invitation)}>
-                      Take back
+                      Revoke
                     </MenuItem>
                   </ActionsMenu>
                 )),
@@ -197,7 +201,10 @@ function Invite({
   const [role, setRole] = useState<Role>("member")
   const write = useWrite(
     async () => await api.createInvitation({ params: { org_id }, body: { email, role } }),
-    [["invitations", org_id]],
+    [
+      ["invitations", org_id],
+      ["resources", org_id],
+    ],
     onDone,
   )
   return (
@@ -255,7 +262,7 @@ function Remove({ member, onClose }: { member: Member; onClose: () => void }): R
       refreshes={[["members", org_id]]}
       onClose={onClose}
     >
-      They lose this organization at once, and their personal keys in it end.
+      They lose access at once, and the keys they own in this organization are deleted.
     </ConfirmDialog>
   )
 }

@@ -1,4 +1,4 @@
-/** The models an organization can see, what they cost, and what stands between it and each of them. */
+/** The models of the catalog: what each costs, and why one cannot be used yet. */
 import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
 import type { ReactNode } from "react"
@@ -14,13 +14,13 @@ import { Table } from "../parts/table.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 
 const statuses: Record<ModelStatus, { readonly tone: Tone; readonly words: string }> = {
-  active: { tone: "good", words: "Ready" },
-  disabled: { tone: "plain", words: "Switched off" },
-  access_pending: { tone: "warn", words: "Access asked for" },
-  access_required: { tone: "warn", words: "Access needed" },
-  billing_setup_failed: { tone: "bad", words: "Billing not set up" },
-  payment_method_required: { tone: "bad", words: "Payment method needed" },
-  prepaid_credits_required: { tone: "bad", words: "No credit left" },
+  active: { tone: "good", words: "Available" },
+  disabled: { tone: "plain", words: "Disabled" },
+  access_pending: { tone: "warn", words: "Access requested" },
+  access_required: { tone: "warn", words: "Access required" },
+  billing_setup_failed: { tone: "bad", words: "Billing setup failed" },
+  payment_method_required: { tone: "bad", words: "Payment method required" },
+  prepaid_credits_required: { tone: "bad", words: "Out of credit" },
   spend_limit_exceeded: { tone: "bad", words: "Spend limit reached" },
 }
 
@@ -42,14 +42,14 @@ export function ModelsPage(): ReactNode {
     ],
   )
   return (
-    <Page title="Models" about="What this organization can use, and what it costs per million tokens.">
+    <Page title="Models" about="The models this organization can use. Prices are per million tokens.">
       <ErrorNotice error={ask.error} />
       <Loaded query={models} what="models">
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
               <Empty icon="layers" title="No models">
-                The operator of this installation adds models with <code>umpire models add</code>.
+                The operator adds models with <code>umpire models add</code>.
               </Empty>
             </div>
           ) : (
@@ -105,24 +105,24 @@ function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onA
           <Badge key={modality}>{modality}</Badge>
         ))}
         {model.tools_supported ? <Badge>tools</Badge> : null}
-        {model.public ? null : <Badge>by invitation</Badge>}
-        {model.access === "deny" ? <Badge tone="bad">access denied</Badge> : null}
+        {model.public ? null : <Badge>Restricted</Badge>}
+        {model.access === "deny" ? <Badge tone="bad">Access denied</Badge> : null}
       </p>
       {model.status === "access_required" ? (
         <Button small className="self-start" busy={busy} onClick={onAsk}>
-          Ask for access
+          Request access
         </Button>
       ) : null}
       {billingStatuses.includes(model.status) ? (
         <Link to="/o/$orgId/billing" params={{ orgId }} className="text-accent text-xs underline">
-          Open billing
+          Open Billing
         </Link>
       ) : null}
     </article>
   )
 }
 
-const price = (usd: number): string => (usd === 0 ? "free" : `$${Number(usd.toPrecision(6))}`)
+const price = (usd: number): string => (usd === 0 ? "Free" : `$${Number(usd.toPrecision(6))}`)
 
 function AccessRequests(): ReactNode {
   const { id: org_id } = useOrganization()
@@ -132,10 +132,10 @@ function AccessRequests(): ReactNode {
   )
   if (!query.data || query.data.length === 0) return null
   return (
-    <section className="flex flex-col gap-3" aria-label="Requests for access">
-      <h2 className="text-sm font-semibold">Requests for access</h2>
+    <section className="flex flex-col gap-3" aria-label="Access requests">
+      <h2 className="text-sm font-semibold">Access requests</h2>
       <Table
-        label="Requests for access"
+        label="Access requests"
         rows={query.data}
         rowKey={({ id }) => id}
         columns={[
@@ -144,12 +144,12 @@ function AccessRequests(): ReactNode {
             name: "State",
             cell: ({ state }) => (
               <Badge tone={state === "grant" ? "good" : state === "deny" ? "bad" : "warn"}>
-                {{ grant: "granted", deny: "denied", pending: "pending" }[state]}
+                {{ grant: "Granted", deny: "Denied", pending: "Pending" }[state]}
               </Badge>
             ),
           },
-          { name: "Asked", cell: ({ created_at }) => ago(created_at) },
-          { name: "Decided", cell: ({ decided_at }) => (decided_at ? ago(decided_at) : "not yet") },
+          { name: "Requested", cell: ({ created_at }) => ago(created_at) },
+          { name: "Decided", cell: ({ decided_at }) => (decided_at ? ago(decided_at) : "Not yet") },
         ]}
       />
     </section>

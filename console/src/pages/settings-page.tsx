@@ -1,6 +1,7 @@
-/** Settings: the organization's name and what it keeps, and one's own password. */
+/** Settings: the organization's name and retention, its limits, the user's profile and the theme. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
+import { passwordCharactersMin } from "../../../src/contract/platform/sessions.ts"
 import { api, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { Segments, TextField } from "../parts/field.tsx"
@@ -10,8 +11,6 @@ import { count } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
-
-const passwordCharactersMin = 8
 
 export function SettingsPage(): ReactNode {
   return (
@@ -70,7 +69,7 @@ function OrganizationPanel(): ReactNode {
           inputMode="numeric"
           pattern="\d{0,4}"
           disabled={!owner}
-          hint="Empty is the default of 30 days; 0 stores nothing."
+          hint="Leave empty for the default of 30 days; 0 stores nothing."
           value={days}
           onChange={(event) => setDays(event.target.value)}
         />
@@ -91,13 +90,13 @@ function ResourcesPanel(): ReactNode {
     queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
   })
   return (
-    <Panel title="What it may use">
+    <Panel title="Limits and resources">
       <Loaded query={query} what="resources">
         {({ regions, rate_limit, counts }) => (
           <dl className="number grid grid-cols-2 gap-3 text-sm">
-            <Figure look="plain" name="Requests a minute" value={count(rate_limit.requests_per_minute)} />
-            <Figure look="plain" name="At once" value={count(rate_limit.burst)} />
-            <Figure look="plain" name="Models ready" value={count(counts.models)} />
+            <Figure look="plain" name="Requests per minute" value={count(rate_limit.requests_per_minute)} />
+            <Figure look="plain" name="Burst" value={count(rate_limit.burst)} />
+            <Figure look="plain" name="Available models" value={count(counts.models)} />
             <Figure look="plain" name="API keys" value={count(counts.api_keys)} />
             <Figure look="plain" name="Members" value={count(counts.members)} />
             <Figure look="plain" name="Regions" value={regions.map(({ id }) => id).join(", ")} />
@@ -146,7 +145,7 @@ function PasswordPanel(): ReactNode {
           />
         ) : (
           <p className="text-soft text-sm">
-            You came in by a one-time link. Choose a password, so that you can come back without one.
+            You signed in with a one-time link. Set a password to sign in again later.
           </p>
         )}
         <TextField
@@ -155,7 +154,7 @@ function PasswordPanel(): ReactNode {
           autoComplete="new-password"
           required
           minLength={passwordCharactersMin}
-          hint={`At least ${passwordCharactersMin} characters. Your other sessions end.`}
+          hint={`At least ${passwordCharactersMin} characters. Your other sessions are signed out.`}
           value={next}
           onChange={(event) => setNext(event.target.value)}
         />
@@ -174,7 +173,7 @@ function AppearancePanel(): ReactNode {
         value={theme}
         options={themes.map((value) => ({
           value,
-          label: { system: "Like the system", light: "Light", dark: "Dark" }[value],
+          label: { system: "System", light: "Light", dark: "Dark" }[value],
         }))}
         onChange={chooseTheme}
       />

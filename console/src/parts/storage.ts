@@ -24,6 +24,7 @@ export function browserStorage(userId: string, organizationId: string): BrowserS
     write: (entry, value) => {
       try {
         localStorage.setItem(key(entry), JSON.stringify(value))
+        for (const watcher of watchers) watcher()
       } catch {
         // Full or forbidden storage costs the convenience, not the page.
         localStorage.removeItem(key(entry))
@@ -33,10 +34,17 @@ export function browserStorage(userId: string, organizationId: string): BrowserS
   }
 }
 
+const watchers = new Set<() => void>()
+
+/** Tells of every write in this tab, for what is shown of the storage. */
+export function watchBrowserStorage(watcher: () => void): () => void {
+  watchers.add(watcher)
+  return () => void watchers.delete(watcher)
+}
+
 /** Removes what every user of this browser left, also entries of older versions that named no user. */
 export function clearBrowserStorage(): void {
-  const removable = Object.keys(localStorage).filter(
-    (key) => key.startsWith(prefix) && !keptAtSignOut.has(key),
-  )
-  for (const key of removable) localStorage.removeItem(key)
+  for (const storage of [localStorage, sessionStorage])
+    for (const key of Object.keys(storage))
+      if (key.startsWith(prefix) && !keptAtSignOut.has(key)) storage.removeItem(key)
 }

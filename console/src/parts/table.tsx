@@ -22,11 +22,14 @@ export function Table<Row>({
   columns,
   rows,
   rowKey,
+  isMarked,
 }: {
   label: string
   columns: readonly Column<Row>[]
   rows: readonly Row[]
   rowKey: (row: Row) => string
+  /** The row that the address asks for: highlighted and scrolled to. */
+  isMarked?: (row: Row) => boolean
 }): ReactNode {
   return (
     <div className="panel overflow-x-auto">
@@ -49,7 +52,9 @@ export function Table<Row>({
           {rows.map((row) => (
             <tr
               key={rowKey(row)}
-              className="border-line hover:bg-sunken/50 relative border-b last:border-0 max-md:block max-md:px-4 max-md:py-3"
+              aria-current={isMarked?.(row) ? "true" : undefined}
+              ref={isMarked?.(row) ? scrollTo : undefined}
+              className={`border-line hover:bg-sunken/50 relative border-b last:border-0 max-md:block max-md:px-4 max-md:py-3 ${isMarked?.(row) ? "bg-accent-wash" : ""}`}
             >
               {columns.map((column, index) => (
                 <td
@@ -75,3 +80,5 @@ export function Table<Row>({
     </div>
   )
 }
+
+const scrollTo = (row: HTMLElement | null): void => row?.scrollIntoView({ block: "nearest" })

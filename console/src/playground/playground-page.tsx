@@ -14,6 +14,7 @@ import { Menu, MenuItem } from "../parts/menu.tsx"
 import { Notice } from "../parts/page.tsx"
 import { moved } from "../parts/moved.ts"
 import { MoveStatus, useReorder } from "../parts/reorder.tsx"
+import { Onboarding } from "../shell/onboarding.tsx"
 import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { AnswerView } from "./answer-view.tsx"
 import { type Answered, type AskOptions, ask } from "./ask.ts"
@@ -84,6 +85,7 @@ export function PlaygroundPage(): ReactNode {
           </Button>
         </div>
       </header>
+      <Onboarding onCode={() => setDialog("code")} />
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,5fr)_minmax(0,7fr)]">
         <div className="flex flex-col gap-3 lg:sticky lg:top-5">
           <EvidencePane

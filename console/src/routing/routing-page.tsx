@@ -1,4 +1,4 @@
-/** Routing policy: where requests run, in which order, and what a request would try. */
+/** Routing policy: in which regions requests run, in which order, and what a request would try. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useMemo, useState } from "react"
 import type { OrganizationResources } from "../../../src/contract/platform/organizations.ts"
@@ -30,7 +30,7 @@ export function RoutingPage(): ReactNode {
   return (
     <Page
       title="Routing"
-      about="In which regions this organization's requests may run, and which are tried when one fails."
+      about="The regions in which this organization's requests may run, and the order in which they are tried."
     >
       <Loaded query={policy} what="the routing policy">
         {(saved) => (
@@ -59,7 +59,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
   return (
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
       <div className="flex flex-col gap-4">
-        <RegionMap regions={regions} preview={preview} />
+        <RegionMap regions={regions.filter(isLocated)} preview={preview} />
         <Panel title="What a request would try">
           <div className="flex flex-col gap-3">
             <label className="flex flex-wrap items-center gap-2 text-sm">
@@ -78,19 +78,19 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
               value={policy.mode}
               options={[
                 { value: "nearest", label: "Nearest" },
-                { value: "ordered", label: "In order" },
-                { value: "required", label: "Exactly one" },
+                { value: "ordered", label: "Ordered" },
+                { value: "required", label: "Required" },
               ]}
               hint={modeHints[policy.mode]}
               onChange={(mode) => setPolicy({ ...policy, mode })}
             />
             <Choice
-              title="When it fails"
+              title="Fallback"
               value={policy.fallback}
               options={[
-                { value: "visible_regions", label: "Any other" },
+                { value: "visible_regions", label: "Any region" },
                 { value: "same_country", label: "Same country" },
-                { value: "disabled", label: "Give up" },
+                { value: "disabled", label: "No fallback" },
               ]}
               hint={fallbackHints[policy.fallback]}
               onChange={(fallback) => setPolicy({ ...policy, fallback })}
@@ -103,7 +103,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
           </fieldset>
           <ErrorNotice error={write.error} />
           {write.isSuccess && !changed ? (
-            <Notice tone="good">Saved. It holds from the next request on.</Notice>
+            <Notice tone="good">Saved. It applies from the next request on.</Notice>
           ) : null}
           {owner ? (
             <div className="flex gap-2">
@@ -115,10 +115,10 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
               >
                 Save policy
               </Button>
-              {changed ? <Button onClick={() => setPolicy(saved)}>Undo</Button> : null}
+              {changed ? <Button onClick={() => setPolicy(saved)}>Discard changes</Button> : null}
             </div>
           ) : (
-            <Notice tone="info">Owners change the routing policy.</Notice>
+            <Notice tone="info">Only owners can change the routing policy.</Notice>
           )}
         </div>
       </Panel>
@@ -173,7 +173,7 @@ function RegionList({
     <div className="flex flex-col gap-1.5">
       <span className="label">Allowed regions</span>
       {listed.length === 0 ? (
-        <p className="text-soft text-sm">Every region you can see. Add some to allow only those.</p>
+        <p className="text-soft text-sm">All regions are allowed. Add regions to allow only those.</p>
       ) : null}
       <ol className="flex flex-col gap-1.5" aria-label="Allowed regions">
         {listed.map((id, index) => (
@@ -216,7 +216,8 @@ function RegionList({
 }
 
 function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonly Region[] }): ReactNode {
-  if ("refused" in preview) return <Notice tone="bad">It would be refused. {preview.refused}.</Notice>
+  if ("refused" in preview)
+    return <Notice tone="bad">This request would be refused. {preview.refused}.</Notice>
   return (
     <ol className="flex flex-wrap items-center gap-2 text-sm" aria-label="Regions tried in order">
       {preview.tries.map((id, index) => (
@@ -224,7 +225,7 @@ function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonl
           {index > 0 ? (
             <span className="text-soft text-xs">then</span>
           ) : (
-            <span className="text-soft text-xs">would try</span>
+            <span className="text-soft text-xs">first</span>
           )}
           <Badge tone={index === 0 ? "good" : "plain"}>
             {id} · {regions.find((region) => region.id === id)?.country}
@@ -245,8 +246,12 @@ function near(a: Region, b: Region): boolean {
   )
 }
 
+/** A region that was configured without coordinates has none to draw: latitude and longitude are then zero. */
+const isLocated = ({ latitude, longitude }: Region): boolean => latitude !== 0 || longitude !== 0
+
 function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
   const land = useMemo(landPath, [])
+  if (regions.length === 0) return null
   const tries = "tries" in preview ? preview.tries : []
   // Those that are tried lie above those that are not.
   const drawn = regions.toSorted((a, b) => Number(tries.includes(a.id)) - Number(tries.includes(b.id)))
@@ -289,7 +294,7 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
         })}
       </svg>
       <figcaption className="text-soft border-line border-t px-4 py-2 text-xs">
-        Numbered in the order in which a request would try them; the ring is where this gateway stands.
+        Numbers give the order in which a request tries regions; the ring marks the region of this gateway.
       </figcaption>
     </figure>
   )

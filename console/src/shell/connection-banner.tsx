@@ -1,4 +1,4 @@
-/** Says calmly that the server is away, and that it is back. */
+/** Says that the server does not answer, and when it does again. */
 import { useQueryClient } from "@tanstack/react-query"
 import { type ReactNode, useEffect } from "react"
 import { useConnection } from "../connection.ts"
@@ -20,8 +20,8 @@ export function ConnectionBanner(): ReactNode {
     >
       {away ? <Spinner /> : <Icon name="check" />}
       {away
-        ? "Umpire is not answering; it may be restarting. What you typed is safe here, and the page reconnects by itself."
-        : "Connected again."}
+        ? "Umpire is not answering; it may be restarting. Your input is kept, and the page reconnects automatically."
+        : "Reconnected."}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-/** The page before one is inside: sign-in and invitations. */
+/** The frame of the pages outside the console: sign-in, first run and invitations. */
 import type { ReactNode } from "react"
 import { useTitle } from "../parts/page.tsx"
 

@@ -1,40 +1,120 @@
 /** Accepting an invitation: as a new user with a password, or with the session one already has. */
 import { useQuery, useQueryClient } from "@tanstack/react-query"
-import { useRouter } from "@tanstack/react-router"
+import { Link, useRouter } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
-import { api, useWrite } from "../api.ts"
+import type { InvitationDetails } from "../../../src/contract/platform/members.ts"
+import { passwordCharactersMin } from "../../../src/contract/platform/sessions.ts"
+import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
-import { Loading, Notice } from "../parts/page.tsx"
+import { day } from "../parts/format.ts"
+import { Loaded, Loading, Notice } from "../parts/page.tsx"
 import { sessionQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
-
-const passwordCharactersMin = 8
 
 export function Join(): ReactNode {
   const [token] = useState(() => new URLSearchParams(location.hash.slice(1)).get("token"))
   const session = useQuery(sessionQuery)
-  if (!token)
+  const invitation = useQuery({
+    queryKey: ["invitation", token],
+    enabled: token !== null,
+    queryFn: async () => await api.describeInvitation({ body: { token: token ?? "" } }),
+  })
+  const unknown = invitation.error instanceof ClientError && invitation.error.status === 404
+  if (!token || unknown)
     return (
       <Doorway title="Join an organization">
-        <Notice tone="bad">This address holds no invitation. Open the whole link that you were sent.</Notice>
+        <Notice tone="bad">
+          {token
+            ? "This invitation link is not valid. It may have been replaced by a newer one: ask for the latest link."
+            : "This link holds no invitation. Open the whole link that you were sent."}
+        </Notice>
+        <SignInLink />
       </Doorway>
     )
-  if (session.isPending)
+  if (session.isPending || invitation.isPending)
     return (
       <Doorway title="Join an organization">
-        <Loading what="your session" />
+        <Loading what="the invitation" />
       </Doorway>
     )
+  const title = invitation.data ? `Join ${invitation.data.organization_name}` : "Join an organization"
   return (
-    <Doorway title="Join an organization">
-      <JoinForm token={token} email={session.data?.user.email ?? null} />
+    <Doorway title={title}>
+      <Loaded query={invitation} what="the invitation">
+        {(details) => (
+          <Invited details={details} token={token} signedInAs={session.data?.user.email ?? null} />
+        )}
+      </Loaded>
     </Doorway>
   )
 }
 
-function JoinForm({ token, email }: { token: string; email: string | null }): ReactNode {
+const roleSentences = { primary_owner: "a primary owner", owner: "an owner", member: "a member" } as const
+
+function Invited({
+  details,
+  token,
+  signedInAs,
+}: {
+  details: InvitationDetails
+  token: string
+  signedInAs: string | null
+}): ReactNode {
+  const { state, invited_by, email, role, user_exists } = details
+  if (state !== "open") return <Closed details={details} />
+  const signInFirst = signedInAs === null && user_exists
+  const someoneElse = signedInAs !== null && signedInAs.toLowerCase() !== email.toLowerCase()
+  return (
+    <>
+      <p className="text-sm wrap-anywhere">
+        <strong>{invited_by.name ?? invited_by.email}</strong>
+        {invited_by.name ? ` (${invited_by.email})` : ""} invited <strong>{email}</strong> to join as{" "}
+        {roleSentences[role]}.
+      </p>
+      {signInFirst ? (
+        <>
+          <Notice tone="info">You have an account already. Sign in, then open this link again.</Notice>
+          <SignInLink />
+        </>
+      ) : someoneElse ? (
+        <Notice tone="warn">
+          You are signed in as {signedInAs}. Sign out, then open this link again to join as {email}.
+        </Notice>
+      ) : (
+        <JoinForm token={token} signedInAs={signedInAs} />
+      )}
+    </>
+  )
+}
+
+function Closed({ details }: { details: InvitationDetails }): ReactNode {
+  const { state, organization_name, invited_by, expires_at } = details
+  const inviter = invited_by.name ?? invited_by.email
+  const sentences = {
+    open: "",
+    accepted: `This invitation to ${organization_name} has already been used. Sign in to open the organization.`,
+    revoked: `This invitation to ${organization_name} was withdrawn. Ask ${inviter} for a new one.`,
+    expired: `This invitation to ${organization_name} expired on ${day(expires_at)}. Ask ${inviter} for a new one.`,
+  }
+  return (
+    <>
+      <Notice tone={state === "accepted" ? "info" : "warn"}>{sentences[state]}</Notice>
+      <SignInLink />
+    </>
+  )
+}
+
+function SignInLink(): ReactNode {
+  return (
+    <Link to="/" className="text-accent self-center text-sm underline">
+      Sign in
+    </Link>
+  )
+}
+
+function JoinForm({ token, signedInAs }: { token: string; signedInAs: string | null }): ReactNode {
   const [name, setName] = useState("")
   const [password, setPassword] = useState("")
   const queries = useQueryClient()
@@ -42,7 +122,7 @@ function JoinForm({ token, email }: { token: string; email: string | null }): Re
   const write = useWrite(
     async () =>
       await api.acceptInvitation({
-        body: email === null ? { token, password, ...(name.trim() ? { name } : {}) } : { token },
+        body: signedInAs === null ? { token, password, ...(name.trim() ? { name } : {}) } : { token },
       }),
     [],
     ({ organization_id }) => {
@@ -59,7 +139,7 @@ function JoinForm({ token, email }: { token: string; email: string | null }): Re
         </Button>
       }
     >
-      {email === null ? (
+      {signedInAs === null ? (
         <>
           <TextField
             label="Your name"
@@ -80,7 +160,7 @@ function JoinForm({ token, email }: { token: string; email: string | null }): Re
         </>
       ) : (
         <p className="text-sm">
-          You are signed in as <strong>{email}</strong> and join with this account.
+          You are signed in as <strong>{signedInAs}</strong> and join with this account.
         </p>
       )}
     </Form>

@@ -1,63 +1,58 @@
-/** Type a few letters, press Enter, be there. */
-import { useNavigate } from "@tanstack/react-router"
-import { type KeyboardEvent, type ReactNode, useState } from "react"
+/** The command palette: type a few letters, press Enter, and be there or have it done. */
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { Dialog } from "../parts/dialog.tsx"
 import { Icon } from "../parts/icon.tsx"
-import { useOrganization } from "../session.ts"
-import { chooseTheme } from "../theme.ts"
-import { type Place, places } from "./places.ts"
+import { findCommands } from "./commands.ts"
+import { useCommands } from "./use-commands.ts"
 
-const destinations: readonly Place[] = places.flatMap(({ items }): readonly Place[] => items)
-
-export function JumpList({ onClose }: { onClose: () => void }): ReactNode {
-  const { id } = useOrganization()
-  const navigate = useNavigate()
+export function JumpList({
+  onClose,
+  onCreateOrganization,
+}: {
+  onClose: () => void
+  onCreateOrganization: () => void
+}): ReactNode {
   const [text, setText] = useState("")
   const [at, setAt] = useState(0)
-  const go = (to: Place["to"] | "/docs"): void => {
+  const list = useRef<HTMLUListElement>(null)
+  const found = findCommands(useCommands(text, onCreateOrganization), text)
+  const run = (index: number): void => {
+    const command = found[index]
+    if (!command) return
     onClose()
-    void navigate(to === "/docs" ? { to } : { to: to as "/o/$orgId/keys", params: { orgId: id } })
+    command.run()
   }
-  const dark = document.documentElement.dataset["theme"] === "dark"
-  const all = [
-    ...destinations.map((place) => ({ ...place, run: () => go(place.to) })),
-    { name: "API reference", icon: "book" as const, also: "docs openapi", run: () => go("/docs") },
-    {
-      name: dark ? "Switch to light" : "Switch to dark",
-      icon: dark ? ("sun" as const) : ("moon" as const),
-      also: "theme appearance",
-      run: () => {
-        chooseTheme(dark ? "light" : "dark")
-        onClose()
-      },
-    },
-  ]
-  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = all.filter(({ name, also = "" }) =>
-    words.every((word) => `${name} ${also}`.toLowerCase().includes(word)),
-  )
+  useEffect(() => {
+    list.current?.children[at]?.scrollIntoView({ block: "nearest" })
+  }, [at])
   const press = (event: KeyboardEvent): void => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
-    if (step !== undefined) {
+    const steps: Partial<Record<string, number>> = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: found.length - 1,
+    }
+    const next = steps[event.key]
+    if (next !== undefined) {
       event.preventDefault()
-      setAt((at + step + found.length) % Math.max(1, found.length))
+      setAt((next + found.length) % Math.max(1, found.length))
     }
     if (event.key === "Enter") {
       event.preventDefault()
-      found[at]?.run()
+      run(at)
     }
   }
   return (
-    <Dialog title="Jump to" onClose={onClose}>
+    <Dialog title="Search" onClose={onClose}>
       <input
         autoFocus
         role="combobox"
-        aria-label="Page or action"
+        aria-label="Search pages, actions, keys, people and requests"
         aria-expanded="true"
         aria-controls="jump-list"
         aria-activedescendant={found[at] ? `jump-${at}` : undefined}
         className="control"
-        placeholder="Type a page or an action"
+        placeholder="A page, “create key”, a person, seq_…"
         value={text}
         onChange={(event) => {
           setText(event.target.value)
@@ -66,27 +61,36 @@ export function JumpList({ onClose }: { onClose: () => void }): ReactNode {
         onKeyDown={press}
       />
       <ul
+        ref={list}
         id="jump-list"
         role="listbox"
-        aria-label="Pages and actions"
-        className="mt-2 max-h-72 overflow-y-auto"
+        aria-label="Results"
+        className="-mx-2 mt-2 h-72 overflow-y-auto"
       >
-        {found.map(({ name, icon, run }, index) => (
+        {found.map(({ id, name, detail, kind, icon }, index) => (
           <li
-            key={name}
+            key={id}
             id={`jump-${index}`}
             role="option"
             aria-selected={index === at}
-            onClick={run}
-            onMouseEnter={() => setAt(index)}
+            onClick={() => run(index)}
+            onMouseMove={() => setAt(index)}
             className={`flex cursor-pointer items-center gap-2.5 rounded-md px-2 py-1.5 text-sm ${index === at ? "bg-sunken" : ""}`}
           >
-            <Icon name={icon} className="text-soft size-4" />
-            {name}
+            <Icon name={icon} className="text-soft size-4 shrink-0" />
+            <span className="min-w-0 flex-1 truncate">
+              {name}
+              {detail ? <span className="text-soft ml-2 text-xs">{detail}</span> : null}
+            </span>
+            <span className="text-soft shrink-0 text-xs">{kind}</span>
           </li>
         ))}
       </ul>
-      {found.length === 0 ? <p className="text-soft px-2 py-3 text-sm">Nothing by that name.</p> : null}
+      {found.length === 0 ? (
+        <p role="status" className="text-soft -mt-72 h-72 px-0 py-3 text-sm">
+          No results for “{text.trim()}”.
+        </p>
+      ) : null}
     </Dialog>
   )
 }

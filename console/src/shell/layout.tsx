@@ -1,4 +1,4 @@
-/** The frame around every page of an organization: where one is, where one can go, and how the server is. */
+/** The frame around every page of an organization: navigation, search, and banners about server and billing. */
 import { useQueryClient, useSuspenseQuery } from "@tanstack/react-query"
 import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-router"
 import { type ReactNode, Suspense, useEffect, useRef, useState } from "react"
@@ -8,14 +8,18 @@ import { Menu, MenuHeading, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Loading } from "../parts/page.tsx"
 import { organizationsQuery, signOut, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
+import { BillingBanner } from "./billing-banner.tsx"
 import { ConnectionBanner } from "./connection-banner.tsx"
 import { JumpList } from "./jump-list.tsx"
+import { CreateOrganizationDialog } from "./new-organization.tsx"
 import { places } from "./places.ts"
 import { SessionEnded } from "./session-ended.tsx"
 
 export function Layout(): ReactNode {
   const organization = useOrganization()
   const [jumping, setJumping] = useState(false)
+  const [creating, setCreating] = useState(false)
+  const create = (): void => setCreating(true)
   useJumpKey(() => setJumping(true))
   return (
     <div className="flex min-h-dvh max-md:flex-col">
@@ -26,16 +30,18 @@ export function Layout(): ReactNode {
         Skip to the page
       </a>
       <aside className="border-line bg-panel sticky top-0 hidden h-dvh w-60 shrink-0 flex-col border-r md:flex">
-        <Sidebar onJump={() => setJumping(true)} />
+        <Sidebar onJump={() => setJumping(true)} onCreate={create} />
       </aside>
-      <PhoneBar onJump={() => setJumping(true)} />
+      <PhoneBar onJump={() => setJumping(true)} onCreate={create} />
       <main id="page" tabIndex={-1} className="min-w-0 flex-1 outline-none" key={organization.id}>
         <ConnectionBanner />
+        <BillingBanner />
         <Suspense fallback={<Loading what="the page" />}>
           <Outlet />
         </Suspense>
       </main>
-      {jumping ? <JumpList onClose={() => setJumping(false)} /> : null}
+      {jumping ? <JumpList onClose={() => setJumping(false)} onCreateOrganization={create} /> : null}
+      {creating ? <CreateOrganizationDialog onClose={() => setCreating(false)} /> : null}
       <SessionEnded />
     </div>
   )
@@ -54,19 +60,25 @@ function useJumpKey(open: () => void): void {
   })
 }
 
-function Sidebar({ onJump }: { onJump: () => void }): ReactNode {
+interface SidebarActions {
+  readonly onJump: () => void
+  /** Asks for the name of a new organization. */
+  readonly onCreate: () => void
+}
+
+function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
   const { id } = useOrganization()
   return (
     <>
       <div className="flex flex-col gap-2 p-3">
-        <OrganizationSwitcher />
+        <OrganizationSwitcher onCreate={onCreate} />
         <button
           type="button"
           onClick={onJump}
           className="border-line text-soft hover:border-strong flex h-8 items-center gap-2 rounded-md border px-2 text-xs"
         >
           <Icon name="search" className="size-3.5" />
-          <span className="flex-1 text-left">Jump to</span>
+          <span className="flex-1 text-left">Search</span>
           <kbd className="font-sans text-[11px]">{isMac ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
@@ -107,7 +119,7 @@ function Sidebar({ onJump }: { onJump: () => void }): ReactNode {
 
 const isMac = navigator.platform.startsWith("Mac")
 
-function OrganizationSwitcher(): ReactNode {
+function OrganizationSwitcher({ onCreate }: { onCreate: () => void }): ReactNode {
   const organization = useOrganization()
   const { data } = useSuspenseQuery(organizationsQuery)
   const navigate = useNavigate()
@@ -137,6 +149,10 @@ function OrganizationSwitcher(): ReactNode {
           {name}
         </MenuItem>
       ))}
+      <MenuLine />
+      <MenuItem icon="plus" onSelect={onCreate}>
+        Create organization
+      </MenuItem>
     </Menu>
   )
 }
@@ -183,7 +199,7 @@ function UserMenu(): ReactNode {
           checked={one === theme}
           onSelect={() => chooseTheme(one)}
         >
-          {one === "system" ? "Like the system" : one === "dark" ? "Dark" : "Light"}
+          {one === "system" ? "System theme" : one === "dark" ? "Dark theme" : "Light theme"}
         </MenuItem>
       ))}
       <MenuLine />
@@ -195,7 +211,7 @@ function UserMenu(): ReactNode {
 }
 
 /** On a phone the sidebar hides behind a button and covers the page while it is open. */
-function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
+function PhoneBar({ onJump, onCreate }: SidebarActions): ReactNode {
   const drawer = useRef<HTMLDialogElement>(null)
   const { name } = useOrganization()
   const path = useRouterState({ select: (state) => state.location.pathname })
@@ -205,6 +221,10 @@ function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
   const jump = (): void => {
     drawer.current?.close()
     onJump()
+  }
+  const create = (): void => {
+    drawer.current?.close()
+    onCreate()
   }
   return (
     <header className="border-line bg-panel sticky top-0 z-30 flex h-12 items-center gap-2 border-b px-3 md:hidden">
@@ -226,7 +246,7 @@ function PhoneBar({ onJump }: { onJump: () => void }): ReactNode {
             drawer.current?.close()
         }}
       >
-        <Sidebar onJump={jump} />
+        <Sidebar onJump={jump} onCreate={create} />
       </dialog>
     </header>
   )

@@ -1,4 +1,4 @@
-/** What is shown when a page cannot be: in words, with a way on. */
+/** Shown where a page cannot be: what went wrong, and the way back. */
 import { type ErrorComponentProps, useRouter } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import { sentenceOf } from "../api.ts"
@@ -26,8 +26,8 @@ export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
 export function PageMissing(): ReactNode {
   return (
     <main>
-      <Empty icon="search" title="There is no such page" action={<HomeButton />}>
-        The address may be mistyped, or what it showed is gone.
+      <Empty icon="search" title="Page not found" action={<HomeButton />}>
+        The address may be wrong, or the page was removed.
       </Empty>
     </main>
   )

@@ -1,4 +1,4 @@
-/** The places one can go to in the console, for the sidebar and the jump list. */
+/** The pages of the console, for the sidebar and the command palette. */
 import type { IconName } from "../parts/icon.tsx"
 
 export interface Place {
@@ -24,7 +24,7 @@ export const places = [
     ],
   },
   {
-    group: "Watch",
+    group: "Monitor",
     items: [
       { to: "/o/$orgId/analytics", name: "Analytics", icon: "chart", also: "requests latency errors tokens" },
       { to: "/o/$orgId/billing", name: "Billing", icon: "card", also: "credit refill invoices spend limits" },
@@ -32,7 +32,7 @@ export const places = [
     ],
   },
   {
-    group: "Set up",
+    group: "Manage",
     items: [
       { to: "/o/$orgId/keys", name: "API keys", icon: "key", also: "secret rotate token" },
       { to: "/o/$orgId/models", name: "Models", icon: "layers", also: "prices access" },

@@ -1,4 +1,4 @@
-/** The door: by password, by single sign-on, or by the one-time link that a first start prints. */
+/** Sign-in: by password, by single sign-on, or by the one-time link that a first start prints. */
 import { useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"
 import { type ReactNode, useCallback, useEffect, useRef, useState } from "react"
@@ -11,8 +11,8 @@ const route = getRouteApi("/sign-in")
 
 const ssoSentences: Record<string, string> = {
   expired: "The sign-in took too long. Start it again.",
-  refused: "The single sign-on provider did not let you in.",
-  unknown_user: "Nobody here has that address. Ask an owner of your organization to invite you.",
+  refused: "The single sign-on provider refused the sign-in.",
+  unknown_user: "There is no user with this email address. Ask an owner of your organization to invite you.",
 }
 
 export function SignIn(): ReactNode {

@@ -6,7 +6,7 @@ import { Datetime, EmailAddress, Person, Text, nameCharactersMax } from "./value
 const area = "Sessions"
 const surface = "platform"
 
-const passwordCharactersMin = 8
+export const passwordCharactersMin = 8
 const passwordCharactersMax = 256
 
 export const Password = z.string().min(passwordCharactersMin).max(passwordCharactersMax)

@@ -1,0 +1,69 @@
+/** Creates an organization: in a dialog of the console, or on a page of its own for a user who has none. */
+import { useNavigate } from "@tanstack/react-router"
+import { type ReactNode, useState } from "react"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { FormDialog } from "../parts/dialog.tsx"
+import { TextField } from "../parts/field.tsx"
+import { Form } from "../parts/form.tsx"
+import { organizationsQuery } from "../session.ts"
+import { Doorway } from "./doorway.tsx"
+
+const explanation =
+  "It has its own members, keys, settings and billing account. You become its primary owner."
+
+function useCreate(onDone: () => void) {
+  const navigate = useNavigate()
+  const [name, setName] = useState("")
+  const write = useWrite(
+    async () => await api.createOrganization({ body: { name } }),
+    [organizationsQuery.queryKey],
+    ({ id: orgId }) => {
+      onDone()
+      void navigate({ to: "/o/$orgId/playground", params: { orgId } })
+    },
+  )
+  const field = (
+    <TextField
+      label="Name of the organization"
+      required
+      autoFocus
+      maxLength={200}
+      placeholder="Acme Outdoor"
+      value={name}
+      onChange={(event) => setName(event.target.value)}
+    />
+  )
+  return { write, field }
+}
+
+export function CreateOrganizationDialog({ onClose }: { onClose: () => void }): ReactNode {
+  const { write, field } = useCreate(onClose)
+  return (
+    <FormDialog title="Create an organization" submit="Create organization" write={write} onClose={onClose}>
+      <p className="text-soft text-sm">{explanation}</p>
+      {field}
+    </FormDialog>
+  )
+}
+
+export function NewOrganization(): ReactNode {
+  const { write, field } = useCreate(() => undefined)
+  return (
+    <Doorway title="Create an organization">
+      <p className="text-soft text-sm">
+        You are not a member of any organization. Ask an owner to invite you, or create one. {explanation}
+      </p>
+      <Form
+        write={write}
+        footer={
+          <Button type="submit" kind="loud" busy={write.isPending}>
+            Create organization
+          </Button>
+        }
+      >
+        {field}
+      </Form>
+    </Doorway>
+  )
+}

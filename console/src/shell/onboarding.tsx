@@ -1,0 +1,137 @@
+/** The first steps of a new user, each ticked when it is done; gone when all are, or when hidden. */
+import { useQuery } from "@tanstack/react-query"
+import { Link } from "@tanstack/react-router"
+import { type ReactNode, useSyncExternalStore } from "react"
+import { recentSequences } from "../analytics/recent.ts"
+import { api } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { Icon } from "../parts/icon.tsx"
+import { watchBrowserStorage } from "../parts/storage.ts"
+import { useBrowserStorage, useIsOwner, useOrganization, useSession } from "../session.ts"
+
+const hiddenEntry = "onboarding-hidden"
+const refreshMs = 15_000
+
+interface Step {
+  readonly name: string
+  readonly done: boolean
+  /** A page to go to, or something to do here; null where the page itself is the place. */
+  readonly to: "/o/$orgId/settings" | "/o/$orgId/keys" | "/o/$orgId/members" | null
+  readonly act?: () => void
+}
+
+export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
+  const storage = useBrowserStorage()
+  const hidden = useSyncExternalStore(watchBrowserStorage, () => storage.read(hiddenEntry) === true)
+  const steps = useSteps(onCode, !hidden)
+  if (hidden || !steps || steps.every(({ done }) => done)) return null
+  const done = steps.filter((step) => step.done).length
+  const next = steps.findIndex((step) => !step.done)
+  return (
+    <section
+      aria-label="Getting started"
+      className="panel flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2 text-sm"
+    >
+      <h2 className="font-semibold whitespace-nowrap">
+        Getting started{" "}
+        <span className="text-soft number ml-1 text-xs font-normal">
+          {done} of {steps.length}
+        </span>
+      </h2>
+      <ol className="flex flex-1 flex-wrap items-center gap-x-4 gap-y-1">
+        {steps.map((step, index) => (
+          <li key={step.name} aria-label={`${step.name}: ${step.done ? "done" : "to do"}`}>
+            <StepView step={step} next={index === next} />
+          </li>
+        ))}
+      </ol>
+      <Button
+        kind="bare"
+        small
+        icon="cross"
+        aria-label="Hide getting started"
+        title="Hide"
+        onClick={() => storage.write(hiddenEntry, true)}
+      />
+    </section>
+  )
+}
+
+function StepView({ step, next }: { step: Step; next: boolean }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { name, done, to, act } = step
+  const mark = (
+    <span
+      aria-hidden="true"
+      className={`grid size-4 shrink-0 place-items-center rounded-full ${done ? "bg-accent text-on-accent" : "border-strong border"}`}
+    >
+      {done ? <Icon name="check" className="size-3" /> : null}
+    </span>
+  )
+  const look = `flex items-center gap-1.5 rounded-sm ${done ? "text-soft" : next ? "font-medium" : ""}`
+  if (done || (to === null && !act))
+    return (
+      <span className={look}>
+        {mark} {name}
+      </span>
+    )
+  if (to === null)
+    return (
+      <button type="button" className={`${look} hover:underline`} onClick={act}>
+        {mark} {name}
+      </button>
+    )
+  const search = to === "/o/$orgId/settings" ? {} : ({ open: "create" } as const)
+  return (
+    <Link to={to} params={{ orgId }} search={search} className={`${look} hover:underline`}>
+      {mark} {name}
+    </Link>
+  )
+}
+
+/** Undefined until it is known what has been done. */
+function useSteps(onCode: () => void, wanted: boolean): readonly Step[] | undefined {
+  const { id: org_id, created_at } = useOrganization()
+  const session = useSession()
+  const owner = useIsOwner()
+  const storage = useBrowserStorage()
+  const decided = useSyncExternalStore(watchBrowserStorage, () => recentSequences(storage).length > 0)
+  const keys = useQuery({
+    queryKey: ["keys", org_id, "all"],
+    enabled: wanted,
+    refetchInterval: refreshMs,
+    queryFn: async () => (await api.listApiKeys({ params: { org_id }, query: { limit: 200 } })).data,
+  })
+  const resources = useQuery({
+    queryKey: ["resources", org_id],
+    enabled: wanted,
+    queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
+  })
+  if (!session || !keys.data || !resources.data) return undefined
+  const { members, pending_invitations } = resources.data.counts
+  const used = keys.data.some(({ last_used_at }) => last_used_at !== null)
+  return [
+    {
+      name: "Set a password",
+      done: session.has_password || !session.setup_required,
+      to: "/o/$orgId/settings",
+    },
+    { name: "Make a first decision", done: decided || used, to: null },
+    {
+      // The key that a first start makes is as old as the organization.
+      name: "Create a key",
+      done: keys.data.some((key) => key.created_at !== created_at),
+      to: "/o/$orgId/keys",
+    },
+    { name: "Run the code", done: used, to: null, act: onCode },
+    ...(owner
+      ? [
+          {
+            name: "Invite someone",
+            done: members > 1 || pending_invitations > 0,
+            to: "/o/$orgId/members" as const,
+          },
+        ]
+      : []),
+  ]
+}

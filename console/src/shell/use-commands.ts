@@ -1,0 +1,178 @@
+/** The commands of the organization of the page: its pages, what the user may do, its keys, people and requests. */
+import { useQuery, useQueryClient, useSuspenseQuery } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
+import { recentSequences } from "../analytics/recent.ts"
+import { api } from "../api.ts"
+import { ago } from "../parts/format.ts"
+import {
+  modelsQuery,
+  organizationsQuery,
+  signOut,
+  useBrowserStorage,
+  useIsOwner,
+  useOrganization,
+} from "../session.ts"
+import { chooseTheme } from "../theme.ts"
+import type { Command } from "./commands.ts"
+import { type Place, places } from "./places.ts"
+
+/** As many as the API gives at once; more are found on their pages. */
+const listedMax = 200
+const sequenceForm = /^seq_\w+$/
+
+type Go = (to: Place["to"], search?: Record<string, unknown>) => void
+
+export function useCommands(text: string, createOrganization: () => void): readonly Command[] {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const go: Go = (to, search = {}) =>
+    void navigate({ to: to as "/o/$orgId/audit", params: { orgId }, search })
+  const openSequence = (seqId: string): void =>
+    void navigate({ to: "/o/$orgId/sequences/$seqId", params: { orgId, seqId } })
+  const storage = useBrowserStorage()
+  const typed = text.trim()
+  return [
+    ...pageCommands(go, () => void navigate({ to: "/docs" })),
+    ...useActions(go, createOrganization),
+    ...useOrganizationCommands(),
+    ...useListed(go),
+    ...recentSequences(storage).map(({ id, about, at }): Command => ({
+      id,
+      name: about || id,
+      detail: about ? `${id} · ${ago(new Date(at).toISOString())}` : id,
+      kind: "Request",
+      icon: "clock",
+      quiet: true,
+      run: () => openSequence(id),
+    })),
+    ...(sequenceForm.test(typed)
+      ? [
+          {
+            id: `open ${typed}`,
+            name: `Open ${typed}`,
+            kind: "Request",
+            icon: "search",
+            run: () => openSequence(typed),
+          } as const,
+        ]
+      : []),
+  ]
+}
+
+function pageCommands(go: Go, openReference: () => void): readonly Command[] {
+  const pages = places.flatMap(({ items }): readonly Place[] => items)
+  return [
+    ...pages.map(({ to, name, icon, also }): Command => ({
+      id: to,
+      name,
+      icon,
+      kind: "Page",
+      ...(also ? { also } : {}),
+      run: () => go(to),
+    })),
+    {
+      id: "docs",
+      name: "API reference",
+      kind: "Page",
+      icon: "book",
+      also: "docs openapi",
+      run: openReference,
+    },
+  ]
+}
+
+function action(name: string, icon: Command["icon"], run: () => void, also: string): Command {
+  return { id: name, name, kind: "Action", icon, also, run }
+}
+
+function useActions(go: Go, createOrganization: () => void): readonly Command[] {
+  const owner = useIsOwner()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const dark = document.documentElement.dataset["theme"] === "dark"
+  const open = { open: "create" }
+  return [
+    action("Create key", "key", () => go("/o/$orgId/keys", open), "new api secret token"),
+    ...(owner
+      ? [
+          action("Invite someone", "people", () => go("/o/$orgId/members", open), "new member user email"),
+          action("Add credit", "card", () => go("/o/$orgId/billing", open), "pay refill buy balance"),
+          action("Add identity provider", "shield", () => go("/o/$orgId/identity", open), "oidc x509 trust"),
+        ]
+      : []),
+    action("Create organization", "plus", createOrganization, "new company team"),
+    action("Set password", "gear", () => go("/o/$orgId/settings"), "change"),
+    action(
+      dark ? "Switch to light" : "Switch to dark",
+      dark ? "sun" : "moon",
+      () => chooseTheme(dark ? "light" : "dark"),
+      "theme appearance",
+    ),
+    action(
+      "Sign out",
+      "out",
+      () => void signOut(queries).then(() => navigate({ to: "/sign-in" })),
+      "log leave",
+    ),
+  ]
+}
+
+function useOrganizationCommands(): readonly Command[] {
+  const { id: current } = useOrganization()
+  const navigate = useNavigate()
+  return useSuspenseQuery(organizationsQuery)
+    .data.filter(({ id }) => id !== current)
+    .map(({ id, name }) => ({
+      id,
+      name,
+      kind: "Organization",
+      icon: "split",
+      also: "switch to",
+      quiet: true,
+      run: () => void navigate({ to: "/o/$orgId/playground", params: { orgId: id } }),
+    }))
+}
+
+/** What is still being fetched is missing, and appears when it has come. */
+function useListed(go: Go): readonly Command[] {
+  const { id: org_id } = useOrganization()
+  const page = { params: { org_id }, query: { limit: listedMax } }
+  const keys = useQuery({
+    queryKey: ["keys", org_id, "all"],
+    queryFn: async () => (await api.listApiKeys(page)).data,
+  })
+  const members = useQuery({
+    queryKey: ["members", org_id, "all"],
+    queryFn: async () => (await api.listMembers(page)).data,
+  })
+  const models = useQuery(modelsQuery(org_id))
+  return [
+    ...(keys.data ?? []).map(({ id, name }): Command => ({
+      id,
+      name,
+      detail: id,
+      kind: "API key",
+      icon: "key",
+      quiet: true,
+      run: () => go("/o/$orgId/keys", { show: id }),
+    })),
+    ...(members.data ?? []).map(({ user_id, name, email }): Command => ({
+      id: user_id,
+      name: name ?? email,
+      ...(name ? { detail: email } : {}),
+      kind: "Person",
+      icon: "people",
+      quiet: true,
+      run: () => go("/o/$orgId/members", { show: user_id }),
+    })),
+    ...(models.data ?? []).map(({ model_sku, developer }): Command => ({
+      id: model_sku,
+      name: model_sku,
+      ...(developer ? { detail: developer } : {}),
+      kind: "Model",
+      icon: "layers",
+      quiet: true,
+      run: () => go("/o/$orgId/models"),
+    })),
+  ]
+}
