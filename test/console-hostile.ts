@@ -3,7 +3,7 @@ import { createClient } from "../src/contract/client.ts"
 import { makeOrganization, ownerOf } from "./console.ts"
 import type { TestServer } from "./server.ts"
 
-const evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
+export const evil = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
 export interface Hostile {
   readonly orgId: string
