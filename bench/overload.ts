@@ -6,9 +6,8 @@
 import { readFileSync, readdirSync } from "node:fs"
 import { setTimeout as wait } from "node:timers/promises"
 import { Agent, request } from "undici"
-import { operateOverSocket } from "../src/cli/operator.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { type TestServer, startServer } from "../test/server.ts"
+import { secondKey } from "./second-key.ts"
 
 const seconds = Number(/--seconds=(\d+)/.exec(process.argv.join(" "))?.[1] ?? 10)
 const millisecondsPerSecond = 1_000
@@ -199,25 +198,6 @@ async function openLoop(meter: Meter, body: string, everyMs: number, forMs: numb
   }
   await Promise.all(sent)
   meter.watch()
-}
-
-async function secondKey(server: TestServer): Promise<string> {
-  const address = operatorAddress(server.dataDirectory)
-  const operate = async (operation: string, input: unknown): Promise<unknown> =>
-    (await operateOverSocket(address, operation, input))?.result
-  // What these operations answer is printed by `umpire orgs` and `umpire keys` with --json.
-  const listed = (await operate("orgs.list", {})) as { billing_account_id: string }[]
-  const made = (await operate("orgs.create", {
-    name: "Second",
-    owner: "second@example.com",
-    billing_account: listed[0]?.billing_account_id,
-  })) as { id: string }
-  const key = (await operate("keys.create", {
-    organization: made.id,
-    name: "bench",
-    permissions: ["inference"],
-  })) as { secret: string }
-  return key.secret
 }
 
 function print(phase: Phase): void {
