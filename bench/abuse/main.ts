@@ -40,6 +40,7 @@ async function observe(act: () => Promise<string>): Promise<Observed & { readonl
 }
 
 async function take(): Promise<Observed> {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
   observer.postMessage(null)
   const [observed] = (await once(observer, "message")) as [Observed]
   return observed
