@@ -1,7 +1,6 @@
 /** The billing endpoints: what an account may do in each state, refills, spend controls, spend by day. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { fromCents } from "../src/base/money.ts"
-import { refillAccounts, refillCents } from "../src/control/billing/auto-refill.ts"
 import { reconcileDue } from "../src/control/billing/purchases.ts"
 import { checkLedgers, purgeCharges } from "../src/store/ledger.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
@@ -32,6 +31,13 @@ async function actions(): Promise<string[]> {
 const count = async (action: string) => (await actions()).filter((one) => one === action).length
 
 describe("the account", () => {
+  test("shows credit that was bought before also while the account is postpaid", async () => {
+    await world.balance(fromCents(1234))
+    await world.set(postpaid)
+    const { data } = await world.call("GET", account)
+    expect([data.billing_mode, data.credit_balance_cents]).toEqual(["postpaid", 1234])
+  })
+
   test("shows the balance rounded down to cents, and sections only when asked for", async () => {
     await world.balance(123n * ticksPerCent + 99_999_999n)
     const plain = await world.call("GET", account)
@@ -191,6 +197,33 @@ describe("a refill", () => {
     expect((await refill(1000)).status).toBe(409)
   })
 
+  test("that timed out at the local provider has failed after a quarter of an hour", async () => {
+    const { data } = await refill(1004)
+    const status = async (afterMs: number): Promise<string> => {
+      world.clock.advance(afterMs)
+      await reconcileDue(world.parts)
+      return (await world.call("GET", `${account}/refills/${data.id}`)).data.status
+    }
+    expect(await status(10 * 60_000)).toBe("timed_out")
+    expect(await status(3_600_000)).toBe("failed")
+  })
+
+  test("is in the audit log once, whatever comes of it", async () => {
+    const { data: done } = await refill(1000)
+    const { data: slow } = await refill(1005)
+    world.clock.advance(60_000)
+    await reconcileDue(world.parts)
+    const { data } = await world.call("GET", `/organizations/${world.organizationId}/audit_log`)
+    const of = (id: string): string[] =>
+      data
+        .filter((entry: { resource: { id: string } }) => entry.resource.id === id)
+        .map(
+          (entry: { action: string; after: { status: string } }) => `${entry.action} ${entry.after.status}`,
+        )
+    expect(of(done.id)).toEqual(["billing.refill succeeded"])
+    expect(of(slow.id)).toEqual(["billing.purchase_succeeded succeeded", "billing.refill processing"])
+  })
+
   test("that is not there is 404", async () => {
     expect((await world.call("GET", `${account}/refills/cp_0`)).status).toBe(404)
   })
@@ -316,39 +349,6 @@ describe("usage spend", () => {
 
   test("an unknown range is 400", async () => {
     expect((await world.call("GET", `${account}/usage_spend?range=7d`)).status).toBe(400)
-  })
-})
-
-describe("auto-refill", () => {
-  test.each([
-    [fromCents(999), 10_000, 9_100],
-    [fromCents(-5), 10_000, 10_100],
-    [fromCents(9_990), 10_000, 1_000],
-    [0n, 1_000_000, 50_000],
-  ])("of a balance of %s ticks to %s cents buys %s cents", (balance, target, cents) => {
-    expect(refillCents(balance, target)).toBe(cents)
-  })
-
-  test("buys below the threshold and not at it, once, as the system", async () => {
-    await world.balance(fromCents(1000))
-    expect(await refillAccounts(world.parts)).toBe(0)
-    await world.use(1n)
-    expect(await refillAccounts(world.parts)).toBe(1)
-    expect(await refillAccounts(world.parts)).toBe(0)
-    const [bought] = (await world.call("GET", `${account}/refills`)).data
-    expect(bought).toMatchObject({ status: "succeeded", amount_in_cents: 9_100, created_by_user: null })
-  })
-
-  test("is set and read back, and needs both amounts, in order, and a prepaid account", async () => {
-    const put = (body: unknown) => world.call("PUT", `${account}/auto_refill`, body)
-    const on = { enabled: true, threshold_cents: 100, recharge_to_cents: 5000 }
-    expect((await put(on)).data).toEqual(on)
-    expect((await world.call("GET", `${account}/auto_refill`)).data).toEqual(on)
-    expect((await put({ ...on, recharge_to_cents: null })).status).toBe(422)
-    expect((await put({ ...on, recharge_to_cents: 100 })).status).toBe(422)
-    expect((await put({ enabled: false, threshold_cents: null, recharge_to_cents: null })).status).toBe(200)
-    await world.set(postpaid)
-    expect((await put(on)).status).toBe(409)
   })
 })
 

@@ -278,6 +278,7 @@ test.skipIf(!testKey)(
       paymentMethodId: "pm_card_visa",
       amountCents: 1000,
       description: "test",
+      automatic: false,
       idempotencyKey: purchaseId,
     })
     expect(charged.status).toBe("succeeded")
@@ -287,6 +288,7 @@ test.skipIf(!testKey)(
       customerId,
       reference: null,
       amountCents: 1000,
+      automatic: false,
       createdAt,
     })
     expect(found?.status).toBe("succeeded")

@@ -40,8 +40,10 @@ export type SpendControls = z.infer<typeof SpendControls>
 export const AutoRefill = z
   .object({
     enabled: z.boolean(),
-    threshold_cents: cents.nullable().describe("A balance below this triggers a refill."),
-    recharge_to_cents: cents.nullable().describe("Target balance after a refill."),
+    threshold_cents: cents.nullable().describe("A balance of this or less triggers a refill."),
+    recharge_to_cents: cents
+      .nullable()
+      .describe("Target balance after a refill; a purchase is 1,000 to 50,000 cents, so it may be exceeded."),
   })
   .meta({ id: "PrepaidAutoRefillSummary" })
 export type AutoRefill = z.infer<typeof AutoRefill>
@@ -63,7 +65,9 @@ export const BillingAccount = z
     billing_mode: z.enum(["prepaid", "postpaid"]),
     created_at: Datetime,
     updated_at: Datetime,
-    credit_balance_cents: cents.describe("Prepaid balance in whole cents, rounded down."),
+    credit_balance_cents: cents.describe(
+      "Prepaid balance in whole cents, rounded down; also while the account is postpaid.",
+    ),
     has_default_payment_method: z.boolean(),
     payment_method_required: z.boolean(),
     payment_method_description: z.string().nullable(),
@@ -269,6 +273,16 @@ const putAutoRefill = endpoint({
       ({ threshold_cents, recharge_to_cents }) =>
         threshold_cents === null || recharge_to_cents === null || recharge_to_cents > threshold_cents,
       { error: "must be higher than the threshold", path: ["recharge_to_cents"] },
+    )
+    .refine(
+      ({ threshold_cents, recharge_to_cents }) =>
+        threshold_cents === null ||
+        recharge_to_cents === null ||
+        recharge_to_cents - threshold_cents <= refillCentsMax,
+      {
+        error: `cannot be reached: one purchase is at most ${refillCentsMax} cents above the threshold`,
+        path: ["recharge_to_cents"],
+      },
     ),
   output: AutoRefill,
   errors: ["conflict"],

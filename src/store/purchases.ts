@@ -116,22 +116,34 @@ export function listUndecidedOf(sql: Sql, billingAccountId: string): Promise<Pur
   )
 }
 
-/** Prepaid accounts whose balance is below their threshold, that can pay, and for which nothing is under way. */
+interface RefillWait {
+  /** An automatic purchase that is not decided holds the next one back until it is older than this. */
+  readonly undecidedSince: Date
+  /** A declined automatic purchase does so too. */
+  readonly failedSince: Date
+}
+
+/**
+ * Prepaid accounts at or below their threshold, that can pay, and whose last automatic purchase does not hold the next one
+ * back. Purchases of people do not count, and a later success of any kind ends the wait.
+ */
 export function listAccountsToRefill(
   sql: Sql,
-  retryFailedBefore: Date,
+  { undecidedSince, failedSince }: RefillWait,
   limit: number,
 ): Promise<{ readonly id: string; readonly balanceTicks: bigint; readonly rechargeToCents: bigint }[]> {
   return queryRecords(
     sql,
     `SELECT b.id, b.balance_ticks, b.auto_refill_recharge_to_cents AS recharge_to_cents FROM billing_accounts b
      WHERE b.mode = 'prepaid' AND b.auto_refill_enabled AND b.payment_method_id IS NOT NULL
-       AND b.provider_customer_id IS NOT NULL AND b.balance_ticks < b.auto_refill_threshold_cents * 100000000
-       AND NOT EXISTS (SELECT 1 FROM purchases p WHERE p.billing_account_id = b.id AND p.purpose <> 'invoice'
-         AND (p.status IN ('processing', 'timed_out', 'action_required')
-           OR (p.purpose = 'auto_refill' AND p.status = 'failed' AND p.updated_at > $1)))
-     ORDER BY b.id LIMIT $2`,
-    [retryFailedBefore, limit],
+       AND b.provider_customer_id IS NOT NULL AND b.balance_ticks <= b.auto_refill_threshold_cents * 100000000
+       AND NOT EXISTS (SELECT 1 FROM purchases p WHERE p.billing_account_id = b.id AND p.purpose = 'auto_refill'
+         AND (p.status IN ('processing', 'timed_out', 'action_required') AND p.created_at > $1
+           OR p.status = 'failed' AND p.updated_at > $2)
+         AND NOT EXISTS (SELECT 1 FROM purchases s WHERE s.billing_account_id = b.id AND s.purpose <> 'invoice'
+           AND s.status = 'succeeded' AND s.updated_at >= p.updated_at))
+     ORDER BY b.id LIMIT $3`,
+    [undecidedSince, failedSince, limit],
   )
 }
 

@@ -31,7 +31,7 @@ export async function viewAccount(parts: BillingParts, id: string, sections: Acc
     billing_mode: account.mode,
     created_at: account.createdAt.toISOString(),
     updated_at: account.updatedAt.toISOString(),
-    credit_balance_cents: account.mode === "prepaid" ? centsFloor(account.balanceTicks) : 0,
+    credit_balance_cents: viewBalance(account),
     has_default_payment_method: account.paymentMethodId !== null,
     payment_method_required: needsPaymentMethod(account),
     payment_method_description: account.paymentMethodDescription,
@@ -45,6 +45,10 @@ export async function viewAccount(parts: BillingParts, id: string, sections: Acc
       : {}),
   }
 }
+
+/** Credit that was bought stays the account's while it is postpaid; what is owed is on the invoice. */
+const viewBalance = ({ mode, balanceTicks }: BillingAccount): number =>
+  centsFloor(mode === "postpaid" && balanceTicks < 0n ? 0n : balanceTicks)
 
 export function viewAutoRefill(account: BillingAccount): AutoRefill {
   return {

@@ -113,7 +113,7 @@ async function refill(parts: BillingParts, call: Given, amountCents: number) {
   })
   const outcome = await chargePurchase(parts, account, purchase)
   return await change(parts, call, async ({ sql, audit }) => {
-    const settled = await settlePurchase(parts, sql, purchase.id, outcome)
+    const settled = await settlePurchase(parts, sql, purchase.id, outcome, "caller")
     await audit({
       organizationId: standing.organizationId,
       action: "billing.refill",

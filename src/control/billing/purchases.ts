@@ -59,7 +59,7 @@ export function checkCanBuy(account: BillingAccount): void {
     throw new Fault("conflict", "Cannot buy credit: the account has no default payment method; add one first")
 }
 
-/** Writes the purchase down, with an audit entry. */
+/** Writes the purchase down. Its outcome is what the audit log has, once it is settled. */
 export async function orderPurchase(parts: BillingParts, order: PurchaseOrder): Promise<Purchase> {
   const id = parts.ids.next("cp")
   return await parts.database.transaction(async (sql) => {
@@ -96,6 +96,7 @@ export async function chargePurchase(
     paymentMethodId: account.paymentMethodId ?? "",
     amountCents: Number(purchase.amountCents),
     description: purchase.purpose === "invoice" ? "Usage" : "Credit",
+    automatic: purchase.purpose === "auto_refill",
     idempotencyKey: purchase.providerKey,
   })
 }
@@ -109,13 +110,15 @@ export async function buy(parts: BillingParts, order: PurchaseOrder): Promise<Pu
 
 /**
  * Notes what the provider said. Success is final; a failure can only turn into success, because a payment that was
- * declined may be tried again, and news that is older than what is known comes late.
+ * declined may be tried again, and news that is older than what is known comes late. A caller that writes its own audit
+ * entry says so: one event is in the log once.
  */
 export async function settlePurchase(
   parts: BillingParts,
   sql: Sql,
   id: string,
   outcome: ChargeOutcome,
+  auditedBy: "system" | "caller" = "system",
 ): Promise<Purchase> {
   const before = await lockPurchase(sql, id)
   if (!before) throw new Error(`Cannot settle the purchase ${id}: there is none`)
@@ -133,7 +136,9 @@ export async function settlePurchase(
     },
     now,
   )
-  if (outcome.status !== before.status) await follow(parts, sql, changed ?? before, before.status, now)
+  if (outcome.status === before.status) return changed ?? before
+  await applyOutcome(parts, sql, changed ?? before, now)
+  if (auditedBy === "system") await auditOutcome(parts, sql, changed ?? before, before.status, now)
   return changed ?? before
 }
 
@@ -158,29 +163,27 @@ async function postpone(sql: Sql, purchase: Purchase, now: Date): Promise<Purcha
 }
 
 /** What a change of status brings with it, in the same transaction. */
-async function follow(
+async function applyOutcome(parts: BillingParts, sql: Sql, purchase: Purchase, now: Date): Promise<void> {
+  const { status, invoiceId } = purchase
+  if (status === "succeeded") await credit(parts, sql, purchase, now)
+  if (invoiceId !== null && (status === "succeeded" || status === "failed"))
+    await markInvoice(sql, invoiceId, status === "succeeded" ? "paid" : "payment_failed", now)
+}
+
+async function auditOutcome(
   parts: BillingParts,
   sql: Sql,
-  purchase: Purchase,
+  { id, billingAccountId, status, amountCents }: Purchase,
   was: Purchase["status"],
   now: Date,
 ): Promise<void> {
-  const { id, billingAccountId, status } = purchase
-  if (status === "succeeded") await credit(parts, sql, purchase, now)
-  if (purchase.invoiceId !== null && (status === "succeeded" || status === "failed"))
-    await markInvoice(sql, purchase.invoiceId, status === "succeeded" ? "paid" : "payment_failed", now)
-  await auditSystem(
-    parts,
-    sql,
-    billingAccountId,
-    {
-      action: `billing.purchase_${status}`,
-      resource: { type: "credit_purchase", id },
-      before: { status: was },
-      after: { status, amount_in_cents: Number(purchase.amountCents) },
-    },
-    now,
-  )
+  const event = {
+    action: `billing.purchase_${status}`,
+    resource: { type: "credit_purchase", id },
+    before: { status: was },
+    after: { status, amount_in_cents: Number(amountCents) },
+  }
+  await auditSystem(parts, sql, billingAccountId, event, now)
 }
 
 async function credit(parts: BillingParts, sql: Sql, purchase: Purchase, now: Date): Promise<void> {
@@ -219,6 +222,7 @@ export async function reconcile(parts: BillingParts, purchase: Purchase): Promis
     customerId: account.providerCustomerId ?? "",
     reference: purchase.providerReference,
     amountCents: Number(purchase.amountCents),
+    automatic: purchase.purpose === "auto_refill",
     createdAt: purchase.createdAt,
   })
   const outcome = found ?? unheardOf(purchase, parts.clock.nowMs())

@@ -1,7 +1,7 @@
-/** The embedded payment provider: approves everything, except amounts that stand for the other outcomes. */
-import type { ChargeOutcome, PaymentProvider } from "./provider.ts"
+/** The embedded payment provider: approves everything, except ordered amounts that stand for the other outcomes. */
+import type { ChargeOutcome, FindRequest, PaymentProvider } from "./provider.ts"
 
-/** The last two digits of the amount decide. */
+/** The last two digits of the amount decide, unless it was worked out by the installation. */
 const failing = 2
 const needingAction = 3
 const timingOut = 4
@@ -18,18 +18,22 @@ export function createLocalProvider(): PaymentProvider {
     findPaymentMethod: async (_customerId, known) => known,
     setUp: async () => testCard,
     removePaymentMethod: async () => undefined,
-    charge: async ({ amountCents, purchaseId }) => decide(amountCents, purchaseId, "processing"),
-    find: async ({ amountCents, purchaseId }) => decide(amountCents, purchaseId, "succeeded"),
+    charge: async (request) => decide(request, "processing"),
+    // A payment that timed out never reached the provider, so it has not heard of it.
+    find: async (request) => (isTimingOut(request) ? null : decide(request, "succeeded")),
   }
 }
 
-function decide(
-  amountCents: number,
-  purchaseId: string,
-  slowStatus: "processing" | "succeeded",
-): ChargeOutcome {
-  const reference = `local_${purchaseId}`
-  switch (amountCents % 100) {
+type LocalPayment = Pick<FindRequest, "amountCents" | "purchaseId" | "automatic">
+
+const outcomeDigits = ({ amountCents, automatic }: LocalPayment): number =>
+  automatic ? 0 : amountCents % 100
+
+const isTimingOut = (payment: LocalPayment): boolean => outcomeDigits(payment) === timingOut
+
+function decide(payment: LocalPayment, slowStatus: "processing" | "succeeded"): ChargeOutcome {
+  const reference = `local_${payment.purchaseId}`
+  switch (outcomeDigits(payment)) {
     case failing:
       return { status: "failed", reference, errorMessage: "The test card was declined." }
     case needingAction:

@@ -18,6 +18,8 @@ export interface ChargeRequest {
   readonly paymentMethodId: string
   readonly amountCents: number
   readonly description: string
+  /** Nobody ordered it: the installation buys by itself. */
+  readonly automatic: boolean
   /** The same key is the same purchase, however often it is asked for. */
   readonly idempotencyKey: string
 }
@@ -36,6 +38,7 @@ export interface FindRequest {
   readonly customerId: string
   readonly reference: string | null
   readonly amountCents: number
+  readonly automatic: boolean
   readonly createdAt: Date
 }
 
