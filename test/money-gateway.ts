@@ -21,6 +21,7 @@ import {
   noGenerationUsage,
 } from "../src/engine/generate/generate.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
+import { createBodyReader } from "../src/gateway/openai/body.ts"
 import { chatHandler } from "../src/gateway/openai/chat.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { openMoney } from "../src/main/money.ts"
@@ -119,7 +120,7 @@ const http = createHttp({
   // The other endpoints are not called.
   handlers: {
     ...classificationHandlers({ ...inference, nullDescriptions: false, calibrations: {} }),
-    createChatCompletion: chatHandler({ ...inference, ids }),
+    createChatCompletion: chatHandler({ ...inference, ids, readBody: createBodyReader() }),
     ...billingHandlers({
       ...control,
       providers: new Map([["local", createLocalProvider()]]),

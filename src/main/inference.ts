@@ -10,10 +10,10 @@ import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
 import type { Meter } from "../gateway/meter.ts"
 import type { Router } from "../gateway/routing/router.ts"
+import { createBodyReader } from "../gateway/openai/body.ts"
 import { inferenceHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
-import { checkParameters } from "../server/input.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
 import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
@@ -71,13 +71,14 @@ export function openInference(root: InferenceRoot): Inference {
     timeoutMs: config.server.request_timeout_ms,
     shelf,
     router,
+    readBody: createBodyReader(),
   }
   return {
     handlers: inferenceHandlers(parts),
     forget: (change) => shelf.forget(change),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
-      converse: () => new ResponseConversation({ ...parts, check: checkParameters }),
+      converse: () => new ResponseConversation(parts),
     },
   }
 }

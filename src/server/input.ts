@@ -165,23 +165,21 @@ export async function drain(message: IncomingMessage): Promise<void> {
 
 /** 400, 422, after the 415 and 413 of reading. */
 export function parseBody(endpoint: Endpoint, bytes: Uint8Array): unknown {
-  const { surface } = endpoint
   if (endpoint.reads === "bytes") return bytes
-  if (surface === "openai") return checkParameters(endpoint.body, parseJson(bytes, "invalid_json").value)
-  const { text, value } = parseJson(bytes, "malformed_json")
+  const { text, value } = parseJson(bytes)
   checkLossless(text)
   return check(endpoint.body, value, "invalid_body", "body")
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-function parseJson(bytes: Uint8Array, code: FaultCode): { text: string; value: unknown } {
+function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
   try {
     const text = utf8.decode(bytes)
     return { text, value: JSON.parse(text) }
   } catch {
     // The parser's own words quote the body, which may hold a secret.
-    throw new Fault(code, "Cannot read the request: its body is not JSON")
+    throw new Fault("malformed_json", "Cannot read the request: its body is not JSON")
   }
 }
 
@@ -193,39 +191,6 @@ function checkLossless(text: string): void {
     if (!(error instanceof JsonError)) throw error
     throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)
   }
-}
-
-/** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */
-export function checkParameters(schema: z.ZodType, value: unknown): unknown {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const issue = deepest(parsed.error.issues)
-  const [found] = issue ? describe(issue) : []
-  const param = found?.path ?? ""
-  throw new Fault(
-    codeOf(issue),
-    `Cannot use ${param || "the request"}: ${found?.message ?? "it does not match the schema"}`,
-    param === "" ? {} : { param },
-  )
-}
-
-/** Of the ways in which a union can fail, the one that got furthest says best what is wrong. */
-function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
-  const [issue] = issues
-  if (issue?.code !== "invalid_union" || issue.errors.length === 0 || issue.message !== unionMessage)
-    return issue
-  const candidates = issue.errors.map((option) => deepest(option)).filter((one) => one !== undefined)
-  const best = candidates.toSorted((a, b) => b.path.length - a.path.length)[0]
-  return best ? { ...best, path: [...issue.path, ...best.path] } : issue
-}
-
-const unionMessage = "Invalid input"
-
-function codeOf(issue: z.core.$ZodIssue | undefined): FaultCode {
-  if (issue?.code === "unrecognized_keys") return "unknown_parameter"
-  if (issue?.code === "custom" && issue.params?.["fault"] === "unsupported_parameter")
-    return "unsupported_parameter"
-  return "invalid_request"
 }
 
 function check(schema: z.ZodType, value: unknown, code: FaultCode, part: string): unknown {

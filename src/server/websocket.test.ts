@@ -49,7 +49,7 @@ async function serve(conversation: Conversation, times: Partial<WebSocketTimes> 
 
 const echo: Conversation = {
   async *answer(message) {
-    yield message
+    yield JSON.parse(Buffer.from(message).toString())
   },
 }
 
@@ -74,7 +74,7 @@ test("a connection whose client answers no ping is ended", async () => {
 })
 
 test("a connection that answers pings stays", async () => {
-  const { open } = await serve(echo, { pingMs: 10 })
+  const { open } = await serve(echo, { pingMs: 250 })
   const socket = await open()
   for (let pings = 0; pings < 5; pings++) await new Promise((resolve) => socket.once("ping", resolve))
   socket.send('{"a":1}')

@@ -10,7 +10,6 @@ import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessParts, admit } from "./access.ts"
-import type { Refusal } from "./handle-request.ts"
 import { asFault, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./request-facts.ts"
 
@@ -37,7 +36,7 @@ const defaultTimes: WebSocketTimes = { lifetimeMs: 60 * 60_000, pingMs: 30_000, 
 /** What one connection talks about; made anew for each. */
 export interface Conversation {
   /** Answers one message with events. What it throws before the first event refuses the message. */
-  answer(message: unknown, caller: WebSocketCaller): AsyncIterable<unknown>
+  answer(message: Uint8Array, caller: WebSocketCaller): AsyncIterable<unknown>
 }
 
 export interface WebSocketCaller {
@@ -60,8 +59,6 @@ export interface WebSocketServerParts extends AccessParts {
   readonly log: Log
   readonly requestTimeoutMs: number
   readonly trustedProxies: TrustedProxies
-  /** Told of a message that was refused before the conversation saw it. */
-  refused?(refusal: Refusal): unknown
 }
 
 export interface WebSockets {
@@ -264,15 +261,7 @@ class WebSocketConnection {
     if (!principal || !standing)
       throw new Error("Cannot converse: the endpoint lets in callers without a standing")
     turn.principal = principal
-    let message: unknown
-    try {
-      message = JSON.parse(text.toString("utf8"))
-    } catch {
-      const fault = new Fault("invalid_json", "Cannot read the message: it is not JSON")
-      this.#root.refused?.({ endpoint, principal, request, fault })
-      throw fault
-    }
-    for await (const event of this.#conversation.answer(message, { principal, standing, request })) {
+    for await (const event of this.#conversation.answer(text, { principal, standing, request })) {
       request.signal.throwIfAborted()
       await this.#send(event)
     }

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/chat/completions. */
 import { z } from "zod"
+import { boundedArray, callsMax, described, itemsMax, textOrParts } from "./bounded.ts"
 import {
   JsonSchema,
   effort,
@@ -20,9 +21,8 @@ export const topLogprobsMax = 20
 
 const TextPart = z.looseObject({ type: z.literal("text"), text: z.string() })
 const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
-const textContent = z.union([z.string(), z.array(TextPart)], {
-  error: "text, or parts of type text; images, audio and files are not supported",
-})
+const textOnly = "text, or parts of type text; images, audio and files are not supported"
+const textContent = textOrParts([TextPart], textOnly)
 
 const ChatToolCall = z.looseObject({
   id: z.string(),
@@ -37,12 +37,9 @@ export const ChatMessage = z.discriminatedUnion("role", [
   z.looseObject({ role: z.literal("user"), content: textContent }),
   z.looseObject({
     role: z.literal("assistant"),
-    content: z
-      .union([z.string(), z.array(z.union([TextPart, RefusalPart]))])
-      .nullable()
-      .optional(),
+    content: textOrParts([TextPart, RefusalPart], textOnly).nullable().optional(),
     reasoning_content: z.string().nullable().optional(),
-    tool_calls: z.array(ChatToolCall).nullable().optional(),
+    tool_calls: boundedArray(ChatToolCall, { max: callsMax }).nullable().optional(),
   }),
   z.looseObject({ role: z.literal("tool"), content: textContent, tool_call_id: z.string() }),
 ])
@@ -68,7 +65,10 @@ const ChatToolChoice = z.union([
   namedFunction,
   z.strictObject({
     type: z.literal("allowed_tools"),
-    allowed_tools: z.strictObject({ mode: z.enum(["auto", "required"]), tools: z.array(namedFunction) }),
+    allowed_tools: z.strictObject({
+      mode: z.enum(["auto", "required"]),
+      tools: boundedArray(namedFunction, { max: toolsMax }),
+    }),
   }),
 ])
 
@@ -89,7 +89,10 @@ const ChatResponseFormat = z.discriminatedUnion("type", [
 export const ChatRequest = z
   .strictObject({
     model: modelName,
-    messages: z.array(ChatMessage).min(1).meta({ description: "The conversation; text only." }),
+    messages: described(
+      boundedArray(ChatMessage, { min: 1, max: itemsMax }),
+      "The conversation, at most 4096 messages; text only.",
+    ),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stream_options: optional(
       z.strictObject({
@@ -100,7 +103,7 @@ export const ChatRequest = z
     ),
     n: optional(z.int().min(1).max(choicesMax), "Answers to write, at most 16."),
     stop: optional(
-      z.union([z.string(), z.array(z.string()).max(stopsMax)]),
+      z.union([z.string(), boundedArray(z.string(), { max: stopsMax })]),
       "Texts that end the answer, at most 16.",
     ),
     seed: optional(z.int(), "The same seed, request and idle server give the same answer on a local model."),
@@ -119,7 +122,7 @@ export const ChatRequest = z
     top_logprobs: optional(z.int().min(0).max(topLogprobsMax), "Alternatives to report for each token."),
     max_completion_tokens: optional(z.int().min(1), "Most tokens to write."),
     max_tokens: optional(z.int().min(1), "The older name of max_completion_tokens."),
-    tools: optional(z.array(ChatTool).max(toolsMax), "Functions the model may call."),
+    tools: optional(boundedArray(ChatTool, { max: toolsMax }), "Functions the model may call."),
     tool_choice: ChatToolChoice.optional().meta({
       description:
         "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",

@@ -1,19 +1,35 @@
 /** The wire of POST /v1/embeddings. */
 import { z } from "zod"
+import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { harmless, modelName, optional } from "./parameters.ts"
 
 const inputsMax = 2048
-const tokens = z.array(z.int().min(0)).min(1)
+/** Far beyond the context of any model that makes vectors; the context itself is checked by the engine. */
+const tokensMax = 65_536
+const tokens = boundedArray(z.int().min(0), { min: 1, max: tokensMax })
 const text = z.string().min(1)
+const texts = boundedArray(text, { min: 1, max: inputsMax })
+const tokenLists = boundedArray(tokens, { min: 1, max: inputsMax })
+
+/** The first item says what a list is of. */
+function inputSchema(value: unknown): typeof text | typeof tokens | typeof texts | typeof tokenLists | null {
+  if (typeof value === "string") return text
+  if (!Array.isArray(value)) return null
+  if (typeof value[0] === "number") return tokens
+  return typeof value[0] === "string" ? texts : tokenLists
+}
 
 export const EmbeddingRequest = z
   .strictObject({
     model: modelName,
-    input: z
-      .union([text, tokens, z.array(text).min(1).max(inputsMax), z.array(tokens).min(1).max(inputsMax)], {
-        error: "a nonempty text, texts, tokens or lists of tokens; at most 2048 of them",
-      })
-      .meta({ description: "A text, texts, tokens, or lists of tokens; at most 2048 of them." }),
+    input: described(
+      selectedUnion(
+        [text, tokens, texts, tokenLists],
+        inputSchema,
+        "a nonempty text, texts, tokens or lists of tokens; at most 2048 of them",
+      ),
+      "A text, texts, tokens, or lists of tokens; at most 2048 of them.",
+    ),
     encoding_format: optional(
       z.enum(["float", "base64"]),
       "float, or base64 of little-endian 32-bit floats.",

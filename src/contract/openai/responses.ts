@@ -1,5 +1,6 @@
 /** The wire of the Responses API: requests, items, the response object and the events that stream it. */
 import { z } from "zod"
+import { boundedArray, itemsMax, partsMax, selectedUnion, textOrParts, typeOf } from "./bounded.ts"
 import { toolsMax, topLogprobsMax } from "./chat.ts"
 import {
   JsonSchema,
@@ -18,9 +19,10 @@ import {
 const inputText = z.looseObject({ type: z.literal("input_text"), text: z.string() })
 const outputText = z.looseObject({ type: z.literal("output_text"), text: z.string() })
 const refusal = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
-const content = z.union([z.string(), z.array(z.union([inputText, outputText, refusal]))], {
-  error: "text, or parts of type input_text or output_text; images, audio and files are not supported",
-})
+const content = textOrParts(
+  [inputText, outputText, refusal],
+  "text, or parts of type input_text or output_text; images, audio and files are not supported",
+)
 
 /** Fields beyond these are echoes of earlier answers and are not read. */
 export const MessageItem = z.looseObject({
@@ -37,12 +39,13 @@ export const FunctionCallItem = z.looseObject({
 export const FunctionCallOutputItem = z.looseObject({
   type: z.literal("function_call_output"),
   call_id: z.string(),
-  output: z.union([z.string(), z.array(inputText)]),
+  output: textOrParts([inputText], "text, or parts of type input_text"),
 })
 export const ReasoningItem = z.looseObject({
   type: z.literal("reasoning"),
-  content: z
-    .array(z.looseObject({ type: z.literal("reasoning_text"), text: z.string() }))
+  content: boundedArray(z.looseObject({ type: z.literal("reasoning_text"), text: z.string() }), {
+    max: partsMax,
+  })
     .nullable()
     .optional(),
 })
@@ -50,9 +53,33 @@ export const ItemReference = z.looseObject({
   type: z.literal("item_reference").nullable().optional(),
   id: z.string(),
 })
-export const InputItem = z.union(
-  [MessageItem, FunctionCallItem, FunctionCallOutputItem, ReasoningItem, ItemReference],
-  { error: "a message, function_call, function_call_output, reasoning or item_reference with text only" },
+const itemOfType = new Map<unknown, (typeof inputItems)[number]>([
+  ["message", MessageItem],
+  ["function_call", FunctionCallItem],
+  ["function_call_output", FunctionCallOutputItem],
+  ["reasoning", ReasoningItem],
+  ["item_reference", ItemReference],
+])
+const inputItems = [
+  MessageItem,
+  FunctionCallItem,
+  FunctionCallOutputItem,
+  ReasoningItem,
+  ItemReference,
+] as const
+
+/** A message or a reference may go without its type: a message has a role. */
+function itemSchema(value: unknown): (typeof inputItems)[number] | null {
+  const type = typeOf(value)
+  if (typeof value !== "object" || value === null) return null
+  if (type === undefined || type === null) return "role" in value ? MessageItem : ItemReference
+  return itemOfType.get(type) ?? null
+}
+
+export const InputItem = selectedUnion(
+  inputItems,
+  itemSchema,
+  "a message, function_call, function_call_output, reasoning or item_reference with text only",
 )
 export type InputItem = z.infer<typeof InputItem>
 
@@ -72,7 +99,7 @@ const ResponseToolChoice = z.union([
   z.strictObject({
     type: z.literal("allowed_tools"),
     mode: z.enum(["auto", "required"]),
-    tools: z.array(functionChoice),
+    tools: boundedArray(functionChoice, { max: toolsMax }),
   }),
 ])
 
@@ -88,14 +115,22 @@ const TextFormat = z.discriminatedUnion("type", [
   }),
 ])
 
+const includesMax = 16
+const wholeText = z.string()
+const inputList = boundedArray(InputItem, { max: itemsMax })
+
 export const ResponseRequest = z
   .strictObject({
     model: modelName,
-    input: z
-      .union([z.string(), z.array(InputItem)])
+    input: selectedUnion(
+      [wholeText, inputList],
+      (value) => (Array.isArray(value) ? inputList : wholeText),
+      "text or items",
+    )
       .optional()
       .meta({
-        description: "Text, or items: messages, function calls and their outputs, reasoning, references.",
+        description:
+          "Text, or at most 4096 items: messages, function calls and their outputs, reasoning, references.",
       }),
     instructions: optional(z.string(), "A system message for this response only."),
     previous_response_id: optional(z.string(), "Continues a stored response, or one of this connection."),
@@ -114,14 +149,15 @@ export const ResponseRequest = z
       "Alternatives to report for each token, with include.",
     ),
     include: optional(
-      z.array(
+      boundedArray(
         z.enum(["message.output_text.logprobs", "reasoning.encrypted_content"], {
           error: "message.output_text.logprobs and reasoning.encrypted_content can be included",
         }),
+        { max: includesMax },
       ),
       "message.output_text.logprobs; reasoning.encrypted_content is accepted, reasoning is sent in the open.",
     ),
-    tools: optional(z.array(ResponseTool).max(toolsMax), "Functions the model may call."),
+    tools: optional(boundedArray(ResponseTool, { max: toolsMax }), "Functions the model may call."),
     tool_choice: ResponseToolChoice.optional().meta({
       description:
         "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",

@@ -14,9 +14,8 @@ import { merged } from "./merged.ts"
 
 export function chatHandler(parts: InferenceParts): Handler<typeof createChatCompletion> {
   return async (call) => {
-    const { body } = call
     const metered = new MeteredCall(parts, call, "chat_completions")
-    metered.sequence.name(body.model)
+    const body = await metered.read("chat_completions", call.body)
     const work = await metered.attempt(async () => chatWork(body, metered.organizationId))
     const generating = await Generating.start(parts, call, metered, {
       model: body.model,

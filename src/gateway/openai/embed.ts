@@ -8,9 +8,9 @@ import { type InferenceParts, MeteredCall, findModel } from "./inference.ts"
 
 export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
   return async (call) => {
-    const { body, request } = call
+    const { request } = call
     const metered = new MeteredCall(parts, call, "embeddings")
-    metered.sequence.name(body.model)
+    const body = await metered.read("embeddings", call.body)
     let inputTokens = 0
     return await metered.attempt(
       async () => {

@@ -21,6 +21,7 @@ import {
   noUsage,
 } from "../meter.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
+import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import type { Routed, Router } from "../routing/router.ts"
 
 /** Who asks, for which organization. */
@@ -40,6 +41,7 @@ export interface InferenceParts {
   readonly ids: Ids
   /** The deadline of a request: the longest that a model can work on one. */
   readonly timeoutMs: number
+  readonly readBody: BodyReader
 }
 
 /** An open request: its sequence is finished once, however it ends, and its place at a worker is given back. */
@@ -65,6 +67,15 @@ export class MeteredCall {
       request,
     })
     asker.header?.(sequenceHeader, this.sequence.id)
+  }
+
+  /** The request that a body holds; a body that holds none ends the call. */
+  async read<W extends Wire>(wire: W, bytes: Uint8Array): Promise<RequestOf<W>> {
+    const { organizationId, sequence } = this
+    const { signal } = this.#asker.request
+    return await this.attempt(
+      async () => await this.#parts.readBody(wire, bytes, { organizationId, signal, sequence }),
+    )
   }
 
   /** Finds the engines that may run the model for this organization. */
@@ -153,7 +164,6 @@ export class Generating {
     call: MeteredCall,
     asked: { readonly model: string; readonly work: GenerateWork; readonly count: number },
   ): Promise<Generating> {
-    call.sequence.name(asked.model)
     return await call.attempt(async () => {
       const model = findModel(parts.catalog, asked.model, "generation")
       const { signal } = asker.request

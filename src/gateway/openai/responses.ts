@@ -41,8 +41,9 @@ export function responseHandlers(parts: ResponseParts): ResponseHandlers {
   return {
     createResponse: async (call) => {
       const metered = new MeteredCall(parts, call, "responses")
-      const turn = await startTurn(parts, call, metered, call.body)
-      if (call.body.stream === true) return new EventStream(named(turn.events()), null)
+      const body = await metered.read("responses", call.body)
+      const turn = await startTurn(parts, call, metered, body)
+      if (body.stream === true) return new EventStream(named(turn.events()), null)
       return await turn.whole()
     },
     openResponseSocket: async () => {
@@ -85,8 +86,7 @@ export async function startTurn(
   request: ResponseRequest,
   memory: Memory | null = null,
 ): Promise<Turn> {
-  const { organizationId, sequence } = metered
-  sequence.name(request.model)
+  const { organizationId } = metered
   const { items, own } = await metered.attempt(
     async () => await conversation(parts, organizationId, request, memory),
   )
@@ -112,7 +112,6 @@ export async function warmUp(
   memory: Memory,
 ): Promise<ResponseEvent[]> {
   const { organizationId, sequence } = metered
-  sequence.name(request.model)
   return await metered.attempt(async () => {
     const model = findModel(parts.catalog, request.model, "generation")
     const previous = request.previous_response_id ?? null

@@ -1,0 +1,137 @@
+/** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
+import type { z } from "zod"
+import { createThreads } from "../../base/threads.ts"
+import { Fault, type FaultCode } from "../../contract/errors.ts"
+import { ChatRequest } from "../../contract/openai/chat.ts"
+import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
+import { ResponseCreateMessage, ResponseRequest } from "../../contract/openai/responses.ts"
+import type { Sequence } from "../meter.ts"
+import { checkJsonBounds } from "./json-bounds.ts"
+
+const schemas = {
+  chat_completions: ChatRequest,
+  responses: ResponseRequest,
+  responses_ws: ResponseCreateMessage,
+  embeddings: EmbeddingRequest,
+} as const
+export type Wire = keyof typeof schemas
+export type RequestOf<W extends Wire> = z.output<(typeof schemas)[W]>
+
+export interface BodyJob {
+  readonly wire: Wire
+  readonly bytes: Uint8Array
+}
+
+/** The model is known as soon as the JSON is read, also of a request that is refused. */
+export interface ReadBody {
+  readonly model: string | null
+  readonly outcome:
+    | { readonly request: unknown }
+    | { readonly code: FaultCode; readonly message: string; readonly param: string | undefined }
+}
+
+export type BodyReader = <W extends Wire>(
+  wire: W,
+  bytes: Uint8Array,
+  asker: BodyAsker,
+) => Promise<RequestOf<W>>
+
+export interface BodyAsker {
+  readonly organizationId: string
+  readonly signal: AbortSignal
+  /** Told the model that the request names. */
+  readonly sequence: Pick<Sequence, "name">
+}
+
+/** From here on a body is read in a thread, so that others are answered meanwhile; below, the way there costs more. */
+export const threadBytesMin = 64 * 1024
+
+export function createBodyReader(): BodyReader {
+  const threads = createThreads<BodyJob, ReadBody>({ entry: new URL("./body-thread.ts", import.meta.url) })
+  return async <W extends Wire>(wire: W, bytes: Uint8Array, asker: BodyAsker) => {
+    const job = { wire, bytes }
+    const { model, outcome } =
+      bytes.byteLength < threadBytesMin
+        ? readBody(job)
+        : await threads.run(asker.organizationId, job, asker.signal)
+    if (model !== null) asker.sequence.name(model)
+    if ("request" in outcome) return outcome.request as RequestOf<W> // The output of this wire's schema.
+    const { code, message, param } = outcome
+    throw new Fault(code, message, param === undefined ? {} : { param })
+  }
+}
+
+export function readBody({ wire, bytes }: BodyJob): ReadBody {
+  let model: string | null = null
+  try {
+    const value = parseJson(bytes)
+    model = modelOf(value)
+    if (wire === "responses_ws") checkMessageType(value)
+    return { model, outcome: { request: checkParameters(schemas[wire], value) } }
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    const { code, message, param } = error
+    return { model, outcome: { code, message, param } }
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
+function parseJson(bytes: Uint8Array): unknown {
+  checkJsonBounds(bytes)
+  try {
+    return JSON.parse(utf8.decode(bytes))
+  } catch {
+    // The parser's own words quote the body, which may hold a secret.
+    throw new Fault("invalid_json", "Cannot read the request: its body is not JSON")
+  }
+}
+
+function modelOf(value: unknown): string | null {
+  const { model } = (typeof value === "object" && value !== null ? value : {}) as { model?: unknown }
+  return typeof model === "string" ? model : null
+}
+
+function checkMessageType(message: unknown): void {
+  const { type } = (typeof message === "object" && message !== null ? message : {}) as { type?: unknown }
+  if (type !== "response.create")
+    throw new Fault(
+      "invalid_request",
+      "Cannot use the message: its type is not response.create, the only one there is",
+      { param: "type" },
+    )
+}
+
+/** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */
+function checkParameters(schema: z.ZodType, value: unknown): unknown {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const issue = deepest(parsed.error.issues)
+  const [key] = issue?.code === "unrecognized_keys" ? issue.keys : []
+  const param = issue ? [...issue.path, ...(key === undefined ? [] : [key])].join(".") : ""
+  const found = key === undefined ? issue?.message : "no such field"
+  throw new Fault(
+    codeOf(issue),
+    `Cannot use ${param || "the request"}: ${found ?? "it does not match the schema"}`,
+    param === "" ? {} : { param },
+  )
+}
+
+/** Of the ways in which a union can fail, the one that got furthest says best what is wrong. */
+function deepest(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssue | undefined {
+  const [issue] = issues
+  if (issue?.code !== "invalid_union" || issue.errors.length === 0 || issue.message !== unionMessage)
+    return issue
+  const candidates = issue.errors.map((option) => deepest(option)).filter((one) => one !== undefined)
+  const best = candidates.toSorted((a, b) => b.path.length - a.path.length)[0]
+  return best ? { ...best, path: [...issue.path, ...best.path] } : issue
+}
+
+const unionMessage = "Invalid input"
+
+function codeOf(issue: z.core.$ZodIssue | undefined): FaultCode {
+  if (issue?.code === "unrecognized_keys") return "unknown_parameter"
+  if (issue?.code === "custom" && issue.params?.["fault"] === "unsupported_parameter")
+    return "unsupported_parameter"
+  return "invalid_request"
+}

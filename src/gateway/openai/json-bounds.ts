@@ -1,0 +1,55 @@
+/** Bounds the shape of a JSON text before anything is built from it: how deep it nests and how many values it holds. */
+import { Fault } from "../../contract/errors.ts"
+
+/** A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats. */
+export const depthMax = 256
+/** Objects and lists. A conversation of 4096 messages with parts and calls stays far below. */
+export const containersMax = 65_536
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** One pass over the bytes; what is not JSON is left to the parser. */
+export function checkJsonBounds(bytes: Uint8Array): void {
+  let depth = 0
+  let containers = 0
+  for (let at = 0; at < bytes.length; at++) {
+    switch (bytes[at]) {
+      case QUOTE:
+        at = endOfString(bytes, at)
+        break
+      case OPEN_LIST:
+      case OPEN_OBJECT:
+        depth++
+        containers++
+        if (depth > depthMax) throw tooLarge(`nests more than ${depthMax} deep`)
+        if (containers > containersMax) throw tooLarge(`holds more than ${containersMax} objects and lists`)
+        break
+      case CLOSE_LIST:
+      case CLOSE_OBJECT:
+        depth--
+        break
+      default:
+    }
+  }
+}
+
+function endOfString(bytes: Uint8Array, start: number): number {
+  let at = bytes.indexOf(QUOTE, start + 1)
+  while (at > 0 && isEscaped(bytes, at)) at = bytes.indexOf(QUOTE, at + 1)
+  return at < 0 ? bytes.length : at
+}
+
+/** A quote is escaped by an odd number of backslashes before it. */
+function isEscaped(bytes: Uint8Array, quote: number): boolean {
+  let backslashes = 0
+  while (bytes[quote - 1 - backslashes] === BACKSLASH) backslashes++
+  return backslashes % 2 === 1
+}
+
+const tooLarge = (found: string): Fault =>
+  new Fault("invalid_request", `Cannot read the request: its JSON ${found}`)
