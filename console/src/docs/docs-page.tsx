@@ -3,11 +3,13 @@ import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useState } from "react"
 import { TextField } from "../parts/field.tsx"
-import { Loaded } from "../parts/page.tsx"
+import { Loaded, useTitle } from "../parts/page.tsx"
 import { type Operation, type Reference, readDocument } from "./document.ts"
+import { useKnown } from "./known.ts"
 import { OperationView, methodColors } from "./operation-view.tsx"
 
 export function DocsPage(): ReactNode {
+  useTitle("API reference")
   const query = useQuery({
     queryKey: ["openapi"],
     staleTime: Number.POSITIVE_INFINITY,
@@ -34,6 +36,7 @@ export function DocsPage(): ReactNode {
 }
 
 function ReferenceView({ reference }: { reference: Reference }): ReactNode {
+  const known = useKnown()
   const [text, setText] = useState("")
   const wanted = useDeferredValue(text.toLowerCase())
   const groups = useMemo(() => {
@@ -51,7 +54,7 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
     <div className="mx-auto flex max-w-7xl">
       <nav
         aria-label="Endpoints"
-        className="border-line sticky top-12 hidden h-[calc(100dvh-3rem)] w-72 shrink-0 overflow-y-auto border-r p-4 lg:block"
+        className="border-line sticky top-12 hidden h-[calc(100dvh-3rem)] w-80 shrink-0 overflow-y-auto border-r p-4 lg:block"
       >
         <TextField
           label="Find"
@@ -61,7 +64,7 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
         />
         {groups.map(([tag, operations]) => (
           <div key={tag} className="mt-4">
-            <p className="text-soft px-1 text-[11px] font-medium tracking-wide uppercase">{tag}</p>
+            <p className="px-2 pb-1 text-sm font-semibold">{tag}</p>
             {operations.map((operation) => (
               <NavLink key={operation.id} operation={operation} />
             ))}
@@ -81,7 +84,12 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
             <h2 className="mb-3 text-lg font-semibold">{tag}</h2>
             <div className="flex flex-col gap-3">
               {operations.map((operation) => (
-                <OperationView key={operation.id} operation={operation} schemas={reference.schemas} />
+                <OperationView
+                  key={operation.id}
+                  operation={operation}
+                  schemas={reference.schemas}
+                  known={known}
+                />
               ))}
             </div>
           </section>
@@ -95,12 +103,12 @@ function NavLink({ operation: { id, method, summary } }: { operation: Operation 
   return (
     <a
       href={`#${id}`}
-      className="text-soft hover:text-ink hover:bg-sunken flex items-baseline gap-2 rounded px-1 py-1 text-xs"
+      className="hover:bg-sunken flex items-baseline gap-2 rounded-md px-2 py-1 text-[13px] leading-snug"
     >
-      <span className={`w-11 shrink-0 font-mono text-[10px] font-semibold ${methodColors[method] ?? ""}`}>
+      <span className={`w-12 shrink-0 font-mono text-[11px] font-semibold ${methodColors[method] ?? ""}`}>
         {method}
       </span>
-      <span className="truncate">{summary}</span>
+      <span>{summary}</span>
     </a>
   )
 }

@@ -5,6 +5,7 @@ import { Badge } from "../parts/page.tsx"
 import type { Operation, Parameter, Reference } from "./document.ts"
 import { typeOf } from "./document.ts"
 import { SchemaView } from "./schema-view.tsx"
+import { type Known, notFromHere } from "./examples.ts"
 import { TryIt } from "./try-it.tsx"
 
 export const methodColors: Record<string, string> = {
@@ -18,9 +19,11 @@ export const methodColors: Record<string, string> = {
 export function OperationView({
   operation,
   schemas,
+  known,
 }: {
   operation: Operation
   schemas: Reference["schemas"]
+  known: Known | undefined
 }): ReactNode {
   const [open, setOpen] = useState(() => location.hash === `#${operation.id}`)
   useEffect(() => {
@@ -46,12 +49,20 @@ export function OperationView({
           <span className="text-soft ml-auto text-sm">{operation.summary}</span>
         </button>
       </h3>
-      {open ? <Details operation={operation} schemas={schemas} /> : null}
+      {open ? <Details operation={operation} schemas={schemas} known={known} /> : null}
     </article>
   )
 }
 
-function Details({ operation, schemas }: { operation: Operation; schemas: Reference["schemas"] }): ReactNode {
+function Details({
+  operation,
+  schemas,
+  known,
+}: {
+  operation: Operation
+  schemas: Reference["schemas"]
+  known: Known | undefined
+}): ReactNode {
   const [trying, setTrying] = useState(false)
   const success = operation.answers.filter(({ status }) => status.startsWith("2"))
   const failures = operation.answers.filter(({ status }) => !status.startsWith("2"))
@@ -88,10 +99,12 @@ function Details({ operation, schemas }: { operation: Operation; schemas: Refere
           ))}
         </dl>
       </details>
-      {trying ? (
-        <TryIt operation={operation} schemas={schemas} />
+      {notFromHere[operation.id] ? (
+        <p className="text-soft text-xs">{notFromHere[operation.id]}</p>
+      ) : trying && known ? (
+        <TryIt operation={operation} schemas={schemas} known={known} />
       ) : (
-        <Button className="self-start" icon="play" onClick={() => setTrying(true)}>
+        <Button className="self-start" icon="play" busy={trying} onClick={() => setTrying(true)}>
           Try it
         </Button>
       )}

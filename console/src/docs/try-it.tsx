@@ -1,13 +1,14 @@
 /** Sends one call from the reference, with the console's session or a key, and shows what came back. */
 import { type FormEvent, type ReactNode, useState } from "react"
 import { sentenceOf } from "../api.ts"
-import { lastOrganization } from "../session.ts"
 import { csrfHeaders } from "../connection.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
 import { milliseconds } from "../parts/format.ts"
 import { Badge, Notice } from "../parts/page.tsx"
-import { type Operation, type Reference, exampleOf } from "./document.ts"
+import { curlOf } from "../playground/code.ts"
+import type { Operation, Reference } from "./document.ts"
+import { type Known, bodyFor, parametersFor, placeholders } from "./examples.ts"
 
 interface Outcome {
   readonly status: number
@@ -21,14 +22,16 @@ const shownCharactersMax = 100_000
 export function TryIt({
   operation,
   schemas,
+  known,
 }: {
   operation: Operation
   schemas: Reference["schemas"]
+  known: Known
 }): ReactNode {
   const fields = operation.parameters.filter(({ in: place }) => place !== "header")
-  const [values, setValues] = useState<Record<string, string>>(() => known())
+  const [values, setValues] = useState(() => parametersFor(operation, known, Date.now()))
   const [body, setBody] = useState(() =>
-    operation.body ? JSON.stringify(exampleOf(operation.body, schemas), null, 2) : "",
+    operation.body ? JSON.stringify(bodyFor(operation, known, schemas), null, 2) : "",
   )
   const [key, setKey] = useState("")
   const [busy, setBusy] = useState(false)
@@ -36,7 +39,7 @@ export function TryIt({
   const send = async (): Promise<void> => {
     setBusy(true)
     try {
-      setOutcome(await call(operation, values, body, key))
+      setOutcome(await call(operation, { values, body, key, organizationId: known.organizationId }))
     } catch (error) {
       setOutcome({ error: sentenceOf(error) })
     } finally {
@@ -59,6 +62,7 @@ export function TryIt({
             key={name}
             label={name}
             required={required}
+            placeholder={placeholders[name]}
             value={values[name] ?? ""}
             onChange={(event) => setValues({ ...values, [name]: event.target.value })}
           />
@@ -80,43 +84,51 @@ export function TryIt({
           onChange={(event) => setBody(event.target.value)}
         />
       ) : null}
-      <Button type="submit" kind="loud" icon="send" className="self-start" busy={busy}>
-        Send
-      </Button>
+      <div className="flex flex-wrap gap-2">
+        <Button type="submit" kind="loud" icon="send" busy={busy}>
+          Send
+        </Button>
+        <CopyButton
+          small={false}
+          label="Copy as curl"
+          text={curlOf(operation.method, addressOf(operation, values).href, operation.body ? body : null)}
+        />
+      </div>
       {outcome ? <OutcomeView outcome={outcome} /> : null}
     </form>
   )
 }
 
-/** The organization one was in last fills the paths that need one. */
-function known(): Record<string, string> {
-  const organization = lastOrganization()
-  return organization ? { org_id: organization } : {}
+interface Call {
+  readonly values: Readonly<Record<string, string>>
+  readonly body: string
+  readonly key: string
+  readonly organizationId: string
 }
 
-async function call(
-  { method, path, parameters, body: schema }: Operation,
-  values: Readonly<Record<string, string>>,
-  body: string,
-  key: string,
-): Promise<Outcome> {
-  const address = new URL(
-    path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? "")),
-    location.origin,
-  )
+function addressOf({ path, parameters }: Operation, values: Call["values"]): URL {
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(values[name] ?? ""))
+  const address = new URL(filled, location.origin)
   for (const { name, in: place } of parameters)
     if (place === "query" && values[name]) address.searchParams.set(name, values[name])
+  return address
+}
+
+async function call(operation: Operation, { values, body, key, organizationId }: Call): Promise<Outcome> {
+  const hasBody = operation.body !== null
+  // A key is of one organization; a session must say which one it means.
+  const who = key
+    ? { authorization: `Bearer ${key}` }
+    : organizationId
+      ? { "x-umpire-organization": organizationId }
+      : {}
   const startedMs = performance.now()
-  const response = await fetch(address, {
-    method,
+  const response = await fetch(addressOf(operation, values), {
+    method: operation.method,
     // With a key the session must stay out of it.
     credentials: key ? "omit" : "same-origin",
-    headers: {
-      ...csrfHeaders,
-      ...(key ? { authorization: `Bearer ${key}` } : {}),
-      ...(schema ? { "content-type": "application/json" } : {}),
-    },
-    ...(schema ? { body } : {}),
+    headers: { ...csrfHeaders, ...who, ...(hasBody ? { "content-type": "application/json" } : {}) },
+    ...(hasBody ? { body } : {}),
   })
   const text = await response.text()
   return {

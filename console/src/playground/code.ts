@@ -33,13 +33,18 @@ function requestOf(draft: Draft): { path: string; body: unknown } {
 
 function curl(draft: Draft, origin: string): string {
   const { path, body } = requestOf(draft)
-  const quoted = JSON.stringify(body, null, 2).replaceAll("'", String.raw`'\''`)
+  return curlOf("POST", `${origin}${path}`, JSON.stringify(body, null, 2))
+}
+
+/** A request as a command of a shell; a body of null is none. */
+export function curlOf(method: string, address: string, body: string | null): string {
+  const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+  const plain = body === null ? method === "GET" : method === "POST"
   return [
-    `curl -s ${origin}${path} \\`,
-    '  -H "Authorization: Bearer $UMPIRE_API_KEY" \\',
-    '  -H "Content-Type: application/json" \\',
-    `  -d '${quoted}'`,
-  ].join("\n")
+    `curl -s ${plain ? "" : `-X ${method} `}${/^[\w:/.%-]+$/.test(address) ? address : quoted(address)}`,
+    '-H "Authorization: Bearer $UMPIRE_API_KEY"',
+    ...(body === null ? [] : ['-H "Content-Type: application/json"', `-d ${quoted(body)}`]),
+  ].join(" \\\n  ")
 }
 
 /** The client of `openai` speaks decisions; for System One it sends the body as it is. */

@@ -1,0 +1,129 @@
+/** What a call of the reference is filled with: values of the reader's own organization, and a body that is accepted. */
+import { type Operation, type Reference, exampleOf } from "./document.ts"
+
+/** What is known of the reader; empty where nobody is signed in. */
+export interface Known {
+  readonly organizationId: string
+  readonly organizationName: string
+  readonly billingAccountId: string
+  readonly userId: string
+  readonly email: string
+  /** A model that answers questions, one that writes, and one that embeds. */
+  readonly models: { readonly decisions: string; readonly chat: string; readonly embeddings: string }
+}
+
+const dayMs = 86_400_000
+
+/** Parameters by their names. Ids of single things stay empty: the reader names what to read, change or delete. */
+export function parametersFor({ id }: Operation, known: Known, nowMs: number): Record<string, string> {
+  const range = { range_start: String(nowMs - dayMs), range_end: String(nowMs) }
+  return {
+    org_id: known.organizationId,
+    billing_account_id: known.billingAccountId,
+    ...(id === "getModel" ? { model: known.models.decisions } : {}),
+    ...(id === "getAnalyticsOverview" ? { ...range, group_by: "model", metric: "requests" } : {}),
+  }
+}
+
+/** Undefined where the call has no body. */
+export function bodyFor({ id, body }: Operation, known: Known, schemas: Reference["schemas"]): unknown {
+  if (!body) return undefined
+  return bodies[id]?.(known) ?? exampleOf(body, schemas)
+}
+
+const evidence = "The parcel arrived two weeks late. I want my money back."
+const refund = "Does the customer ask for a refund?"
+
+const bodies: Readonly<Record<string, (known: Known) => unknown>> = {
+  createDecision: ({ models }) => ({
+    model: models.decisions,
+    input: evidence,
+    questions: [
+      { type: "predicate", name: "refund", instructions: refund },
+      {
+        type: "choice",
+        name: "topic",
+        instructions: "What is the message about?",
+        choices: [{ value: "delivery" }, { value: "billing" }],
+      },
+    ],
+  }),
+  createSystemOne: ({ models }) => ({
+    model: models.decisions,
+    state: evidence,
+    questions: { refund: { type: "noul", instructions: refund } },
+  }),
+  createChatCompletion: ({ models }) => ({
+    model: models.chat,
+    messages: [{ role: "user", content: "Say hello in one short sentence." }],
+    max_completion_tokens: 32,
+  }),
+  createResponse: ({ models }) => ({
+    model: models.chat,
+    input: "Say hello in one short sentence.",
+    max_output_tokens: 32,
+  }),
+  createEmbedding: ({ models }) => ({ model: models.embeddings, input: [evidence] }),
+  updateOrganization: ({ organizationName }) => ({ name: organizationName }),
+  updateMember: () => ({ role: "member" }),
+  createInvitation: () => ({ email: "colleague@example.com", role: "member" }),
+  acceptInvitation: () => ({
+    token: "the token of the invitation's link",
+    name: "Ada Lovelace",
+    password: "a password of your own",
+  }),
+  requestModelAccess: ({ models }) => ({ model_sku: models.decisions }),
+  putRoutingPolicy: () => ({ mode: "nearest", fallback: "visible_regions", regions: [] }),
+  createApiKey: () => ({ name: "My application", permissions: ["inference"] }),
+  updateApiKey: () => ({ name: "My application" }),
+  rotateApiKey: () => ({ grace_seconds: 3600 }),
+  createSession: ({ email }) => ({ email, password: "your password" }),
+  setPassword: () => ({ password: "the new password", current_password: "the password of now" }),
+  createRefill: () => ({ amount_in_cents: 1000 }),
+  putSpendControls: () => ({
+    prepaid_low_balance_warning_threshold_cents: 500,
+    usage_spend_warning_threshold_cents: 5000,
+    usage_spend_cutoff_threshold_cents: 10_000,
+  }),
+  putAutoRefill: () => ({ enabled: false, threshold_cents: null, recharge_to_cents: null }),
+  createWorkloadIdentityProvider: () => ({
+    name: "GitHub Actions",
+    config: {
+      type: "oidc",
+      issuer_uri: "https://token.actions.githubusercontent.com",
+      allowed_audiences: ["umpire"],
+      jwks: null,
+    },
+    attribute_condition: 'assertion.repository_owner == "your-organization"',
+    attribute_transformations: {},
+    authorization_rules: [{ condition: "true", permissions: ["inference"] }],
+  }),
+  updateWorkloadIdentityProvider: () => ({ active: false }),
+  testWorkloadIdentityProvider: () => ({ subject_token: "the token that the workload would send" }),
+  exchangeToken: () => ({
+    grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+    subject_token: "the token of the workload",
+    subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+    identity_provider_id: "wi_ and the rest of the provider's id",
+  }),
+}
+
+/** Calls that a form cannot make, and why. */
+export const notFromHere: Readonly<Record<string, string>> = {
+  openResponseSocket: "This is a WebSocket: connect to it with a WebSocket client.",
+  startSingleSignOn: "This sends the browser to the single sign-on provider: open it from the sign-in page.",
+  finishSingleSignOn: "The single sign-on provider sends the browser here.",
+  receiveStripeEvent: "Stripe calls this, with a signature.",
+}
+
+/** Fields whose value the reader must bring, and where it is found. */
+export const placeholders: Readonly<Record<string, string>> = {
+  user_id: "from List members",
+  key_id: "from List API keys",
+  invitation_id: "from List invitations",
+  provider_id: "from List providers",
+  response_id: "resp_…",
+  refill_id: "from List refills",
+  invoice_id: "from List invoices",
+  seq_id: "seq_…",
+}

@@ -1,0 +1,40 @@
+/** What the reference knows of its reader: the organization of last time, and the models it may use. */
+import { useQuery } from "@tanstack/react-query"
+import { firstModel } from "../playground/models.ts"
+import { homeOrganization, modelsQuery, organizationsQuery, sessionQuery } from "../session.ts"
+import type { Known } from "./examples.ts"
+
+/** Undefined until it is known. */
+export function useKnown(): Known | undefined {
+  return useQuery({
+    queryKey: ["reference-reader"],
+    queryFn: async ({ client }): Promise<Known> => {
+      const session = await client.fetchQuery(sessionQuery)
+      if (!session) return nobody
+      const organization = homeOrganization(await client.fetchQuery(organizationsQuery))
+      if (!organization) return nobody
+      const models = await client.fetchQuery(modelsQuery(organization.id))
+      return {
+        organizationId: organization.id,
+        organizationName: organization.name,
+        billingAccountId: organization.billing_account_id,
+        userId: session.user.id,
+        email: session.user.email,
+        models: {
+          decisions: firstModel(models, "decisions") || nobody.models.decisions,
+          chat: firstModel(models, "chat") || nobody.models.chat,
+          embeddings: firstModel(models, "embeddings") || nobody.models.embeddings,
+        },
+      }
+    },
+  }).data
+}
+
+const nobody: Known = {
+  organizationId: "",
+  organizationName: "Your organization",
+  billingAccountId: "",
+  userId: "",
+  email: "you@example.com",
+  models: { decisions: "your-model", chat: "your-model", embeddings: "your-embedding-model" },
+}
