@@ -1,8 +1,24 @@
-/** Dialogs on the browser's own element, which keeps the focus inside, closes on Escape and covers the page. */
-import { type ReactNode, useEffect, useId, useRef } from "react"
+/** Dialogs on the browser's own element, which keeps the focus inside and covers the page; closing one may ask first. */
+import { type ReactNode, useEffect, useId, useRef, useState } from "react"
 import { useWrite } from "../api.ts"
 import { Button } from "./button.tsx"
 import { Form, type FormWrite } from "./form.tsx"
+
+/** When a dialog asks before Escape or its cross closes it, and with which words. */
+export interface CloseGuard {
+  /** "changed": once something in it was typed or chosen. */
+  readonly when: "always" | "changed"
+  readonly question: string
+  readonly stay: string
+  readonly leave: string
+}
+
+const unsaved: CloseGuard = {
+  when: "changed",
+  question: "Close without saving? What you entered is lost.",
+  stay: "Keep editing",
+  leave: "Discard",
+}
 
 export function Dialog({
   title,
@@ -10,14 +26,18 @@ export function Dialog({
   children,
   wide = false,
   closable = true,
+  guard,
 }: {
   title: string
   onClose: () => void
   children: ReactNode
   wide?: boolean
   closable?: boolean
+  guard?: CloseGuard
 }): ReactNode {
   const ref = useRef<HTMLDialogElement>(null)
+  const changed = useRef(false)
+  const [asking, setAsking] = useState(false)
   const id = useId()
   useEffect(() => {
     const element = ref.current
@@ -26,13 +46,30 @@ export function Dialog({
     element?.querySelector<HTMLElement>("input, textarea, select")?.focus()
     return () => element?.close()
   }, [])
+  const leave = (): void => {
+    if (!closable) return
+    if (asking) return setAsking(false)
+    if (guard && (guard.when === "always" || changed.current)) return setAsking(true)
+    onClose()
+  }
   return (
     <dialog
       ref={ref}
       aria-labelledby={id}
-      onCancel={(event) => {
+      onInput={() => {
+        changed.current = true
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.defaultPrevented) return
+        // Browsers close a dialog on a second Escape whatever its cancel event says; without the key they do not.
         event.preventDefault()
-        if (closable) onClose()
+        leave()
+      }}
+      onCancel={(event) => {
+        // Of a file picker inside it, the event is that field's own.
+        if (event.target !== ref.current) return
+        event.preventDefault()
+        leave()
       }}
       className={`bg-panel border-line shadow-lift text-ink max-h-[calc(100dvh-2rem)] w-[calc(100vw-2rem)] overflow-y-auto rounded-xl border p-0 ${wide ? "max-w-3xl" : "max-w-md"}`}
     >
@@ -40,10 +77,39 @@ export function Dialog({
         <h2 id={id} className="text-base font-semibold">
           {title}
         </h2>
-        {closable ? <Button kind="bare" small icon="cross" aria-label="Close" onClick={onClose} /> : null}
+        {closable ? <Button kind="bare" small icon="cross" aria-label="Close" onClick={leave} /> : null}
       </div>
       <div className="px-5 pt-3 pb-5">{children}</div>
+      {asking && guard ? (
+        <CloseQuestion guard={guard} onStay={() => setAsking(false)} onLeave={onClose} />
+      ) : null}
     </dialog>
+  )
+}
+
+function CloseQuestion({
+  guard,
+  onStay,
+  onLeave,
+}: {
+  guard: CloseGuard
+  onStay: () => void
+  onLeave: () => void
+}): ReactNode {
+  return (
+    <div
+      role="alertdialog"
+      aria-label={guard.question}
+      className="bg-warn-wash border-line sticky bottom-0 flex flex-wrap items-center justify-end gap-2 border-t px-5 py-3"
+    >
+      <p className="text-warn flex-1 basis-48 text-sm">{guard.question}</p>
+      <Button autoFocus onClick={onStay}>
+        {guard.stay}
+      </Button>
+      <Button kind="bad" onClick={onLeave}>
+        {guard.leave}
+      </Button>
+    </div>
   )
 }
 
@@ -69,7 +135,7 @@ export function FormDialog({
   children: ReactNode
 }): ReactNode {
   return (
-    <Dialog title={title} onClose={onClose} wide={wide}>
+    <Dialog title={title} onClose={onClose} wide={wide} guard={unsaved}>
       <Form
         write={write}
         ready={ready}

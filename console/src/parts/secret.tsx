@@ -1,8 +1,15 @@
 /** Shows a secret the only time it can be shown, and says so. */
 import type { ReactNode } from "react"
 import { Button, CopyButton } from "./button.tsx"
-import { Dialog } from "./dialog.tsx"
+import { type CloseGuard, Dialog } from "./dialog.tsx"
 import { Notice } from "./page.tsx"
+
+const shownOnce: CloseGuard = {
+  when: "always",
+  question: "Close it? It cannot be shown again.",
+  stay: "Keep it open",
+  leave: "Close anyway",
+}
 
 export function SecretDialog({
   title,
@@ -18,7 +25,7 @@ export function SecretDialog({
   onClose: () => void
 }): ReactNode {
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} onClose={onClose} guard={shownOnce}>
       <div className="flex flex-col gap-4">
         <Notice tone="warn">
           Copy it now: it is shown only this once. Umpire keeps no copy that could be read.
