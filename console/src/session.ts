@@ -56,7 +56,14 @@ export const useIsOwner = (): boolean => isOwner(useOrganization().role)
 export function useBrowserStorage(): BrowserStorage {
   const userId = useSession()?.user.id ?? ""
   const { id } = useOrganization()
-  return useMemo(() => browserStorage(userId, id), [userId, id])
+  return useMemo(() => browserStorage(userId, id, localStorage), [userId, id])
+}
+
+/** The same for this tab alone. */
+export function useTabStorage(): BrowserStorage {
+  const userId = useSession()?.user.id ?? ""
+  const { id } = useOrganization()
+  return useMemo(() => browserStorage(userId, id, sessionStorage), [userId, id])
 }
 
 const lastEntry = "umpire.organization"
@@ -78,9 +85,14 @@ const skippedEntry = "umpire.setup-skipped"
 export const skipSetup = (): void => sessionStorage.setItem(skippedEntry, "1")
 export const setupSkipped = (): boolean => sessionStorage.getItem(skippedEntry) !== null
 
+const cleanups = new Set<() => void>()
+/** What a module holds of the user beyond the storage is dropped when they sign out. */
+export const atSignOut = (cleanup: () => void): void => void cleanups.add(cleanup)
+
 export async function signOut(queries: QueryClient): Promise<void> {
   sessionClosed()
   clearBrowserStorage()
+  for (const cleanup of cleanups) cleanup()
   await api.deleteSession()
   queries.clear()
 }

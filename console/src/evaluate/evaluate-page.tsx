@@ -1,17 +1,20 @@
 /** Evaluate: how good the answers are on rows whose answers are known. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useRef, useState } from "react"
-import { sentenceOf } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { count } from "../parts/format.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
+import { ErrorText } from "../parts/error-text.tsx"
+import { count, plural } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Notice, Page, Panel } from "../parts/page.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
+import { firstModel } from "../playground/models.ts"
+import { useEvaluation } from "./evaluation.ts"
 import { PlanForm } from "./plan-form.tsx"
-import { type Plan, guessPlan, whatIsWrong } from "./plan.ts"
+import { whatIsWrong } from "./plan.ts"
 import { Results } from "./results.tsx"
-import { type Rows, fileBytesMax, readRows } from "./rows.ts"
-import { type Progress, noProgress, runPlan } from "./run.ts"
+import { fileBytesMax } from "./rows.ts"
+import type { Progress } from "./run.ts"
 
 const sample = [
   "text,label",
@@ -28,26 +31,10 @@ const sample = [
 export function EvaluatePage(): ReactNode {
   const { id: orgId } = useOrganization()
   const models = useQuery(modelsQuery(orgId)).data ?? []
-  const firstModel =
-    models.find(({ status, model_kind }) => status === "active" && model_kind === "generation")?.model_sku ??
-    ""
-  const [file, setFile] = useState<{ name: string; rows: Rows } | null>(null)
-  const [drafted, setPlan] = useState<Plan | null>(null)
+  const run = useEvaluation()
+  const { file, error } = run
   // A file may be dropped before the list of models has arrived.
-  const plan = drafted && { ...drafted, model: drafted.model || firstModel }
-  const [error, setError] = useState<string | null>(null)
-  const run = useEvaluation(orgId)
-  const take = (name: string, text: string, instructions = ""): void => {
-    try {
-      const rows = readRows(text, name)
-      setFile({ name, rows })
-      setPlan({ ...guessPlan(rows, ""), instructions })
-      setError(null)
-      run.reset()
-    } catch (failure) {
-      setError(sentenceOf(failure))
-    }
-  }
+  const plan = run.plan && { ...run.plan, model: run.plan.model || firstModel(models, "decisions") }
   const wrong = plan && file ? whatIsWrong(plan, file.rows) : null
   return (
     <Page
@@ -55,20 +42,24 @@ export function EvaluatePage(): ReactNode {
       about="Drop rows whose answers you know, and see how often and how surely the model is right. Nothing leaves this server."
     >
       <FileDrop
-        name={file ? `${file.name}: ${count(file.rows.rows.length)} rows` : null}
-        onText={take}
-        onError={setError}
-        onSample={() => take("sample.csv", sample, "Does the customer ask for money back?")}
+        name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
+        disabled={run.busy}
+        onText={run.take}
+        onError={run.setError}
+        onSample={() => run.take("sample.csv", sample, "Does the customer ask for money back?")}
       />
       {error ? <Notice tone="bad">{error}</Notice> : null}
       {file && plan ? (
         <Panel title="What to ask">
-          <PlanForm plan={plan} rows={file.rows} models={models} disabled={run.busy} onChange={setPlan} />
+          <PlanForm plan={plan} rows={file.rows} models={models} disabled={run.busy} onChange={run.setPlan} />
           <div className="mt-4 flex flex-wrap items-center gap-3">
             {run.busy ? (
-              <Button icon="stop" onClick={run.cancel}>
-                Cancel
-              </Button>
+              <>
+                <Button icon="stop" onClick={run.cancel}>
+                  Cancel
+                </Button>
+                <p className="text-soft text-xs">It goes on while you look at other pages.</p>
+              </>
             ) : (
               <Button
                 kind="loud"
@@ -76,7 +67,7 @@ export function EvaluatePage(): ReactNode {
                 disabled={wrong !== null}
                 onClick={() => run.start(plan, file.rows)}
               >
-                Evaluate {count(file.rows.rows.length)} rows
+                Evaluate {plural(file.rows.rows.length, "row")}
               </Button>
             )}
             {wrong ? <p className="text-soft text-xs">{wrong}</p> : null}
@@ -86,42 +77,23 @@ export function EvaluatePage(): ReactNode {
       {run.progress && file ? (
         <ProgressBar progress={run.progress} total={file.rows.rows.length} busy={run.busy} />
       ) : null}
-      {run.progress && run.plan && run.progress.done.length > 0 ? (
-        <Results rows={run.progress.done} plan={run.plan} />
+      {run.progress && run.ran && run.progress.done.length > 0 ? (
+        <Results rows={run.progress.done} plan={run.ran} />
       ) : null}
     </Page>
   )
 }
 
-function useEvaluation(orgId: string) {
-  const [progress, setProgress] = useState<Progress | null>(null)
-  const [plan, setPlan] = useState<Plan | null>(null)
-  const [running, setRunning] = useState<AbortController | null>(null)
-  const start = async (next: Plan, rows: Rows): Promise<void> => {
-    const controller = new AbortController()
-    setRunning(controller)
-    setPlan(next)
-    setProgress(noProgress)
-    await runPlan(next, rows, orgId, controller.signal, setProgress)
-    setRunning(null)
-  }
-  return {
-    progress,
-    plan,
-    busy: running !== null,
-    start: (next: Plan, rows: Rows) => void start(next, rows),
-    cancel: () => running?.abort(),
-    reset: () => setProgress(null),
-  }
-}
-
 function FileDrop({
   name,
+  disabled,
   onText,
   onError,
   onSample,
 }: {
   name: string | null
+  /** While rows are being answered, another file must wait. */
+  disabled: boolean
   onText: (name: string, text: string) => void
   onError: (sentence: string) => void
   onSample: () => void
@@ -129,7 +101,7 @@ function FileDrop({
   const [over, setOver] = useState(false)
   const picker = useRef<HTMLInputElement>(null)
   const read = async (file: File | undefined): Promise<void> => {
-    if (!file) return
+    if (!file || disabled) return
     if (file.size > fileBytesMax) return onError(`${file.name} is larger than 16 MiB.`)
     onText(file.name, await file.text())
   }
@@ -155,9 +127,12 @@ function FileDrop({
         accept=".csv,.tsv,.jsonl,.ndjson,.txt"
         aria-label="Labelled file"
         className="hidden"
+        disabled={disabled}
         onChange={(event) => void read(event.target.files?.[0])}
       />
-      <Button onClick={() => picker.current?.click()}>Choose a file</Button>
+      <Button disabled={disabled} onClick={() => picker.current?.click()}>
+        {name ? "Choose another file" : "Choose a file"}
+      </Button>
       {name ? null : (
         <Button kind="bare" onClick={onSample}>
           Use a sample
@@ -181,9 +156,9 @@ function ProgressBar({
     <div className="flex flex-col gap-2">
       <div className="number text-soft flex justify-between text-xs">
         <span role="status">
-          {busy ? "Asking" : through < total ? "Stopped" : "Done"}: {count(through)} of {count(total)} rows
+          {busy ? "Asking" : through < total ? "Stopped" : "Done"}: {count(through)} of {plural(total, "row")}
         </span>
-        <span>{count(progress.inputTokens)} tokens</span>
+        <span>{plural(progress.inputTokens, "token")}</span>
       </div>
       <div
         role="progressbar"
@@ -200,7 +175,13 @@ function ProgressBar({
       </div>
       {progress.lastError ? (
         <Notice tone="bad">
-          {count(progress.failed)} rows failed; the last one: {progress.lastError}
+          {plural(progress.failed, "row")} failed; the last one:{" "}
+          <ErrorText error={progress.lastError.error} />
+          {progress.lastError.sequenceId ? (
+            <span className="mt-1 block text-xs">
+              Recorded as <SequenceLink id={progress.lastError.sequenceId} />
+            </span>
+          ) : null}
         </Notice>
       ) : null}
     </div>

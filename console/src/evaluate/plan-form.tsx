@@ -3,6 +3,7 @@ import type { ReactNode } from "react"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import { Button } from "../parts/button.tsx"
 import { AreaField, CheckField, SelectField } from "../parts/field.tsx"
+import { plural } from "../parts/format.ts"
 import { ModelSelect } from "../playground/model-select.tsx"
 import type { QuestionType } from "../playground/draft.ts"
 import { typeNames } from "../playground/question-card.tsx"
@@ -66,6 +67,7 @@ export function PlanForm({
       <AreaField
         label="Question to ask of every row"
         rows={2}
+        dir="auto"
         placeholder="Does the customer ask for money back?"
         value={plan.instructions}
         onChange={(event) => onChange({ ...plan, instructions: event.target.value })}
@@ -93,7 +95,7 @@ export function PlanForm({
       {plan.type === "score" ? <Levels plan={plan} onChange={onChange} /> : null}
       {plan.type === "choice" ? (
         <p className="text-soft text-xs">
-          {plan.values.length} options: {plan.values.slice(0, 12).join(", ")}
+          {plural(plan.values.length, "option")}: {plan.values.slice(0, 12).join(", ")}
           {plan.values.length > 12 ? ", …" : ""}
         </p>
       ) : null}

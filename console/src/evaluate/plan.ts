@@ -1,4 +1,5 @@
 /** What an evaluation asks of each row, and how the row's label reads as an answer. */
+import { LIMITS } from "../../../src/contract/classification-limits.ts"
 import type { DecisionsRequest } from "../../../src/contract/decisions.ts"
 import type { Judged } from "../../../src/scoring/evaluation.ts"
 import type { Answer, QuestionType } from "../playground/draft.ts"
@@ -15,8 +16,7 @@ export interface Plan {
 }
 
 const yesAndNo = ["yes", "no"] as const
-const optionsMax = 255
-const levelsMax = 10
+const { optionsMax, levelsMax } = LIMITS
 const yesWords = new Set(["yes", "y", "true", "1", "positive", "spam"])
 
 export function labelsOf({ rows }: Rows, column: string): string[] {

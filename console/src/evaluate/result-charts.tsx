@@ -1,7 +1,7 @@
 /** The two drawings of an evaluation: which classes are taken for which, and whether stated confidence is earned. */
 import type { ReactNode } from "react"
 import type { ReliabilityBin } from "../../../src/scoring/evaluation.ts"
-import { count, percent } from "../parts/format.ts"
+import { count, percent, plural } from "../parts/format.ts"
 
 const classesShownMax = 20
 
@@ -74,7 +74,7 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
     <figure className="flex flex-col items-center gap-2">
       <svg
         viewBox={`0 0 ${size} ${size}`}
-        className="w-full max-w-72 overflow-visible"
+        className="w-full max-w-60 overflow-visible"
         role="img"
         aria-label={`Reliability diagram: ${filled.map((bin) => `stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`).join("; ")}`}
       >
@@ -88,7 +88,7 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
             r={3 + 6 * Math.sqrt(bin.count / most)}
             className="fill-bar stroke-panel"
           >
-            <title>{`${count(bin.count)} rows: stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`}</title>
+            <title>{`${plural(bin.count, "row")}: stated ${percent(bin.meanConfidence)}, right ${percent(bin.accuracy)}`}</title>
           </circle>
         ))}
         {[0, 0.5, 1].map((tick) => (

@@ -1,9 +1,10 @@
 /** What an evaluation found: figures, confusion, calibration, a threshold to try, and the worst mistakes first. */
 import { type ReactNode, useMemo, useState } from "react"
 import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluation.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, percent } from "../parts/format.ts"
+import { count, decimal, percent } from "../parts/format.ts"
 import { Empty, Panel } from "../parts/page.tsx"
 import { type Plan, atThreshold } from "./plan.ts"
 import { Confusion, Reliability } from "./result-charts.tsx"
@@ -20,12 +21,12 @@ export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan
       <dl className="number grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
         <Figure framed name="Accuracy" value={percent(found.accuracy)} />
         <Figure framed name="Majority guess" value={percent(found.majority)} />
-        <Figure framed name="Macro F1" value={found.macroF1.toFixed(3)} />
-        <Figure framed name="Brier score" value={found.brier.toFixed(3)} />
+        <Figure framed name="Macro F1" value={decimal(found.macroF1, 3)} />
+        <Figure framed name="Brier score" value={decimal(found.brier, 3)} />
         <Figure framed name="Calibration error" value={percent(found.calibrationError)} />
-        <Figure framed name="Log loss" value={found.logLoss.toFixed(3)} />
+        <Figure framed name="Log loss" value={decimal(found.logLoss, 3)} />
       </dl>
-      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         <Panel title="Confusion">
           <Confusion classes={classes} confusion={found.confusion} />
         </Panel>
@@ -108,6 +109,12 @@ function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: ()
                 <span className="text-soft"> with {percent(confidenceOf(row))}, is </span>
                 <span className="text-accent">{row.gold}</span>
                 <span className="text-soft"> · row {row.index + 1}</span>
+                {row.sequenceId ? (
+                  <>
+                    <span className="text-soft"> · </span>
+                    <SequenceLink id={row.sequenceId}>request</SequenceLink>
+                  </>
+                ) : null}
               </p>
             </li>
           ))}

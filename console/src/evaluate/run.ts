@@ -1,6 +1,8 @@
 /** Asks about every row, a few at a time, until all are answered, enough have failed, or someone cancels. */
+import type { CallOptions } from "../../../src/contract/client.ts"
 import type { Judged } from "../../../src/scoring/evaluation.ts"
-import { api, sentenceOf } from "../api.ts"
+import { sequenceHeader } from "../../../src/contract/endpoint.ts"
+import { api } from "../api.ts"
 import { fromDecision } from "../playground/draft.ts"
 import { type Plan, judge, requestOf } from "./plan.ts"
 import type { Rows } from "./rows.ts"
@@ -12,12 +14,14 @@ const failuresMax = 20
 export interface JudgedRow extends Judged {
   readonly index: number
   readonly evidence: string
+  /** The record of the row's request. */
+  readonly sequenceId: string | null
 }
 
 export interface Progress {
   readonly done: readonly JudgedRow[]
   readonly failed: number
-  readonly lastError: string | null
+  readonly lastError: { readonly error: unknown; readonly sequenceId: string | null } | null
   readonly inputTokens: number
 }
 
@@ -41,14 +45,19 @@ export async function runPlan(
       const index = next++
       const row = rows[index]
       if (!row) return
+      let sequenceId: string | null = null
+      const onHeaders = (headers: Headers): void => {
+        sequenceId = headers.get(sequenceHeader)
+      }
       try {
-        const answered = await answerRow(plan, row, orgId, signal)
+        const answered = await answerRow(plan, row, orgId, { signal, onHeaders })
+        const evidence = row[plan.evidence] ?? ""
         tell({
-          done: [...progress.done, { ...answered.judged, index, evidence: row[plan.evidence] ?? "" }],
+          done: [...progress.done, { ...answered.judged, index, evidence, sequenceId }],
           inputTokens: progress.inputTokens + answered.inputTokens,
         })
       } catch (error) {
-        if (!signal.aborted) tell({ failed: progress.failed + 1, lastError: sentenceOf(error) })
+        if (!signal.aborted) tell({ failed: progress.failed + 1, lastError: { error, sequenceId } })
       }
     }
   }
@@ -59,12 +68,12 @@ async function answerRow(
   plan: Plan,
   row: Readonly<Record<string, string>>,
   orgId: string,
-  signal: AbortSignal,
+  options: Pick<CallOptions, "signal" | "onHeaders">,
 ): Promise<{ judged: Judged; inputTokens: number }> {
   const { answers, usage } = await api.createDecision({
     body: requestOf(plan, row),
     headers: { "x-umpire-organization": orgId },
-    signal,
+    ...options,
   })
   const answer = answers[0] ? fromDecision(answers[0]) : null
   if (!answer) throw new Error("The model refused to answer a row.")

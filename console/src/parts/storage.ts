@@ -11,26 +11,27 @@ const prefix = "umpire."
 /** The choice of colors belongs to the browser, not to the user. */
 const keptAtSignOut = new Set(["umpire.theme"])
 
-export function browserStorage(userId: string, organizationId: string): BrowserStorage {
+/** In the browser for good (`localStorage`), or for as long as a tab lives (`sessionStorage`). */
+export function browserStorage(userId: string, organizationId: string, area: Storage): BrowserStorage {
   const key = (entry: string): string => `${prefix}${userId}.${organizationId}.${entry}`
   return {
     read: (entry) => {
       try {
-        return JSON.parse(localStorage.getItem(key(entry)) ?? "null") ?? undefined
+        return JSON.parse(area.getItem(key(entry)) ?? "null") ?? undefined
       } catch {
         return undefined
       }
     },
     write: (entry, value) => {
       try {
-        localStorage.setItem(key(entry), JSON.stringify(value))
+        area.setItem(key(entry), JSON.stringify(value))
         for (const watcher of watchers) watcher()
       } catch {
         // Full or forbidden storage costs the convenience, not the page.
-        localStorage.removeItem(key(entry))
+        area.removeItem(key(entry))
       }
     },
-    remove: (entry) => localStorage.removeItem(key(entry)),
+    remove: (entry) => area.removeItem(key(entry)),
   }
 }
 
@@ -44,7 +45,7 @@ export function watchBrowserStorage(watcher: () => void): () => void {
 
 /** Removes what every user of this browser left, also entries of older versions that named no user. */
 export function clearBrowserStorage(): void {
-  for (const storage of [localStorage, sessionStorage])
-    for (const key of Object.keys(storage))
-      if (key.startsWith(prefix) && !keptAtSignOut.has(key)) storage.removeItem(key)
+  for (const area of [localStorage, sessionStorage])
+    for (const key of Object.keys(area))
+      if (key.startsWith(prefix) && !keptAtSignOut.has(key)) area.removeItem(key)
 }
