@@ -12,7 +12,7 @@ import { charge, past, remember, settle } from "./furnish.ts"
 const folder = join(import.meta.dirname, "..", "test", "out", "screenshots")
 /** Names of scenes; none means all. */
 const only = process.argv.slice(2)
-const sizes = { desktop: { width: 1280, height: 860 }, phone: { width: 390, height: 844 } } as const
+const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
 const answerMs = 60_000
 
 /** Scenes without a dialog. */
@@ -24,11 +24,16 @@ type Act = (page: Page, size: Size) => Promise<void>
 const press = async (page: Page, name: string | RegExp): Promise<void> =>
   await page.getByRole("button", { name }).first().click()
 
+const decide = async (page: Page): Promise<void> => {
+  await press(page, "Decide")
+  await page.getByRole("button", { name: "Expand all" }).waitFor()
+}
+
 /** Brings a page to where there is something to see. */
 const prepare: Partial<Record<string, Act>> = {
   playground: async (page) => {
-    await press(page, "Decide")
-    await page.getByRole("group", { name: "Answer to question 3" }).waitFor()
+    await decide(page)
+    await press(page, /topic/)
   },
   evaluate: async (page) => {
     await press(page, "Use a sample")
@@ -57,8 +62,8 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
     "playground",
     async (page) => {
       await press(page, "Compare")
-      await press(page, "Decide")
-      await page.getByRole("group", { name: "Answer to question 3" }).waitFor()
+      await decide(page)
+      await press(page, "Expand all")
       await press(page, "Stop comparing")
     },
   ],

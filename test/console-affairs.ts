@@ -155,6 +155,17 @@ export function affairsTests(scene: Scene): void {
     await list.getByText("Signed in").first().waitFor()
   })
 
+  test("a bar of the spend leads to the requests of its day", async () => {
+    await scene.open("billing")
+    const bars = scene.page.getByRole("group", { name: /^Spend by day/ })
+    await bars.getByRole("link").last().focus()
+    await scene.page.keyboard.press("ArrowLeft")
+    await scene.page.keyboard.press("Enter")
+    await scene.page.getByRole("heading", { name: "Analytics", level: 1 }).waitFor()
+    const { searchParams } = new URL(scene.page.url())
+    expect(Number(searchParams.get("end")) - Number(searchParams.get("start"))).toBe(86_400_000)
+  })
+
   test("analytics splits, filters and finds what happened", async () => {
     await scene.open("analytics")
     await expect
@@ -165,10 +176,17 @@ export function affairsTests(scene: Scene): void {
     await scene.page.getByLabel("Split by").selectOption("Result")
     await scene.page
       .getByRole("region", { name: "By result" })
-      .getByRole("button", { name: "success", exact: true })
+      .getByRole("link", { name: "success", exact: true })
       .click()
     await scene.page.getByRole("list", { name: "Filters" }).getByText("Result is success").waitFor()
     expect(scene.page.url()).toContain("result%3Asuccess")
     await scene.click("Remove the filter Result is success")
+    // What the chart names leads there too, and a failed request to its error.
+    await scene.page.getByRole("list", { name: "Series" }).getByRole("link", { name: "success" }).click()
+    await scene.page.getByRole("list", { name: "Filters" }).getByText("Result is success").waitFor()
+    await scene.click("Remove the filter Result is success")
+    await scene.page.getByRole("region", { name: "Results" }).getByRole("link", { name: "error" }).click()
+    await scene.page.getByRole("region", { name: "By error" }).getByRole("link").first().waitFor()
+    await scene.click("Remove the filter Result is error")
   })
 }

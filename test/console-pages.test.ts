@@ -7,6 +7,7 @@ import { peopleTests } from "./console-people.ts"
 import { type Scene, openScene } from "./console-scene.ts"
 import { type Hostile, evil, makeHostile } from "./console-hostile.ts"
 import { tryingTests } from "./console-trying.ts"
+import { writingTests } from "./console-writing.ts"
 
 // Filled before any test runs.
 const scene = {} as Scene
@@ -19,9 +20,9 @@ beforeEach(() => {
 
 const desktop = { width: 1280, height: 860 }
 const phone = { width: 390, height: 844 }
-/** By how much the page is wider than the window. */
+/** By how much the page is wider than its place in the window. */
 const overflow = async (): Promise<unknown> =>
-  await scene.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+  await scene.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 /** In the light everything is looked at; in the dark only the colors differ; on a phone it must fit. */
 const expectSound = async (): Promise<void> => {
@@ -80,6 +81,7 @@ describe("with a script in every name", () => {
 })
 
 tryingTests(scene)
+writingTests(scene)
 codeTests(scene)
 peopleTests(scene)
 affairsTests(scene)
@@ -110,6 +112,23 @@ test("the reference shows every endpoint and tries one with the session", async 
   expect(await article.getByLabel("Answer body").textContent()).toContain("ada@example.com")
   expect(await scene.problems()).toEqual([])
   expect(scene.complaints).toEqual([])
+})
+
+test.each([
+  "Answer a list of typed questions about one text",
+  "Answer a map of named questions about one state",
+  "Turn texts into vectors",
+  "Look up a model",
+  "Requests of a time range: totals, groups and their course",
+])("trying \u201C%s\u201D as it is filled in works", async (name) => {
+  await scene.page.goto(`${scene.server.url}/docs`)
+  const article = scene.page.getByRole("article", { name, exact: true })
+  await article.getByRole("button").first().click()
+  await article.getByRole("button", { name: "Try it" }).click()
+  await article.getByRole("button", { name: "Send" }).click()
+  const answer = article.getByRole("status", { name: "Answer" })
+  await answer.waitFor()
+  expect(await answer.textContent()).toMatch(/^200/)
 })
 
 test("the command palette goes anywhere by keyboard", async () => {

@@ -7,6 +7,9 @@ import type { Scene } from "./console-scene.ts"
 export function tryingTests(scene: Scene): void {
   const answer = (number: number): Locator =>
     scene.page.getByRole("group", { name: `Answer to question ${number}` })
+  /** Resolves when the answers have come. */
+  const answered = async (): Promise<void> =>
+    await scene.page.getByRole("button", { name: /^(?:Expand|Collapse) all$/ }).waitFor()
   const upload = async (name: string, text: string): Promise<void> =>
     await scene.page
       .getByLabel("Labelled file")
@@ -17,10 +20,17 @@ export function tryingTests(scene: Scene): void {
       await scene.open("playground")
       await scene.pick("Examples", "Support ticket")
       await scene.page.keyboard.press("Control+Enter")
-      await answer(3).waitFor()
+      await answered()
+      // One line each, and every probability on demand.
+      expect(await scene.page.getByRole("meter", { name: /^Probability/ }).count()).toBe(0)
+      await answer(2).getByRole("button").click()
       expect(await answer(2).getByRole("meter").count()).toBe(3)
+      expect(await answer(2).textContent()).toMatch(/Confidence [\d.<>]+%: how far the winner stands above/)
+      await scene.click("Expand all")
+      expect(await answer(3).textContent()).toMatch(/Confidence [\d.<>]+%: how closely the levels gather/)
+      await scene.click("Collapse all")
       const result = scene.page.getByRole("status", { name: "Result" })
-      expect(await result.textContent()).toMatch(/umpire-nano.*Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0/)
+      expect(await result.textContent()).toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+umpire-/)
     })
 
     test("questions and options are added, ordered and removed", async () => {
@@ -51,7 +61,7 @@ export function tryingTests(scene: Scene): void {
       expect(await scene.page.getByLabel("Text of question 1").inputValue()).toBe(refund)
       expect(await scene.page.getByText("Moved to place 1 of 4.").count()).toBe(1)
       await scene.pick("Actions for question 3", "Remove")
-      expect(await scene.page.getByRole("region", { name: /^Question/ }).count()).toBe(3)
+      expect(await scene.page.getByRole("region", { name: /^Question \d/ }).count()).toBe(3)
     })
 
     test("System One, and a second model beside the first, answer the same questions", async () => {
@@ -61,7 +71,7 @@ export function tryingTests(scene: Scene): void {
       await scene.click("Compare")
       await scene.page.getByLabel("Second model").selectOption("umpire-nano")
       await scene.click("Decide")
-      await answer(1).waitFor()
+      await scene.click("Expand all")
       expect(await answer(1).getByRole("meter").count()).toBe(4)
       await scene.click("Stop comparing")
       await scene.page.getByLabel("Decisions").check()
@@ -80,7 +90,7 @@ export function tryingTests(scene: Scene): void {
       await scene.page.getByRole("button", { name: "Link copied" }).waitFor()
       const shared = String(await scene.page.evaluate("navigator.clipboard.readText()"))
       await scene.click("Decide")
-      await scene.page.getByRole("status", { name: "Result" }).waitFor()
+      await answered()
       await scene.page.getByLabel("Evidence text").fill("Something else.")
       await scene.page.goto("about:blank")
       await scene.page.goto(shared)
@@ -126,6 +136,7 @@ export function tryingTests(scene: Scene): void {
       await scene.pick("Actions for question 2", "Options true and false")
       await scene.page.getByLabel("Send option 2 as a boolean").click()
       await scene.click("Decide")
+      await scene.click("Expand all")
       await answer(2).getByRole("meter", { name: "Probability of true" }).waitFor()
       await scene.click("Code")
       const code = (await scene.page.getByLabel("Code", { exact: true }).textContent()) ?? ""

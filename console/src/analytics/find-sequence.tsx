@@ -47,7 +47,7 @@ export function FindSequence(): ReactNode {
                   <SequenceLink id={id}>{about || id}</SequenceLink>
                 </span>
                 <time dateTime={new Date(at).toISOString()} className="text-soft shrink-0 text-xs">
-                  {ago(new Date(at).toISOString())}
+                  {ago(at)}
                 </time>
               </li>
             ))}

@@ -61,12 +61,12 @@ export function StackedBars({
               onMouseEnter={() => setAt(index)}
               onFocus={() => setAt(index)}
               onBlur={() => setAt(null)}
-              className="relative flex h-full min-w-0 flex-1 flex-col-reverse px-[11%] outline-offset-0"
+              className="relative flex h-full min-w-0 flex-1 flex-col-reverse items-center outline-offset-0"
             >
               {bar.values.map((value, series) => (
                 <span
                   key={names[series]}
-                  className={`transition-opacity ${at === null || at === index ? "" : "opacity-45"}`}
+                  className={`w-[78%] transition-opacity ${at === null || at === index ? "" : "opacity-45"}`}
                   style={{
                     height: `${(value / top) * 100}%`,
                     background: colors(names[series] ?? null),

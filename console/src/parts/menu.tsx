@@ -8,10 +8,13 @@ export function Menu({
   trigger,
   children,
   align = "end",
+  onClosed,
 }: {
   trigger: ReactNode
   children: ReactNode
   align?: "start" | "end"
+  /** Called when it has closed and is about to focus its button, which the event can prevent. */
+  onClosed?: (event: Event) => void
 }): ReactNode {
   return (
     // Not modal: the modal kind writes an inline style sheet, which the Content-Security-Policy refuses.
@@ -22,6 +25,7 @@ export function Menu({
           align={align}
           sideOffset={4}
           collisionPadding={8}
+          {...(onClosed ? { onCloseAutoFocus: onClosed } : {})}
           className="bg-panel border-line shadow-lift z-50 max-h-[70vh] min-w-48 overflow-y-auto rounded-lg border p-1"
         >
           {children}

@@ -1,63 +1,99 @@
-/** Answers as one wants to see them: probabilities as bars, a score on its scale. */
+/** Answers as one wants to see them: one line in short, and on demand every probability with what confidence means. */
 import type { ReactNode } from "react"
-import { percent } from "../parts/format.ts"
+import { decimal, percent, plural, probability } from "../parts/format.ts"
 import type { Answer, DraftOption } from "./draft.ts"
 
-export function AnswerView({
-  answer,
-  options,
-}: {
-  answer: Answer | null
-  options: readonly DraftOption[]
-}): ReactNode {
-  if (!answer) return <p className="text-soft text-sm">The model refused to answer.</p>
+interface Given {
+  readonly answer: Answer | null
+  readonly options: readonly DraftOption[]
+}
+
+interface Verdict {
+  readonly word: string
+  readonly aside: string
+  /** What the small bar shows. */
+  readonly share: number
+}
+
+export function verdictOf({ answer, options }: Given): Verdict {
+  if (!answer) return { word: "refused", aside: "", share: 0 }
   switch (answer.type) {
-    case "predicate":
-      return <PredicateAnswer probability={answer.probability} />
-    case "choice":
-      return <ChoiceAnswer answer={answer} options={options} />
-    case "score":
-      return <ScoreAnswer answer={answer} options={options} />
+    case "predicate": {
+      const share = Math.max(answer.probability, 1 - answer.probability)
+      return { word: answer.probability >= 0.5 ? "Yes" : "No", aside: probability(share), share }
+    }
+    case "choice": {
+      const share = answer.probabilities[answer.winner] ?? 0
+      return { word: options[answer.winner]?.value ?? "?", aside: probability(share), share }
+    }
+    case "score": {
+      const top = answer.probabilities.length - 1
+      const mode = modeOf(answer.probabilities)
+      return {
+        word: options[mode]?.value ?? String(mode),
+        aside: `${decimal(answer.score, 2)} of ${top}`,
+        share: answer.score / top,
+      }
+    }
   }
 }
 
-function PredicateAnswer({ probability }: { probability: number }): ReactNode {
-  const yes = probability >= 0.5
+/** One line: the answer, its figure and a small bar. */
+export function AnswerLine(given: Given): ReactNode {
+  const { word, aside, share } = verdictOf(given)
   return (
-    <div className="flex flex-col gap-2">
-      <Verdict word={yes ? "Yes" : "No"} aside={`${percent(yes ? probability : 1 - probability)} likely`} />
-      <Bar name="yes" share={probability} winner={yes} />
-      <Bar name="no" share={1 - probability} winner={!yes} />
-    </div>
-  )
-}
-
-function ChoiceAnswer({
-  answer,
-  options,
-}: {
-  answer: Extract<Answer, { type: "choice" }>
-  options: readonly DraftOption[]
-}): ReactNode {
-  return (
-    <div className="flex flex-col gap-2">
-      <Verdict
-        word={options[answer.winner]?.value ?? "?"}
-        aside={`confidence ${percent(answer.confidence)}`}
-      />
-      {answer.probabilities.map((share, index) => (
-        <Bar
-          key={options[index]?.id ?? index}
-          name={options[index]?.value ?? String(index)}
-          share={share}
-          winner={index === answer.winner}
+    <span className="number flex min-w-0 items-center gap-2">
+      <strong dir="auto" className="truncate text-sm font-semibold">
+        {word}
+      </strong>
+      <span className="text-soft ml-auto shrink-0 text-xs">{aside}</span>
+      <span
+        aria-hidden="true"
+        className="bg-sunken h-2 w-14 shrink-0 overflow-hidden rounded-full max-sm:hidden"
+      >
+        <span
+          className="bg-bar block h-full rounded-full transition-[width] duration-300"
+          style={{ width: `${share * 100}%` }}
         />
-      ))}
-    </div>
+      </span>
+    </span>
   )
 }
 
-function ScoreAnswer({
+/** Everything the answer says. */
+export function AnswerDetails({ answer, options }: Given): ReactNode {
+  if (!answer) return <p className="text-soft text-sm">The model refused to answer.</p>
+  switch (answer.type) {
+    case "predicate":
+      return (
+        <div className="flex flex-col gap-2">
+          <Bar name="yes" share={answer.probability} winner={answer.probability >= 0.5} />
+          <Bar name="no" share={1 - answer.probability} winner={answer.probability < 0.5} />
+        </div>
+      )
+    case "choice":
+      return (
+        <div className="flex flex-col gap-2">
+          {answer.probabilities.map((share, index) => (
+            <Bar
+              key={options[index]?.id ?? index}
+              name={options[index]?.value ?? String(index)}
+              share={share}
+              winner={index === answer.winner}
+            />
+          ))}
+          <Confidence value={answer.confidence}>
+            how far the winner stands above an even split of {plural(answer.probabilities.length, "option")} (
+            {percent(1 / answer.probabilities.length)} each). 0% is an even split, 100% is one option alone.
+          </Confidence>
+        </div>
+      )
+    case "score":
+      return <ScoreDetails answer={answer} options={options} />
+  }
+}
+
+function ScoreDetails({
   answer,
   options,
 }: {
@@ -65,13 +101,9 @@ function ScoreAnswer({
   options: readonly DraftOption[]
 }): ReactNode {
   const top = answer.probabilities.length - 1
-  const mode = answer.probabilities.indexOf(Math.max(...answer.probabilities))
+  const mode = modeOf(answer.probabilities)
   return (
     <div className="flex flex-col gap-2">
-      <Verdict
-        word={`${answer.score.toFixed(2)} of ${top}`}
-        aside={`most likely ${options[mode]?.value ?? mode} · confidence ${percent(answer.confidence)}`}
-      />
       <Scale score={answer.score} top={top} />
       {answer.probabilities.map((share, index) => (
         <Bar
@@ -81,23 +113,28 @@ function ScoreAnswer({
           winner={index === mode}
         />
       ))}
+      <Confidence value={answer.confidence}>
+        how closely the levels gather around the likeliest one. 0% is as wide as an even spread, 100% is one
+        level alone. The score is the mean of the levels.
+      </Confidence>
     </div>
   )
 }
 
-function Verdict({ word, aside }: { word: string; aside: string }): ReactNode {
+const modeOf = (probabilities: readonly number[]): number => probabilities.indexOf(Math.max(...probabilities))
+
+function Confidence({ value, children }: { value: number; children: ReactNode }): ReactNode {
   return (
-    <p className="flex flex-wrap items-baseline gap-x-2">
-      <strong className="number text-base font-semibold wrap-anywhere">{word}</strong>
-      <span className="text-soft number text-xs">{aside}</span>
+    <p className="text-soft number text-xs">
+      <span className="text-ink font-medium">Confidence {percent(value)}</span>: {children}
     </p>
   )
 }
 
 function Bar({ name, share, winner }: { name: string; share: number; winner: boolean }): ReactNode {
   return (
-    <div className="grid grid-cols-[minmax(4rem,28%)_1fr_3.25rem] items-center gap-2 text-xs">
-      <span className={`truncate ${winner ? "font-medium" : "text-soft"}`} title={name}>
+    <div className="grid grid-cols-[minmax(4rem,28%)_1fr_3.5rem] items-center gap-2 text-xs">
+      <span dir="auto" className={`truncate ${winner ? "font-medium" : "text-soft"}`} title={name}>
         {name}
       </span>
       <span
@@ -106,7 +143,7 @@ function Bar({ name, share, winner }: { name: string; share: number; winner: boo
         aria-valuemin={0}
         aria-valuemax={1}
         aria-valuenow={share}
-        aria-valuetext={percent(share)}
+        aria-valuetext={probability(share)}
         className="bg-sunken h-2.5 overflow-hidden rounded-full"
       >
         <span
@@ -115,7 +152,7 @@ function Bar({ name, share, winner }: { name: string; share: number; winner: boo
         />
       </span>
       <span className="number text-right" aria-hidden="true">
-        {percent(share)}
+        {probability(share)}
       </span>
     </div>
   )

@@ -6,10 +6,11 @@ import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
-import { count, milliseconds } from "../parts/format.ts"
-import { Empty } from "../parts/page.tsx"
+import { count, decimal, milliseconds, plural } from "../parts/format.ts"
+import { Empty, useTitle } from "../parts/page.tsx"
 import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { ModelSelect } from "./model-select.tsx"
+import { firstModel } from "./models.ts"
 import { type ChatMessage, streamChat } from "./stream.ts"
 
 interface Settings {
@@ -22,20 +23,19 @@ interface Settings {
 const defaults: Settings = { model: "", system: "", temperature: "0.7", tokensMax: "256" }
 
 export function ChatPage(): ReactNode {
+  useTitle("Chat")
   const { id: orgId } = useOrganization()
   const models = useQuery(modelsQuery(orgId)).data ?? []
   const [settings, setSettings] = useState(defaults)
-  const first = models.find(
-    ({ status, model_kind }) => status === "active" && model_kind === "generation",
-  )?.model_sku
-  const model = settings.model || (first ?? "")
+  const model = settings.model || firstModel(models, "chat")
   const chat = useChat(orgId)
   return (
-    <div className="mx-auto flex h-[calc(100dvh-3rem)] w-full max-w-5xl flex-col gap-3 px-4 py-5 sm:px-6 md:h-dvh">
+    <div className="page h-[calc(100dvh-3rem)] gap-3 md:h-dvh">
       <header className="flex flex-wrap items-center gap-2">
         <h1 className="mr-3 text-xl font-semibold tracking-tight">Chat</h1>
         <ModelSelect
           label="Model"
+          use="chat"
           models={models}
           value={model}
           onChange={(next) => setSettings({ ...settings, model: next })}
@@ -106,7 +106,7 @@ function useChat(orgId: string) {
           const tookMs = performance.now() - startedMs
           const speed = (event.outputTokens / tookMs) * 1000
           setFigures(
-            `${count(event.inputTokens)} tokens in, ${count(event.outputTokens)} out, ${milliseconds(tookMs)}, ${speed.toFixed(1)} tokens a second`,
+            `${plural(event.inputTokens, "token")} in, ${count(event.outputTokens)} out, ${milliseconds(tookMs)}, ${decimal(speed, 1)} tokens a second`,
           )
         }
       }
@@ -148,6 +148,7 @@ function SettingsForm({
         <AreaField
           label="Instructions to the model"
           rows={2}
+          dir="auto"
           value={settings.system}
           onChange={(event) => onChange({ ...settings, system: event.target.value })}
         />
@@ -198,6 +199,7 @@ function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; bu
           <li key={index} className={role === "user" ? "self-end" : "group self-start"}>
             <p className="sr-only">{role === "user" ? "You" : "The model"}</p>
             <div
+              dir="auto"
               className={`max-w-prose rounded-2xl px-3.5 py-2 leading-relaxed wrap-anywhere whitespace-pre-wrap ${role === "user" ? "bg-accent text-on-accent" : "bg-sunken"}`}
             >
               {content}
@@ -234,6 +236,7 @@ function Composer({
     <form onSubmit={send} className="flex items-end gap-2">
       <textarea
         aria-label="Message"
+        dir="auto"
         rows={1}
         value={text}
         placeholder="Write a message (Enter sends it)"

@@ -36,9 +36,10 @@ function curl(draft: Draft, origin: string): string {
   return curlOf("POST", `${origin}${path}`, JSON.stringify(body, null, 2))
 }
 
+const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
 /** A request as a command of a shell; a body of null is none. */
 export function curlOf(method: string, address: string, body: string | null): string {
-  const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
   const plain = body === null ? method === "GET" : method === "POST"
   return [
     `curl -s ${plain ? "" : `-X ${method} `}${/^[\w:/.%-]+$/.test(address) ? address : quoted(address)}`,

@@ -1,4 +1,5 @@
 /** What the playground is about to ask: evidence and questions, in a form that both endpoints can be made from. */
+import { LIMITS, fitsUtf8 } from "../../../src/contract/classification-limits.ts"
 import type { DecisionAnswer, DecisionsRequest } from "../../../src/contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneRequest } from "../../../src/contract/systemone.ts"
 
@@ -196,6 +197,8 @@ export function fromSystemOne(answer: SystemOneAnswer, { options }: DraftQuestio
 export function whatIsMissing({ api, evidence, questions, model }: Draft): string | null {
   if (!model) return "Choose a model."
   if (evidence.trim() === "") return "Give some evidence: paste text, drop a file, or pick an example."
+  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax))
+    return "The evidence is over 4 MiB, the most that is read."
   if (questions.length === 0) return "Add a question."
   for (const [index, { type, instructions, options }] of questions.entries()) {
     const which = `Question ${index + 1}`
@@ -205,9 +208,19 @@ export function whatIsMissing({ api, evidence, questions, model }: Draft): strin
       return `${which} has an ${type === "choice" ? "option" : "level"} without a name.`
     if (type === "choice" && new Set(options.map((one) => identity(one, api))).size < options.length)
       return `${which} has the same option twice.`
+    if (type === "choice" && options.length > LIMITS.optionsMax)
+      return `${which} has ${options.length} options; ${LIMITS.optionsMax} are the most.`
+    if (type === "score" && options.length > LIMITS.levelsMax)
+      return `${which} has ${options.length} levels; ${LIMITS.levelsMax} are the most.`
     if (type === "score" && options.length < 2) return `${which} needs at least two levels.`
     if (type === "choice" && options.length < 1) return `${which} needs an option.`
   }
+  const branches = questions.reduce(
+    (sum, { type, options }) => sum + (type === "predicate" ? 1 : options.length),
+    0,
+  )
+  if (branches > LIMITS.branchesMax)
+    return `The questions have ${branches} options and levels in all; ${LIMITS.branchesMax} are the most.`
   if (api === "systemone" && new Set(questionKeys(questions)).size < questions.length)
     return "Two questions have the same name."
   return null

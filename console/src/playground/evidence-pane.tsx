@@ -1,23 +1,27 @@
 /** The evidence: pasted, dropped as a file, or taken from an example. */
 import { type DragEvent, type ReactNode, useRef, useState } from "react"
+import { LIMITS } from "../../../src/contract/classification-limits.ts"
 import { Button } from "../parts/button.tsx"
-import { count } from "../parts/format.ts"
+import { plural } from "../parts/format.ts"
 import { Menu, MenuItem } from "../parts/menu.tsx"
 import { Notice } from "../parts/page.tsx"
-import { examples } from "./examples.ts"
-import type { Draft } from "./draft.ts"
-
-/** What the contract accepts as combined input. */
-const evidenceBytesMax = 4 * 1024 * 1024
+import { ContextMeter, type ContextUse } from "./context-meter.tsx"
+import { type Example, examples } from "./examples.ts"
 
 export function EvidencePane({
   evidence,
+  context,
   onChange,
+  onReplace,
   onExample,
 }: {
   evidence: string
+  /** What the request takes of the model's context; null while no model is known. */
+  context: ContextUse | null
   onChange: (evidence: string) => void
-  onExample: (example: Pick<Draft, "evidence" | "questions">) => void
+  /** As a whole, by a file or by nothing. */
+  onReplace: (evidence: string, what: string) => void
+  onExample: (example: Example) => void
 }): ReactNode {
   const [over, setOver] = useState(false)
   const [error, setError] = useState<string | null>(null)
@@ -26,7 +30,7 @@ export function EvidencePane({
     if (!file) return
     const found = await readText(file)
     setError("error" in found ? found.error : null)
-    if ("text" in found) onChange(found.text)
+    if ("text" in found) onReplace(found.text, `${file.name} replaced the evidence.`)
   }
   const drop = (event: DragEvent): void => {
     event.preventDefault()
@@ -41,7 +45,7 @@ export function EvidencePane({
   return (
     <section
       aria-label="Evidence"
-      className={`panel flex min-h-72 flex-col ${over ? "outline-accent outline-2" : ""}`}
+      className={`panel flex min-h-64 flex-col ${over ? "outline-accent outline-2" : ""}`}
       onDragOver={dragged}
       onDragLeave={() => setOver(false)}
       onDrop={drop}
@@ -66,10 +70,10 @@ export function EvidencePane({
               </Button>
             }
           >
-            {examples.map(({ name, about, make }) => (
-              <MenuItem key={name} onSelect={() => onExample(make())}>
-                {name}
-                <span className="text-soft block text-xs">{about}</span>
+            {examples.map((example) => (
+              <MenuItem key={example.name} onSelect={() => onExample(example)}>
+                {example.name}
+                <span className="text-soft block text-xs">{example.about}</span>
               </MenuItem>
             ))}
           </Menu>
@@ -77,30 +81,35 @@ export function EvidencePane({
       </header>
       <textarea
         aria-label="Evidence text"
+        dir="auto"
         value={evidence}
         onChange={(event) => onChange(event.target.value)}
         placeholder="Paste the text to judge, or drop a file here."
-        className="min-h-52 flex-1 resize-none bg-transparent px-3 py-2 leading-relaxed outline-none"
+        className="mx-1 my-0.5 min-h-40 flex-1 resize-none rounded-md bg-transparent px-2 py-1.5 leading-relaxed outline-offset-0"
       />
       {error ? (
         <div className="px-3 pb-2">
           <Notice tone="bad">{error}</Notice>
         </div>
       ) : null}
-      <footer className="text-soft number flex justify-between px-3 pb-2.5 text-xs">
-        <span>{count(evidence.length)} characters</span>
-        {evidence ? (
-          <button type="button" className="hover:text-ink underline" onClick={() => onChange("")}>
-            Clear
-          </button>
-        ) : null}
+      <footer className="text-soft number flex flex-wrap items-center gap-x-3 gap-y-1 px-3 pb-2.5 text-xs">
+        <span className="max-sm:hidden">{plural(evidence.length, "character")}</span>
+        {context ? <ContextMeter {...context} /> : null}
+        <button
+          type="button"
+          className="hover:text-ink ml-auto underline disabled:invisible"
+          disabled={evidence === ""}
+          onClick={() => onReplace("", "The evidence was cleared.")}
+        >
+          Clear
+        </button>
       </footer>
     </section>
   )
 }
 
 async function readText(file: File): Promise<{ text: string } | { error: string }> {
-  if (file.size > evidenceBytesMax)
+  if (file.size > LIMITS.evidenceBytesMax)
     return { error: `${file.name} is larger than 4 MiB, the most that evidence can be.` }
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) }

@@ -1,19 +1,22 @@
-/** Evidence and questions to start from, one for each kind of work people bring. */
+/** Evidence and questions to start from, one for each kind of work people bring, with the answers that are right. */
 import { type Draft, option, question } from "./draft.ts"
 
-interface Example {
+export interface Example {
   readonly name: string
   readonly about: string
   readonly make: () => Pick<Draft, "evidence" | "questions">
+  /** For each question: yes or no, the option, or the likeliest level. A test asks the default model. */
+  readonly right: readonly string[]
 }
 
 export const examples: readonly Example[] = [
   {
     name: "Support ticket",
     about: "Triage a complaint",
+    right: ["yes", "delivery", "angry"],
     make: () => ({
       evidence:
-        "The parcel arrived two weeks late and the box was crushed. I have called twice and nobody rang back. I want my money back before Friday, otherwise I will dispute the charge.",
+        "The parcel arrived two weeks late and the box was crushed. I have called twice and nobody rang back. I am furious and want my money back.",
       questions: [
         question("predicate", { name: "refund", instructions: "Does the customer ask for a refund?" }),
         question("choice", {
@@ -21,14 +24,14 @@ export const examples: readonly Example[] = [
           instructions: "What is the complaint mainly about?",
           options: [
             option("delivery", "late, lost or damaged parcels"),
-            option("billing", "charges, invoices, payment methods"),
             option("account", "passwords and signing in"),
+            option("praise", "thanks and compliments"),
           ],
         }),
         question("score", {
-          name: "urgency",
-          instructions: "How urgent is this message?",
-          options: [option("can wait"), option("this week"), option("today"), option("right now")],
+          name: "mood",
+          instructions: "How angry is the customer?",
+          options: [option("calm"), option("annoyed"), option("angry")],
         }),
       ],
     }),
@@ -36,54 +39,62 @@ export const examples: readonly Example[] = [
   {
     name: "Moderation",
     about: "Check a post against rules",
+    right: ["yes", "no", "spam"],
     make: () => ({
-      evidence: "Buy followers now!!! 10,000 for $5, instant delivery, message me on the usual channel.",
+      evidence: "Buy followers now!!! 10,000 for $5, instant delivery. Click the link and win a free phone.",
       questions: [
-        question("predicate", { name: "spam", instructions: "Is this post an advertisement?" }),
-        question("predicate", { name: "insult", instructions: "Does the post insult a person?" }),
+        question("predicate", { name: "advertisement", instructions: "Is this post an advertisement?" }),
+        question("predicate", { name: "weather", instructions: "Is this post about the weather?" }),
         question("choice", {
-          name: "action",
-          instructions: "What should the moderator do?",
-          options: [option("keep"), option("hide"), option("remove", "clear violation of the rules")],
+          name: "kind",
+          instructions: "What kind of post is this?",
+          options: [option("spam"), option("question"), option("news")],
         }),
       ],
     }),
   },
   {
-    name: "Grading",
-    about: "Judge an answer against a reference",
+    name: "Review",
+    about: "Read what a customer thinks",
+    right: ["yes", "positive", "very good"],
     make: () => ({
       evidence:
-        "Question: Why does the moon show phases?\nReference: We see different parts of its lit half as it moves around the earth.\nStudent: Because the earth's shadow covers part of it.",
+        "Best headphones I have ever owned. The sound is wonderful, they are light, and the battery lasts for days. I recommend them to everyone.",
       questions: [
         question("predicate", {
-          name: "correct",
-          instructions: "Is the student's answer correct according to the reference?",
+          name: "recommends",
+          instructions: "Does the reviewer recommend the product?",
+        }),
+        question("choice", {
+          name: "sentiment",
+          instructions: "What is the sentiment of the review?",
+          options: [option("positive"), option("negative"), option("neutral")],
         }),
         question("score", {
-          name: "grade",
-          instructions: "How good is the student's answer?",
-          options: [option("wrong"), option("partly right"), option("right")],
+          name: "rating",
+          instructions: "How good does the reviewer find the product?",
+          options: [option("bad"), option("good"), option("very good")],
         }),
       ],
     }),
   },
   {
-    name: "Guardrail",
-    about: "Look before an agent acts",
+    name: "Routing",
+    about: "Send a message to the right team",
+    right: ["billing", "yes"],
     make: () => ({
-      evidence:
-        '{"tool": "send_email", "to": "all-customers@example.com", "subject": "Password list", "attachment": "users.csv"}',
+      evidence: "Hello, my credit card was charged twice for the same invoice. Please correct it.",
       questions: [
-        question("predicate", {
-          name: "leak",
-          instructions: "Would this action send private data to people outside the company?",
-        }),
         question("choice", {
-          name: "verdict",
-          instructions: "What should happen with this action?",
-          options: [option("allow"), option("ask a person"), option("block")],
+          name: "team",
+          instructions: "Which team should handle this message?",
+          options: [
+            option("billing", "invoices and payments"),
+            option("shipping", "parcels"),
+            option("jobs", "applications"),
+          ],
         }),
+        question("predicate", { name: "payment", instructions: "Is the message about a payment?" }),
       ],
     }),
   },

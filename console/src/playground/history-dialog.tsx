@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react"
 import { forgetSequences } from "../analytics/recent.ts"
 import { Button } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
-import { ago } from "../parts/format.ts"
+import { ago, decimal } from "../parts/format.ts"
 import { Empty } from "../parts/page.tsx"
 import type { Answer, Draft } from "./draft.ts"
 import { useBrowserStorage } from "../session.ts"
@@ -41,7 +41,7 @@ export function HistoryDialog({
                 >
                   <span className="flex justify-between gap-3 text-sm">
                     <span className="truncate">{draft.evidence.slice(0, 120)}</span>
-                    <span className="text-soft shrink-0 text-xs">{ago(new Date(at).toISOString())}</span>
+                    <span className="text-soft shrink-0 text-xs">{ago(at)}</span>
                   </span>
                   <span className="text-soft mt-0.5 block truncate text-xs">
                     {draft.questions
@@ -75,6 +75,6 @@ function inShort(answer: Answer | null | undefined, draft: Draft, index: number)
     case "choice":
       return draft.questions[index]?.options[answer.winner]?.value ?? ""
     case "score":
-      return answer.score.toFixed(1)
+      return decimal(answer.score, 1)
   }
 }

@@ -1,6 +1,7 @@
-/** Chooses among the models that can answer questions, and says why others cannot. */
+/** Chooses among the models that can do what is wanted, and says why some may not be used. */
 import type { ReactNode } from "react"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import { type ModelUse, canDo } from "./models.ts"
 
 const reasons: Partial<Record<OrgModel["status"], string>> = {
   disabled: "switched off",
@@ -16,17 +17,19 @@ export function ModelSelect({
   label,
   models,
   value,
+  use = "decisions",
   tall = false,
   onChange,
 }: {
   label: string
+  use?: ModelUse
   models: readonly OrgModel[]
   value: string
   /** As high as a form field. */
   tall?: boolean
   onChange: (sku: string) => void
 }): ReactNode {
-  const shown = models.filter(({ model_kind }) => model_kind === "generation")
+  const shown = models.filter((one) => canDo(one, use))
   const unknown = value !== "" && !shown.some(({ model_sku }) => model_sku === value)
   return (
     <select

@@ -1,0 +1,199 @@
+/** The answers, one line for each question from the start, so that nothing moves when they come; a line opens on demand. */
+import { type ReactNode, useState } from "react"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
+import { Button } from "../parts/button.tsx"
+import { ErrorText } from "../parts/error-text.tsx"
+import { count, milliseconds, smallDollars } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
+import { Notice } from "../parts/page.tsx"
+import { AnswerDetails, AnswerLine } from "./answer-view.tsx"
+import type { Answered } from "./ask.ts"
+import type { DraftQuestion } from "./draft.ts"
+import type { Outcome, Run } from "./run.ts"
+
+export function AnswersPanel({
+  questions,
+  run,
+  stale,
+  busy,
+}: {
+  questions: readonly DraftQuestion[]
+  run: Run | null
+  /** The draft has changed since it was asked. */
+  stale: boolean
+  busy: boolean
+}): ReactNode {
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set())
+  const answered = run?.outcomes.flatMap((outcome) => ("answered" in outcome ? [outcome.answered] : [])) ?? []
+  const ids = questions.map(({ id }) => id)
+  const all = ids.every((id) => open.has(id))
+  return (
+    <section className="panel" aria-label="Answers">
+      <header className="flex h-11 items-center justify-between gap-2 px-3">
+        <h2 className="text-sm font-semibold">Answers</h2>
+        {answered.length > 0 ? (
+          <Button kind="bare" small onClick={() => setOpen(new Set(all ? [] : ids))}>
+            {all ? "Collapse all" : "Expand all"}
+          </Button>
+        ) : null}
+      </header>
+      <ol
+        className={`divide-line border-line divide-y border-t transition-opacity lg:max-h-[46dvh] lg:overflow-y-auto ${stale || busy ? "opacity-60" : ""}`}
+      >
+        {questions.map((question, index) => (
+          <AnswerRow
+            key={question.id}
+            number={index + 1}
+            question={question}
+            run={run}
+            answered={answered}
+            open={open.has(question.id)}
+            onOpen={(wanted) => setOpen(toggled(open, question.id, wanted))}
+          />
+        ))}
+      </ol>
+      <footer
+        className="border-line flex flex-col gap-2 border-t px-3 py-2.5"
+        role="status"
+        aria-label="Result"
+      >
+        {run ? (
+          run.outcomes.map((outcome, index) => <OutcomeView key={index} outcome={outcome} />)
+        ) : (
+          <Figures answered={null} sequenceId={null} />
+        )}
+        {stale ? (
+          <p className="text-soft text-xs">Changed since: decide again to refresh the answers.</p>
+        ) : null}
+      </footer>
+    </section>
+  )
+}
+
+function toggled(open: ReadonlySet<string>, id: string, wanted: boolean): Set<string> {
+  const next = new Set(open)
+  if (wanted) next.add(id)
+  else next.delete(id)
+  return next
+}
+
+/** The answers to a question as it was asked, which may since have changed. */
+function AnswerRow({
+  number,
+  question,
+  run,
+  answered,
+  open,
+  onOpen,
+}: {
+  number: number
+  question: DraftQuestion
+  run: Run | null
+  /** One per model that answered. */
+  answered: readonly Answered[]
+  open: boolean
+  onOpen: (open: boolean) => void
+}): ReactNode {
+  const index = run?.draft.questions.findIndex(({ id }) => id === question.id) ?? -1
+  const asked = run?.draft.questions[index]
+  const given = asked
+    ? answered.map(({ answers }) => ({ answer: answers[index] ?? null, options: asked.options }))
+    : []
+  const has = given.length > 0
+  const shown = has && open
+  const title = question.name.trim() || question.instructions.trim() || `Question ${number}`
+  return (
+    <li>
+      <div role="group" aria-label={`Answer to question ${number}`}>
+        <button
+          type="button"
+          disabled={!has}
+          aria-expanded={shown}
+          onClick={() => onOpen(!open)}
+          className="hover:not-disabled:bg-sunken/60 flex min-h-10 w-full cursor-pointer items-center gap-2 px-3 py-1.5 text-left disabled:cursor-default"
+        >
+          <Icon
+            name="down"
+            className={`text-soft size-3.5 transition-transform ${shown ? "" : "-rotate-90"} ${has ? "" : "invisible"}`}
+          />
+          <span dir="auto" className="text-soft w-[32%] shrink-0 truncate text-[13px]" title={title}>
+            {title}
+          </span>
+          <span className={`grid min-w-0 flex-1 gap-x-4 gap-y-1 ${given.length > 1 ? "sm:grid-cols-2" : ""}`}>
+            {has ? (
+              given.map((one, column) => <AnswerLine key={column} {...one} />)
+            ) : (
+              <span className="text-soft text-sm">–</span>
+            )}
+          </span>
+        </button>
+        {shown ? (
+          <div className="flex flex-col gap-4 px-3 pt-1 pb-3">
+            {given.map((one, column) => (
+              <div key={column} className="min-w-0">
+                {given.length > 1 ? (
+                  <p className="text-soft mb-1 flex items-center gap-1 text-xs">
+                    <Icon name="layers" className="size-3" /> {answered[column]?.model}
+                  </p>
+                ) : null}
+                <AnswerDetails {...one} />
+              </div>
+            ))}
+          </div>
+        ) : null}
+      </div>
+    </li>
+  )
+}
+
+function OutcomeView({ outcome }: { outcome: Outcome }): ReactNode {
+  if ("answered" in outcome) return <Figures answered={outcome.answered} sequenceId={outcome.sequenceId} />
+  return (
+    <Notice tone="bad">
+      <ErrorText error={outcome.error} />
+      {outcome.sequenceId ? (
+        <span className="mt-1 block text-xs">
+          Recorded as <SequenceLink id={outcome.sequenceId} />
+        </span>
+      ) : null}
+    </Notice>
+  )
+}
+
+function Figures({
+  answered,
+  sequenceId,
+}: {
+  /** Null before anything was asked: the place is kept. */
+  answered: Answered | null
+  sequenceId: string | null
+}): ReactNode {
+  const figures: readonly (readonly [string, string])[] = answered
+    ? [
+        ["Tokens", count(answered.inputTokens)],
+        ["Latency", milliseconds(answered.latencyMs)],
+        ["Cost", answered.costUsd === null ? "by the second" : smallDollars(answered.costUsd)],
+      ]
+    : ["Tokens", "Latency", "Cost"].map((name) => [name, "–"])
+  return (
+    <div className="text-xs">
+      <dl className="number flex flex-wrap gap-x-4 gap-y-1">
+        {figures.map(([name, value]) => (
+          <div key={name} className="flex gap-1.5">
+            <dt className="text-soft">{name}</dt>
+            <dd className="font-medium">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="text-soft mt-1 flex h-4 gap-x-3">
+        <span className="truncate">{answered?.model}</span>
+        {sequenceId ? (
+          <span className="ml-auto shrink-0 truncate">
+            <span className="max-sm:sr-only">Recorded as </span>
+            <SequenceLink id={sequenceId} />
+          </span>
+        ) : null}
+      </p>
+    </div>
+  )
+}

@@ -1,0 +1,52 @@
+/** Asks a draft, of one model or of two, and keeps what came back. */
+import { useState } from "react"
+import { rememberSequence } from "../analytics/recent.ts"
+import { useBrowserStorage } from "../session.ts"
+import { type Answered, type AskOptions, ask } from "./ask.ts"
+import type { Draft } from "./draft.ts"
+import { addToHistory } from "./keep.ts"
+import { learnTokens } from "./tokens.ts"
+
+/** What one model answered, and the id of the request's record where one was begun. */
+export type Outcome = ({ readonly answered: Answered } | { readonly error: unknown }) & {
+  readonly sequenceId: string | null
+}
+
+export interface Run {
+  readonly draft: Draft
+  /** One per model asked. */
+  readonly outcomes: readonly Outcome[]
+}
+
+export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
+  const storage = useBrowserStorage()
+  const [run, setRun] = useState<Run | null>(null)
+  const [running, setRunning] = useState<AbortController | null>(null)
+  const askOne = async (sku: string, signal: AbortSignal): Promise<Outcome> => {
+    let sequenceId: string | null = null
+    const onSequence = (id: string): void => {
+      sequenceId = id
+      rememberSequence(storage, id, draft.evidence)
+    }
+    try {
+      const answered = await ask(draft, sku, { orgId, models, signal, onSequence })
+      learnTokens(draft, sku, answered.inputTokens)
+      return { answered, sequenceId }
+    } catch (error) {
+      return { error, sequenceId }
+    }
+  }
+  const start = async (): Promise<void> => {
+    const controller = new AbortController()
+    setRunning(controller)
+    const skus = draft.rival === null ? [draft.model] : [draft.model, draft.rival]
+    const outcomes = await Promise.all(skus.map(async (sku) => await askOne(sku, controller.signal)))
+    setRunning(null)
+    if (controller.signal.aborted) return
+    setRun({ draft, outcomes })
+    const [first] = outcomes
+    if (first && "answered" in first)
+      addToHistory(storage, { at: Date.now(), draft, answers: first.answered.answers })
+  }
+  return { run, busy: running !== null, start: () => void start(), cancel: () => running?.abort() }
+}

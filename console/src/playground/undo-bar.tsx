@@ -1,0 +1,28 @@
+/** Says what replaced the draft, with a way back; it stands over the page, so that nothing moves. */
+import type { ReactNode } from "react"
+import { Button } from "../parts/button.tsx"
+import type { Replaced } from "./use-draft.ts"
+
+export function UndoBar({
+  replaced,
+  onUndo,
+  onDismiss,
+}: {
+  replaced: Replaced | null
+  onUndo: () => void
+  onDismiss: () => void
+}): ReactNode {
+  return (
+    <div role="status" className="pointer-events-none fixed inset-x-0 bottom-4 z-40 flex justify-center px-4">
+      {replaced ? (
+        <div className="bg-panel border-strong shadow-lift pointer-events-auto flex max-w-full items-center gap-2 rounded-lg border py-1.5 pr-1.5 pl-4 text-sm">
+          <span className="min-w-0 wrap-anywhere">{replaced.what}</span>
+          <Button small icon="turn" onClick={onUndo}>
+            Undo
+          </Button>
+          <Button small kind="bare" icon="cross" aria-label="Dismiss" onClick={onDismiss} />
+        </div>
+      ) : null}
+    </div>
+  )
+}

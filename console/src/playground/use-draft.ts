@@ -1,0 +1,60 @@
+/** The draft of this tab: from a shared link, from last time, or an example; what replaces it as a whole can be undone. */
+import { type Dispatch, type SetStateAction, useCallback, useEffect, useRef, useState } from "react"
+import { useBrowserStorage, useTabStorage } from "../session.ts"
+import type { Draft } from "./draft.ts"
+import { examples } from "./examples.ts"
+import { keepDraft, keptDraft, unpackDraft } from "./keep.ts"
+
+export interface Replaced {
+  readonly what: string
+  readonly before: Draft
+}
+
+export interface DraftState {
+  readonly draft: Draft
+  readonly change: Dispatch<SetStateAction<Draft>>
+  /** Puts another draft in place of this one and says so, with a way back. */
+  readonly replace: (next: Partial<Draft>, what: string) => void
+  readonly replaced: Replaced | null
+  readonly undo: () => void
+  readonly dismiss: () => void
+}
+
+const empty: Draft = { api: "decisions", model: "", rival: null, evidence: "", questions: [] }
+
+export function useDraft(firstModel: string): DraftState {
+  // A tab has its own draft, so that two do not overwrite each other's; a new tab begins with the latest of any.
+  const [tab, browser] = [useTabStorage(), useBrowserStorage()]
+  const [draft, setDraft] = useState<Draft>(
+    () => keptDraft(tab) ?? keptDraft(browser) ?? { ...empty, ...examples[0]?.make() },
+  )
+  const [replaced, setReplaced] = useState<Replaced | null>(null)
+  const latest = useRef(draft)
+  useEffect(() => {
+    latest.current = draft
+    keepDraft(tab, draft)
+    keepDraft(browser, draft)
+  }, [tab, browser, draft])
+  const replace = useCallback((next: Partial<Draft>, what: string): void => {
+    setReplaced({ what, before: latest.current })
+    setDraft({ ...latest.current, ...next })
+  }, [])
+  useEffect(() => {
+    const shared = new URLSearchParams(location.hash.slice(1)).get("d")
+    if (!shared) return
+    history.replaceState(history.state, "", location.pathname)
+    void unpackDraft(shared).then((found) => found && replace(found, "The link replaced your draft."))
+  }, [replace])
+  const undo = (): void => {
+    if (replaced) replace(replaced.before, "Your draft is back.")
+  }
+  const model = draft.model || firstModel
+  return {
+    draft: model === draft.model ? draft : { ...draft, model },
+    change: setDraft,
+    replace,
+    replaced,
+    undo,
+    dismiss: () => setReplaced(null),
+  }
+}
