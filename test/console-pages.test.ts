@@ -22,7 +22,7 @@ const desktop = { width: 1280, height: 860 }
 const phone = { width: 390, height: 844 }
 /** By how much the page is wider than its place in the window. */
 const overflow = async (): Promise<unknown> =>
-  await scene.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+  await scene.page.evaluate("document.documentElement.scrollWidth - document.body.offsetWidth")
 
 /** In the light everything is looked at; in the dark only the colors differ; on a phone it must fit. */
 const expectSound = async (): Promise<void> => {

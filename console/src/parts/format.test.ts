@@ -1,3 +1,5 @@
+import { readFileSync, readdirSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
 import {
   ago,
@@ -72,4 +74,14 @@ test("counts, costs, durations and distances read in short", () => {
     "1.5 min",
   ])
   expect(ago(1_000_000, 1_000_000 + 7_200_000)).toBe("2 hours ago")
+})
+
+test("nothing else in the console formats numbers or times by itself", () => {
+  const root = join(import.meta.dirname, "..")
+  const strays = readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((file) => /\.tsx?$/.test(file) && !/format(?:\.test)?\.ts$/.test(file))
+    .filter((file) =>
+      /\bIntl\.|\.toLocale(?:Time|Date)?String\(/.test(readFileSync(join(root, file), "utf8")),
+    )
+  expect(strays).toEqual([])
 })

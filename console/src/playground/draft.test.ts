@@ -94,6 +94,34 @@ test.each([
   expect(whatIsMissing({ ...ticket, ...change })).toContain(sentence)
 })
 
+const asking = (type: "choice" | "score", many: number): Draft => ({
+  ...ticket,
+  questions: [
+    question(type, {
+      instructions: "Which?",
+      options: Array.from({ length: many }, (_, at) => option(String(at))),
+    }),
+  ],
+})
+const predicates = (many: number): Draft => ({
+  ...ticket,
+  questions: Array.from({ length: many }, () => question("predicate", { instructions: "Is it?" })),
+})
+const evidenceBytesMax = 4 * 1024 * 1024
+
+test.each([
+  ["255 options", asking("choice", 255), null],
+  ["256 options", asking("choice", 256), "255 are the most"],
+  ["10 levels", asking("score", 10), null],
+  ["11 levels", asking("score", 11), "10 are the most"],
+  ["4 MiB of evidence", { ...ticket, evidence: "x".repeat(evidenceBytesMax) }, null],
+  ["a byte more of evidence", { ...ticket, evidence: "x".repeat(evidenceBytesMax + 1) }, "over 4 MiB"],
+  ["4,096 branches", predicates(4096), null],
+  ["4,097 branches", predicates(4097), "4096 are the most"],
+])("the limit is told before a draft is sent: %s", (_, draft, sentence) => {
+  expect(whatIsMissing(draft)).toEqual(sentence === null ? null : expect.stringContaining(sentence))
+})
+
 const withoutIds = (draft: Draft | null): unknown =>
   JSON.parse(JSON.stringify(draft, (key, value: unknown) => (key === "id" ? undefined : value)))
 

@@ -40,7 +40,9 @@ export function HistoryDialog({
                   onClick={() => onPick(draft)}
                 >
                   <span className="flex justify-between gap-3 text-sm">
-                    <span className="truncate">{draft.evidence.slice(0, 120)}</span>
+                    <span dir="auto" className="truncate">
+                      {draft.evidence.slice(0, 120)}
+                    </span>
                     <span className="text-soft shrink-0 text-xs">{ago(at)}</span>
                   </span>
                   <span className="text-soft mt-0.5 block truncate text-xs">

@@ -3,8 +3,10 @@ import type { OrgModel } from "../../../src/contract/platform/models.ts"
 
 export type ModelUse = "decisions" | "chat" | "embeddings"
 
-export function canDo({ model_kind }: OrgModel, use: ModelUse): boolean {
-  return use === "embeddings" ? model_kind === "embedding" : model_kind === "generation"
+export function canDo({ model_kind, tools_supported }: OrgModel, use: ModelUse): boolean {
+  if (use === "embeddings") return model_kind === "embedding"
+  // Encoders decide; they write nothing and so call no tools.
+  return model_kind === "generation" && (use === "decisions" || tools_supported)
 }
 
 /** The first that may be used now; empty where none may. */
