@@ -103,7 +103,12 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
     log: silentLog,
     settle: async () => undefined,
     publicUrl: () => state.url,
-    seller: { name: "Umpire Ltd", addressLines: ["1 Example Street", "Exampleton"] },
+    seller: {
+      name: "Umpire Ltd",
+      addressLines: ["1 Example Street", "Exampleton"],
+      taxNumber: "XX123",
+      tax: { name: "VAT", percent: 25 },
+    },
   }
   const http = createHttp({
     // Only these endpoints are called.

@@ -127,7 +127,7 @@ const http = createHttp({
       log,
       settle: () => money.settle(),
       publicUrl: () => "",
-      seller: { name: "Test", addressLines: [] },
+      seller: { name: "Test", addressLines: [], taxNumber: null, tax: null },
     }),
   } as unknown as Handlers<Table>,
   gate: gateOf(principals),

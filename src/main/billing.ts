@@ -34,7 +34,12 @@ export function providersOf({ billing }: Config): ReadonlyMap<string, PaymentPro
 
 export function sellerOf({ billing }: Config): BillingParts["seller"] {
   const lines = billing.seller_address.split(";").map((line) => line.trim())
-  return { name: billing.seller_name, addressLines: lines.filter((line) => line !== "") }
+  return {
+    name: billing.seller_name,
+    addressLines: lines.filter((line) => line !== ""),
+    taxNumber: billing.seller_tax_number || null,
+    tax: billing.tax_percent > 0 ? { name: billing.tax_name, percent: billing.tax_percent } : null,
+  }
 }
 
 /** Counts what the journal in a directory holds beyond the ledger, and names what is damaged in it or was set aside. */

@@ -1,15 +1,16 @@
-/** An invoice as PDF, A4, with text that can be selected. */
+/** An invoice as PDF, A4, with text that can be selected, in any script. */
 import PDFDocument from "pdfkit"
 import type { Invoice, InvoiceLine } from "../../store/invoices.ts"
+import { type FontName, printable, registerFonts, setFont, wrap } from "./invoice-fonts.ts"
 import { type InvoiceText, invoiceText } from "./invoice-text.ts"
 import type { Seller } from "./parts.ts"
 
 type Pdf = InstanceType<typeof PDFDocument>
 
 const margin = 56
-const rowHeight = 22
+const rowGap = 8
 /** Where each column ends, as a part of the width; the first is read from the left, the others from the right. */
-const columnEnds = [0.27, 0.37, 0.52, 0.65, 0.79, 1]
+const columnEnds = [0.27, 0.39, 0.54, 0.68, 0.84, 1]
 const ink = "#111827"
 const soft = "#6b7280"
 const rule = "#d1d5db"
@@ -29,27 +30,52 @@ export async function invoicePdf(
   const chunks: Buffer[] = []
   pdf.on("data", (chunk: Buffer) => chunks.push(chunk))
   const done = new Promise<void>((resolve, reject) => pdf.once("end", resolve).once("error", reject))
+  await registerFonts(pdf, allTexts(text))
   drawHead(pdf, text)
   drawParties(pdf, text)
   drawLines(pdf, text)
   drawTotals(pdf, text)
-  pdf
-    .moveDown(2)
-    .font("Helvetica")
-    .fontSize(9)
-    .fillColor(soft)
-    .text(text.note, margin, pdf.y, { width: widthOf(pdf) })
+  write(pdf, text.note, { x: margin, y: pdf.y + 18, width: widthOf(pdf), size: 9, color: soft })
   pdf.end()
   await done
   return Buffer.concat(chunks)
 }
 
+const allTexts = (text: InvoiceText): string[] =>
+  [text.from, text.billedTo, ...text.rows, ...text.facts, ...text.totals].flat().map(printable)
+
 const widthOf = (pdf: Pdf): number => pdf.page.width - 2 * margin
+
+interface Place {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly size: number
+  readonly color?: string
+  readonly font?: FontName
+  readonly align?: "left" | "right"
+}
+
+/** Writes a text as as many lines as it needs, and answers where the next line would begin. */
+function write(pdf: Pdf, given: string, place: Place): number {
+  const { x, width, size, color = ink, font = "regular", align = "left" } = place
+  const text = printable(given)
+  setFont(pdf, text, font, size).fillColor(color)
+  const height = pdf.currentLineHeight(true)
+  let { y } = place
+  for (const line of wrap(pdf, text, width)) {
+    const left = align === "right" ? x + width - pdf.widthOfString(line) : x
+    pdf.text(line, left, y, { lineBreak: false })
+    y += height
+  }
+  pdf.y = y
+  return y
+}
 
 function drawHead(pdf: Pdf, text: InvoiceText): void {
   const width = widthOf(pdf)
-  pdf.font("Helvetica-Bold").fontSize(24).fillColor(ink).text(text.title, margin, margin)
-  pdf.fontSize(11).text(text.status, margin, margin + 8, { width, align: "right" })
+  write(pdf, text.title, { x: margin, y: margin, width, size: 22, font: "bold" })
+  write(pdf, text.status, { x: margin, y: margin + 8, width, size: 11, font: "bold", align: "right" })
   line(pdf, margin + 34, ink, 1.5)
 }
 
@@ -57,13 +83,12 @@ function drawParties(pdf: Pdf, text: InvoiceText): void {
   const width = widthOf(pdf)
   const top = margin + 54
   const half = width / 2
-  const left = party(pdf, "From", text.from, margin, top, half)
-  const right = party(pdf, "Billed to", text.billedTo, margin + half, top, half)
+  const left = party(pdf, "From", text.from, { x: margin, y: top, width: half })
+  const right = party(pdf, "Billed to", text.billedTo, { x: margin + half, y: top, width: half })
   let y = Math.max(left, right) + 18
   for (const [name, value] of text.facts) {
-    pdf.font("Helvetica").fontSize(10).fillColor(soft).text(name, margin, y, { width: 110 })
-    pdf.fillColor(ink).text(value, margin + 110, y, { width: width - 110 })
-    y += 16
+    write(pdf, name, { x: margin, y, width: 110, size: 9.5, color: soft })
+    y = write(pdf, value, { x: margin + 110, y, width: width - 110, size: 9.5 }) + 4
   }
   pdf.y = y + 18
 }
@@ -72,39 +97,65 @@ function party(
   pdf: Pdf,
   title: string,
   lines: readonly string[],
-  x: number,
-  y: number,
-  width: number,
+  { x, y, width }: Pick<Place, "x" | "y" | "width">,
 ): number {
-  pdf.font("Helvetica").fontSize(8).fillColor(soft).text(title.toUpperCase(), x, y, { width })
-  pdf
-    .fontSize(10)
-    .fillColor(ink)
-    .text(lines.join("\n"), x, y + 13, { width: width - 12 })
-  return pdf.y
+  let next = write(pdf, title.toUpperCase(), { x, y, width, size: 8, color: soft }) + 3
+  for (const one of lines) next = write(pdf, one, { x, y: next, width: width - 12, size: 9.5 })
+  return next
 }
 
 function drawLines(pdf: Pdf, text: InvoiceText): void {
-  row(pdf, text.head, { bold: false, color: soft, size: 8 })
-  line(pdf, pdf.y - 6, soft, 0.75)
+  drawRow(pdf, text.head, { color: soft, size: 8 })
+  line(pdf, pdf.y - rowGap / 2, soft, 0.75)
   const rows = text.rows.length > 0 ? text.rows : [["No usage in this period"]]
   for (const cells of rows) {
-    if (pdf.y + rowHeight > pdf.page.height - margin - footerHeight) {
+    if (pdf.y + rowHeight(pdf, cells) > pdf.page.height - margin - footerHeight) {
       pdf.addPage()
-      row(pdf, text.head, { bold: false, color: soft, size: 8 })
-      line(pdf, pdf.y - 6, soft, 0.75)
+      drawRow(pdf, text.head, { color: soft, size: 8 })
+      line(pdf, pdf.y - rowGap / 2, soft, 0.75)
     }
-    row(pdf, cells, { bold: false, color: ink, size: 9.5 })
-    line(pdf, pdf.y - 6, rule, 0.5)
+    drawRow(pdf, cells, { color: ink, size: rowSize })
+    line(pdf, pdf.y - rowGap / 2, rule, 0.5)
   }
+}
+
+const rowSize = 9
+
+function rowHeight(pdf: Pdf, cells: readonly string[]): number {
+  const heights = cells.map((cell, column) => {
+    const text = printable(cell)
+    setFont(pdf, text, "regular", rowSize)
+    return wrap(pdf, text, columnOf(pdf, cells.length, column).width).length * pdf.currentLineHeight(true)
+  })
+  return Math.max(...heights) + rowGap
+}
+
+function columnOf(pdf: Pdf, count: number, column: number): { readonly x: number; readonly width: number } {
+  const start = column === 0 ? 0 : (columnEnds[column - 1] ?? 0)
+  const end = count === 1 ? 1 : (columnEnds[column] ?? 1)
+  return { x: margin + start * widthOf(pdf), width: (end - start) * widthOf(pdf) - (column === 0 ? 6 : 0) }
+}
+
+function drawRow(
+  pdf: Pdf,
+  cells: readonly string[],
+  style: { readonly color: string; readonly size: number },
+): void {
+  const { y } = pdf
+  const ends = cells.map((cell, column) => {
+    const align = column === 0 ? "left" : "right"
+    return write(pdf, cell, { ...columnOf(pdf, cells.length, column), ...style, y, align })
+  })
+  pdf.y = Math.max(...ends) + rowGap
 }
 
 function drawTotals(pdf: Pdf, text: InvoiceText): void {
   const width = widthOf(pdf)
-  const needed = text.totals.length * rowHeight + footerHeight
+  const totalHeight = 20
+  const needed = text.totals.length * totalHeight + footerHeight
   if (pdf.y + needed > pdf.page.height - margin) pdf.addPage()
   let y = pdf.y + 10
-  const x = margin + width * 0.45
+  const x = margin + width * 0.4
   text.totals.forEach(([name, value], index) => {
     const last = index === text.totals.length - 1
     if (last)
@@ -114,41 +165,12 @@ function drawTotals(pdf: Pdf, text: InvoiceText): void {
         .lineWidth(1.5)
         .strokeColor(ink)
         .stroke()
-    pdf
-      .font(last ? "Helvetica-Bold" : "Helvetica")
-      .fontSize(last ? 12 : 10)
-      .fillColor(ink)
-    pdf.text(name, x, y, { width: width * 0.35 }).text(value, x, y, { width: width * 0.55, align: "right" })
-    y += rowHeight
+    const style = { y, size: last ? 12 : 9.5, font: last ? "bold" : "regular" } as const
+    const nameEnd = write(pdf, name, { ...style, x, width: width * 0.36 })
+    const valueEnd = write(pdf, value, { ...style, x: x + width * 0.36, width: width * 0.24, align: "right" })
+    y = Math.max(nameEnd, valueEnd) + rowGap
   })
   pdf.y = y
-}
-
-interface RowStyle {
-  readonly bold: boolean
-  readonly color: string
-  readonly size: number
-}
-
-function row(pdf: Pdf, cells: readonly string[], { bold, color, size }: RowStyle): void {
-  const width = widthOf(pdf)
-  const { y } = pdf
-  pdf
-    .font(bold ? "Helvetica-Bold" : "Helvetica")
-    .fontSize(size)
-    .fillColor(color)
-  cells.forEach((cell, column) => {
-    const start = column === 0 ? 0 : (columnEnds[column - 1] ?? 0)
-    const end = cells.length === 1 ? 1 : (columnEnds[column] ?? 1)
-    pdf.text(cell, margin + start * width, y, {
-      width: (end - start) * width - (column === 0 ? 6 : 0),
-      align: column === 0 ? "left" : "right",
-      lineBreak: false,
-      ellipsis: true,
-      height: rowHeight,
-    })
-  })
-  pdf.y = y + rowHeight
 }
 
 function line(pdf: Pdf, y: number, color: string, width: number): void {

@@ -32,7 +32,11 @@ export function invoiceText(invoice: Invoice, lines: readonly InvoiceLine[], sel
       ["Period", `${invoice.periodStart} to ${dayBefore(invoice.periodEnd)} (UTC)`],
       ["Account", invoice.billingAccountId],
     ],
-    from: [seller.name, ...seller.addressLines],
+    from: [
+      seller.name,
+      ...seller.addressLines,
+      ...(seller.taxNumber === null ? [] : [`Tax number ${seller.taxNumber}`]),
+    ],
     billedTo: [invoice.billedTo],
     head: ["Model", "Requests", "Input tokens", "Cached input", "Output tokens", "Amount"],
     rows: lines.map((line) => [
@@ -41,37 +45,53 @@ export function invoiceText(invoice: Invoice, lines: readonly InvoiceLine[], sel
       count(line.inputTokens),
       count(line.cachedInputTokens),
       count(line.outputTokens),
-      usd(line.amountTicks),
+      usdCents(line.amountTicks),
     ]),
-    totals: totalsOf(invoice),
+    totals: totalsOf(invoice, seller),
     note: noteOf(invoice),
   }
 }
 
-function totalsOf(invoice: Invoice): [string, string][] {
-  const usage: [string, string] = ["Usage", usd(invoice.usageTicks)]
+type Total = [name: string, value: string]
+
+/** Lines above are rounded to cents; what they come to exactly stands below them. */
+function totalsOf(invoice: Invoice, seller: Seller): Total[] {
+  const { usageTicks } = invoice
+  const usage: Total[] = [
+    ["Usage", usdCents(usageTicks)],
+    ...optional("Usage, exact", usageTicks, isPartOfCent),
+  ]
   if (invoice.mode === "prepaid")
     return [
-      usage,
-      ["Credit added in the period", usd(invoice.creditTicks)],
-      ["Paid from credit", usd(invoice.usageTicks)],
-      ["Amount due", usd(0n)],
+      ...usage,
+      ["Credit added in the period", usdCents(invoice.creditTicks)],
+      ["Paid from credit", usdCents(usageTicks)],
+      ...taxLine(usageTicks, seller),
+      ["Amount due", usdCents(0n)],
     ]
-  const credits: [string, string][] =
-    invoice.creditTicks === 0n ? [] : [["Credits and adjustments", usd(-invoice.creditTicks)]]
-  const carriedIn: [string, string][] =
-    invoice.carriedInTicks === 0n ? [] : [["Carried over from the last invoice", usd(invoice.carriedInTicks)]]
-  const carriedOut: [string, string][] =
-    invoice.carriedOutTicks === 0n
-      ? []
-      : [["Carried over to the next invoice", usd(-invoice.carriedOutTicks)]]
+  const dueTicks = invoice.dueCents * ticksPerCent
   return [
-    usage,
-    ...credits,
-    ...carriedIn,
-    ...carriedOut,
-    ["Amount due", usd(invoice.dueCents * ticksPerCent)],
+    ...usage,
+    ...optional("Credits and adjustments", -invoice.creditTicks),
+    ...optional("Carried over from the last invoice", invoice.carriedInTicks),
+    ...optional("Carried over to the next invoice", -invoice.carriedOutTicks),
+    ...taxLine(dueTicks, seller),
+    ["Amount due", usdCents(dueTicks)],
   ]
+}
+
+const isPartOfCent = (ticks: Ticks): boolean => ticks % ticksPerCent !== 0n
+
+const optional = (name: string, ticks: Ticks, shown = (value: Ticks) => value !== 0n): Total[] =>
+  shown(ticks) ? [[name, usd(ticks)]] : []
+
+/** Prices include the tax, so what is charged does not depend on it. */
+function taxLine(grossTicks: Ticks, { tax }: Seller): Total[] {
+  if (tax === null) return []
+  const { name, percent } = tax
+  // Hundredths of a percent, so that 8.25 % is a whole number.
+  const rate = BigInt(Math.round(percent * 100))
+  return [[`Includes ${percent} % ${name}`, usdCents((grossTicks * rate) / (10_000n + rate))]]
 }
 
 function noteOf({ mode, status, paidAt }: Invoice): string {
@@ -90,6 +110,12 @@ function usd(ticks: Ticks): string {
     .padStart(10, "0")
     .replace(/0{0,8}$/, "")
   return `${sign}$${count(absolute / ticksPerUsd)}.${fraction}`
+}
+
+/** To the nearest cent. */
+function usdCents(ticks: Ticks): string {
+  const half = ticks < 0n ? -ticksPerCent / 2n : ticksPerCent / 2n
+  return usd(((ticks + half) / ticksPerCent) * ticksPerCent)
 }
 
 const count = (value: bigint): string => value.toLocaleString("en-US")

@@ -23,6 +23,9 @@ export interface BillingParts extends ControlParts {
 export interface Seller {
   readonly name: string
   readonly addressLines: readonly string[]
+  readonly taxNumber: string | null
+  /** What prices include; null where invoices say nothing of it. */
+  readonly tax: { readonly name: string; readonly percent: number } | null
 }
 
 export async function readAccount(sql: Sql, id: string): Promise<BillingAccount> {

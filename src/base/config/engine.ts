@@ -1,0 +1,27 @@
+/** How models run on this machine. */
+import { z } from "zod"
+import { whole } from "./values.ts"
+
+export const EngineConfig = z.strictObject({
+  threads: whole(1, 1024)
+    .optional()
+    .describe(
+      "Threads per model; without it, one per core for decisions, and one less for chat and embeddings.",
+    ),
+  kv_memory_mib: whole(16, 1_048_576)
+    .default(512)
+    .describe("Memory per model for the text of requests that run."),
+  cache_memory_mib: whole(0, 1_048_576)
+    .default(512)
+    .describe("Memory per model for evidence kept for the next request about it; 0 keeps none."),
+  queue_max: whole(1, 1_000_000).default(4096).describe("Most requests waiting for one model."),
+  gpu: z
+    .enum(["off", "auto"])
+    .default("auto")
+    .describe("Use a GPU build of the library where one is installed."),
+  library_dir: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("A folder with a build of llama.cpp to score with, instead of an installed one; see gpu.md."),
+})

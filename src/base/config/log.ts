@@ -1,0 +1,7 @@
+/** The log. */
+import { z } from "zod"
+import { logLevels } from "../log.ts"
+
+export const LogConfig = z.strictObject({
+  level: z.enum(logLevels).default("info").describe("How much is logged."),
+})
