@@ -129,7 +129,15 @@ async function serveUmpire(): Promise<Served> {
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, log)
   const principals = await openPrincipals({ database, clock, lastUsed })
-  const money = await openMoney({ config, database, clock, ids, log, consumers: analyticsConsumers(config) })
+  const money = await openMoney({
+    config,
+    catalog,
+    database,
+    clock,
+    ids,
+    log,
+    consumers: analyticsConsumers(config),
+  })
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
   const regions = regionsOf(config)
   const routing = await openRouting({

@@ -110,7 +110,7 @@ async function openScene(
   const lastUsed = openLastUsed(database, silentLog)
   const principals = await openPrincipals({ database, clock, lastUsed })
   const money = metered
-    ? await openMoney({ config, database, clock, ids, log: silentLog, consumers: [] })
+    ? await openMoney({ config, catalog, database, clock, ids, log: silentLog, consumers: [] })
     : null
   const http = createHttp({
     handlers: classificationHandlers({

@@ -29,7 +29,7 @@ const body = {
     {
       type: "choice",
       instructions: "What is it about?",
-      choices: [{ label: "billing" }, { label: "delivery" }, { label: "other" }],
+      choices: [{ value: "billing" }, { value: "delivery" }, { value: "other" }],
     },
   ],
 }

@@ -80,6 +80,39 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
   expect(row?.balance_ticks).toBe(0n)
 })
 
+test("credit is not used up while the account is postpaid, and the invoice has only what was postpaid", async () => {
+  const balance = async (): Promise<bigint> => {
+    const [row] = await world.database.query<{ balance_ticks: bigint }>(
+      "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
+      [world.accountId],
+    )
+    return row?.balance_ticks ?? 0n
+  }
+  await world.balance(fromCents(1_000))
+  await world.use(fromCents(3), { model: "a" })
+  await world.set(postpaid)
+  await world.use(fromCents(200), { model: "b" })
+  // Admitted before the change and applied after it.
+  await world.use(fromCents(4), { model: "a", mode: "prepaid" })
+  expect(await balance()).toBe(fromCents(993))
+  await world.set({ mode: "prepaid" })
+  await world.use(fromCents(50), { model: "b", mode: "postpaid" })
+  await world.use(fromCents(1), { model: "a" })
+  expect(await balance()).toBe(fromCents(992))
+  world.clock.advance(31 * dayMs)
+  await issueInvoices(world.parts)
+  await chargeInvoices(world.parts)
+  const [invoice] = await invoices()
+  expect(invoice).toMatchObject({
+    billing_mode: "postpaid",
+    usage_cents: 250,
+    amount_due_cents: 250,
+    status: "paid",
+    lines: [{ model: "b", requests: 2, amount_cents: 250 }],
+  })
+  expect(await balance()).toBe(fromCents(992))
+})
+
 test("a declined invoice says so, and is tried again the next day", async () => {
   await world.balance(0n)
   await world.set(postpaid)

@@ -52,7 +52,10 @@ export interface BillingWorld {
   /** The account as a test wants it. */
   set(changes: BillingAccountChanges): Promise<void>
   /** Usage that a gateway reported, at the present time unless told. */
-  use(ticks: bigint, given?: { readonly model?: string; readonly atMs?: number }): Promise<void>
+  use(
+    ticks: bigint,
+    given?: { readonly model?: string; readonly atMs?: number; readonly mode?: "prepaid" | "postpaid" },
+  ): Promise<void>
   /** Brings the balance to this. */
   balance(ticks: bigint): Promise<void>
   close(): Promise<void>
@@ -243,6 +246,7 @@ interface Use {
   readonly ticks: bigint
   readonly model?: string
   readonly atMs?: number
+  readonly mode?: "prepaid" | "postpaid"
 }
 
 async function use(database: Database, clock: ManualClock, ids: Ids, given: Use): Promise<void> {
@@ -253,6 +257,7 @@ async function use(database: Database, clock: ManualClock, ids: Ids, given: Use)
     timestamp: given.atMs ?? clock.nowMs(),
     organization_id: given.organizationId,
     billing_account_id: given.accountId,
+    billing_mode: given.mode ?? null,
     model: given.model ?? "umpire-nano",
     cost_ticks: String(given.ticks),
   })

@@ -82,6 +82,7 @@ async function readyUrl(child: ChildProcess): Promise<string> {
 /** 100 tokens: 100,000 ticks at the test model's price. */
 const evidence = "x".repeat(100)
 export const requestTicks = 100_000n
+export const tokenTicks = 1_000n
 
 export interface Reply {
   readonly status: number

@@ -97,12 +97,13 @@ const config = loadConfig(process.env, process.cwd())
 const log = createLog(config.log.level)
 const ids = createIds()
 const clock = systemClock
+const catalog = createCatalog([model])
 const database = await openDatabase({ url: config.database.url, directory: `${config.data_dir}/database` })
 await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
 const lastUsed = openLastUsed(database, log)
 const principals = await openPrincipals({ database, clock, lastUsed })
-const money = await openMoney({ config, database, clock, ids, log, consumers: [] })
+const money = await openMoney({ config, catalog, database, clock, ids, log, consumers: [] })
 const control = {
   database,
   clock,
@@ -110,7 +111,7 @@ const control = {
   forget: (change: Parameters<typeof principals.forget>[0]) => principals.forget(change),
 }
 const inference = {
-  catalog: createCatalog([model]),
+  catalog,
   router,
   meter: money.meter,
   clock,

@@ -4,7 +4,15 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openPostgres } from "../src/store/postgres.ts"
-import { TestGateway, ask, askStream, prepareAccount, readBooks, requestTicks } from "./gateways.ts"
+import {
+  TestGateway,
+  ask,
+  askStream,
+  prepareAccount,
+  readBooks,
+  requestTicks,
+  tokenTicks,
+} from "./gateways.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
 
@@ -84,10 +92,10 @@ test.each([
   "of 500 %s at two gateways exactly those under the spend cutoff succeed, and it flips local_state",
   async (name, send) => {
     const accountId = await prepareAccount(database.url, 1_000_000_000n)
-    // One cent is 1000 requests; half a request of credit left over must not matter either.
+    // One cent is 1000 requests; half a token left over must not matter either.
     const cutoffTicks = 100_000_000n
     const sql = await openPostgres({ url: database.url, connectionsMax: 1 })
-    const spent = cutoffTicks - BigInt(affordable) * requestTicks - requestTicks / 2n
+    const spent = cutoffTicks - BigInt(affordable) * requestTicks - tokenTicks / 2n
     await sql.query("UPDATE billing_accounts SET spend_cutoff_cents = 1")
     await sql.query("UPDATE month_spend SET spent_ticks = $1, refused = false", [spent])
     await sql.close()
@@ -108,7 +116,7 @@ test.each([
     const months = await openPostgres({ url: database.url, connectionsMax: 1 })
     const [month] = await months.query<{ spent_ticks: bigint }>("SELECT spent_ticks FROM month_spend")
     await months.close()
-    expect(month?.spent_ticks).toBe(cutoffTicks - requestTicks / 2n)
+    expect(month?.spent_ticks).toBe(cutoffTicks - tokenTicks / 2n)
   },
   120_000,
 )

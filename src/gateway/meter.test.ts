@@ -4,7 +4,15 @@ import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import { type MeterParts, type Sequence, createMeter, noUsage, success } from "./meter.ts"
+import {
+  type MeterParts,
+  type Sequence,
+  createMeter,
+  failureOf,
+  modelNamedIn,
+  noUsage,
+  success,
+} from "./meter.ts"
 
 const prices = { inputTokenTicks: 2n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
 const model = { sku: "m", prices } as Parameters<Sequence["reserve"]>[0]
@@ -24,7 +32,13 @@ function meter(changes: {
         await changes.append?.(record)
       },
     },
-    leases: { reserve: async (_, __, ticks) => ({ ticks, settle: (cost) => seen.settled.push(cost) }) },
+    leases: {
+      reserve: async (_, __, ticks) => ({
+        ticks,
+        mode: "postpaid",
+        settle: (cost) => seen.settled.push(cost),
+      }),
+    },
     payers: {
       of: async () => {
         seen.payers++
@@ -53,7 +67,9 @@ describe("a sequence", () => {
     const { seen, sequence } = meter({})
     await sequence.reserve(model, { ...noUsage, inputTokens: 10 })
     await sequence.finish(usage, success)
-    expect(seen.records).toMatchObject([{ billing_account_id: "ba_1", input_tokens: 3, cost_ticks: "6" }])
+    expect(seen.records).toMatchObject([
+      { billing_account_id: "ba_1", billing_mode: "postpaid", input_tokens: 3, cost_ticks: "6" },
+    ])
     expect(seen.settled).toEqual([6n])
   })
 
@@ -97,5 +113,28 @@ describe("a sequence", () => {
     await sequence.finish(noUsage, { ...success, result: "error" })
     expect(seen.records.map(({ result }) => result)).toEqual(["success"])
     expect(seen.settled).toEqual([6n])
+  })
+})
+
+describe("the model that a refused body names", () => {
+  const large = "x".repeat(70_000)
+  test.each([
+    ["of a valid body", '{"input":{"model":"inner"},"model":"m"}', "m"],
+    ["that is no text", '{"model":7}', ""],
+    ["of a body without one", "[]", ""],
+    ["of null", "null", ""],
+    ["of a body that is no JSON", '{"model" : "a\\u0062\\"", "input":', 'ab"'],
+    ["of a large body", `{"model":"m","input":"${large}"}`, "m"],
+    ["of a large body that names it too late", `{"input":"${large}","model":"m"}`, ""],
+    ["of no text at all", "", ""],
+  ])("%s", (_, body, model) => {
+    expect(modelNamedIn(Buffer.from(body))).toBe(model)
+  })
+
+  test("is recorded, cut to 256 bytes between characters", async () => {
+    const { seen, sequence } = meter({})
+    sequence.name(`${"x".repeat(255)}é`)
+    await sequence.finish(noUsage, failureOf(new Fault("unknown_model", "Cannot")))
+    expect(seen.records.map(({ model }) => model)).toEqual(["x".repeat(255)])
   })
 })

@@ -214,6 +214,7 @@ class MeteredSequence implements Sequence {
       timestamp: request.startedMs,
       organization_id: organizationId,
       billing_account_id: this.#payerId,
+      billing_mode: this.#reservation?.mode ?? null,
       model: this.#model,
       call_source: callSource,
       inference_type: inferenceType,
@@ -248,7 +249,7 @@ export async function finishFailed(sequence: Sequence, usage: Usage, error: unkn
 }
 
 /** What usage costs, in whole ticks. */
-function costOf(prices: Prices, usage: Usage): Ticks {
+export function costOf(prices: Prices, usage: Usage): Ticks {
   return (
     prices.inputTokenTicks * BigInt(usage.inputTokens) +
     prices.cachedInputTokenTicks * BigInt(usage.cachedInputTokens) +
@@ -260,6 +261,26 @@ function costOf(prices: Prices, usage: Usage): Ticks {
 
 const cutCalls = (names: readonly string[]): readonly string[] =>
   names.slice(0, toolCallsMax).map((name) => name.slice(0, toolNameCharactersMax))
+
+const parsedBytesMax = 64 * 1024
+const modelMember = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/
+
+/** The model that a refused body names, as far as it can be told: the body may be no JSON, or too large to parse here. */
+export function modelNamedIn(body: Uint8Array): string {
+  const text = new TextDecoder().decode(body.subarray(0, parsedBytesMax))
+  const whole = body.length <= parsedBytesMax ? parse(text) : undefined
+  const model = whole === undefined ? parse(modelMember.exec(text)?.[1] ?? "") : Object(whole).model
+  return typeof model === "string" ? model : ""
+}
+
+/** Undefined when the text is no JSON. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
 
 /** Cut between characters, not inside one. */
 function cutBytes(text: string, bytesMax: number): string {

@@ -1,13 +1,23 @@
 /** Builds the gateway's money parts: the journal, the leases, what moves one into the ledger, and the meter over them. */
 import { join } from "node:path"
+import type { Catalog } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { Ticks } from "../base/money.ts"
 import type { Principal } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
-import { type CallSource, type Meter, createMeter, failureOf, noUsage } from "../gateway/meter.ts"
+import {
+  type CallSource,
+  type Meter,
+  costOf,
+  createMeter,
+  failureOf,
+  modelNamedIn,
+  noUsage,
+} from "../gateway/meter.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import { type LeaseBook, type LeaseReport, openLeaseBook } from "../gateway/money/lease-book.ts"
 import { openPayers } from "../gateway/money/payers.ts"
@@ -19,6 +29,7 @@ import type { Database } from "../store/sql.ts"
 
 interface MoneyNeeds {
   readonly config: Config
+  readonly catalog: Catalog
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -54,6 +65,7 @@ interface Refusal {
   readonly principal: Principal
   readonly request: RequestFacts
   readonly fault: Fault
+  readonly body?: Uint8Array | undefined
 }
 
 const mebibyte = 1024 * 1024
@@ -63,7 +75,7 @@ export const journalDirectory = (dataDirectory: string): string => join(dataDire
 
 /** Whatever an earlier run of this gateway left is applied, and its holds are released, before anything is admitted. */
 export async function openMoney(needs: MoneyNeeds): Promise<Money> {
-  const { config, database, clock, ids, log } = needs
+  const { config, catalog, database, clock, ids, log } = needs
   const graceMs = config.billing.outage_grace_s * millisecondsPerSecond
   const journal = await openJournal({
     directory: journalDirectory(config.data_dir),
@@ -85,6 +97,7 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
       log,
       graceMs,
       recallWaitMs: config.billing.recall_wait_ms,
+      cheapestTicks: () => cheapestRequest(catalog, config.server.request_timeout_ms),
     })
     applier.onApplied = (sums) => leases.applied(sums)
     applier.start()
@@ -116,6 +129,16 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
   }
 }
 
+/** One token of the cheapest model that costs anything; a price per second is reserved up to the deadline. */
+function cheapestRequest(catalog: Catalog, timeoutMs: number): Ticks {
+  const usage = { ...noUsage, inputTokens: 1, executionMs: timeoutMs }
+  return catalog
+    .list()
+    .filter(({ enabled }) => enabled)
+    .map(({ prices }) => costOf(prices, usage))
+    .reduce((least, ticks) => (ticks > 0n && (least === 0n || ticks < least) ? ticks : least), 0n)
+}
+
 interface Running {
   readonly applier: Applier
   readonly leases: LeaseBook
@@ -145,12 +168,17 @@ const sources: Readonly<Record<string, CallSource>> = {
   "/v1/embeddings": "embeddings",
 }
 
-function record(meter: Meter, { endpoint, principal, request, fault }: Refusal, log: Log): string | null {
+function record(
+  meter: Meter,
+  { endpoint, principal, request, fault, body }: Refusal,
+  log: Log,
+): string | null {
   const callSource = endpoint.method === "POST" ? sources[endpoint.path] : undefined
   if (!callSource) return null
   const inferenceType = callSource === "embeddings" ? "embedding" : "generation"
   const { organizationId } = principal
   const sequence = meter.begin({ callSource, inferenceType, principal, organizationId, request })
+  if (body) sequence.name(modelNamedIn(body))
   sequence
     .finish(noUsage, failureOf(fault))
     .catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))

@@ -123,7 +123,15 @@ async function compose(
   closers.push(() => principals.close())
   const upkeep = startUpkeep(database, clock, log)
   closers.push(() => upkeep.close())
-  const money = await openMoney({ config, database, clock, ids, log, consumers: analyticsConsumers(config) })
+  const money = await openMoney({
+    config,
+    catalog,
+    database,
+    clock,
+    ids,
+    log,
+    consumers: analyticsConsumers(config),
+  })
   closers.push(() => money.close())
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
   closers.push(() => analytics.close())

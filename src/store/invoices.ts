@@ -95,6 +95,8 @@ export async function markInvoice(
 }
 
 export interface InvoiceContent {
+  /** Postpaid when anything of the month is; then only that is on the invoice, the rest was paid when it was used. */
+  readonly mode: Invoice["mode"]
   readonly lines: readonly InvoiceLine[]
   /** Credits, purchases and adjustments. */
   readonly creditTicks: Ticks
@@ -111,37 +113,42 @@ export async function readInvoiceContent(
   last: Pick<Invoice, "throughLedgerId" | "periodEnd"> | null,
 ): Promise<InvoiceContent> {
   const values = [billingAccountId, periodEnd, last?.throughLedgerId ?? 0n, last?.periodEnd ?? "1970-01-01"]
-  const lines = await queryRecords<Record<keyof InvoiceLine, string>>(
+  const lines = await queryRecords<Record<keyof InvoiceLine, string> & { readonly mode: Invoice["mode"] }>(
     sql,
-    `SELECT model, sum(sequences) AS sequences, sum(input_tokens) AS input_tokens,
+    `SELECT mode, model, sum(sequences) AS sequences, sum(input_tokens) AS input_tokens,
        sum(cached_input_tokens) AS cached_input_tokens, sum(output_tokens) AS output_tokens, -sum(amount_ticks) AS amount_ticks
      FROM ledger WHERE billing_account_id = $1 AND kind = 'usage' AND day < $2::date
        AND NOT (id <= $3 AND day < $4::date)
-     GROUP BY model ORDER BY sum(amount_ticks), model`,
+     GROUP BY mode, model ORDER BY sum(amount_ticks), model`,
     values,
   )
-  const [sums] = await sql.query<{ credit: string; granted: string }>(
-    `SELECT coalesce(sum(amount_ticks), 0) AS credit,
+  const sums = await sql.query<{ mode: Invoice["mode"]; credit: string; granted: string }>(
+    `SELECT mode, coalesce(sum(amount_ticks), 0) AS credit,
        coalesce(sum(amount_ticks) FILTER (WHERE kind <> 'purchase'), 0) AS granted
      FROM ledger WHERE billing_account_id = $1 AND kind IN ('credit', 'purchase', 'adjustment')
-       AND at < $2::date AND NOT (id <= $3 AND at < $4::date)`,
+       AND at < $2::date AND NOT (id <= $3 AND at < $4::date) GROUP BY mode`,
     values,
   )
   const [end] = await sql.query<{ id: bigint | null }>(
     "SELECT max(id) AS id FROM ledger WHERE billing_account_id = $1",
     [billingAccountId],
   )
+  const mode = [...lines, ...sums].some((one) => one.mode === "postpaid") ? "postpaid" : "prepaid"
+  const sum = sums.find((one) => one.mode === mode)
   return {
-    lines: lines.map((line) => ({
-      model: line.model,
-      sequences: BigInt(line.sequences),
-      inputTokens: BigInt(line.inputTokens),
-      cachedInputTokens: BigInt(line.cachedInputTokens),
-      outputTokens: BigInt(line.outputTokens),
-      amountTicks: BigInt(line.amountTicks),
-    })),
-    creditTicks: BigInt(sums?.credit ?? 0),
-    grantedTicks: BigInt(sums?.granted ?? 0),
+    mode,
+    lines: lines
+      .filter((line) => line.mode === mode)
+      .map((line) => ({
+        model: line.model,
+        sequences: BigInt(line.sequences),
+        inputTokens: BigInt(line.inputTokens),
+        cachedInputTokens: BigInt(line.cachedInputTokens),
+        outputTokens: BigInt(line.outputTokens),
+        amountTicks: BigInt(line.amountTicks),
+      })),
+    creditTicks: BigInt(sum?.credit ?? 0),
+    grantedTicks: BigInt(sum?.granted ?? 0),
     throughLedgerId: end?.id ?? 0n,
   }
 }

@@ -36,12 +36,16 @@ export type LeaseAnswer =
   | {
       readonly kind: "granted"
       readonly grantedTicks: Ticks
+      /** What is admitted on it is charged to the balance or to the month's invoice. */
+      readonly mode: BillingAccount["mode"]
       /** What the gateway now holds in all. */
       readonly heldTicks: Ticks
       /** What other gateways, or this one for another month, hold of the same: they may give it back. */
       readonly heldElsewhereTicks: Ticks
       /** What stands in the way of more; null when nothing does. */
       readonly limit: "credit" | "cutoff" | null
+      /** What could still be granted; null when nothing limits it. */
+      readonly leftTicks: Ticks | null
     }
 
 /** Of what is left after everyone who waits is served, a gateway takes at most this part as its spare. */
@@ -50,6 +54,7 @@ const spareShare = 4n
 /** Takes what is wished for as far as balance and cutoff allow, both after what every gateway holds. */
 export async function takeLease(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer> {
   const account = await lockBillingAccount(sql, wish.billingAccountId)
+  if (!account) return { kind: "refused", reason: "unknown_account" }
   const reason = refusalOf(account)
   if (reason) return { kind: "refused", reason }
   const holds = await sumHolds(sql, wish)
@@ -62,16 +67,17 @@ export async function takeLease(sql: Transaction, wish: LeaseWish): Promise<Leas
   return {
     kind: "granted",
     grantedTicks,
+    mode: account.mode,
     heldTicks: holds.own + grantedTicks,
     heldElsewhereTicks: holds.all - holds.own,
     limit,
+    leftTicks: available === null ? null : available - grantedTicks,
   }
 }
 
 type Refusal = Extract<LeaseAnswer, { kind: "refused" }>["reason"]
 
-function refusalOf(account: BillingAccount | null): Refusal | null {
-  if (!account) return "unknown_account"
+function refusalOf(account: BillingAccount): Refusal | null {
   if (account.providerCustomerId === null) return "setup_failed"
   if (account.mode === "postpaid" && account.paymentMethodId === null) return "payment_method_required"
   return null
@@ -98,12 +104,12 @@ async function sumHolds(sql: Sql, { billingAccountId, month, gatewayId }: LeaseW
 }
 
 function availableOf(
-  account: BillingAccount | null,
+  account: BillingAccount,
   holds: Holds,
   spentTicks: Ticks,
 ): { available: Ticks | null; limit: "credit" | "cutoff" | null } {
-  const credit = account?.mode === "prepaid" ? account.balanceTicks - holds.all : null
-  const cutoffCents = account?.spendCutoffCents ?? null
+  const credit = account.mode === "prepaid" ? account.balanceTicks - holds.all : null
+  const cutoffCents = account.spendCutoffCents
   const cutoff = cutoffCents === null ? null : fromCents(Number(cutoffCents)) - spentTicks - holds.ofMonth
   if (credit !== null && (cutoff === null || credit <= cutoff))
     return { available: atLeastZero(credit), limit: "credit" }
@@ -188,7 +194,7 @@ export async function sumHeld(sql: Sql, billingAccountId: string): Promise<Ticks
 
 const leaseChannel = "umpire_leases"
 
-export interface LeaseNews {
+export interface LeaseMessage {
   /** `recall`: someone is short; `returned`: someone gave back. */
   readonly kind: "recall" | "returned"
   readonly billingAccountId: string
@@ -202,7 +208,7 @@ export async function recallLeases(sql: Sql, billingAccountId: string, gatewayId
 
 export function listenToLeases(
   database: Database,
-  listener: (news: LeaseNews) => void,
+  listener: (message: LeaseMessage) => void,
 ): Promise<() => Promise<void>> {
   return database.listen(leaseChannel, (payload) => {
     const [kind, billingAccountId, gatewayId] = payload.split(":")

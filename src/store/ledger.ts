@@ -1,4 +1,7 @@
-/** The append-only ledger of a billing account; the balance moves with it, in the same transaction. */
+/**
+ * The append-only ledger of a billing account. Each entry is prepaid or postpaid: the prepaid ones are the balance, which
+ * moves with them in the same transaction; the postpaid ones are for the month's invoice.
+ */
 import type { Ticks } from "../base/money.ts"
 import { queryRecords, toPage, type Page, type PageRequest } from "./rows.ts"
 import type { Sql } from "./sql.ts"
@@ -17,14 +20,21 @@ interface LedgerEntry {
   readonly note?: string | undefined
 }
 
-/** Adds an entry and moves the balance. Answers false, and changes nothing, when the reference is entered already. */
+/**
+ * Adds an entry: what is bought is prepaid, what settles an invoice is postpaid, all else is what the account is now. Answers
+ * false, and changes nothing, when the reference is entered already.
+ */
 export async function appendLedger(sql: Sql, entry: LedgerEntry): Promise<boolean> {
   const rows = await sql.query<{ moved: boolean }>(
     `WITH entry AS (
-       INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, note)
-       VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (billing_account_id, kind, reference) DO NOTHING
-       RETURNING billing_account_id, amount_ticks)
-     UPDATE billing_accounts b SET balance_ticks = b.balance_ticks + entry.amount_ticks
+       INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, note, mode)
+       SELECT id, $2::timestamptz, $3::text, $4::bigint, $5::text, $6::text,
+         CASE $3::text WHEN 'purchase' THEN 'prepaid' WHEN 'payment' THEN 'postpaid' ELSE mode END
+       FROM billing_accounts WHERE id = $1
+       ON CONFLICT (billing_account_id, kind, reference) DO NOTHING
+       RETURNING billing_account_id, amount_ticks, mode)
+     UPDATE billing_accounts b
+     SET balance_ticks = b.balance_ticks + CASE entry.mode WHEN 'prepaid' THEN entry.amount_ticks ELSE 0 END
      FROM entry WHERE b.id = entry.billing_account_id RETURNING true AS moved`,
     [entry.billingAccountId, entry.at, entry.kind, entry.amountTicks, entry.reference, entry.note ?? null],
   )
@@ -84,7 +94,7 @@ export interface LedgerCheck {
   readonly billingAccountId: string
   readonly mode: "prepaid" | "postpaid"
   readonly balanceTicks: Ticks
-  /** Of every entry; must be the balance. */
+  /** Of the prepaid entries; must be the balance. */
   readonly ledgerTicks: Ticks
   /** Of the usage entries, as a positive number; must be what their sequences cost. */
   readonly usageTicks: Ticks
@@ -103,7 +113,7 @@ export async function checkLedgers(sql: Sql): Promise<LedgerCheck[]> {
        coalesce(l.total, 0) AS total, coalesce(l.usage, 0) AS usage, coalesce(c.charged, 0) AS charged,
        coalesce(l.sequences, 0) = coalesce(c.count, 0) AS complete
      FROM billing_accounts b
-     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS total, sum(sequences) AS sequences,
+     LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) FILTER (WHERE mode = 'prepaid') AS total, sum(sequences) AS sequences,
          -sum(amount_ticks) FILTER (WHERE kind = 'usage') AS usage
        FROM ledger GROUP BY billing_account_id) l ON l.billing_account_id = b.id
      LEFT JOIN (SELECT billing_account_id, sum(amount_ticks) AS charged, count(*) AS count

@@ -9,7 +9,7 @@ import type { Sql } from "./sql.ts"
 
 interface MonthSpend {
   readonly spentTicks: Ticks
-  /** The latest admission was refused because of the cutoff. */
+  /** What the cutoff leaves did not cover the cheapest request when the latest one was refused. */
   readonly refused: boolean
 }
 
@@ -27,7 +27,7 @@ export function isCutOff(cutoffCents: bigint | null, { spentTicks, refused }: Mo
   return cutoffCents !== null && (refused || spentTicks >= fromCents(Number(cutoffCents)))
 }
 
-/** Notes whether the latest admission was refused because of the cutoff. */
+/** Notes whether the cutoff leaves less than the cheapest request costs. */
 export async function noteCutoff(
   sql: Sql,
   billingAccountId: string,

@@ -101,13 +101,15 @@ export async function findCharged(sql: Sql, sequences: string): Promise<Readonly
 async function enter(sql: Sql, entries: string, now: Date): Promise<void> {
   await sql.query(
     `WITH used AS (
-       SELECT * FROM jsonb_to_recordset($1::jsonb) AS r(
+       -- A record of an earlier version does not say what it was admitted under.
+       SELECT r.*, coalesce(r.admitted, (SELECT b.mode FROM billing_accounts b WHERE b.id = r.account)) AS mode
+       FROM jsonb_to_recordset($1::jsonb) AS r(
          account text, organization text, model text, day date, reference text, sequences bigint,
-         input bigint, cached bigint, output bigint, ticks bigint)
+         input bigint, cached bigint, output bigint, ticks bigint, admitted text)
      ), entered AS (
        INSERT INTO ledger (billing_account_id, at, kind, amount_ticks, reference, organization_id, model, day,
-         sequences, input_tokens, cached_input_tokens, output_tokens)
-       SELECT account, $2, 'usage', -ticks, reference, organization, model, day, sequences, input, cached, output
+         sequences, input_tokens, cached_input_tokens, output_tokens, mode)
+       SELECT account, $2, 'usage', -ticks, reference, organization, model, day, sequences, input, cached, output, mode
        FROM used
      ), spent AS (
        INSERT INTO month_spend AS m (billing_account_id, month, spent_ticks)
@@ -115,7 +117,8 @@ async function enter(sql: Sql, entries: string, now: Date): Promise<void> {
        ON CONFLICT (billing_account_id, month) DO UPDATE SET spent_ticks = m.spent_ticks + excluded.spent_ticks
      )
      UPDATE billing_accounts AS b SET balance_ticks = b.balance_ticks - u.ticks
-     FROM (SELECT account, sum(ticks)::bigint AS ticks FROM used GROUP BY account) AS u WHERE b.id = u.account`,
+     FROM (SELECT account, sum(ticks)::bigint AS ticks FROM used WHERE mode = 'prepaid' GROUP BY account) AS u
+     WHERE b.id = u.account`,
     [entries, now],
   )
 }

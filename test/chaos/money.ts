@@ -82,7 +82,7 @@ async function readLedger(
       "SELECT coalesce(-sum(amount_ticks), 0)::text AS ticks, coalesce(sum(sequences), 0)::text AS sequences FROM ledger WHERE kind = 'usage'",
     )
     const balance = await client.query<{ is_balanced: boolean }>(
-      `SELECT bool_and(b.balance_ticks = (SELECT coalesce(sum(l.amount_ticks), 0) FROM ledger l WHERE l.billing_account_id = b.id)) AS is_balanced
+      `SELECT bool_and(b.balance_ticks = (SELECT coalesce(sum(l.amount_ticks), 0) FROM ledger l WHERE l.billing_account_id = b.id AND l.mode = 'prepaid')) AS is_balanced
        FROM billing_accounts b`,
     )
     return {

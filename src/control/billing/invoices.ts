@@ -61,13 +61,13 @@ async function issueInvoice(
       id,
       billingAccountId,
       number: (last?.number ?? 0) + 1,
-      mode: account.mode,
+      mode: content.mode,
       billedTo: account.email,
       periodStart: month,
       periodEnd,
       throughLedgerId: content.throughLedgerId,
       creditTicks: content.creditTicks,
-      ...amounts(account.mode, content, last?.carriedOutTicks ?? 0n, now),
+      ...amounts(content, last?.carriedOutTicks ?? 0n, now),
       issuedAt: now,
     }
     await insertInvoice(sql, invoice, content.lines)
@@ -90,10 +90,17 @@ type Amounts = Pick<
 >
 
 /** Prepaid usage is paid when it happens. A postpaid bill is in whole cents; the rest is on the next one. */
-function amounts(mode: Invoice["mode"], content: InvoiceContent, carriedInTicks: bigint, now: Date): Amounts {
+function amounts(content: InvoiceContent, carriedInTicks: bigint, now: Date): Amounts {
   const usageTicks = content.lines.reduce((sum, { amountTicks }) => sum + amountTicks, 0n)
-  if (mode === "prepaid")
-    return { usageTicks, carriedInTicks: 0n, carriedOutTicks: 0n, dueCents: 0n, status: "paid", paidAt: now }
+  if (content.mode === "prepaid")
+    return {
+      usageTicks,
+      carriedInTicks,
+      carriedOutTicks: carriedInTicks,
+      dueCents: 0n,
+      status: "paid",
+      paidAt: now,
+    }
   const owedTicks = usageTicks - content.grantedTicks + carriedInTicks
   const wholeCents = owedTicks > 0n ? owedTicks / ticksPerCent : 0n
   const dueCents = wholeCents < dueCentsMin ? 0n : wholeCents

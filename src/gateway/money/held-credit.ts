@@ -1,4 +1,22 @@
-/** The arithmetic of one lease: what the store says is held = free + reserved + spent but not applied. */
+/**
+ * The arithmetic of one lease, in ticks. At every moment, as the store sees it and as the gateway does:
+ *
+ *   held = free + reserved + retired + unapplied
+ *
+ *              endGrant            take                 settle(cost)               applied
+ *   store  ------------->  free  -------->  reserved  -------------->  unapplied  -------->  ledger (held shrinks)
+ *          <-------------        <--------------------  the unused part
+ *              release                       |
+ *                                            | retireReserved: the account changed its billing mode
+ *                                            v
+ *                                         retired  ---- settle ---->  unapplied, and the unused part back to the store
+ *
+ * Example: the store grants 100. take(60): free 40, reserved 60. settle(60 reserved, 25 used): free 75, unapplied 25. The
+ * ledger takes the 25 and the store's hold shrinks to 75: applied(25), free 75. release(75): nothing is held.
+ *
+ * `stamp` changes with whatever changes what the store should hold, so that an answer that was asked for before is not
+ * compared with what is held now. `epoch` changes when reservations stop being part of the lease.
+ */
 import type { Clock } from "../../base/clock.ts"
 import type { Ticks } from "../../base/money.ts"
 
@@ -28,6 +46,8 @@ export class HeldCredit {
   readonly #graceMs: number
   #free = 0n
   #reserved = 0n
+  /** Reserved before the account changed its billing mode: what is not used of it goes back to the store. */
+  #retired = 0n
   #unapplied = 0n
   /** On its way to or from the store. */
   #moving = 0
@@ -35,6 +55,7 @@ export class HeldCredit {
   #ratedMs: number
   readonly #firstMs: number
   #epoch = 0
+  #forfeits = 0
   #stamp = 0
 
   constructor(clock: Clock, graceMs: number) {
@@ -44,9 +65,14 @@ export class HeldCredit {
     this.#ratedMs = this.#firstMs
   }
 
+  /** What can be reserved now. */
+  get freeTicks(): Ticks {
+    return this.#free
+  }
+
   /** What the store should hold for it. */
   get heldTicks(): Ticks {
-    return this.#free + this.#reserved + this.#unapplied
+    return this.#free + this.#reserved + this.#retired + this.#unapplied
   }
 
   /** Changes when the lease is lost: what was reserved before is no longer part of it. */
@@ -66,12 +92,29 @@ export class HeldCredit {
     return true
   }
 
-  settle(reservedTicks: Ticks, costTicks: Ticks, epoch: number): void {
+  /** Returns what must now be given back to the store, see `returned`. */
+  settle(reservedTicks: Ticks, costTicks: Ticks, epoch: number): Ticks {
     this.#rate(costTicks)
     this.#unapplied += costTicks
-    if (epoch !== this.#epoch) return
-    this.#reserved -= reservedTicks
-    this.#free += reservedTicks - costTicks
+    const unused = reservedTicks - costTicks
+    if (epoch === this.#epoch) {
+      this.#reserved -= reservedTicks
+      this.#free += unused
+      return 0n
+    }
+    // Nothing is left of it where the lease itself was lost.
+    if (this.#retired < reservedTicks) return 0n
+    this.#retired -= reservedTicks
+    if (unused > 0n) this.#moving++
+    return unused
+  }
+
+  /** What is reserved now serves no later request. */
+  retireReserved(): void {
+    this.#retired += this.#reserved
+    this.#reserved = 0n
+    this.#epoch++
+    this.#stamp++
   }
 
   /** The ledger has it and the store's hold shrank by it. */
@@ -95,15 +138,16 @@ export class HeldCredit {
     this.#stamp++
   }
 
+  /** Returns what `endGrant` needs to tell whether the lease was lost meanwhile. */
   beginGrant(): number {
     this.#moving++
-    return this.#epoch
+    return this.#forfeits
   }
 
-  endGrant(epoch: number, ticks: Ticks): void {
+  endGrant(forfeits: number, ticks: Ticks): void {
     this.#moving--
     this.#stamp++
-    if (epoch === this.#epoch) this.#free += ticks
+    if (forfeits === this.#forfeits) this.#free += ticks
   }
 
   /** What to ask the store for, given what those who wait need. */
@@ -133,7 +177,7 @@ export class HeldCredit {
   }
 
   isEmpty(): boolean {
-    return this.#free === 0n && this.#reserved === 0n && this.#unapplied === 0n && this.#moving === 0
+    return this.heldTicks === 0n && this.#moving === 0
   }
 
   /**
@@ -142,7 +186,7 @@ export class HeldCredit {
    */
   reconcile(heldTicks: Ticks, stamp: number): void {
     if (stamp !== this.#stamp || this.#moving > 0) return
-    const lost = heldTicks - (this.#free + this.#reserved + this.#unapplied)
+    const lost = heldTicks - this.heldTicks
     if (lost > 0n) this.#free += lost
     else if (lost < 0n) this.#free = atLeastZero(this.#free + lost)
   }
@@ -152,6 +196,8 @@ export class HeldCredit {
     if (stamp !== this.#stamp || this.#moving > 0) return false
     this.#free = 0n
     this.#reserved = 0n
+    this.#retired = 0n
+    this.#forfeits++
     this.#epoch++
     this.#stamp++
     return true

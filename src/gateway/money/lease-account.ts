@@ -1,13 +1,32 @@
-/** One account in one month at this gateway: who waits for credit of it, and the one conversation with the store about it. */
+/**
+ * One account in one month at this gateway: requests reserve here, and wait here while the store is asked for credit.
+ *
+ *            reserve, enough is free                        settle
+ *   request -------------------------> Reservation ----------------------> spent (journal, then ledger) + free again
+ *      |                                    ^
+ *      | not enough, or the lease expired   | granted
+ *      v                                    |
+ *   waiting --> take a lease from the store -+--> short: recall what other gateways hold idle, take again
+ *                                            |          for up to 250 ms, then refuse (402)
+ *                                            +--> store away: refuse (500) once nothing is free
+ *
+ * One exchange with the store at a time serves everyone who waits. The lease is valid for the grace time after its last
+ * renewal; `invalidate` (the account was changed) ends that at once, and the next request asks anew.
+ *
+ * Example: 10 cents are free. A takes 7 for a request that may cost so much. B needs 5: it waits, the store grants 2 + some
+ * spare, B is admitted. A settles at 4: 3 are free again, 4 stay held until the ledger has them (see held-credit.ts).
+ */
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { BillingAccount } from "../../store/billing-accounts.ts"
 import { type LeaseAnswer, recallLeases, returnLease, takeLease } from "../../store/leases.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import type { Database } from "../../store/sql.ts"
 import { HeldCredit } from "./held-credit.ts"
-import { News } from "./news.ts"
+
+type BillingMode = BillingAccount["mode"]
 
 export interface LeaseParts {
   readonly database: Database
@@ -18,10 +37,14 @@ export interface LeaseParts {
   readonly graceMs: number
   /** How long a request may wait for other gateways to give back what they do not need. */
   readonly recallWaitMs?: number
+  /** What the cheapest request costs that anyone could send: an account that can pay for it is not blocked. */
+  readonly cheapestTicks?: () => Ticks
 }
 
 export interface Reservation {
   readonly ticks: Ticks
+  /** What the account was when it was admitted: what is used is charged to the balance, or to the month's invoice. */
+  readonly mode: BillingMode
   /** Once: what was used stays held until it is in the ledger, the rest is free again. */
   settle(costTicks: Ticks): void
 }
@@ -58,6 +81,8 @@ export class LeaseAccount {
   /** Admission ends here, on the monotonic clock, unless the lease is renewed. */
   #validUntilMs = -Infinity
   #cutOff = false
+  /** Of the latest lease. */
+  #mode: BillingMode = "prepaid"
   #usedMs: number
 
   constructor(parts: LeaseParts, id: string, month: string) {
@@ -74,7 +99,7 @@ export class LeaseAccount {
     if (this.#waiting.length === 0 && nowMs < this.#validUntilMs && this.credit.take(ticks)) {
       if (this.#asking === null && nowMs >= this.#spareAfterMs && this.credit.wantsMore()) this.#ask()
       if (this.#cutOff) this.#clearCutOff()
-      return new HeldReservation(this, ticks)
+      return new HeldReservation(this, ticks, this.#mode)
     }
     if (this.#waiting.length >= waitingMax)
       throw new Fault("overloaded", "Cannot admit the request: too many wait for credit of this account")
@@ -85,7 +110,7 @@ export class LeaseAccount {
   }
 
   /** The account was changed: what is held is given back, and the next request asks anew. */
-  distrust(): void {
+  invalidate(): void {
     this.#validUntilMs = -Infinity
     void this.giveBack()
   }
@@ -106,7 +131,10 @@ export class LeaseAccount {
   /** What no request has reserved goes back to the account. */
   async giveBack(ticks?: Ticks): Promise<void> {
     const free = this.credit.release(ticks)
-    if (free === 0n) return
+    if (free > 0n) await this.#return(free)
+  }
+
+  async #return(free: Ticks): Promise<void> {
     const { database, gatewayId } = this.#parts
     try {
       await returnLease(database, { gatewayId, billingAccountId: this.id, month: this.month }, free)
@@ -129,7 +157,7 @@ export class LeaseAccount {
   }
 
   /** Gives back what recent spend does not need. Answers true when it can be forgotten. */
-  async tidy(currentMonth: string): Promise<boolean> {
+  async returnIdle(currentMonth: string): Promise<boolean> {
     const idle = this.#parts.clock.monotonicMs() - this.#usedMs > idleMsMax
     const over = idle || this.month < currentMonth
     const excess = over ? undefined : this.credit.excess()
@@ -143,20 +171,21 @@ export class LeaseAccount {
 
   /** Told by a reservation what was used of it. */
   settled(ticks: Ticks, costTicks: Ticks, epoch: number): void {
-    this.credit.settle(ticks, costTicks, epoch)
+    const unused = this.credit.settle(ticks, costTicks, epoch)
+    if (unused > 0n) void this.#return(unused)
     if (this.#waiting.length > 0) this.#ask()
     else if (this.#parts.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
   }
 
-  /** One conversation at a time: everyone who waits is served by it. */
+  /** One exchange with the store at a time: everyone who waits is served by it. */
   #ask(): void {
-    this.#asking ??= this.#converse().finally(() => {
+    this.#asking ??= this.#exchange().finally(() => {
       this.#asking = null
       if (this.#waiting.length > 0) this.#ask()
     })
   }
 
-  async #converse(): Promise<void> {
+  async #exchange(): Promise<void> {
     try {
       // Only those who are there from the beginning can be refused: nobody has asked for the others yet.
       const round = new Set(this.#waiting)
@@ -188,6 +217,7 @@ export class LeaseAccount {
         }),
       )
     } finally {
+      if (answer?.kind === "granted" && answer.mode !== this.#mode) this.#changeMode(answer.mode)
       this.credit.endGrant(mark, answer?.kind === "granted" ? answer.grantedTicks : 0n)
     }
     this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#parts.graceMs : -Infinity
@@ -197,12 +227,19 @@ export class LeaseAccount {
     return answer
   }
 
+  /** What was granted while the account was otherwise must not pay for what is admitted now: it goes back. */
+  #changeMode(mode: BillingMode): void {
+    this.#mode = mode
+    void this.giveBack()
+    this.credit.retireReserved()
+  }
+
   /** Serves, in order, everyone for whom there is enough. */
   #serve(): void {
     if (this.#parts.clock.monotonicMs() >= this.#validUntilMs) return
     const left: Waiter[] = []
     for (const waiter of this.#waiting)
-      if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks))
+      if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks, this.#mode))
       else left.push(waiter)
     this.#waiting = left
   }
@@ -210,22 +247,22 @@ export class LeaseAccount {
   /** Asks other gateways for what they do not need, and tries again whenever some of it comes back. */
   async #recall(round: ReadonlySet<Waiter>): Promise<LeaseAnswer | null> {
     const { database, gatewayId } = this.#parts
-    const news = new News(this.#recallWaitMs)
-    this.#wakeUp = () => news.tell()
+    const returns = new TimedCondition(this.#recallWaitMs)
+    this.#wakeUp = () => returns.notify()
     let answer: LeaseAnswer | null = null
     try {
       // Two gateways that are short at once must not both sit on what neither can use.
       await this.giveBack()
       await recallLeases(database, this.id, gatewayId)
-      while (this.#isAny(round) && !news.isOver) {
-        await news.next()
+      while (this.#isAny(round) && !returns.isOver) {
+        await returns.wait()
         answer = await this.#take()
         this.#serve()
       }
       return answer
     } finally {
       this.#wakeUp = null
-      news.close()
+      returns.close()
     }
   }
 
@@ -236,13 +273,19 @@ export class LeaseAccount {
   async #refuse(refused: readonly Waiter[], answer: LeaseAnswer): Promise<void> {
     this.#waiting = this.#waiting.filter((waiter) => !refused.includes(waiter))
     const fault = faultOf(answer)
-    if (fault.code === "spend_limit_exceeded") {
+    if (fault.code === "spend_limit_exceeded" && this.#isBlocked(answer)) {
       this.#cutOff = true
       await noteCutoff(this.#parts.database, this.id, this.month, true).catch((error: unknown) =>
         this.#parts.log.warn({ err: error }, "a refusal by the spend cutoff could not be noted"),
       )
     }
     for (const waiter of refused) waiter.reject(fault)
+  }
+
+  /** Whether even the cheapest request would be refused: one that is too dear says nothing about others. */
+  #isBlocked(answer: LeaseAnswer): boolean {
+    if (answer.kind === "refused" || answer.leftTicks === null) return false
+    return this.credit.freeTicks + answer.leftTicks < (this.#parts.cheapestTicks?.() ?? 1n)
   }
 
   #clearCutOff(): void {
@@ -267,12 +310,14 @@ export class LeaseAccount {
 
 class HeldReservation implements Reservation {
   readonly ticks: Ticks
+  readonly mode: BillingMode
   readonly #account: LeaseAccount
   readonly #epoch: number
   #isOpen = true
 
-  constructor(account: LeaseAccount, ticks: Ticks) {
+  constructor(account: LeaseAccount, ticks: Ticks, mode: BillingMode) {
     this.ticks = ticks
+    this.mode = mode
     this.#account = account
     this.#epoch = account.credit.epoch
   }
@@ -307,5 +352,39 @@ function faultOf(answer: LeaseAnswer): Fault {
         "billing_required",
         "Cannot run the request: the billing account is not set up with its payment provider",
       )
+  }
+}
+
+/** Waits until it is notified or its time is over; a notification between two waits is not missed. */
+class TimedCondition {
+  #isNotified = false
+  #isOver = false
+  #wake: (() => void) | null = null
+  readonly #timer: NodeJS.Timeout
+
+  constructor(timeoutMs: number) {
+    this.#timer = setTimeout(() => {
+      this.#isOver = true
+      this.#wake?.()
+    }, timeoutMs)
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  notify(): void {
+    this.#isNotified = true
+    this.#wake?.()
+  }
+
+  async wait(): Promise<void> {
+    if (!this.#isNotified && !this.#isOver) await new Promise<void>((resolve) => (this.#wake = resolve))
+    this.#wake = null
+    this.#isNotified = false
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
   }
 }

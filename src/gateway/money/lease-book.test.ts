@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
 import { ManualClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
@@ -14,12 +14,14 @@ import { appendLedger } from "../../store/ledger.ts"
 import { monthOf } from "../../store/months.ts"
 import { findMonthSpend } from "../../store/spend.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import type { Reservation } from "./lease-account.ts"
 import { type LeaseBook, openLeaseBook } from "./lease-book.ts"
 
 const ids = createIds()
 const startMs = Date.UTC(2026, 4, 10)
 const graceMs = 60_000
 const cent = fromCents(1)
+const cheapest = 420n
 
 let database: Database
 /** Set to make the store unreachable for the books. */
@@ -51,6 +53,7 @@ async function open(gatewayId = ids.next("gw")): Promise<LeaseBook> {
     graceMs,
     // Long enough on a busy machine: these tests are about what is affordable, not about how soon.
     recallWaitMs: 3_000,
+    cheapestTicks: () => cheapest,
   })
   books.push(book)
   return book
@@ -93,6 +96,15 @@ async function tryMany(book: LeaseBook, id: string, count: number, ticks = cent)
     Array.from({ length: count }, () => outcome(book.reserve(id, clock.nowMs(), ticks))),
   )
 }
+
+const modeOf = async (reserving: Promise<Reservation>): Promise<string> => {
+  const reservation = await reserving
+  reservation.settle(0n)
+  return reservation.mode
+}
+
+const isRefused = async (id: string): Promise<boolean> =>
+  (await findMonthSpend(database, id, monthOf(startMs))).refused
 
 const admitted = (outcomes: readonly string[]): number => outcomes.filter((one) => one === "admitted").length
 
@@ -182,13 +194,27 @@ describe("the spend cutoff", () => {
   test("admits up to the threshold on two gateways, blocks, and unblocks when raised", async () => {
     const [a, b] = [await open(), await open()]
     const id = await account(1_000, { spendCutoffCents: 100n })
-    const month = monthOf(clock.nowMs())
     const outcomes = (await Promise.all([tryMany(a, id, 150), tryMany(b, id, 150)])).flat()
     expect(admitted(outcomes)).toBe(100)
     expect(new Set(outcomes)).toEqual(new Set(["admitted", "spend_limit_exceeded"]))
-    expect((await findMonthSpend(database, id, month)).refused).toBe(true)
+    expect(await isRefused(id)).toBe(true)
     await updateBillingAccount(database, id, { spendCutoffCents: 101n }, new Date(startMs))
     expect(admitted(await tryMany(a, id, 2))).toBe(1)
+  })
+
+  test("blocks when what is left is less than the cheapest request, not when one was too dear", async () => {
+    const book = await open()
+    const left = async (ticks: bigint): Promise<string> => {
+      const id = await account(1_000, { spendCutoffCents: 1n })
+      expect(await outcome(book.reserve(id, startMs, cent - ticks))).toBe("admitted")
+      expect(await outcome(book.reserve(id, startMs, cent))).toBe("spend_limit_exceeded")
+      return id
+    }
+    const [covered, blocked] = [await left(cheapest), await left(cheapest - 1n)]
+    expect([await isRefused(covered), await isRefused(blocked)]).toEqual([false, true])
+    expect(await outcome(book.reserve(covered, startMs, cheapest))).toBe("admitted")
+    expect(await outcome(book.reserve(covered, startMs, cheapest))).toBe("spend_limit_exceeded")
+    expect(await isRefused(covered)).toBe(true)
   })
 
   test("holds for a postpaid account too, and not in the next month", async () => {
@@ -200,6 +226,24 @@ describe("the spend cutoff", () => {
 })
 
 describe("the account's state", () => {
+  test("a reservation says what it was admitted under, and what is left of one never pays for the other", async () => {
+    const book = await open()
+    const id = await account(1, { paymentMethodId: "pm" })
+    const become = async (mode: "prepaid" | "postpaid"): Promise<void> => {
+      await updateBillingAccount(database, id, { mode }, new Date(startMs))
+      // Another gateway's change arrives as a notification; the next lease says the same.
+      await vi.waitFor(async () => expect(await modeOf(book.reserve(id, startMs, 0n))).toBe(mode))
+    }
+    expect(await modeOf(book.reserve(id, startMs, 1n))).toBe("prepaid")
+    await become("postpaid")
+    const large = await book.reserve(id, startMs, 100n * cent)
+    expect(large.mode).toBe("postpaid")
+    await become("prepaid")
+    large.settle(0n)
+    await vi.waitFor(async () => expect(await outcome(book.reserve(id, startMs, cent / 2n))).toBe("admitted"))
+    expect(await outcome(book.reserve(id, startMs, cent))).toBe("insufficient_credits")
+  })
+
   test("postpaid without a payment method is refused, with one it is admitted without credit", async () => {
     const book = await open()
     const id = await account(0, { mode: "postpaid" })

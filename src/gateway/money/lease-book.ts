@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Ticks } from "../../base/money.ts"
 import { listenToChanges } from "../../store/changes.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
-import { type LeaseNews, dropEmptyLeases, listenToLeases, renewLeases } from "../../store/leases.ts"
+import { type LeaseMessage, dropEmptyLeases, listenToLeases, renewLeases } from "../../store/leases.ts"
 import { monthOf } from "../../store/months.ts"
 import { StoreUnavailable } from "../../store/sql.ts"
 import { LeaseAccount, type LeaseParts, type Reservation, expiry } from "./lease-account.ts"
@@ -22,8 +22,6 @@ export interface LeaseBook {
   renew(): Promise<void>
   /** What this gateway holds of each account. */
   report(): readonly LeaseReport[]
-  /** Gives back everything that no request has reserved. */
-  surrender(): Promise<void>
   /** Ends the renewal; what is held stays held. */
   close(): Promise<void>
 }
@@ -52,10 +50,10 @@ class Book implements LeaseBook {
   async listen(): Promise<void> {
     const { database } = this.#parts
     this.#closers = await Promise.all([
-      listenToLeases(database, (news) => this.#hear(news)),
+      listenToLeases(database, (message) => this.#receive(message)),
       listenToChanges(database, ({ table, id }) => {
         if (table !== "billing_accounts") return
-        for (const account of this.#of(id)) account.distrust()
+        for (const account of this.#of(id)) account.invalidate()
       }),
     ])
   }
@@ -80,17 +78,13 @@ class Book implements LeaseBook {
     }))
   }
 
-  async surrender(): Promise<void> {
-    for (const account of this.#accounts.values()) await account.giveBack()
-  }
-
   async close(): Promise<void> {
     this.#stop.abort()
     await this.#renewing
     await Promise.all(this.#closers.map((close) => close()))
   }
 
-  #hear({ kind, billingAccountId, gatewayId }: LeaseNews): void {
+  #receive({ kind, billingAccountId, gatewayId }: LeaseMessage): void {
     const own = gatewayId === this.#parts.gatewayId
     for (const account of this.#of(billingAccountId))
       if (kind === "returned") account.wake()
@@ -123,7 +117,8 @@ class Book implements LeaseBook {
     for (const { account, stamp } of watched)
       account.renewed(known.get(`${account.id} ${account.month}`) ?? null, stamp, askedMs)
     const current = monthOf(clock.nowMs())
-    for (const [key, account] of this.#accounts) if (await account.tidy(current)) this.#accounts.delete(key)
+    for (const [key, account] of this.#accounts)
+      if (await account.returnIdle(current)) this.#accounts.delete(key)
     await dropEmptyLeases(database, gatewayId, current)
   }
 }

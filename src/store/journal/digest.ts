@@ -17,7 +17,7 @@ export interface AccountSum {
 /** The sequences that cost something. */
 export interface UsageDigest {
   readonly charges: ChargeWords
-  /** A JSON list with one entry for each account, organization, model and day. */
+  /** A JSON list with one entry for each account, billing mode, organization, model and day. */
   readonly entries: string
   /** What all of them take from each account and month. */
   readonly sums: readonly AccountSum[]
@@ -86,6 +86,8 @@ interface UsageEntry {
   readonly organization: string
   readonly model: string
   readonly day: string
+  /** Prepaid or postpaid; null in records that do not say so. */
+  readonly admitted: string | null
   /** The first of its sequences: no two entries can share it. */
   readonly reference: string
   sequences: number
@@ -129,9 +131,10 @@ function count(entries: Map<string, UsageEntry>, account: string, record: Sequen
   const { organization_id: organization, model, seq_id: reference } = record
   const day = dayOf(record.timestamp)
   // Only the model, which comes last, can hold a space.
-  const key = `${account} ${organization} ${day} ${model}`
+  const admitted = record.billing_mode ?? null
+  const key = `${account} ${admitted} ${organization} ${day} ${model}`
   const known = entries.get(key)
-  const entry = known ?? { account, organization, model, day, reference, ...nothing }
+  const entry = known ?? { account, admitted, organization, model, day, reference, ...nothing }
   if (!known) entries.set(key, entry)
   entry.sequences++
   entry.input += record.input_tokens

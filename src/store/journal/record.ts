@@ -9,6 +9,8 @@ export interface SequenceRecord {
   readonly organization_id: string
   /** Who pays; null when the request was refused before anything was reserved. */
   readonly billing_account_id: string | null
+  /** What the request was admitted under, and so what it is charged to; null as above, and in records of version 0.1. */
+  readonly billing_mode?: "prepaid" | "postpaid" | null
   readonly model: string
   readonly call_source: string
   readonly inference_type: "generation" | "embedding"
