@@ -359,6 +359,20 @@ test.each([
   })
 })
 
+test.each<[string, string, unknown]>([
+  ["of no known model", "/v1/decisions", { ...decision, model: "sent" }],
+  ["with a bad question", "/v1/decisions", { ...decision, model: "sent", questions: [{}] }],
+  ["with a bad parameter", "/v1/chat/completions", { ...chat, model: "sent", temperature: "hot" }],
+  ["that is no JSON", "/v1/systemone", '{"model":"sent",'],
+])("a refused request %s keeps the model that it sent", async (_, path, body) => {
+  const response = await server.post(path, body)
+  expect(response.status).toBeGreaterThanOrEqual(400)
+  const { data } = await get<{ data: { sequence: Sequence } }>(
+    `/v1/organizations/${organization}/analytics/sequences/${response.headers.get("x-umpire-sequence")}`,
+  )
+  expect(data.sequence).toMatchObject({ model: "sent", result: "error" })
+})
+
 test("a request of nobody, and one that is not inference, name no sequence", async () => {
   const nobody = await server.post("/v1/decisions", decision, { authorization: "Bearer ump_wrong" })
   expect([nobody.status, nobody.headers.get("x-umpire-sequence")]).toEqual([401, null])

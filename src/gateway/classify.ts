@@ -15,7 +15,15 @@ import { type Calibration, calibrateMargins } from "../scoring/calibration.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
 import { type Decode, createDecode } from "./classification/decode.ts"
-import { type Meter, type Sequence, type Usage, finishFailed, noUsage, success } from "./meter.ts"
+import {
+  type Meter,
+  type Sequence,
+  type Usage,
+  finishFailed,
+  modelNamedIn,
+  noUsage,
+  success,
+} from "./meter.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
@@ -79,7 +87,12 @@ function begin(parts: ClassifyParts, call: BytesCall, wire: Wire): DecisionReque
 async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionRequest): Promise<EncodedJson> {
   const { wire, call, owner, sequence } = asked
   try {
-    const classification = await decode(wire, call.body, owner, call.request.signal)
+    const classification = await decode(wire, call.body, owner, call.request.signal).catch(
+      (error: unknown) => {
+        sequence.name(modelNamedIn(call.body))
+        throw error
+      },
+    )
     sequence.name(classification.model)
     const model = findClassifier(parts.catalog, classification.model)
     const calibration = readCalibration(call.request, parts.calibrations)

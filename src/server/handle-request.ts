@@ -45,6 +45,8 @@ export interface Refusal {
   readonly principal: Principal
   readonly request: RequestFacts
   readonly fault: Fault
+  /** Where it was read before the refusal. */
+  readonly body?: Uint8Array | undefined
 }
 
 export type LooseHandler = (call: Call) => Promise<unknown>
@@ -64,6 +66,8 @@ export interface HttpRequest extends Mounted {
   readonly reply: Reply
   readonly deadline: Deadline
   principal: Principal | null
+  /** The body, once it is read. */
+  body?: Uint8Array
   /** Its handler has been called. */
   isHandled: boolean
 }
@@ -91,7 +95,8 @@ async function runStages(request: HttpRequest, parts: RequestParts): Promise<unk
     checkPrincipal(endpoint, principal)
   }
   const query = parseQuery(endpoint, request.search)
-  const body = takesNoBody(endpoint) ? undefined : parseBody(endpoint, await readBody(endpoint, message))
+  if (!takesNoBody(endpoint)) request.body = await readBody(endpoint, message)
+  const body = request.body && parseBody(endpoint, request.body)
   const params = parseParams(endpoint, request.params)
   const standing = principal && (await findStanding(endpoint, principal, params, facts, parts.gate))
   if (principal && standing) checkStanding(endpoint, principal, standing)
@@ -120,7 +125,7 @@ async function callHandler(
 async function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): Promise<void> {
   const { endpoint, principal, facts, message, reply } = request
   if (principal && !request.isHandled && endpoint.access.permission === "inference") {
-    const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault })
+    const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault, body: request.body })
     if (sequenceId) reply.header(sequenceHeader, sequenceId)
   }
   // A client that sends slowly would hold the connection while the rest is read.
