@@ -33,6 +33,19 @@ test.each(pages)("the links of %s lead somewhere", (page) => {
     expect(existsSync(join(root, dirname(page), target)), target).toBe(true)
 })
 
+test("decisions are numbered without gaps, listed in their index, and say when to revisit them", () => {
+  const names = readdirSync(join(root, "docs", "decisions")).filter((name) => name !== "README.md")
+  const index = read("docs", "decisions", "README.md")
+  expect(names.map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, at) => at + 1))
+  for (const [at, name] of names.entries()) {
+    const text = read("docs", "decisions", name)
+    const title =
+      new RegExp(`^# ${at + 1}\\. (.+)$`, "m").exec(text)?.[1] ?? expect.fail(`${name} has no title`)
+    expect(index).toContain(`| [${at + 1}](${name}) | ${title} |`)
+    expect(text, name).toMatch(/When to revisit/)
+  }
+})
+
 test("the README's two commands are npm scripts", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> }
   for (const [, command = ""] of read("README.md").matchAll(/^npm (start|test)$/gm))

@@ -133,6 +133,47 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
+    what: "a structured content type",
+    expected: [415, "not_json"],
+    request: () => [
+      "PUT",
+      "/routing_policy",
+      { bearer: owner, body: "{}", headers: { "content-type": "application/vnd.api+json" } },
+    ],
+  },
+  {
+    what: "a body that is said to be compressed, and is not",
+    expected: [415, "not_json"],
+    request: () => [
+      "PUT",
+      "/routing_policy",
+      { bearer: owner, body: "{}", headers: { ...json, "content-encoding": "gzip" } },
+    ],
+  },
+  {
+    what: "a coding that does not exist",
+    expected: [415, "not_json"],
+    request: () => [
+      "PUT",
+      "/routing_policy",
+      { bearer: owner, body: "{}", headers: { ...json, "content-encoding": "identity, rot13" } },
+    ],
+  },
+  {
+    what: "a key that is given twice",
+    expected: [422, "invalid_body"],
+    request: () => [
+      "PUT",
+      "/routing_policy",
+      { bearer: owner, body: '{"regions":["paris"],"regions":[]}', headers: json },
+    ],
+  },
+  {
+    what: "a lone surrogate",
+    expected: [422, "invalid_body"],
+    request: () => ["PATCH", "", { bearer: owner, body: `{"name":"${String.raw`\ud800`}"}`, headers: json }],
+  },
+  {
     what: "a body that does not match the schema",
     expected: [422, "invalid_body"],
     request: () => ["PUT", "/routing_policy", { bearer: owner, body: { mode: 1 } }],

@@ -92,6 +92,38 @@ test("the eleventh attempt on one address is refused, whether or not the user ex
   expect((await signIn({ email: "ada@example.com", password })).status).toBe(200)
 })
 
+test.each([
+  ["nobody is trusted", "", "127.0.0.1"],
+  ["one proxy is trusted", "1", "203.0.113.9"],
+  ["a network is trusted", "127.0.0.0/8", "203.0.113.9"],
+  ["another network is trusted", "10.0.0.0/8", "127.0.0.1"],
+])(
+  "a forged X-Forwarded-For gains nothing where %s: the limit holds, and the audit log has the address",
+  async (what, trustedProxies, address) => {
+    const behind = await startPlatform(platform.database, { trustedProxies })
+    const seed = seeder(behind)
+    const email = `${what.replaceAll(" ", "-")}@example.com`
+    const user = await seed.user(email, await hashPassword(password))
+    const organization = await seed.organization(what, await seed.billingAccount())
+    await seed.member(organization, user, "primary_owner")
+    // Whatever a client writes, a proxy appends the address that it was called from.
+    const attempt = async (guess: string, forged: string): Promise<number> =>
+      (
+        await behind.send("POST", "/v1/session", {
+          body: { email, password: guess },
+          headers: { "x-forwarded-for": `${forged}, 203.0.113.9` },
+        })
+      ).status
+    expect(await attempt(password, "6.6.6.6")).toBe(200)
+    const statuses: number[] = []
+    for (let count = 0; count < 11; count++) statuses.push(await attempt("guess", `6.6.6.${count}`))
+    expect(statuses).toEqual([...Array<number>(10).fill(401), 429])
+    const { items } = await pageAudit(platform.database, organization, {}, { limit: 10 })
+    expect(items.map(({ action, ip }) => [action, ip])).toEqual([["session.create", address]])
+    await behind.close()
+  },
+)
+
 test("a one-time link signs in once", async () => {
   const { link } = await createOneTimeLink(platform.database, userId, new Date())
   const first = await signIn({ link })

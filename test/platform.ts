@@ -1,6 +1,6 @@
 /** The Platform API in this process, over HTTP, on a database of the caller's choice; inference is left out. */
 import { createHash } from "node:crypto"
-import { noProxies } from "../src/base/addresses.ts"
+import { noProxies, parseTrustedProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { createIds, newSecret } from "../src/base/ids.ts"
@@ -37,6 +37,8 @@ const regions: readonly Region[] = [
 
 interface PlatformOptions {
   readonly log?: Log
+  /** As `server.trusted_proxies`. */
+  readonly trustedProxies?: string
   readonly parts?: Partial<PlatformParts>
 }
 
@@ -99,7 +101,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     clock,
     ids,
     log,
-    trustedProxies: noProxies,
+    trustedProxies: parseTrustedProxies(options.trustedProxies ?? "") ?? noProxies,
     requestTimeoutMs: 60_000,
   })
   state.url = await http.listen("127.0.0.1", 0)

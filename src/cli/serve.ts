@@ -1,9 +1,9 @@
 /** `umpire serve`: runs everything in this process and its children until it is told to stop. */
-import { constants } from "node:os"
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import type { CliContext, Command } from "./command.ts"
 import { text } from "./command.ts"
+import { runUntilStopped } from "./run-until-stopped.ts"
 
 /** What serving needs of the composition root. */
 interface Running {
@@ -52,16 +52,14 @@ async function run(start: Start, context: CliContext): Promise<number> {
   const environment = withFlags(context)
   const config = loadConfig(environment, context.workingDirectory)
   const log = createLog(config.log.level)
-  const running = await start(config, bootstrapOf(environment), log)
   const { stdout } = context
-  if (running.first) stdout.write(welcome(running))
-  stdout.write(
-    `Umpire is ready on ${running.url} (OpenAPI at ${running.url}/openapi.json, data in ${config.data_dir})\n`,
-  )
-  const signal = await stopSignal()
-  log.info({ signal }, "stopping")
-  await running.close()
-  return 0
+  const announce = (running: Running): void => {
+    if (running.first) stdout.write(welcome(running))
+    stdout.write(
+      `Umpire is ready on ${running.url} (OpenAPI at ${running.url}/openapi.json, data in ${config.data_dir})\n`,
+    )
+  }
+  return await runUntilStopped(log, async () => await start(config, bootstrapOf(environment), log), announce)
 }
 
 function withFlags(context: CliContext): Record<string, string | undefined> {
@@ -120,20 +118,4 @@ function welcome({ url, modelSku, first }: Running): string {
     "",
     "",
   ].join("\n")
-}
-
-/** Who stops a whole group reaches us twice: directly, and by way of what started us. Only a later signal means at once. */
-const sameStopMs = 2_000
-
-export async function stopSignal(): Promise<NodeJS.Signals> {
-  return await new Promise((resolve) => {
-    let firstMs: number | null = null
-    for (const signal of ["SIGTERM", "SIGINT"] as const)
-      process.on(signal, () => {
-        const nowMs = performance.now()
-        if (firstMs !== null && nowMs - firstMs > sameStopMs) process.exit(128 + constants.signals[signal])
-        firstMs ??= nowMs
-        resolve(signal)
-      })
-  })
 }

@@ -2,7 +2,7 @@
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
-import { stopSignal } from "./serve.ts"
+import { runUntilStopped } from "./run-until-stopped.ts"
 
 /** What the command needs of the composition root. */
 type StartWorker = (
@@ -36,16 +36,12 @@ async function run(start: StartWorker, context: CliContext): Promise<number> {
   const config = loadConfig({ ...environment, UMPIRE_CONFIG: file }, workingDirectory)
   const log = createLog(config.log.level)
   const key = environment["UMPIRE_WORKER_KEY"] || undefined
-  const running = await start(
-    config,
-    { host: text(context, "host") ?? "127.0.0.1", port: portOf(context), key },
+  const address = { host: text(context, "host") ?? "127.0.0.1", port: portOf(context), key }
+  return await runUntilStopped(
     log,
+    async () => await start(config, address, log),
+    ({ url }) => void stdout.write(`Umpire worker is ready on ${url}\n`),
   )
-  stdout.write(`Umpire worker is ready on ${running.url}\n`)
-  const signal = await stopSignal()
-  log.info({ signal }, "stopping")
-  await running.close()
-  return 0
 }
 
 function portOf(context: CliContext): number {

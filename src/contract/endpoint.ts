@@ -2,6 +2,7 @@
 import { z } from "zod"
 import type { Permission, Principal, PrincipalKind, Standing } from "./access.ts"
 import type { FaultCode } from "./errors.ts"
+import "./messages.ts"
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 

@@ -175,7 +175,7 @@ function lacks(permission: string): Fault {
   )
 }
 
-export const sessionCookie = "umpire_session"
+const sessionCookie = "umpire_session"
 
 /** A page of another site cannot send it without asking first, and it is never told that it may. */
 const csrfHeader = "x-umpire-csrf"
@@ -221,7 +221,7 @@ function missing(): Fault {
   )
 }
 
-export function readCookie(facts: RequestFacts, name: string): string | null {
+function readCookie(facts: RequestFacts, name: string): string | null {
   for (const pair of (facts.header("cookie") ?? "").split(";")) {
     const [key, value] = pair.trim().split("=", 2)
     if (key === name && value) return value

@@ -57,7 +57,7 @@ export interface Mounted {
 }
 
 /** A request in flight, and how far it got. */
-export interface HttpRequest extends Mounted {
+interface HttpRequest extends Mounted {
   readonly message: IncomingMessage
   readonly path: string
   readonly params: Readonly<Record<string, string>>

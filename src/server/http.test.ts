@@ -1,7 +1,7 @@
 /** The HTTP server on raw sockets: what a browser or a client library would never send, and what must come back. */
 import { once } from "node:events"
 import { type Socket, connect } from "node:net"
-import { afterEach, expect, test } from "vitest"
+import { afterEach, expect, test, vi } from "vitest"
 import { noProxies } from "../base/addresses.ts"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
@@ -131,6 +131,22 @@ test("connections that drip their heads are closed, all of 200 of them, and othe
 test("a connection that says nothing is closed", async () => {
   const { port } = await serve(() => 1, { times: { headTimeoutMs: 100, checkEveryMs: 20 } })
   await new Client(port).closed()
+})
+
+test("200 bodies that drip are refused at the minimum rate and their connections closed", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+  closers.push(() => vi.useRealTimers())
+  const access = openAccess()
+  const { port } = await serve((_, text) => text, access)
+  const authenticate = vi.spyOn(access.gate, "authenticate")
+  const head = post("x".repeat(1000)).slice(0, -999)
+  const dripping = Array.from({ length: 200 }, () => new Client(port).send(head))
+  await vi.waitFor(() => expect(authenticate).toHaveBeenCalledTimes(200), { timeout: 5_000 })
+  // Waiting has moved the time too, by less than five seconds.
+  await vi.advanceTimersByTimeAsync(9_000)
+  expect(dripping.map(({ text }) => text).join("")).toBe("")
+  await vi.advanceTimersByTimeAsync(7_000)
+  for (const client of dripping) expect(await client.closed()).toMatch(/^HTTP\/1\.1 422 [^]*too slowly/)
 })
 
 test("one connection more than the limit of an address is closed, and a place is free again after a close", async () => {

@@ -37,7 +37,7 @@ export interface HttpParts extends RequestParts {
   readonly times?: Partial<HttpTimes>
 }
 
-export interface HttpTimes {
+interface HttpTimes {
   /** A connection has this long to send the head of a request. */
   readonly headTimeoutMs: number
   /** How often connections are looked at for it. */

@@ -2,7 +2,6 @@
 import type { IncomingMessage } from "node:http"
 import { z } from "zod"
 import { JsonError, checkJson } from "../base/json.ts"
-import { jsonDepthMax } from "../base/json.ts"
 import type { Endpoint } from "../contract/endpoint.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
 
@@ -186,7 +185,7 @@ function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
 /** Refuses keys that are given twice and lone surrogates, which JSON.parse lets pass and a store would change. */
 function checkLossless(text: string): void {
   try {
-    checkJson(text, jsonDepthMax)
+    checkJson(text)
   } catch (error) {
     if (!(error instanceof JsonError)) throw error
     throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)

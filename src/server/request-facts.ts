@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http"
 import { type TrustedProxies, clientAddress } from "../base/addresses.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 
-export interface FactsParts {
+interface FactsParts {
   readonly id: string
   readonly trustedProxies: TrustedProxies
   readonly startedMs: number
@@ -42,7 +42,7 @@ export function headerOf({ headers }: IncomingMessage, name: string): string | n
   return typeof value === "string" ? value : null
 }
 
-export interface RequestTarget {
+interface RequestTarget {
   readonly path: string
   readonly search: URLSearchParams
 }

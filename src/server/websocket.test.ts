@@ -1,3 +1,4 @@
+import { once } from "node:events"
 import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import { afterEach, expect, test } from "vitest"
@@ -17,10 +18,17 @@ afterEach(async () => {
 
 async function serve(conversation: Conversation, times: Partial<WebSocketTimes> = {}) {
   const revoked = { now: false }
+  const taken = { count: 0 }
   const sockets = createWebSockets(
     { endpoint: openResponseSocket, converse: () => conversation, times },
     {
       ...openAccess(() => !revoked.now),
+      limiter: {
+        take: () => {
+          taken.count++
+          return {}
+        },
+      },
       clock: systemClock,
       ids: createIds(),
       log: silentLog,
@@ -44,7 +52,7 @@ async function serve(conversation: Conversation, times: Partial<WebSocketTimes> 
     await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject))
     return socket
   }
-  return { port, open, revoked, sockets }
+  return { port, open, revoked, taken, sockets }
 }
 
 const echo: Conversation = {
@@ -156,3 +164,93 @@ test("a turn in flight may end when the server stops", async () => {
   expect(await closed).toBe(1001)
   await stopped
 })
+
+/** A turn that goes on until the test says so. */
+function heldTurn(): { conversation: Conversation; release: () => void; ended: Promise<void> } {
+  const released = Promise.withResolvers<void>()
+  const ended = Promise.withResolvers<void>()
+  return {
+    conversation: {
+      async *answer(_message, { request }) {
+        yield "first"
+        await Promise.race([released.promise, once(request.signal, "abort")])
+        ended.resolve()
+        yield "last"
+      },
+    },
+    release: () => released.resolve(),
+    ended: ended.promise,
+  }
+}
+
+test("four messages during a turn are refused and counted, and the turn goes on; the fifth closes with 1008", async () => {
+  const { conversation, release, ended } = heldTurn()
+  const { open, taken } = await serve(conversation)
+  const socket = await open()
+  const messages: unknown[] = []
+  socket.on("message", (text: Buffer) => messages.push(JSON.parse(text.toString())))
+  socket.send("{}")
+  await expect.poll(() => messages).toEqual(["first"])
+  // One to open the connection and one for the turn.
+  expect(taken.count).toBe(2)
+  for (let early = 0; early < 4; early++) socket.send("{}")
+  await expect.poll(() => messages).toHaveLength(5)
+  expect(messages.slice(1)).toMatchObject(
+    Array.from({ length: 4 }, () => ({
+      type: "error",
+      status: 409,
+      error: { code: "response_in_progress" },
+    })),
+  )
+  expect(taken.count).toBe(6)
+  expect(socket.readyState).toBe(WebSocket.OPEN)
+  const closed = closeOf(socket)
+  socket.send("{}")
+  expect(await closed).toBe(1008)
+  // The turn ends with its connection.
+  await ended
+  release()
+})
+
+test("a turn's end gives its messages back: the next turn may be interrupted as often", async () => {
+  const { open } = await serve(echo)
+  const socket = await open()
+  for (let turn = 0; turn < 20; turn++) {
+    socket.send(String(turn))
+    expect(await messageOf(socket)).toBe(turn)
+  }
+  expect(socket.readyState).toBe(WebSocket.OPEN)
+})
+
+/** A frame as a client sends it, masked with zeros. */
+const frame = (opcode: number, text: string): Buffer =>
+  Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
+
+test.each([
+  ["messages", frame(0x1, "{}")],
+  ["pings", frame(0x9, "x".repeat(100))],
+])(
+  "a flood of %s from a client that reads nothing ends its connection, and memory stays flat",
+  async (_, one) => {
+    const { conversation } = heldTurn()
+    const { port } = await serve(conversation)
+    const stream = connect(port, "127.0.0.1")
+    const ended = new Promise<void>((resolve) => stream.once("close", () => resolve()))
+    stream.on("error", () => undefined)
+    stream.write(
+      "GET /v1/responses HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\nauthorization: Bearer key\r\n" +
+        "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
+    )
+    await once(stream, "readable")
+    const used = (): number => process.memoryUsage().heapUsed + process.memoryUsage().external
+    const flood = Buffer.concat(Array.from({ length: 1_000 }, () => one))
+    const beforeBytes = used()
+    let peakBytes = 0
+    for (let sent = 0; sent < 700 && !stream.destroyed; sent++) {
+      peakBytes = Math.max(peakBytes, used() - beforeBytes)
+      if (!stream.write(flood)) await Promise.race([once(stream, "drain").catch(() => undefined), ended])
+    }
+    await ended
+    expect(peakBytes).toBeLessThan(64 * 1024 * 1024)
+  },
+)

@@ -1,6 +1,6 @@
 /** Says when it was asked to stop, and then takes the given milliseconds to do so. */
 import { setTimeout as wait } from "node:timers/promises"
-import { stopSignal } from "../../src/cli/serve.ts"
+import { stopSignal } from "../../src/cli/run-until-stopped.ts"
 
 const alive = setInterval(() => undefined, 1_000)
 const asked = stopSignal()

@@ -2,6 +2,7 @@
 import type { z } from "zod"
 import { createThreads } from "../../base/threads.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
+import "../../contract/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import { ResponseCreateMessage, ResponseRequest } from "../../contract/openai/responses.ts"

@@ -1,0 +1,70 @@
+/** Runs a server until a signal stops it, or a failure that nothing handled; then closes it in order. */
+import { constants } from "node:os"
+import type { Log } from "../base/log.ts"
+
+interface Closable {
+  close(): Promise<void>
+}
+
+/** How long the parts may take to close after a failure that may have damaged them. */
+const failedCloseMsMax = 30_000
+
+/** Returns the exit status; after a failure that nothing handled the process exits with 1. */
+export async function runUntilStopped<Running extends Closable>(
+  log: Log,
+  start: () => Promise<Running>,
+  announce: (running: Running) => void,
+): Promise<number> {
+  const failure = firstUnhandled(log)
+  let running: Running | null = null
+  try {
+    running = await Promise.race([start(), failure])
+    announce(running)
+    const signal = await Promise.race([stopSignal(), failure])
+    log.info({ signal }, "stopping")
+    await running.close()
+    return 0
+  } catch (error) {
+    if (!(error instanceof UnhandledFailure)) throw error
+    setTimeout(() => process.exit(1), failedCloseMsMax).unref()
+    await running?.close().catch((err: unknown) => log.error({ err }, "a part could not be closed"))
+    process.exit(1)
+  }
+}
+
+/** An exception or rejection that nothing handled; it was logged. */
+class UnhandledFailure extends Error {
+  override readonly name = "UnhandledFailure"
+}
+
+/**
+ * Rejects at the first exception or rejection that nothing handles, logged with its stack. Node by itself would end the
+ * process at once, with requests in flight and without a line in the log.
+ */
+function firstUnhandled(log: Log): Promise<never> {
+  const failure = Promise.withResolvers<never>()
+  // While the server closes, nobody waits for it.
+  failure.promise.catch(() => undefined)
+  // Without a listener of their own, unhandled rejections come here too.
+  process.on("uncaughtException", (err, origin) => {
+    log.fatal({ err, origin }, "stopping: an error that nothing handled")
+    failure.reject(new UnhandledFailure("Cannot go on: see the log", { cause: err }))
+  })
+  return failure.promise
+}
+
+/** Who stops a process group signals us twice, directly and through our parent: within this time it counts once. */
+const sameStopMs = 2_000
+
+export async function stopSignal(): Promise<NodeJS.Signals> {
+  return await new Promise((resolve) => {
+    let firstMs: number | null = null
+    for (const signal of ["SIGTERM", "SIGINT"] as const)
+      process.on(signal, () => {
+        const nowMs = performance.now()
+        if (firstMs !== null && nowMs - firstMs > sameStopMs) process.exit(128 + constants.signals[signal])
+        firstMs ??= nowMs
+        resolve(signal)
+      })
+  })
+}

@@ -1,0 +1,79 @@
+import type { IncomingMessage } from "node:http"
+import { Readable } from "node:stream"
+import { afterEach, beforeEach, expect, test, vi } from "vitest"
+import { z } from "zod"
+import { endpoint } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import { SlowBody, parseBody, parseQuery, readBody } from "./input.ts"
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const target = endpoint({
+  method: "POST",
+  path: "/x",
+  area: "Test",
+  surface: "platform",
+  summary: "Test",
+  access: { principals: [] },
+  query: z.object({ from: z.string(), limit: z.coerce.number().optional() }),
+  body: z.strictObject({ name: z.string(), nested: z.object({ id: z.number() }).optional() }),
+  output: z.void(),
+})
+
+/** A body whose bytes come when they are pushed. */
+function slowMessage(): Readable & IncomingMessage {
+  const message = new Readable({ read: () => undefined })
+  const headers = { "content-type": "application/json" }
+  // All that reading a body looks at.
+  return Object.assign(message, { headers, complete: false }) as Readable & IncomingMessage
+}
+
+test.each([
+  ["nothing", 0, 15_000],
+  ["a KiB", 1024, 16_000],
+  ["ten KiB", 10 * 1024, 25_000],
+])("a body of which %s has come is cut off at the minimum rate, not before", async (_, bytes, atMs) => {
+  const message = slowMessage()
+  const outcome = readBody(target, message).catch((error: unknown) => error)
+  const settled = vi.fn<() => void>()
+  void outcome.then(settled)
+  if (bytes > 0) message.push(Buffer.alloc(bytes, 0x20))
+  await vi.advanceTimersByTimeAsync(atMs - 1)
+  expect(settled).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(1)
+  expect(await outcome).toBeInstanceOf(SlowBody)
+})
+
+test("a body that comes at the minimum rate is read, however long it takes", async () => {
+  const message = slowMessage()
+  const reading = readBody(target, message)
+  for (let second = 0; second < 60; second++) {
+    message.push(Buffer.alloc(1024, 0x20))
+    await vi.advanceTimersByTimeAsync(1_000)
+  }
+  message.push(null)
+  await vi.advanceTimersByTimeAsync(0)
+  expect(await reading).toHaveLength(60 * 1024)
+})
+
+function faultOf(work: () => unknown): Fault {
+  try {
+    work()
+  } catch (error) {
+    if (error instanceof Fault) return error
+  }
+  throw new Error("nothing was refused")
+}
+
+test("what is missing is called missing, and what is wrong is not", () => {
+  const missing = faultOf(() => parseQuery(target, new URLSearchParams("limit=1")))
+  expect(missing.message).toBe("Cannot use the query: from: missing")
+  expect(missing.details).toEqual([{ path: "from", message: "missing" }])
+  const wrong = faultOf(() => parseQuery(target, new URLSearchParams("from=a&limit=b")))
+  expect(wrong.message).not.toContain("missing")
+  const nested = faultOf(() => parseBody(target, Buffer.from('{"name":"a","nested":{}}')))
+  expect(nested.message).toBe("Cannot use the body: nested.id: missing")
+  const given = faultOf(() => parseBody(target, Buffer.from('{"name":null}')))
+  expect(given.message).toContain("received null")
+})
