@@ -21,7 +21,6 @@ async function run(...args: string[]) {
 test.each([
   ["rejection", "unhandledRejection"],
   ["exception", "uncaughtException"],
-  ["bare rejection", "unhandledRejection"],
 ])(
   "an unhandled %s is logged once with its stack, and what runs is closed before the exit",
   async (kind, origin) => {

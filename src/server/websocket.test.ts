@@ -222,6 +222,8 @@ test("a turn's end gives its messages back: the next turn may be interrupted as 
   expect(socket.readyState).toBe(WebSocket.OPEN)
 })
 
+const usedBytes = (): number => process.memoryUsage().heapUsed + process.memoryUsage().external
+
 /** A frame as a client sends it, masked with zeros. */
 const frame = (opcode: number, text: string): Buffer =>
   Buffer.concat([Buffer.from([0x80 | opcode, 0x80 | text.length, 0, 0, 0, 0]), Buffer.from(text)])
@@ -242,12 +244,11 @@ test.each([
         "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
     )
     await once(stream, "readable")
-    const used = (): number => process.memoryUsage().heapUsed + process.memoryUsage().external
     const flood = Buffer.concat(Array.from({ length: 1_000 }, () => one))
-    const beforeBytes = used()
+    const beforeBytes = usedBytes()
     let peakBytes = 0
     for (let sent = 0; sent < 700 && !stream.destroyed; sent++) {
-      peakBytes = Math.max(peakBytes, used() - beforeBytes)
+      peakBytes = Math.max(peakBytes, usedBytes() - beforeBytes)
       if (!stream.write(flood)) await Promise.race([once(stream, "drain").catch(() => undefined), ended])
     }
     await ended

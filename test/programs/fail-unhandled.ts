@@ -8,7 +8,6 @@ const failures: Readonly<Record<string, () => unknown>> = {
     setImmediate(() => {
       throw new Error("on purpose")
     }),
-  "bare rejection": () => Promise.reject("on purpose" as unknown as Error),
 }
 const fail = failures[process.argv[2] ?? ""]
 const alive = setInterval(() => undefined, 1_000)
