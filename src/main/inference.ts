@@ -13,7 +13,7 @@ import type { Router } from "../gateway/routing/router.ts"
 import { createBodyReader } from "../gateway/openai/body.ts"
 import { inferenceHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
-import { ResponseShelf } from "../gateway/openai/response-shelf.ts"
+import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
 import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
@@ -62,20 +62,20 @@ export function createGenerators(config: Config, log: Log): Generators {
 
 export function openInference(root: InferenceRoot): Inference {
   const { config, catalog, clock, ids, meter, router } = root
-  const shelf = new ResponseShelf(root)
+  const responseStore = new ResponseStore(root)
   const parts = {
     catalog,
     clock,
     ids,
     meter,
     timeoutMs: config.server.request_timeout_ms,
-    shelf,
+    responseStore,
     router,
     readBody: createBodyReader(),
   }
   return {
     handlers: inferenceHandlers(parts),
-    forget: (change) => shelf.forget(change),
+    forget: (change) => responseStore.forget(change),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
       converse: () => new ResponseConversation(parts),

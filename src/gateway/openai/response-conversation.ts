@@ -3,7 +3,7 @@ import type { Principal, Standing } from "../../contract/access.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import type { ResponseEvent } from "../../contract/openai/responses.ts"
 import { MeteredCall } from "./inference.ts"
-import type { KnownItem } from "./response-shelf.ts"
+import type { KnownItem } from "./response-store.ts"
 import { type Memory, type ResponseParts, startTurn, warmUp } from "./responses.ts"
 
 /** Responses that a connection remembers; older ones can only be continued from the store. */

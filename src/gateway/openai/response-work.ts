@@ -18,6 +18,10 @@ import type {
 } from "../../engine/generate/generate.ts"
 import { checkOffered } from "./chat-work.ts"
 
+/** A response tells its temperature and top_p, so that what a request leaves open is decided here and sent to every worker. */
+export const temperatureDefault = 0.7
+export const topPDefault = 1
+
 export function responseWork(
   request: ResponseRequest,
   items: readonly InputItem[],
@@ -37,8 +41,8 @@ export function responseWork(
     parallelToolCalls: request.parallel_tool_calls ?? true,
     format: toFormat(request),
     sampling: {
-      temperature: request.temperature ?? null,
-      topP: request.top_p ?? null,
+      temperature: request.temperature ?? temperatureDefault,
+      topP: request.top_p ?? topPDefault,
       seed: null,
       frequencyPenalty: 0,
       presencePenalty: 0,

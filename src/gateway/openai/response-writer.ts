@@ -16,6 +16,7 @@ import type {
   TokenLogprob,
 } from "../../engine/generate/generate.ts"
 import { withBytes } from "./chat.ts"
+import { temperatureDefault, topPDefault } from "./response-work.ts"
 
 /** An event without its number, which is given when it leaves. */
 type Unnumbered = ResponseEvent extends infer Event
@@ -23,9 +24,6 @@ type Unnumbered = ResponseEvent extends infer Event
     ? Omit<Event, "sequence_number">
     : never
   : never
-
-/** What local models use when a request says nothing. */
-const temperatureDefault = 0.7
 
 interface ResponseFacts {
   readonly request: ResponseRequest
@@ -313,7 +311,7 @@ function emptyResponse(
       strict: tool.strict ?? false,
     })),
     top_logprobs: request.top_logprobs ?? 0,
-    top_p: request.top_p ?? 1,
+    top_p: request.top_p ?? topPDefault,
     truncation: request.truncation ?? "disabled",
     usage: null,
     user: textOrNull(request.user),

@@ -18,12 +18,12 @@ import {
   findModel,
   meterUsage,
 } from "./inference.ts"
-import type { KnownItem, ResponseShelf } from "./response-shelf.ts"
+import type { KnownItem, ResponseStore } from "./response-store.ts"
 import { responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
 
 export interface ResponseParts extends InferenceParts {
-  readonly shelf: ResponseShelf
+  readonly responseStore: ResponseStore
 }
 
 type ResponseHandlers = Pick<
@@ -37,7 +37,7 @@ type ResponseHandlers = Pick<
 >
 
 export function responseHandlers(parts: ResponseParts): ResponseHandlers {
-  const { shelf } = parts
+  const { responseStore } = parts
   return {
     createResponse: async (call) => {
       const metered = new MeteredCall(parts, call, "responses")
@@ -53,15 +53,15 @@ export function responseHandlers(parts: ResponseParts): ResponseHandlers {
       )
     },
     getResponse: async ({ params, standing }) =>
-      await shelf.response(organizationOf(standing), params.response_id),
+      await responseStore.response(organizationOf(standing), params.response_id),
     deleteResponse: async ({ params, standing }) => {
-      await shelf.remove(organizationOf(standing), params.response_id)
+      await responseStore.remove(organizationOf(standing), params.response_id)
       return { id: params.response_id, object: "response", deleted: true }
     },
     cancelResponse: async ({ params, standing }) =>
-      await shelf.cancel(organizationOf(standing), params.response_id),
+      await responseStore.cancel(organizationOf(standing), params.response_id),
     listInputItems: async ({ params, query, standing }) =>
-      await shelf.inputItems(organizationOf(standing), params.response_id, query),
+      await responseStore.inputItems(organizationOf(standing), params.response_id, query),
   }
 }
 
@@ -99,7 +99,7 @@ export async function startTurn(
   )
   const generating = await Generating.start(parts, asker, metered, { model: request.model, work, count: 1 })
   const store = await metered.attempt(
-    async () => (request.store ?? true) && (await parts.shelf.stores(organizationId)),
+    async () => (request.store ?? true) && (await parts.responseStore.stores(organizationId)),
   )
   return new Turn(parts, { asker, generating, request, items, own, store, memory })
 }
@@ -116,27 +116,31 @@ export async function warmUp(
     const model = findModel(parts.catalog, request.model, "generation")
     const previous = request.previous_response_id ?? null
     const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
-    const own = await parts.shelf.resolve(organizationId, inputOf(request.input))
+    const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
     await sequence.reserve(model, noUsage)
-    const store = (request.store ?? true) && (await parts.shelf.stores(organizationId))
+    const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
     const writer = new ResponseWriter(parts, { request, model: model.sku, store })
     const events = writer.start()
     writer.end(noGenerationUsage, store)
     await metered.succeed(noUsage, { stopReason: null, toolCalls: [] })
     if (store)
-      await parts.shelf.keep(organizationId, { response: writer.response, previousId: previous, input: own })
+      await parts.responseStore.keep(organizationId, {
+        response: writer.response,
+        previousId: previous,
+        input: own,
+      })
     memory.remember(writer.id, [...before, ...own])
     return [...events, ...writer.terminal()]
   })
 }
 
 async function earlier(
-  { shelf }: ResponseParts,
+  { responseStore }: ResponseParts,
   organizationId: string,
   previousId: string,
   memory: Memory | null,
 ): Promise<readonly KnownItem[]> {
-  return memory?.recall(previousId) ?? (await shelf.conversation(organizationId, previousId))
+  return memory?.recall(previousId) ?? (await responseStore.conversation(organizationId, previousId))
 }
 
 async function conversation(
@@ -147,7 +151,7 @@ async function conversation(
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
   const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
-  const own = await parts.shelf.resolve(organizationId, inputOf(request.input))
+  const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
   if (before.length + own.length === 0)
     throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {
       param: "input",
@@ -203,29 +207,38 @@ class Turn {
 
   async *events(): AsyncGenerator<ResponseEvent> {
     const { generating, asker } = this.#facts
-    const { shelf } = this.#parts
+    const { responseStore } = this.#parts
     const writer = this.#writer
     const organizationId = generating.call.organizationId
-    const leave = shelf.enter(organizationId, writer.id, {
+    const leave = responseStore.enter(organizationId, writer.id, {
       cancel: () =>
         this.#cancelled.abort(new Fault("client_closed", "Cannot go on: the response was cancelled")),
       response: () => writer.response,
     })
     const signal = AbortSignal.any([asker.request.signal, this.#cancelled.signal])
+    const [run] = generating.runs(signal)
+    const generated = run?.[Symbol.asyncIterator]()
     let settled = false
+    let started = false
     try {
+      // Until the first token the work may still move to another worker, and the region is told in a header.
+      let next = await generated?.next()
+      started = true
       generating.call.sequence.firstByte()
       yield* writer.start()
-      const [run] = generating.runs(signal)
-      if (run) for await (const event of run) yield* writer.add(event)
+      for (; next && !next.done; next = await generated?.next()) yield* writer.add(next.value)
       await this.#finish()
       settled = true
       yield* writer.terminal()
     } catch (error) {
       settled = true
-      yield* await this.#fail(error)
+      const events = await this.#fail(error)
+      // Without a first event it is an ordinary error.
+      if (!started) throw error
+      yield* events
     } finally {
       // The reader went away between two events.
+      await generated?.return?.()
       if (!settled) await generating.call.fail(asker.request.signal.reason, meterUsage(generating.usage()))
       leave()
     }
@@ -249,7 +262,7 @@ class Turn {
 
   async #store(): Promise<boolean> {
     const { generating, request, own } = this.#facts
-    return await this.#parts.shelf.keep(generating.call.organizationId, {
+    return await this.#parts.responseStore.keep(generating.call.organizationId, {
       response: this.#writer.response,
       previousId: request.previous_response_id ?? null,
       input: own,

@@ -53,7 +53,7 @@ const retentionFreshMs = 5_000
 const retentionStaleMs = 300_000
 const organizationsMax = 10_000
 
-export class ResponseShelf {
+export class ResponseStore {
   readonly #parts: ShelfParts
   readonly #running = new Map<string, Running>()
   readonly #days: FreshCache<number>
