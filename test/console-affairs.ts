@@ -128,6 +128,49 @@ export function affairsTests(scene: Scene): void {
     await expect.poll(async () => await amounts().count()).toBe(2)
   })
 
+  test("low credit is a banner on every page that leads to Billing", async () => {
+    await scene.open("billing")
+    const controls = scene.page.getByRole("form", { name: "Spend controls" })
+    const save = async (dollars: string): Promise<void> => {
+      await controls.getByLabel("Warn below a balance of ($)").fill(dollars)
+      await controls.getByRole("button", { name: "Save" }).click()
+      await controls.getByText("Saved.").waitFor()
+    }
+    await save("100000")
+    await scene.open("members")
+    const banner = scene.page.getByRole("status", { name: "Billing" })
+    await banner.getByText("Credit is low").waitFor()
+    expect(await scene.problems()).toEqual([])
+    await banner.getByRole("link", { name: "Open Billing" }).click()
+    await scene.page.getByRole("heading", { name: "Billing", level: 1 }).waitFor()
+    await save("")
+    await scene.open("members")
+    await scene.settled()
+    expect(await banner.count()).toBe(0)
+  })
+
+  test("a refusal for want of credit leads to Billing; too many requests says when to try again", async () => {
+    const refuse = async (code: string, http: number, headers: Record<string, string>): Promise<void> => {
+      await scene.page.route("**/v1/decisions", async (route) => {
+        const error = { code, message: "Cannot run the request: see the code" }
+        await route.fulfill({ status: http, headers, json: { error } })
+      })
+      await scene.click("Decide")
+    }
+    await scene.open("playground")
+    await scene.pick("Examples", "Support ticket")
+    await refuse("insufficient_credits", 402, {})
+    const refused = scene.page.getByRole("alert")
+    expect(await refused.getByRole("link", { name: "Open Billing" }).getAttribute("href")).toContain(
+      "/billing",
+    )
+    await scene.page.unrouteAll()
+    await refuse("rate_limited", 429, { "retry-after": "2" })
+    await refused.getByText("Too many requests. Try again in 2 seconds.").waitFor()
+    await refused.getByText("Too many requests. You can try again now.").waitFor()
+    await scene.page.unrouteAll()
+  })
+
   test("the audit log names who changed what, filters by names and dates, and exports what is shown", async () => {
     await scene.open("audit")
     const filters = scene.page.getByRole("search", { name: "Audit log filters" })

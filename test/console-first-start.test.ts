@@ -1,34 +1,80 @@
 /** The console in a browser, from the first start to the first answer. */
+import type { Page } from "playwright-core"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 let server: TestServer
 let browser: Browser
+let page: Page
+const link = (): string => /^ {2}(http\S+#link=\S+)$/m.exec(server.stdout())?.[1] ?? ""
+const click = async (name: string | RegExp): Promise<void> => await page.getByRole("button", { name }).click()
 
 beforeAll(async () => {
   server = await startServer({ bootstrap: false })
   browser = await openBrowser()
+  page = await browser.context.newPage()
 })
 afterAll(async () => {
   await browser.close()
   await server.stop()
 })
 
-test("the link that the first start prints leads to a first answer, and works once", async () => {
-  const link = /^ {2}(http\S+#link=\S+)$/m.exec(server.stdout())?.[1] ?? ""
-  expect(link).not.toBe("")
-  const page = await browser.context.newPage()
-  await page.goto(link)
-  await page.getByRole("heading", { name: "Playground" }).waitFor()
+test("the link that the first start prints leads to a screen that asks for an address and a password", async () => {
+  expect(link()).not.toBe("")
+  await page.goto(link())
+  await page.getByRole("heading", { name: "Welcome to Umpire" }).waitFor()
   expect(page.url()).not.toContain("link=")
-  await page.getByRole("button", { name: "Decide" }).click()
+  await page.getByLabel("Email").fill("ada@example.com")
+  await page.getByLabel("Password").fill("a first password")
+  await click("Save and continue")
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+})
+
+test("a first answer ticks the first steps, which can be hidden", async () => {
+  const steps = page.getByRole("region", { name: "Getting started" })
+  await steps.getByRole("listitem", { name: "Set a password: done" }).waitFor()
+  await steps.getByRole("listitem", { name: "Make a first decision: to do" }).waitFor()
+  await click("Decide")
   const answer = page.getByRole("group", { name: "Answer to question 1" })
   await answer.waitFor()
   expect(await answer.getByText("Yes", { exact: true }).isVisible()).toBe(true)
+  await steps.getByRole("listitem", { name: "Make a first decision: done" }).waitFor()
+  await steps.getByRole("link", { name: "Create a key" }).click()
+  await page.getByLabel("Name").fill("program")
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
+  await click("I have stored it")
+  await page.goto(server.url)
+  await steps.getByRole("listitem", { name: "Create a key: done" }).waitFor()
+  await click("Hide getting started")
+  await page.reload()
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
+  expect(await steps.count()).toBe(0)
+})
 
+test("a region without coordinates has no map", async () => {
+  await page.getByRole("link", { name: "Routing" }).click()
+  await page.getByRole("list", { name: "Regions tried in order" }).getByText("local").waitFor()
+  expect(await page.getByRole("img", { name: /^Map/ }).count()).toBe(0)
+})
+
+test("chat says what the shipped model is, and how to add a better one", async () => {
+  await page.getByRole("link", { name: "Chat" }).click()
+  await page.getByText("umpire-nano is a small model made for decisions.").waitFor()
+  await click("Add a chat model")
+  expect(await page.getByLabel("Command").textContent()).toContain("umpire models pull")
+  await click("Done")
+})
+
+test("the new address and password sign in, and the link works once", async () => {
+  await click(/account and appearance/)
+  await page.getByRole("menuitem", { name: "Sign out" }).click()
+  await page.getByLabel("Email").fill("ada@example.com")
+  await page.getByLabel("Password").fill("a first password")
+  await click("Sign in")
+  await page.getByRole("heading", { name: "Playground" }).waitFor()
   await page.goto("about:blank")
-  await page.goto(link)
+  await page.goto(link())
   await page.getByText("the link is unknown, used or expired").waitFor()
   expect(await page.getByLabel("Email").isVisible()).toBe(true)
 })

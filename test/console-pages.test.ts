@@ -1,4 +1,5 @@
 /** Every page of the console in a browser: what it shows, every write, errors in words, and who can read it. */
+import type { Locator } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { affairsTests } from "./console-affairs.ts"
 import { codeTests } from "./console-code.ts"
@@ -138,6 +139,32 @@ test("the command palette goes anywhere by keyboard", async () => {
   await scene.page.keyboard.type("rotate")
   await scene.page.keyboard.press("Enter")
   await scene.page.getByRole("heading", { name: "API keys", level: 1 }).waitFor()
+})
+
+test("the command palette finds actions, keys, people and requests", async () => {
+  const choose = async (text: string): Promise<void> => {
+    await scene.page.keyboard.press("Control+k")
+    const search = scene.page.getByRole("dialog", { name: "Search" })
+    await search.getByRole("combobox").fill(text)
+    await search.getByRole("option").first().waitFor()
+    await scene.page.keyboard.press("Enter")
+  }
+  const marked = (): Locator => scene.page.locator("[aria-current=true]")
+  await scene.open("settings")
+  await choose("create key")
+  await scene.page.getByRole("dialog", { name: "Create a key" }).waitFor()
+  await scene.submit("Cancel")
+  await choose("first key")
+  await marked().getByText("first key").waitFor()
+  await choose("ada@example.com")
+  await scene.page.getByRole("heading", { name: "Members", level: 1 }).waitFor()
+  await marked().getByText("ada@example.com").waitFor()
+  await choose("seq_unheard")
+  await scene.page.getByText("No such request").waitFor()
+  await scene.page.keyboard.press("Control+k")
+  expect(await scene.problems()).toEqual([])
+  await scene.page.getByRole("combobox").fill("qqqq")
+  await scene.page.getByText("No results for “qqqq”.").waitFor()
 })
 
 test("an address that leads nowhere is a page that says so", async () => {

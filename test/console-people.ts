@@ -82,13 +82,36 @@ export function peopleTests(scene: Scene): void {
     const other = await scene.browser.context.browser()?.newContext()
     const guest = (await other?.newPage()) ?? scene.page
     await guest.goto(link)
+    await guest.getByRole("heading", { name: "Join Personal" }).waitFor()
+    await guest.getByText("ada@example.com invited grace@example.com to join as a member.").waitFor()
     await guest.getByLabel("Your name").fill("Grace <b>Hopper</b>")
     await guest.getByLabel("Choose a password").fill("nanoseconds everywhere")
     await guest.getByRole("button", { name: "Join" }).click()
     await guest.getByRole("heading", { name: "Playground" }).waitFor()
+    await guest.goto(`${scene.server.url}/o/${scene.orgId}/members`)
+    await guest.getByText("No pending invitations").waitFor()
+    expect(await guest.getByText("Invite", { exact: false }).count()).toBe(0)
+    await guest.goto(`${scene.server.url}/o/${scene.orgId}/keys?open=create`)
+    expect(await guest.getByLabel("Owner").isDisabled()).toBe(true)
+    expect(await guest.getByLabel("api-admin").count()).toBe(0)
+    await guest.getByLabel("Name").fill("Grace's own")
+    await guest.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
+    const own = (await guest.getByLabel("API key", { exact: true }).textContent()) ?? ""
+    expect(await status(own)).toBe(200)
+    await guest.getByRole("button", { name: "I have stored it" }).click()
+    await guest
+      .getByRole("row", { name: /Grace's own/ })
+      .getByText("Grace <b>Hopper</b>")
+      .waitFor()
+    expect(await guest.getByRole("button", { name: "Actions for first key" }).count()).toBe(0)
     await guest.goto(`${scene.server.url}/o/${scene.orgId}/audit`)
     await guest.getByText("Only owners can read the audit log.").waitFor()
     await other?.close()
+    const third = await scene.browser.context.browser()?.newContext()
+    const late = (await third?.newPage()) ?? scene.page
+    await late.goto(link)
+    await late.getByText("This invitation to Personal has already been used.").waitFor()
+    await third?.close()
 
     await scene.page.reload()
     await scene.page.getByText("Grace <b>Hopper</b>").waitFor()
@@ -111,6 +134,25 @@ export function peopleTests(scene: Scene): void {
     await scene.click("I have stored it")
     await scene.pick("Actions for alan@example.com", "Revoke")
     await scene.page.getByText("No pending invitations").waitFor()
+  })
+
+  test("an organization is created in the console, and is where one is then", async () => {
+    await scene.open("keys")
+    await scene.pick("Organization Personal , switch", "Create organization")
+    await scene.page.getByLabel("Name of the organization").fill("Side project")
+    await scene.submitTwice("Create organization")
+    await scene.page.getByRole("button", { name: "Organization Side project , switch" }).waitFor()
+    expect(scene.page.url()).not.toContain(scene.orgId)
+    await scene.click("Organization Side project , switch")
+    expect(await scene.page.getByRole("menuitem", { name: "Side project" }).count()).toBe(1)
+    await scene.page.keyboard.press("Escape")
+  })
+
+  test("a key leads to its usage", async () => {
+    await scene.open("keys")
+    await scene.page.getByRole("link", { name: "Usage of first key" }).click()
+    await scene.page.getByRole("heading", { name: "Analytics", level: 1 }).waitFor()
+    await scene.page.getByRole("list", { name: "Filters" }).getByText("first key").waitFor()
   })
 
   test("one switches between organizations", async () => {

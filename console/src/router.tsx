@@ -15,6 +15,7 @@ import {
   setupSkipped,
 } from "./session.ts"
 import { Layout } from "./shell/layout.tsx"
+import { NewOrganization } from "./shell/new-organization.tsx"
 import { readPageRequest } from "./shell/open-request.ts"
 import { PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
@@ -75,7 +76,7 @@ const newOrganization = createRoute({
   beforeLoad: async ({ context }) => {
     if (!(await context.queries.fetchQuery(sessionQuery))) throw redirect({ to: "/sign-in" })
   },
-  component: lazyRouteComponent(() => import("./shell/new-organization.tsx"), "NewOrganization"),
+  component: NewOrganization,
 })
 
 const join = createRoute({

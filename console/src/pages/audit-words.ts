@@ -1,5 +1,6 @@
 /** How entries of the audit log read: actions, actors and resources in words. */
 import type { AuditLogEntry } from "../../../src/contract/platform/audit-log.ts"
+import { cents } from "../parts/format.ts"
 
 const kinds: Partial<Record<string, string>> = {
   api_key: "API key",
@@ -40,13 +41,14 @@ export const actorName = ({ name, id }: Pick<AuditLogEntry["actor"], "name" | "i
   name ?? id ?? "the system"
 
 /** The name or address of what was changed, where the entry holds one. */
-export function subjectOf({ before, after, resource }: AuditLogEntry): string | null {
+export function subjectOf({ before, after }: AuditLogEntry): string | null {
   for (const view of [after, before]) {
-    const { name, email, model_sku } = (view ?? {}) as Partial<Record<string, unknown>>
+    const { name, email, model_sku, amount_in_cents } = (view ?? {}) as Partial<Record<string, unknown>>
     const found = [name, email, model_sku].find((one) => typeof one === "string")
     if (typeof found === "string") return found
+    if (typeof amount_in_cents === "number") return cents(amount_in_cents)
   }
-  return resource.type === "session" || resource.type === "user" ? null : resource.id
+  return null
 }
 
 export function toneOf(action: string): "bad" | "good" | "plain" {

@@ -104,7 +104,7 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
           cell: (key) => (
             <>
               <span className="font-medium">{key.name}</span>
-              <span className="text-soft block font-mono text-xs">{key.id}</span>
+              <span className="text-soft block font-mono text-xs md:whitespace-nowrap">{key.id}</span>
             </>
           ),
         },
@@ -118,9 +118,15 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
             </span>
           ),
         },
-        { name: "Owner", cell: (key) => (key.user_id === null ? "Organization" : nameOf(key.user_id)) },
-        { name: "Created", cell: (key) => <time dateTime={key.created_at}>{day(key.created_at)}</time> },
-        { name: "Last used", cell: (key) => (key.last_used_at ? ago(key.last_used_at) : "Never") },
+        {
+          name: "Owner",
+          cell: (key) => <Line>{key.user_id === null ? "Organization" : nameOf(key.user_id)}</Line>,
+        },
+        { name: "Created", cell: (key) => <Line>{day(key.created_at)}</Line> },
+        {
+          name: "Last used",
+          cell: (key) => <Line>{key.last_used_at ? ago(key.last_used_at) : "Never"}</Line>,
+        },
         { name: "Expires", cell: (key) => <Expires apiKey={key} /> },
         { name: "Usage", cell: (key) => <UsageLink apiKey={key} /> },
         actionsColumn(true, (key: ApiKey) =>
@@ -129,6 +135,11 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
       ]}
     />
   )
+}
+
+/** Dates and names stay on one line where there is room. */
+function Line({ children }: { children: ReactNode }): ReactNode {
+  return <span className="md:whitespace-nowrap">{children}</span>
 }
 
 function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Open) => void }): ReactNode {
@@ -190,7 +201,7 @@ function Expires({ apiKey }: { apiKey: ApiKey }): ReactNode {
       ) : new Date(expires_at) < new Date() ? (
         <Badge tone="bad">Expired</Badge>
       ) : (
-        day(expires_at)
+        <Line>{day(expires_at)}</Line>
       )}
       {grace ? <span className="text-soft block text-xs">{grace}</span> : null}
     </>

@@ -11,6 +11,7 @@ import { Empty, useTitle } from "../parts/page.tsx"
 import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { ModelSelect } from "./model-select.tsx"
 import { firstModel } from "./models.ts"
+import { ShippedModelNotice } from "./shipped-model-notice.tsx"
 import { type ChatMessage, streamChat } from "./stream.ts"
 
 interface Settings {
@@ -45,6 +46,7 @@ export function ChatPage(): ReactNode {
           New chat
         </Button>
       </header>
+      <ShippedModelNotice model={model} />
       <SettingsForm settings={settings} onChange={setSettings} />
       <Conversation messages={chat.messages} busy={chat.busy} />
       <ErrorNotice error={chat.error} />

@@ -30,7 +30,7 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
   return (
     <section
       aria-label="Getting started"
-      className="panel flex flex-wrap items-center gap-x-4 gap-y-1 px-4 py-2 text-sm"
+      className="panel relative flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-2 pr-12 text-sm"
     >
       <h2 className="font-semibold whitespace-nowrap">
         Getting started{" "}
@@ -38,7 +38,7 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
           {done} of {steps.length}
         </span>
       </h2>
-      <ol className="flex flex-1 flex-wrap items-center gap-x-4 gap-y-1">
+      <ol className="flex flex-wrap items-center gap-x-4 gap-y-1.5">
         {steps.map((step, index) => (
           <li key={step.name} aria-label={`${step.name}: ${step.done ? "done" : "to do"}`}>
             <StepView step={step} next={index === next} />
@@ -49,6 +49,7 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
         kind="bare"
         small
         icon="cross"
+        className="absolute top-1.5 right-2"
         aria-label="Hide getting started"
         title="Hide"
         onClick={() => storage.write(hiddenEntry, true)}
@@ -68,7 +69,7 @@ function StepView({ step, next }: { step: Step; next: boolean }): ReactNode {
       {done ? <Icon name="check" className="size-3" /> : null}
     </span>
   )
-  const look = `flex items-center gap-1.5 rounded-sm ${done ? "text-soft" : next ? "font-medium" : ""}`
+  const look = `flex items-center gap-1.5 rounded-sm whitespace-nowrap ${done ? "text-soft" : next ? "font-medium" : ""}`
   if (done || (to === null && !act))
     return (
       <span className={look}>

@@ -32,8 +32,8 @@ export function useCommands(text: string, createOrganization: () => void): reado
   const storage = useBrowserStorage()
   const typed = text.trim()
   return [
-    ...pageCommands(go, () => void navigate({ to: "/docs" })),
     ...useActions(go, createOrganization),
+    ...pageCommands(go, () => void navigate({ to: "/docs" })),
     ...useOrganizationCommands(),
     ...useListed(go),
     ...recentSequences(storage).map(({ id, about, at }): Command => ({
