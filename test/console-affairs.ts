@@ -61,6 +61,24 @@ export function affairsTests(scene: Scene): void {
     await scene.page.getByText("No providers yet").waitFor()
   })
 
+  test("a public issuer without a condition is refused until it is confirmed twice", async () => {
+    const issuer = "https://token.actions.githubusercontent.com"
+    await scene.open("identity")
+    await scene.page.getByRole("button", { name: "Add provider" }).first().click()
+    await scene.page.getByLabel("Name").fill("everyone")
+    await scene.page.getByLabel("Issuer", { exact: true }).fill(issuer)
+    await scene.page.getByLabel("Allowed audiences").fill("umpire")
+    await scene.dialog().getByLabel("inference").last().check()
+    await scene.submit("Add provider")
+    await scene.dialog().getByLabel("Anyone with a token of this issuer may exchange it").check()
+    await scene.dialog().getByLabel("Type the issuer again to confirm").fill(issuer)
+    await scene.submit("Add provider")
+    await scene.page.getByRole("article", { name: "everyone" }).waitFor()
+    await scene.pick("Actions for everyone", "Delete")
+    await scene.submit("Delete")
+    await scene.page.getByText("No providers yet").waitFor()
+  })
+
   test("credit is bought, refused amounts are explained, and limits are kept", async () => {
     await scene.open("billing")
     const balance = scene.page.getByLabel("Credit balance")

@@ -5,10 +5,10 @@ import type { NewProvider, WorkloadIdentityProvider } from "../../../src/contrac
 import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { FormDialog } from "../parts/dialog.tsx"
-import { AreaField, Segments, TextField } from "../parts/field.tsx"
+import { AreaField, CheckField, Segments, TextField } from "../parts/field.tsx"
 import { useOrganization } from "../session.ts"
 import { CelField } from "./cel-field.tsx"
-import { type ProviderDraft, draftOf, emptyDraft, toProvider } from "./provider-draft.ts"
+import { type ProviderDraft, draftOf, emptyDraft, rowId, toProvider } from "./provider-draft.ts"
 
 export function ProviderDialog({
   provider,
@@ -19,9 +19,13 @@ export function ProviderDialog({
 }): ReactNode {
   const { id: org_id } = useOrganization()
   const [draft, setDraft] = useState<ProviderDraft>(() => (provider ? draftOf(provider) : emptyDraft()))
+  const [confirmed, setConfirmed] = useState({ anyone: false, issuer: "" })
+  const confirmation = confirmed.anyone
+    ? { public_issuer_confirmation: { anyone_may_exchange: true as const, issuer_uri: confirmed.issuer } }
+    : {}
   const write = useWrite(
     async () => {
-      const body: NewProvider = toProvider(draft)
+      const body: NewProvider = { ...toProvider(draft), ...confirmation }
       return provider
         ? await api.updateWorkloadIdentityProvider({ params: { org_id, provider_id: provider.id }, body })
         : await api.createWorkloadIdentityProvider({ params: { org_id }, body })
@@ -69,7 +73,53 @@ export function ProviderDialog({
       />
       <Transformations draft={draft} refused={fieldErrors(write.error)} onChange={change} />
       <Rules draft={draft} refused={fieldErrors(write.error)} onChange={change} />
+      {asksToConfirm(write.error) || confirmed.anyone ? (
+        <Confirmation issuer={draft.issuer.trim()} confirmed={confirmed} onChange={setConfirmed} />
+      ) : null}
     </FormDialog>
+  )
+}
+
+/** The server refuses rules that let in anyone's tokens of a public issuer, unless that is confirmed. */
+const asksToConfirm = (error: unknown): boolean =>
+  error instanceof ClientError && error.message.includes("public_issuer_confirmation")
+
+interface Confirmed {
+  readonly anyone: boolean
+  readonly issuer: string
+}
+
+function Confirmation({
+  issuer,
+  confirmed,
+  onChange,
+}: {
+  issuer: string
+  confirmed: Confirmed
+  onChange: (confirmed: Confirmed) => void
+}): ReactNode {
+  return (
+    <fieldset className="border-line flex flex-col gap-3 rounded-lg border p-3">
+      <legend className="label px-1">This issuer is public</legend>
+      <p className="text-soft text-sm">
+        {issuer} signs tokens for anyone. Restrict the subject, repository or project in the condition, or
+        confirm that strangers may come in.
+      </p>
+      <CheckField
+        label="Anyone with a token of this issuer may exchange it"
+        checked={confirmed.anyone}
+        onChange={(event) => onChange({ ...confirmed, anyone: event.target.checked })}
+      />
+      {confirmed.anyone ? (
+        <TextField
+          label="Type the issuer again to confirm"
+          required
+          placeholder={issuer}
+          value={confirmed.issuer}
+          onChange={(event) => onChange({ ...confirmed, issuer: event.target.value })}
+        />
+      ) : null}
+    </fieldset>
   )
 }
 
@@ -187,7 +237,7 @@ function Transformations({ draft, refused, onChange }: CheckedProps): ReactNode 
         className="self-start"
         onClick={() =>
           onChange({
-            transformations: [...transformations, { id: crypto.randomUUID(), name: "", expression: "" }],
+            transformations: [...transformations, { id: rowId(), name: "", expression: "" }],
           })
         }
       >
@@ -236,7 +286,7 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
                   {permission}
                 </label>
               ))}
-              {rule.permissions.length === 0 ? <span className="text-soft">is refused</span> : null}
+              {rule.permissions.length === 0 ? <span className="text-soft">No permissions</span> : null}
               {last ? null : (
                 <Button
                   kind="bare"
@@ -259,7 +309,7 @@ function Rules({ draft, refused, onChange }: CheckedProps): ReactNode {
         onClick={() =>
           onChange({
             rules: rules.toSpliced(rules.length - 1, 0, {
-              id: crypto.randomUUID(),
+              id: rowId(),
               condition: "",
               permissions: ["inference"],
             }),

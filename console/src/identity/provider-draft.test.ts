@@ -22,7 +22,7 @@ test("a filled form is a provider that the contract accepts", () => {
   expect(provider).toMatchObject({
     attribute_condition: null,
     config: { allowed_audiences: ["a", "b"], jwks: null },
-    authorization_rules: [{ condition: "true", permissions: ["inference"] }],
+    authorization_rules: [{ condition: "true", permissions: [] }],
   })
 })
 

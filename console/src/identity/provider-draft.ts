@@ -25,6 +25,11 @@ export interface ProviderDraft {
   }[]
 }
 
+let lastRow = 0
+/** Tells rows of the form apart while they are edited. */
+export const rowId = (): string => `row${++lastRow}`
+
+/** Nothing is granted until the form says so. */
 export function emptyDraft(): ProviderDraft {
   return {
     name: "",
@@ -37,7 +42,7 @@ export function emptyDraft(): ProviderDraft {
     intermediates: "",
     condition: "",
     transformations: [],
-    rules: [{ id: crypto.randomUUID(), condition: "true", permissions: ["inference"] }],
+    rules: [{ id: rowId(), condition: "true", permissions: [] }],
   }
 }
 
@@ -57,11 +62,11 @@ export function draftOf({ config, ...provider }: WorkloadIdentityProvider): Prov
       : { anchors: config.trust_anchors.join("\n"), intermediates: config.intermediate_cas.join("\n") }),
     condition: provider.attribute_condition ?? "",
     transformations: Object.entries(provider.attribute_transformations).map(([name, expression]) => ({
-      id: crypto.randomUUID(),
+      id: rowId(),
       name,
       expression,
     })),
-    rules: provider.authorization_rules.map((rule) => ({ id: crypto.randomUUID(), ...rule })),
+    rules: provider.authorization_rules.map((rule) => ({ id: rowId(), ...rule })),
   }
 }
 
