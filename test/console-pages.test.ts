@@ -163,7 +163,7 @@ test("the command palette finds actions, keys, people and requests", async () =>
   await scene.page.getByText("No such request").waitFor()
   await scene.page.keyboard.press("Control+k")
   expect(await scene.problems()).toEqual([])
-  await scene.page.getByRole("combobox").fill("qqqq")
+  await scene.dialog().getByRole("combobox").fill("qqqq")
   await scene.page.getByText("No results for “qqqq”.").waitFor()
 })
 

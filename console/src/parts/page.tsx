@@ -82,7 +82,7 @@ export function Notice({
   return (
     <div
       role={tone === "bad" ? "alert" : "status"}
-      className={`flex items-start gap-2 rounded-lg px-3 py-2.5 text-sm ${tones[tone]}`}
+      className={`flex gap-2 rounded-lg px-3 py-2.5 text-sm ${action ? "items-center" : "items-start"} ${tones[tone]}`}
     >
       {tone === "bad" || tone === "warn" ? <Icon name="warn" className="mt-0.5 size-4" /> : null}
       <div className="min-w-0 flex-1 wrap-anywhere">{children}</div>

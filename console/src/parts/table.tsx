@@ -41,7 +41,7 @@ export function Table<Row>({
               <th
                 key={column.name}
                 scope="col"
-                className={`text-soft px-4 py-2.5 text-xs font-medium ${column.align === "right" ? "text-right" : "text-left"}`}
+                className={`text-soft px-4 py-2.5 text-xs font-medium whitespace-nowrap ${column.align === "right" ? "text-right" : "text-left"}`}
               >
                 {column.quiet ? <span className="sr-only">{column.name}</span> : column.name}
               </th>

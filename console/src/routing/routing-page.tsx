@@ -207,13 +207,19 @@ function RegionList({
       <div className="flex flex-wrap gap-1.5">
         {others.map(({ id, country }) => (
           <Button key={id} small icon="plus" onClick={() => onChange([...listed, id])}>
-            {id} ({country})
+            {country === noCountry ? id : `${id} (${country})`}
           </Button>
         ))}
       </div>
     </div>
   )
 }
+
+/** Set aside for private use; the region of an installation that names none has it. */
+const noCountry = "ZZ"
+
+const regionName = (id: string, country: string | undefined): string =>
+  country === undefined || country === noCountry ? id : `${id} · ${country}`
 
 function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonly Region[] }): ReactNode {
   if ("refused" in preview)
@@ -228,7 +234,7 @@ function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonl
             <span className="text-soft text-xs">first</span>
           )}
           <Badge tone={index === 0 ? "good" : "plain"}>
-            {id} · {regions.find((region) => region.id === id)?.country}
+            {regionName(id, regions.find((region) => region.id === id)?.country)}
           </Badge>
         </li>
       ))}
