@@ -72,7 +72,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
       </div>
       <Panel title="Policy">
         <div className="flex flex-col gap-5">
-          <fieldset disabled={!owner} className="flex flex-col gap-5">
+          <fieldset disabled={!owner || write.isPending} className="flex flex-col gap-5">
             <Choice
               title="First region"
               value={policy.mode}
