@@ -141,9 +141,14 @@ function cut({ startMs, endMs, buckets: wanted }: Question): {
   if (count === undefined) count = range <= 3_600_000 ? 60 : range <= 259_200_000 ? 72 : 96
   if (count < 1) count = 1
   if (count > 1000) count = 1000
-  const bucketMs = Math.ceil(range / count)
+  // As many as asked for, as long as each has a millisecond; rounded up where that leaves none over, else down.
+  const rounded = Math.ceil(range / count)
+  const bucketMs = Math.ceil(range / rounded) === count ? rounded : Math.max(1, Math.floor(range / count))
   const buckets = []
-  for (let t0 = startMs; t0 < endMs; t0 += bucketMs) buckets.push({ t0, t1: Math.min(t0 + bucketMs, endMs) })
+  for (let t0 = startMs; t0 < endMs && buckets.length < count; t0 += bucketMs)
+    buckets.push({ t0, t1: Math.min(t0 + bucketMs, endMs) })
+  const last = buckets.at(-1)
+  if (last) last.t1 = endMs
   return { bucketMs, buckets }
 }
 

@@ -1,7 +1,7 @@
 /** Billing accounts over HTTP: what they hold and spend, their limits, refills and invoices. */
 import { z } from "zod"
 import { Document, endpoint } from "./endpoint.ts"
-import { Datetime, PageQuery, PathId, pageOf } from "./platform/values.ts"
+import { Datetime, PathId, idForm, pageOf, pageQuery } from "./platform/values.ts"
 
 const area = "Billing"
 const surface = "platform"
@@ -151,7 +151,7 @@ const listRefills = endpoint({
   summary: "Purchases of credit, newest first",
   access: readPlain,
   params: AccountPath,
-  query: PageQuery,
+  query: pageQuery(idForm("cp")),
   output: pageOf(CreditPurchase),
   wrap: "none",
 })
@@ -360,7 +360,7 @@ const listInvoices = endpoint({
   summary: "Invoices, newest first",
   access: readPlain,
   params: AccountPath,
-  query: PageQuery,
+  query: pageQuery(idForm("iv")),
   output: pageOf(Invoice),
   wrap: "none",
 })

@@ -1,7 +1,7 @@
 /** Who did what in an organization. */
 import { z } from "zod"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PageQuery, pageOf } from "./values.ts"
+import { Datetime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
 
 const filter = z
   .string()
@@ -55,7 +55,7 @@ export const listAuditLog = endpoint({
   ...common,
   path: "/v1/organizations/{org_id}/audit_log",
   summary: "Changes, newest first",
-  query: z.object({ ...PageQuery.shape, ...FilterQuery.shape }),
+  query: z.object({ ...pageQuery(idForm("aud")).shape, ...FilterQuery.shape }),
   output: pageOf(AuditLogEntry),
   wrap: "none",
 })

@@ -4,12 +4,12 @@ import { endpoint } from "../endpoint.ts"
 import {
   Datetime,
   OrganizationPath,
-  PageQuery,
   PathId,
   PermissionName,
   Text,
   nameCharactersMax,
   pageOf,
+  pageQuery,
 } from "./values.ts"
 
 const area = "API keys"
@@ -76,7 +76,8 @@ export const listApiKeys = endpoint({
   summary: "API keys, newest first",
   access: { principals, permission: "api-read" },
   params: OrganizationPath,
-  query: PageQuery,
+  // A key that an operator brought has an id of its own making.
+  query: pageQuery(/^key_[0-9A-Za-z-]{1,64}$/),
   output: pageOf(ApiKey),
   wrap: "none",
 })

@@ -6,13 +6,13 @@ import {
   Datetime,
   EmailAddress,
   OrganizationPath,
-  PageQuery,
   PathId,
   Person,
   RoleName,
   Text,
   nameCharactersMax,
   pageOf,
+  pageQuery,
 } from "./values.ts"
 import { Password } from "./sessions.ts"
 
@@ -67,7 +67,7 @@ export const listMembers = endpoint({
   summary: "Members, those who joined last first",
   access: read,
   params: OrganizationPath,
-  query: PageQuery,
+  query: pageQuery(/^\d{1,15}\.usr_[0-9a-z]{26}$/),
   output: pageOf(Member),
   wrap: "none",
 })

@@ -1,7 +1,7 @@
 /** The model catalog as an organization sees it, and requests for access. */
 import { z } from "zod"
 import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PageQuery, pageOf } from "./values.ts"
+import { Datetime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
 
 const area = "Models"
 const surface = "platform"
@@ -76,7 +76,7 @@ export const listModelAccessRequests = endpoint({
   summary: "Requests for access to models that are not public",
   access: { principals, permission: "api-read" },
   params: OrganizationPath,
-  query: PageQuery,
+  query: pageQuery(idForm("ma")),
   output: pageOf(ModelAccessRequest),
   wrap: "none",
 })

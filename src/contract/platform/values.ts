@@ -29,19 +29,22 @@ export const nameCharactersMax = 200
 
 const pageItemsDefault = 50
 const pageItemsMax = 200
-const cursorForm = /^[\w.:-]{1,256}$/
 
-/** The query of a list that comes in pages. */
-export const PageQuery = z.object({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(pageItemsMax)
-    .default(pageItemsDefault)
-    .describe("Most entries on the page."),
-  cursor: z.string().regex(cursorForm).optional().describe("The `next_cursor` of the page before."),
-})
+/** The form of ids with this prefix. */
+export const idForm = (prefix: string): RegExp => new RegExp(`^${prefix}_[0-9a-z]{26}$`)
+
+/** The query of a list that comes in pages; what cannot be a cursor of the list is refused. */
+export const pageQuery = (cursorForm: RegExp) =>
+  z.object({
+    limit: z.coerce
+      .number()
+      .int()
+      .min(1)
+      .max(pageItemsMax)
+      .default(pageItemsDefault)
+      .describe("Most entries on the page."),
+    cursor: z.string().regex(cursorForm).optional().describe("The `next_cursor` of the page before."),
+  })
 
 /** A page brings its own wrapping: `data` and where the next page begins. */
 export const pageOf = <Item extends z.ZodType>(item: Item) =>

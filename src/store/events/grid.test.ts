@@ -40,3 +40,19 @@ test("buckets are whole milliseconds, so a short range has fewer than asked for"
     { t0: 7, t1: 8 },
   ])
 })
+
+test.each([
+  [1000, 999],
+  [1999, 1000],
+  [61, 60],
+  [100, 60],
+  [86_400_000, 7],
+  [86_400_001, 1000],
+])("a range of %d ms has the %d buckets that are asked for, which cover it", (rangeMs, wanted) => {
+  const buckets = bucketsOf(gridOf(5, 5 + rangeMs, wanted))
+  expect(buckets).toHaveLength(wanted)
+  expect([buckets[0]?.t0, buckets.at(-1)?.t1]).toEqual([5, 5 + rangeMs])
+  expect(
+    buckets.every(({ t0, t1 }, index) => t1 > t0 && (index === 0 || buckets[index - 1]?.t1 === t0)),
+  ).toBe(true)
+})

@@ -17,17 +17,23 @@ function bucketsByDefault(rangeMs: number): number {
   return rangeMs <= 3 * dayMs ? 72 : 96
 }
 
-/** Buckets are whole milliseconds, so there may be fewer than asked for; the last ends with the range. */
+/**
+ * As many buckets as asked for, of whole milliseconds; fewer only where the range has fewer milliseconds. The last ends with
+ * the range: a little early, or a little late where buckets one millisecond longer would make fewer of them.
+ */
 export function gridOf(startMs: number, endMs: number, buckets: number | undefined): Grid {
   const rangeMs = endMs - startMs
   const wanted = Math.min(Math.max(buckets ?? bucketsByDefault(rangeMs), 1), bucketsMax)
-  const bucketMs = Math.ceil(rangeMs / wanted)
-  return { startMs, endMs, bucketMs, count: Math.ceil(rangeMs / bucketMs) }
+  const roundedUpMs = Math.ceil(rangeMs / wanted)
+  if (Math.ceil(rangeMs / roundedUpMs) === wanted)
+    return { startMs, endMs, bucketMs: roundedUpMs, count: wanted }
+  const bucketMs = Math.max(Math.floor(rangeMs / wanted), 1)
+  return { startMs, endMs, bucketMs, count: Math.min(wanted, rangeMs) }
 }
 
 export function bucketsOf({ startMs, endMs, bucketMs, count }: Grid): { t0: number; t1: number }[] {
   return Array.from({ length: count }, (_, index) => ({
     t0: startMs + index * bucketMs,
-    t1: Math.min(startMs + (index + 1) * bucketMs, endMs),
+    t1: index === count - 1 ? endMs : startMs + (index + 1) * bucketMs,
   }))
 }

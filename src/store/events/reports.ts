@@ -209,8 +209,14 @@ GROUP BY bucket, place`)
 
 type Speaking = Pick<EventEngine, "dialect">
 
-function bucketOf(writer: StatementWriter, { dialect }: Speaking, { startMs, bucketMs }: Grid): string {
-  return dialect.quotient(`timestamp - ${writer.integer(startMs)}`, writer.integer(bucketMs))
+function bucketOf(
+  writer: StatementWriter,
+  { dialect }: Speaking,
+  { startMs, bucketMs, count }: Grid,
+): string {
+  const quotient = dialect.quotient(`timestamp - ${writer.integer(startMs)}`, writer.integer(bucketMs))
+  // The last bucket may be longer than the others.
+  return `least(${quotient}, ${writer.integer(count - 1)})`
 }
 
 function keyColumns({ groupBy, metric }: Question, { dialect }: Speaking, alias = "key"): string {
