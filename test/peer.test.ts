@@ -5,7 +5,8 @@ import { setTimeout as delay } from "node:timers/promises"
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest"
 import { childChannel, threadChannel } from "../src/base/peer/channels.ts"
 import { Connection, type ConnectionSettings } from "../src/base/peer/connection.ts"
-import { type Channel, PeerFailure, PeerGone, windowItems } from "../src/base/peer/peer.ts"
+import { httpPeer } from "../src/base/peer/http.ts"
+import { type Channel, type Peer, PeerFailure, PeerGone, windowItems } from "../src/base/peer/peer.ts"
 import { Supervisor } from "../src/base/peer/supervisor.ts"
 import { Fault } from "../src/contract/errors.ts"
 import type { ConformanceService, OpenBehaviour } from "./programs/conformance-peer.ts"
@@ -13,10 +14,37 @@ import type { ConformanceService, OpenBehaviour } from "./programs/conformance-p
 const entry = new URL("./programs/conformance-peer.ts", import.meta.url)
 const POLL = { timeout: 30_000, interval: 20 }
 
-const transports: [string, () => Channel][] = [
+const channels: [string, () => Channel][] = [
   ["a child process", () => childChannel(entry)],
   ["a thread", () => threadChannel(entry)],
 ]
+
+interface TestPeer {
+  readonly peer: Peer<ConformanceService>
+  readonly kill: () => void
+}
+type Connect = (settings?: { silenceMsMax: number }) => Promise<TestPeer>
+
+const transports: [string, Connect][] = [
+  ...channels.map(([name, spawn]): [string, Connect] => [
+    name,
+    async (settings) => {
+      const peer = new Connection<ConformanceService>(spawn(), settings)
+      onTestFinished(async () => await peer.close())
+      return { peer, kill: () => peer.kill("the test kills it") }
+    },
+  ]),
+  ["a worker over HTTP", connectHttp],
+]
+
+async function connectHttp(settings?: { silenceMsMax: number }): Promise<TestPeer> {
+  const child = fork(entry, ["http"], { execArgv: [], stdio: ["ignore", "ignore", "ignore", "ipc"] })
+  const kill = (): void => void child.kill("SIGKILL")
+  onTestFinished(kill)
+  const [{ port }] = (await once(child, "message")) as [{ port: number }]
+  const url = new URL(`http://127.0.0.1:${port}`)
+  return { peer: httpPeer<ConformanceService>({ url, protocol: "1", key: "k", ...settings }), kill }
+}
 
 const unhandled: unknown[] = []
 const note = (reason: unknown): void => void unhandled.push(reason)
@@ -30,7 +58,98 @@ afterEach(async () => {
   expect(unhandled).toEqual([])
 })
 
-describe.each(transports)("%s", (_name, spawn) => {
+describe.each(transports)("%s", (_name, connect) => {
+  test("answers calls with values of every kind, typed arrays as they are", async () => {
+    const { peer } = await connect()
+    const value = {
+      text: "ä\u0000",
+      absent: undefined,
+      floats: Float32Array.of(0.5, Number.NaN, -0),
+      doubles: Float64Array.of(0.1 + 0.2, -5e-324),
+      bytes: Uint8Array.of(0, 255),
+      big: 2n ** 70n,
+    }
+    expect(await peer.call("echo", value)).toEqual(value)
+    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => peer.call("echo", n)))
+    expect(answers).toEqual(Array.from({ length: 100 }, (_, n) => n))
+  })
+
+  test("a Fault is the same Fault here, and another error is none", async () => {
+    const { peer } = await connect()
+    const fault = await peer.call("fail", "fault").catch((error: unknown) => error)
+    expect(fault).toBeInstanceOf(Fault)
+    expect(fault).toMatchObject({
+      code: "overloaded",
+      message: "Cannot",
+      param: "p",
+      details: [1],
+      retryAfterMs: 7,
+    })
+    const mistake = await peer.call("fail", "error").catch((error: unknown) => error)
+    expect(mistake).toBeInstanceOf(PeerFailure)
+    expect(mistake).toMatchObject({ message: "a mistake" })
+  })
+
+  test("what cannot be sent fails that call alone, in either direction", async () => {
+    const { peer } = await connect()
+    await expect(peer.call("echo", () => null)).rejects.toThrow(/clone/)
+    await expect(peer.call("unclonable", null)).rejects.toThrow(/clone/)
+    let deep: unknown = null
+    for (let level = 0; level < 50_000; level++) deep = [deep]
+    await expect(peer.call("echo", deep)).rejects.toThrow()
+    expect(await peer.call("echo", 1)).toBe(1)
+  })
+
+  test("an aborted call ends with the reason here and is cancelled there", async () => {
+    const { peer } = await connect()
+    const abort = new AbortController()
+    const waits = peer.call("wait", null, abort.signal)
+    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(1)
+    abort.abort(new Error("enough"))
+    await expect(waits).rejects.toThrow("enough")
+    await expect.poll(async () => (await peer.call("seen", null)).cancelled, POLL).toBe(1)
+    await expect(peer.call("echo", 1, abort.signal)).rejects.toThrow("enough")
+  })
+
+  test("a stream pauses after its first item, is handed a value, and ends with its output", async () => {
+    const { peer } = await connect()
+    const stream = await peer.stream("count", 3)
+    expect(await stream.next()).toEqual({ done: false, value: 1 })
+    expect(await peer.call("seen", null)).toMatchObject({ produced: 1 })
+    expect(await stream.next("go")).toEqual({ done: false, value: 2 })
+    expect(await stream.next()).toEqual({ done: false, value: 3 })
+    expect(await stream.next()).toEqual({ done: true, value: "go" })
+  })
+
+  test("one that is killed fails all that is open and all that comes later", async () => {
+    const { peer, kill } = await connect()
+    const stream = await peer.stream("stop", null)
+    await stream.next()
+    const open = [peer.call("wait", null), stream.next()].map(
+      async (one) => await one.catch((error: unknown) => error),
+    )
+    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(2)
+    kill()
+    const gone = expect.any(PeerGone)
+    expect(await Promise.all(open)).toEqual([gone, gone])
+    await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
+    const late = peer.stream("count", 1).then(async (one) => await one.next())
+    await expect(late).rejects.toBeInstanceOf(PeerGone)
+  })
+
+  test("one that exits fails what is open", async () => {
+    const { peer } = await connect()
+    await expect(peer.call("exit", null)).rejects.toBeInstanceOf(PeerGone)
+  })
+
+  test("one that hangs is killed", async () => {
+    const { peer } = await connect({ silenceMsMax: 2000 })
+    expect(await peer.call("echo", 1)).toBe(1)
+    await expect(peer.call("hang", null)).rejects.toMatchObject({ reason: "it fell silent" })
+  })
+})
+
+describe.each(channels)("the channel of %s", (_name, spawn) => {
   function connect(settings: ConnectionSettings = {}): Connection<ConformanceService> {
     const connection = new Connection<ConformanceService>(spawn(), settings)
     onTestFinished(async () => await connection.close())
@@ -48,68 +167,6 @@ describe.each(transports)("%s", (_name, spawn) => {
     onTestFinished(async () => await peer.close())
     return { peer, deaths }
   }
-
-  test("answers calls with values of every kind, typed arrays as they are", async () => {
-    const peer = connect()
-    const value = {
-      text: "ä\u0000",
-      absent: undefined,
-      floats: Float32Array.of(0.5, Number.NaN, -0),
-      doubles: Float64Array.of(0.1 + 0.2, -5e-324),
-      bytes: Uint8Array.of(0, 255),
-      big: 2n ** 70n,
-    }
-    expect(await peer.call("echo", value)).toEqual(value)
-    const answers = await Promise.all(Array.from({ length: 100 }, (_, n) => peer.call("echo", n)))
-    expect(answers).toEqual(Array.from({ length: 100 }, (_, n) => n))
-  })
-
-  test("a Fault is the same Fault here, and another error is none", async () => {
-    const peer = connect()
-    const fault = await peer.call("fail", "fault").catch((error: unknown) => error)
-    expect(fault).toBeInstanceOf(Fault)
-    expect(fault).toMatchObject({
-      code: "overloaded",
-      message: "Cannot",
-      param: "p",
-      details: [1],
-      retryAfterMs: 7,
-    })
-    const mistake = await peer.call("fail", "error").catch((error: unknown) => error)
-    expect(mistake).toBeInstanceOf(PeerFailure)
-    expect(mistake).toMatchObject({ message: "a mistake" })
-  })
-
-  test("what cannot be sent fails that call alone, in either direction", async () => {
-    const peer = connect()
-    await expect(peer.call("echo", () => null)).rejects.toThrow(/clone/)
-    await expect(peer.call("unclonable", null)).rejects.toThrow(/clone/)
-    let deep: unknown = null
-    for (let level = 0; level < 50_000; level++) deep = [deep]
-    await expect(peer.call("echo", deep)).rejects.toThrow()
-    expect(await peer.call("echo", 1)).toBe(1)
-  })
-
-  test("an aborted call ends with the reason here and is cancelled there", async () => {
-    const peer = connect()
-    const abort = new AbortController()
-    const waits = peer.call("wait", null, abort.signal)
-    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(1)
-    abort.abort(new Error("enough"))
-    await expect(waits).rejects.toThrow("enough")
-    await expect.poll(async () => (await peer.call("seen", null)).cancelled, POLL).toBe(1)
-    await expect(peer.call("echo", 1, abort.signal)).rejects.toThrow("enough")
-  })
-
-  test("a stream pauses after its first item, is handed a value, and ends with its output", async () => {
-    const peer = connect()
-    const stream = await peer.stream("count", 3)
-    expect(await stream.next()).toEqual({ done: false, value: 1 })
-    expect(await peer.call("seen", null)).toMatchObject({ produced: 1 })
-    expect(await stream.next("go")).toEqual({ done: false, value: 2 })
-    expect(await stream.next()).toEqual({ done: false, value: 3 })
-    expect(await stream.next()).toEqual({ done: true, value: "go" })
-  })
 
   test("a stream is never further ahead of its reader than the window", async () => {
     const peer = connect()
@@ -139,35 +196,10 @@ describe.each(transports)("%s", (_name, spawn) => {
     await expect(stream.next()).rejects.toThrow("cancelled")
   })
 
-  test("one that is killed fails all that is open and all that comes later", async () => {
-    const peer = connect()
-    const stream = await peer.stream("stop", null)
-    await stream.next()
-    const open = [peer.call("wait", null), stream.next()].map(async (one) => await one.catch(String))
-    await expect.poll(async () => (await peer.call("seen", null)).waiting, POLL).toBe(2)
-    peer.kill("the test kills it")
-    const gone = expect.stringContaining("PeerGone: Cannot get an answer: the peer ended: the test kills it")
-    expect(await Promise.all(open)).toEqual([gone, gone])
-    await expect(peer.call("echo", 1)).rejects.toBeInstanceOf(PeerGone)
-    await expect(peer.stream("count", 1)).rejects.toBeInstanceOf(PeerGone)
-  })
-
-  test("one that exits fails what is open", async () => {
-    const peer = connect()
-    await expect(peer.call("exit", null)).rejects.toBeInstanceOf(PeerGone)
-    expect(await peer.ended).toMatch(/status 3|thread ended/)
-  })
-
-  test("one that hangs is killed", async () => {
-    const peer = connect({ silenceMsMax: 2000 })
-    expect(await peer.call("echo", 1)).toBe(1)
-    await expect(peer.call("hang", null)).rejects.toThrow("it fell silent")
-  })
-
   test.each([[null], [{ kind: "other", id: 1 }], [{ kind: "output" }], [{ kind: "failure", id: 1 }]])(
     "one that sends garbage is killed: %j",
     async (message) => {
-      await expect(connect().call("garbage", message)).rejects.toThrow("it sent garbage")
+      await expect(connect().call("garbage", message)).rejects.toMatchObject({ reason: "it sent garbage" })
     },
   )
 
@@ -224,7 +256,7 @@ describe.each(transports)("%s", (_name, spawn) => {
       const left = peer.call("echo", 1, abort.signal)
       abort.abort(new Error("enough"))
       await expect(left).rejects.toThrow("enough")
-      await expect(peer.call("echo", 1)).rejects.toThrow("it did not start in time")
+      await expect(peer.call("echo", 1)).rejects.toMatchObject({ reason: "it did not start in time" })
       expect(deaths).toHaveLength(3)
     })
 

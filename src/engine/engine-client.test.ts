@@ -1,7 +1,7 @@
 /** Every call of an engine over a channel that fails: a rejection for the caller, and none that nobody handles. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { Connection } from "../base/peer/connection.ts"
-import type { Channel, ToPeer } from "../base/peer/peer.ts"
+import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"
 import { predicate } from "./branch.ts"
 import { type EngineClient, engineClient } from "./engine-client.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
@@ -72,7 +72,7 @@ describe.each(calls)("%s", (_name, call, first) => {
   })
 
   test("fails where its run cannot be sent", async () => {
-    await expect(call(connect([{ item: first }]))).rejects.toThrow(/peer ended|process ended/)
+    await expect(call(connect([{ item: first }]))).rejects.toBeInstanceOf(PeerGone)
   })
 
   test.each([

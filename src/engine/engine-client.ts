@@ -1,6 +1,6 @@
 /** The engine ports over a peer that serves them, be it a process of this machine or a worker elsewhere. */
-import { type Peer, PeerGone, type PeerStream } from "../base/peer/peer.ts"
-import { Fault } from "../contract/errors.ts"
+import { brokenAnswer } from "../base/peer/failure.ts"
+import type { Peer, PeerStream } from "../base/peer/peer.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
 import type { PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
 import {
@@ -21,7 +21,6 @@ type EnginePeer = Peer<EngineService>
 const stopMsMax = 10_000
 
 export interface EngineClient {
-  /** Rejects with PeerGone where the peer ended: scoring can be tried again. */
   readonly scorer: Pick<ScoreEngine, "prepare">
   readonly generator: Pick<GenerateEngine, "prepare">
   readonly embedder: Pick<EmbedEngine, "prepare">
@@ -43,8 +42,9 @@ async function prepareScore(
   signal: AbortSignal,
 ): Promise<PreparedScore> {
   const stream = await peer.stream("score", { model, work }, signal)
+  const inputTokens = checkCount(await first(stream, signal))
   return {
-    inputTokens: checkCount(await first(stream, signal)),
+    inputTokens,
     async run(runSignal) {
       const margins = await output(stream, runSignal)
       if (!(margins instanceof Float64Array) || margins.length !== work.branches.length)
@@ -62,29 +62,18 @@ async function prepareEmbedding(
   work: EmbedWork,
   signal: AbortSignal,
 ): Promise<PreparedEmbedding> {
-  try {
-    const stream = await peer.stream("embed", { model, work }, signal)
-    const inputTokens = checkCount(await first(stream, signal))
-    return { inputTokens, run: async (runSignal) => await embed(stream, work, runSignal) }
-  } catch (error) {
-    throw asFault(error)
-  }
-}
-
-async function embed(
-  stream: PeerStream<number, readonly Float32Array[], undefined>,
-  { inputs }: EmbedWork,
-  signal: AbortSignal,
-): Promise<readonly Float32Array[]> {
-  try {
-    const vectors = await output(stream, signal)
-    if (!Array.isArray(vectors) || vectors.length !== inputs.length)
-      throw brokenAnswer("it has not one vector for each input")
-    if (!vectors.every((vector) => vector instanceof Float32Array))
-      throw brokenAnswer("a vector has no numbers")
-    return vectors
-  } catch (error) {
-    throw asFault(error)
+  const stream = await peer.stream("embed", { model, work }, signal)
+  const inputTokens = checkCount(await first(stream, signal))
+  return {
+    inputTokens,
+    async run(runSignal) {
+      const vectors = await output(stream, runSignal)
+      if (!Array.isArray(vectors) || vectors.length !== work.inputs.length)
+        throw brokenAnswer("it has not one vector for each input")
+      if (!vectors.every((vector) => vector instanceof Float32Array))
+        throw brokenAnswer("a vector has no numbers")
+      return vectors
+    },
   }
 }
 
@@ -94,14 +83,10 @@ async function prepareGeneration(
   work: GenerateWork,
   signal: AbortSignal,
 ): Promise<PreparedGeneration> {
-  try {
-    const stream = await peer.stream("generate", { model, work }, signal)
-    const sizes = await first(stream, signal)
-    if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
-    return new RemoteGeneration(stream, sizes)
-  } catch (error) {
-    throw asFault(error)
-  }
+  const stream = await peer.stream("generate", { model, work }, signal)
+  const sizes = await first(stream, signal)
+  if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
+  return new RemoteGeneration(stream, sizes)
 }
 
 class RemoteGeneration implements PreparedGeneration {
@@ -136,8 +121,6 @@ class RemoteGeneration implements PreparedGeneration {
         events = await this.#read(signal)
       }
       isWhole = true
-    } catch (error) {
-      throw asFault(error)
     } finally {
       if (!isWhole) await this.#stop()
     }
@@ -185,19 +168,7 @@ async function output<Item, Output>(
   return step.value
 }
 
-/** What a process took with it is not done again: text may have left already. */
-function asFault(error: unknown): unknown {
-  if (!(error instanceof PeerGone)) return error
-  return new Fault("inference_failed", "Cannot finish the request: the engine process ended", {
-    cause: error,
-  })
-}
-
 function checkCount(value: unknown): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
   throw brokenAnswer("a count is not a number")
-}
-
-function brokenAnswer(found: string): Fault {
-  return new Fault("invalid_worker_response", `Cannot use the answer of a worker: ${found}`)
 }

@@ -50,8 +50,10 @@ export interface ModelEngines {
   readonly embedder?: () => Pick<EmbedEngine, "prepare"> | Promise<Pick<EmbedEngine, "prepare">>
 }
 
+type Find = (model: string, method: keyof EngineService) => ModelEngines
+
 /** `find` throws for a model that is not served. */
-export function engineHandlers(find: (model: string) => ModelEngines): Handlers<EngineService> {
+export function engineHandlers(find: Find): Handlers<EngineService> {
   return {
     score: ({ model, work }, signal) => guarded(score(find, model, work, signal), signal),
     generate: ({ model, work }, signal) => guarded(generate(find, model, work, signal), signal),
@@ -59,15 +61,13 @@ export function engineHandlers(find: (model: string) => ModelEngines): Handlers<
   }
 }
 
-type Find = (model: string) => ModelEngines
-
 async function* score(
   find: Find,
   model: string,
   work: ScoreWork,
   signal: AbortSignal,
 ): AsyncGenerator<number, Float64Array, undefined> {
-  const engine = await opened(find(model).scorer)
+  const engine = await opened(find(model, "score").scorer)
   const prepared = await engine.prepare(work, signal)
   try {
     yield prepared.inputTokens
@@ -83,7 +83,7 @@ async function* generate(
   work: GenerateWork,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationItem, GenerationUsage, number> {
-  const engine = await opened(find(model).generator)
+  const engine = await opened(find(model, "generate").generator)
   const prepared = await engine.prepare(work, signal)
   const { inputTokensMost, outputTokensMost } = prepared
   try {
@@ -105,7 +105,7 @@ async function* embed(
   work: EmbedWork,
   signal: AbortSignal,
 ): AsyncGenerator<number, readonly Float32Array[], undefined> {
-  const engine = await opened(find(model).embedder)
+  const engine = await opened(find(model, "embed").embedder)
   const prepared = await engine.prepare(work, signal)
   yield prepared.inputTokens
   return await prepared.run(signal)

@@ -1,5 +1,7 @@
-/** A peer for the conformance suite: each method does one thing that can go well or wrong. Runs as a process or a thread. */
+/** A peer for the conformance suite: each method does one thing that can go well or wrong. Runs as a process, a thread or a worker over HTTP. */
+import { createServer } from "node:http"
 import { parentPort } from "node:worker_threads"
+import { answerHttp } from "../../src/base/peer/http.ts"
 import type { Handlers } from "../../src/base/peer/peer.ts"
 import { servePeer } from "../../src/base/peer/serve.ts"
 import { Fault } from "../../src/contract/errors.ts"
@@ -31,7 +33,7 @@ export interface Seen {
 
 const seen = { waiting: 0, cancelled: 0, produced: 0 }
 
-export const handlers: Handlers<ConformanceService> = {
+const handlers: Handlers<ConformanceService> = {
   open: (behaviour) => {
     if (behaviour === "refuses") throw new Fault("invalid_request", "Cannot open")
     if (behaviour === "exits") process.exit(3)
@@ -86,4 +88,12 @@ function hang(): never {
 // A process that is ended on purpose must not come here.
 process.on("exit", () => process.stderr.write("exit handlers ran\n"))
 
-servePeer<ConformanceService>(handlers, { status: () => seen.waiting })
+if (process.argv[2] === "http") {
+  const server = createServer(
+    (request, response) =>
+      void answerHttp(handlers, { key: "k", protocol: "1" }, request, response).catch(() =>
+        response.destroy(),
+      ),
+  )
+  server.listen(0, "127.0.0.1", () => process.send?.(server.address()))
+} else servePeer<ConformanceService>(handlers, { status: () => seen.waiting })

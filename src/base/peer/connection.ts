@@ -108,7 +108,7 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   }
 
   #open(method: string, input: unknown, pending: Pending): number {
-    if (this.#gone) throw new PeerGone(this.#gone.message)
+    if (this.#gone) throw new PeerGone(this.#gone.reason)
     if (this.#pending.size >= (this.#settings.pendingMax ?? pendingMaxDefault))
       throw new Fault("overloaded", "Cannot take the request: too many are waiting; try again later", {
         retryAfterMs: 1000,
@@ -153,7 +153,7 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   #end(reason: string): void {
     if (this.#gone) return
     const why = this.#killedFor ?? reason
-    this.#gone = new PeerGone(`Cannot get an answer: the peer ended: ${why}`)
+    this.#gone = new PeerGone(why)
     clearInterval(this.#watch)
     for (const pending of this.#pending.values()) pending.finish({ error: this.#gone })
     this.#pending.clear()

@@ -31,3 +31,8 @@ function cloneable(details: unknown): unknown {
     return undefined
   }
 }
+
+/** The peer answered, and what it said cannot be used. */
+export function brokenAnswer(found: string): Fault {
+  return new Fault("invalid_worker_response", `Cannot use the answer of a worker: ${found}`)
+}

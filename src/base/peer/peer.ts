@@ -25,6 +25,7 @@
  * waits there until the reader asks for a second one (that is how engines prepare, then run); from then on it may be
  * `windowItems` ahead. `next(value)` of the second read is what the handler's first `yield` returns.
  */
+import { Fault } from "../../contract/errors.ts"
 
 /** The types of one method. */
 export interface Method {
@@ -116,9 +117,16 @@ export interface EncodedFailure {
   readonly stack?: string | undefined
 }
 
-/** The peer ended before it answered. */
-export class PeerGone extends Error {
-  override readonly name = "PeerGone"
+/** The peer ended before it answered. Its reason is for logs: it may hold what a process wrote last. */
+export class PeerGone extends Fault {
+  readonly reason: string
+
+  constructor(reason: string, cause?: unknown) {
+    super("inference_failed", "Cannot finish the request: the process or thread that ran it ended", {
+      cause: cause ?? reason,
+    })
+    this.reason = reason
+  }
 }
 
 /** The handler threw something other than a Fault. */

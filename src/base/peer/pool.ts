@@ -8,8 +8,8 @@ export interface PoolSettings extends ConnectionSettings {
   spawn(): Channel
   readonly peersMax?: number
   readonly waitingMax?: number
-  /** How long a peer without work is kept; absent, until the pool is closed. */
-  readonly idleMsMax?: number
+  /** How long a peer without work is kept; null keeps it. */
+  readonly idleMsMax?: number | null
   /** Keeps one peer more, so that nobody waits for the successor of one that died. */
   readonly hasSpare?: boolean
 }
@@ -30,6 +30,7 @@ export interface Pool<S extends Service<S>> {
 /** One owner's work takes one of them, so that there is another for everyone else. */
 const peersMaxDefault = 2
 const waitingMaxDefault = 64
+const idleMsMaxDefault = 60_000
 
 interface Turn<S extends Service<S>> {
   readonly owner: string
@@ -40,6 +41,7 @@ interface Turn<S extends Service<S>> {
 
 export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S> {
   const { peersMax = peersMaxDefault, waitingMax = waitingMaxDefault, hasSpare = false } = settings
+  const { idleMsMax = idleMsMaxDefault } = settings
   const waiting: Turn<S>[] = []
   let spare: Connection<S> | null = null
   let isClosed = false
@@ -49,7 +51,7 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
     spare = hasSpare ? start() : null
     return taken
   }
-  const seats = Array.from({ length: peersMax }, () => new Seat<S>(connect, settings.idleMsMax))
+  const seats = Array.from({ length: peersMax }, () => new Seat<S>(connect, idleMsMax))
 
   const next = (): void => {
     // One without a running peer takes a moment to get another: it comes last.
@@ -86,7 +88,7 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
       })
     },
     warm: () => {
-      for (const seat of seats) seat.connect()
+      if (!isClosed) for (const seat of seats) seat.connect()
     },
     async close() {
       isClosed = true
@@ -101,11 +103,11 @@ class Seat<S extends Service<S>> {
   /** Whose work it does; null when it is free. */
   owner: string | null = null
   readonly #start: () => Connection<S>
-  readonly #idleMsMax: number | undefined
+  readonly #idleMsMax: number | null
   #connection: Connection<S> | null = null
   #idle: NodeJS.Timeout | undefined
 
-  constructor(start: () => Connection<S>, idleMsMax: number | undefined) {
+  constructor(start: () => Connection<S>, idleMsMax: number | null) {
     this.#start = start
     this.#idleMsMax = idleMsMax
   }
@@ -124,8 +126,7 @@ class Seat<S extends Service<S>> {
     clearTimeout(this.#idle)
     await turn.run(() => this.connect())
     this.owner = null
-    if (this.#idleMsMax !== undefined)
-      this.#idle = setTimeout(() => void this.close(), this.#idleMsMax).unref()
+    if (this.#idleMsMax !== null) this.#idle = setTimeout(() => void this.close(), this.#idleMsMax).unref()
   }
 
   async close(): Promise<void> {

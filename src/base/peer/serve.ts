@@ -33,7 +33,7 @@ export function endProcess(): void {
   process.kill(process.pid, "SIGKILL")
 }
 
-type AnyHandler = (input: unknown, signal: AbortSignal) => unknown
+export type AnyHandler = (input: unknown, signal: AbortSignal) => unknown
 
 function createReceiver<S extends Service<S>>(
   handlers: Handlers<S>,
@@ -82,16 +82,12 @@ function createReceiver<S extends Service<S>>(
 }
 
 /** One call at work: its signal, and the credit of its reader. */
-export class Job {
+class Job {
   /** What the reader handed over after the first item. */
   value: unknown
   readonly #abort = new AbortController()
-  #credit: number
+  #credit = 1
   #wake: () => void = () => undefined
-
-  constructor(credit = 1) {
-    this.#credit = credit
-  }
 
   get signal(): AbortSignal {
     return this.#abort.signal
@@ -117,7 +113,7 @@ export class Job {
 }
 
 /** Awaits the output of a call, or sends the items of a stream as its reader's credit allows and answers its output. */
-export async function runHandler(
+async function runHandler(
   result: unknown,
   job: Job,
   sendItem: (item: unknown) => void | Promise<void>,
@@ -139,6 +135,6 @@ export async function runHandler(
   }
 }
 
-function isStream(result: unknown): result is AsyncGenerator<unknown, unknown, unknown> {
+export function isStream(result: unknown): result is AsyncGenerator<unknown, unknown, unknown> {
   return typeof result === "object" && result !== null && Symbol.asyncIterator in result
 }

@@ -62,6 +62,11 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
     return this.#connection?.pid
   }
 
+  /** The present connection where it is open. */
+  get running(): Connection<S> | null {
+    return this.#ready !== null && this.#connection?.alive ? this.#connection : null
+  }
+
   get restarts(): number {
     return Math.max(0, this.#starts - 1)
   }
@@ -165,4 +170,4 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
   }
 }
 
-const closed = (): PeerGone => new PeerGone("Cannot get an answer: the peer is closed")
+const closed = (): PeerGone => new PeerGone("it is closed")

@@ -84,17 +84,11 @@ async function prepareRetrying(
 }
 
 async function retryOnce<Result>(signal: AbortSignal, attempt: () => Promise<Result>): Promise<Result> {
-  for (let isRetry = false; ; isRetry = true) {
-    signal.throwIfAborted()
-    try {
-      return await attempt()
-    } catch (error) {
-      if (!(error instanceof PeerGone)) throw error
-      if (isRetry)
-        throw new Fault("inference_failed", "Cannot score the request: the engine ended while it worked", {
-          cause: error,
-        })
-    }
+  try {
+    return await attempt()
+  } catch (error) {
+    if (!(error instanceof PeerGone) || signal.aborted) throw error
+    return await attempt()
   }
 }
 

@@ -1,8 +1,10 @@
 /** The thread that decodes large bodies, so that the others are answered meanwhile. */
-import { answerJobs } from "../../base/thread-entry.ts"
-import { type DecodeJob, type Decoded, decodeBody } from "./decode.ts"
+import { servePeer } from "../../base/peer/serve.ts"
+import { type DecodeService, decodeBody } from "./decode.ts"
 
-answerJobs((job: DecodeJob): Decoded => {
-  const { branches: _, ...decoded } = decodeBody(job)
-  return decoded
+servePeer<DecodeService>({
+  decode: (job) => {
+    const { branches: _, ...decoded } = decodeBody(job)
+    return decoded
+  },
 })

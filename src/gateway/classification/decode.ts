@@ -1,17 +1,23 @@
 /** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread. */
-import { type Threads, createThreads } from "../../base/threads.ts"
+import { threadChannel } from "../../base/peer/channels.ts"
+import { createPool } from "../../base/peer/pool.ts"
 import { type Classification, type Wire, composeClassification } from "./classification.ts"
 import { decodeDecisions } from "./decode-decisions.ts"
 import { type SystemOneCompatibility, decodeSystemOne } from "./decode-systemone.ts"
 
-export interface DecodeJob {
+/** What the thread serves. */
+export interface DecodeService {
+  decode: { input: DecodeJob; output: Decoded }
+}
+
+interface DecodeJob {
   readonly wire: Wire
   readonly bytes: Uint8Array
   readonly compatibility: SystemOneCompatibility
 }
 
 /** What a thread sends back: branches repeat their question's text, and are written anew from it for less. */
-export type Decoded = Omit<Classification, "branches">
+type Decoded = Omit<Classification, "branches">
 
 /** `owner` is who waits when it sends several large ones at once. */
 export type Decode = (
@@ -28,13 +34,13 @@ export type Decode = (
 export const decodedApartBytesMin = 64 * 1024
 
 export function createDecode(compatibility: SystemOneCompatibility): Decode {
-  const threads: Threads<DecodeJob, Decoded> = createThreads({
-    entry: new URL("./decode-thread.ts", import.meta.url),
+  const pool = createPool<DecodeService>({
+    spawn: () => threadChannel(new URL("./decode-thread.ts", import.meta.url)),
   })
   return async (wire, bytes, owner, signal) => {
     const job = { wire, bytes, compatibility }
     if (bytes.byteLength < decodedApartBytesMin) return decodeBody(job)
-    return composeClassification(await threads.run(owner, job, signal))
+    return composeClassification(await pool.run(owner, "decode", job, signal))
   }
 }
 

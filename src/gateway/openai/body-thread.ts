@@ -1,5 +1,5 @@
 /** The thread that reads large bodies of the OpenAI-compatible endpoints. */
-import { answerJobs } from "../../base/thread-entry.ts"
-import { readBody } from "./body.ts"
+import { servePeer } from "../../base/peer/serve.ts"
+import { type BodyService, readBody } from "./body.ts"
 
-answerJobs(readBody)
+servePeer<BodyService>({ read: readBody })

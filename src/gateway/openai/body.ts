@@ -1,6 +1,7 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
-import { createThreads } from "../../base/threads.ts"
+import { threadChannel } from "../../base/peer/channels.ts"
+import { createPool } from "../../base/peer/pool.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import "../../contract/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
@@ -18,7 +19,12 @@ const schemas = {
 export type Wire = keyof typeof schemas
 export type RequestOf<W extends Wire> = z.output<(typeof schemas)[W]>
 
-export interface BodyJob {
+/** What the thread serves. */
+export interface BodyService {
+  read: { input: BodyJob; output: ReadBody }
+}
+
+interface BodyJob {
   readonly wire: Wire
   readonly bytes: Uint8Array
 }
@@ -48,13 +54,15 @@ export interface BodyAsker {
 export const threadBytesMin = 64 * 1024
 
 export function createBodyReader(): BodyReader {
-  const threads = createThreads<BodyJob, ReadBody>({ entry: new URL("./body-thread.ts", import.meta.url) })
+  const pool = createPool<BodyService>({
+    spawn: () => threadChannel(new URL("./body-thread.ts", import.meta.url)),
+  })
   return async <W extends Wire>(wire: W, bytes: Uint8Array, asker: BodyAsker) => {
     const job = { wire, bytes }
     const { model, outcome } =
       bytes.byteLength < threadBytesMin
         ? readBody(job)
-        : await threads.run(asker.organizationId, job, asker.signal)
+        : await pool.run(asker.organizationId, "read", job, asker.signal)
     if (model !== null) asker.sequence.name(model)
     if ("request" in outcome) return outcome.request as RequestOf<W> // The output of this wire's schema.
     const { code, message, param } = outcome

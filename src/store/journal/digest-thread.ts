@@ -1,5 +1,5 @@
 /** The thread that reads the journal for the ledger, so that requests are answered meanwhile. */
-import { answerJobs } from "../../base/thread-entry.ts"
-import { type DigestJob, digestStretch, stretchBytesMax } from "./digest.ts"
+import { servePeer } from "../../base/peer/serve.ts"
+import { type DigestService, digestStretch, stretchBytesMax } from "./digest.ts"
 
-answerJobs((job: DigestJob) => digestStretch(job, stretchBytesMax))
+servePeer<DigestService>({ digest: async (job) => await digestStretch(job, stretchBytesMax) })

@@ -1,5 +1,6 @@
 /** What the ledger needs to know of a stretch of the journal, made without the store: small stretches at once, large ones in a thread. */
-import { type Threads, createThreads } from "../../base/threads.ts"
+import { threadChannel } from "../../base/peer/channels.ts"
+import { createPool } from "../../base/peer/pool.ts"
 import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf } from "../months.ts"
 import type { Damage } from "./damage.ts"
@@ -37,6 +38,11 @@ export interface DigestJob {
   readonly until: JournalPosition
 }
 
+/** What the thread serves. */
+export interface DigestService {
+  digest: { input: DigestJob; output: DigestedStretch }
+}
+
 export interface DigestedStretch {
   readonly usage: UsageDigest
   /** Where to go on. Equal to `from` when there is nothing more. */
@@ -51,9 +57,9 @@ export const digestedApartBytesMin = 64 * 1024
 
 /** Reads the journal for the ledger without holding up requests. */
 export class Digester {
-  readonly #threads: Threads<DigestJob, DigestedStretch> = createThreads({
-    entry: new URL("./digest-thread.ts", import.meta.url),
-    threadsMax: 1,
+  readonly #pool = createPool<DigestService>({
+    spawn: () => threadChannel(new URL("./digest-thread.ts", import.meta.url)),
+    peersMax: 1,
   })
   /** The last stretch did not reach the end of what there was. */
   #isBehind = false
@@ -65,7 +71,7 @@ export class Digester {
     const isLarge =
       from.segment === until.segment ? until.offset - from.offset >= digestedApartBytesMin : this.#isBehind
     const stretch = await (isLarge
-      ? this.#threads.run("ledger", job, signal)
+      ? this.#pool.run("ledger", "digest", job, signal)
       : digestStretch(job, digestedApartBytesMin))
     this.#isBehind = isBefore(stretch.next, until)
     return stretch

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest"
-import { Fault } from "../contract/errors.ts"
-import { createThreads } from "./threads.ts"
+import { Fault } from "../../contract/errors.ts"
+import { threadChannel } from "./channels.ts"
+import { type Pool, type PoolSettings, createPool } from "./pool.ts"
 
 /** Work that is over when its gate opens: so that a test decides what runs and what waits. */
 interface Gated {
@@ -9,17 +10,24 @@ interface Gated {
 }
 
 const source = `
-  import { answerJobs } from ${JSON.stringify(new URL("./thread-entry.ts", import.meta.url).href)}
-  import { Fault } from ${JSON.stringify(new URL("../contract/errors.ts", import.meta.url).href)}
-  answerJobs(({ gate, ending }) => {
+  import { servePeer } from ${JSON.stringify(new URL("./serve.ts", import.meta.url).href)}
+  import { Fault } from ${JSON.stringify(new URL("../../contract/errors.ts", import.meta.url).href)}
+  servePeer({ run: ({ gate, ending }) => {
     Atomics.wait(gate, 0, 0)
     if (ending === "refuse") throw new Fault("invalid_request", "Cannot", { param: "p", details: [1] })
     if (ending === "throw") throw new TypeError("a mistake")
     if (ending === "die") process.exit(1)
     return ending
-  })`
+  } })`
 const entry = new URL(`data:text/javascript,${encodeURIComponent(source)}`)
 const never = new AbortController().signal
+
+interface GatedService {
+  run: { input: Gated; output: string }
+}
+
+const createGated = (settings: Partial<PoolSettings> = {}): Pool<GatedService> =>
+  createPool({ spawn: () => threadChannel(entry), ...settings })
 
 const gated = (ending: Gated["ending"] = "answer"): Gated => ({
   gate: new Int32Array(new SharedArrayBuffer(4)),
@@ -38,15 +46,15 @@ function opened(ending: Gated["ending"] = "answer"): Gated {
 }
 
 test("one owner's work takes one thread, and another's is done meanwhile", async () => {
-  const threads = createThreads<Gated, string>({ entry, threadsMax: 2 })
+  const pool = createGated({ peersMax: 2 })
   const [first, second] = [gated(), opened()]
   const ended: string[] = []
   const note = async (name: string, work: Promise<string>): Promise<void> =>
     void (await work, ended.push(name))
   const all = [
-    note("a first", threads.run("a", first, never)),
-    note("a second", threads.run("a", second, never)),
-    note("b", threads.run("b", opened(), never)),
+    note("a first", pool.run("a", "run", first, never)),
+    note("a second", pool.run("a", "run", second, never)),
+    note("b", pool.run("b", "run", opened(), never)),
   ]
   await all[2]
   expect(ended).toEqual(["b"])
@@ -56,49 +64,66 @@ test("one owner's work takes one thread, and another's is done meanwhile", async
 })
 
 test("so many may wait, and one more is refused as overloaded", async () => {
-  const threads = createThreads<Gated, string>({ entry, threadsMax: 1, waitingMax: 1 })
+  const pool = createGated({ peersMax: 1, waitingMax: 1 })
   const running = gated()
-  const ran = threads.run("a", running, never)
-  const waited = threads.run("b", opened(), never)
-  await expect(threads.run("c", opened(), never)).rejects.toMatchObject({ code: "overloaded" })
+  const ran = pool.run("a", "run", running, never)
+  const waited = pool.run("b", "run", opened(), never)
+  await expect(pool.run("c", "run", opened(), never)).rejects.toMatchObject({ code: "overloaded" })
   open(running)
   expect(await Promise.all([ran, waited])).toEqual(["answer", "answer"])
 })
 
 test("whoever leaves gives up its place in the queue", async () => {
-  const threads = createThreads<Gated, string>({ entry, threadsMax: 1, waitingMax: 1 })
+  const pool = createGated({ peersMax: 1, waitingMax: 1 })
   const running = gated()
-  const ran = threads.run("a", running, never)
+  const ran = pool.run("a", "run", running, never)
   const leaving = new AbortController()
-  const left = threads.run("b", opened(), leaving.signal)
+  const left = pool.run("b", "run", opened(), leaving.signal)
   leaving.abort(new Error("gone"))
   await expect(left).rejects.toThrow("gone")
-  const next = threads.run("c", opened(), never)
+  const next = pool.run("c", "run", opened(), never)
   open(running)
   expect(await Promise.all([ran, next])).toEqual(["answer", "answer"])
 })
 
 test("a refusal in a thread is the same Fault outside, and a mistake is no Fault", async () => {
-  const threads = createThreads<Gated, string>({ entry })
-  const refused = await threads.run("a", opened("refuse"), never).catch((error: unknown) => error)
+  const pool = createGated()
+  const refused = await pool.run("a", "run", opened("refuse"), never).catch((error: unknown) => error)
   expect(refused).toBeInstanceOf(Fault)
   expect(refused).toMatchObject({ code: "invalid_request", message: "Cannot", param: "p", details: [1] })
-  const mistaken = await threads.run("a", opened("throw"), never).catch((error: unknown) => error)
+  const mistaken = await pool.run("a", "run", opened("throw"), never).catch((error: unknown) => error)
   expect(mistaken).not.toBeInstanceOf(Fault)
   expect(mistaken).toMatchObject({ message: "a mistake" })
 })
 
 test("a thread that dies fails its own work, and the next work gets another", async () => {
-  const threads = createThreads<Gated, string>({ entry, threadsMax: 1 })
-  await expect(threads.run("a", opened("die"), never)).rejects.toThrow("its thread ended")
-  expect(await threads.run("a", opened(), never)).toBe("answer")
+  const pool = createGated({ peersMax: 1 })
+  await expect(pool.run("a", "run", opened("die"), never)).rejects.toMatchObject({
+    reason: "its thread ended",
+  })
+  expect(await pool.run("a", "run", opened(), never)).toBe("answer")
 })
 
 test("a thread that was ended for being idle is replaced by the next work", async () => {
-  const threads = createThreads<Gated, string>({ entry, threadsMax: 1, idleMs: 0 })
+  const pool = createGated({ peersMax: 1, idleMsMax: 0 })
   for (let time = 0; time < 3; time++) {
-    expect(await threads.run("a", opened(), never)).toBe("answer")
+    expect(await pool.run("a", "run", opened(), never)).toBe("answer")
     // The timer of the idle thread runs out before this one.
     await new Promise((resolve) => setTimeout(resolve, 2))
   }
+})
+
+test("of two peers the spare takes the place of one that died, without a start in between", async () => {
+  let started = 0
+  const pool = createPool<GatedService>({
+    spawn: () => (started++, threadChannel(entry)),
+    peersMax: 1,
+    hasSpare: true,
+  })
+  await expect(pool.run("a", "run", opened("die"), never)).rejects.toMatchObject({ code: "inference_failed" })
+  expect(started).toBe(2)
+  expect(await pool.run("a", "run", opened(), never)).toBe("answer")
+  expect(started, "the next spare").toBe(3)
+  await pool.close()
+  await expect(pool.run("a", "run", opened(), never)).rejects.toMatchObject({ code: "not_ready" })
 })
