@@ -7,7 +7,7 @@ import type { EventEngine } from "../src/store/events/engine.ts"
 import { columnNames } from "../src/store/events/event.ts"
 import { type Events, openEvents } from "../src/store/events/events.ts"
 import { analyticsConsumer, openExporter } from "../src/store/events/exporter.ts"
-import type { Place } from "../src/store/events/protocol.ts"
+import type { Place } from "../src/store/events/service.ts"
 import { openJournal } from "../src/store/journal/writer.ts"
 import { Chance, makeRecord } from "../test/analytics-samples.ts"
 

@@ -11,7 +11,7 @@ import { parseArgs } from "node:util"
 import type { EventEngine } from "../src/store/events/engine.ts"
 import type { Events } from "../src/store/events/events.ts"
 import { openEngine } from "../src/store/events/open-engine.ts"
-import type { Place } from "../src/store/events/protocol.ts"
+import type { Place } from "../src/store/events/service.ts"
 import { type Question, overview, timeseries } from "../src/store/events/reports.ts"
 import { overviewByHand, seriesByHand } from "./analytics-by-hand.ts"
 import {

@@ -15,7 +15,7 @@ import {
   analyticsConsumer,
   openExporter,
 } from "../store/events/exporter.ts"
-import type { Place } from "../store/events/protocol.ts"
+import type { Place } from "../store/events/service.ts"
 
 const dayMs = 86_400_000
 const closeWithinMs = 5_000

@@ -1,7 +1,8 @@
-/** The thread that runs PGlite: answers one request after the other and forwards notifications. */
+/** The thread that runs PGlite. */
 import { readFile, rename, writeFile } from "node:fs/promises"
-import { parentPort, threadId, workerData, type MessagePort } from "node:worker_threads"
+import { threadId } from "node:worker_threads"
 import { PGlite } from "@electric-sql/pglite"
+import { servePeer } from "../base/peer/serve.ts"
 import { valueParsers, type EncodedValue } from "./values.ts"
 
 export interface WorkerSettings {
@@ -11,24 +12,24 @@ export interface WorkerSettings {
   readonly seedFile?: string
 }
 
-export type WorkerRequest =
-  | {
-      readonly id: number
-      readonly kind: "query"
-      readonly text: string
-      readonly values: readonly EncodedValue[]
-    }
-  | { readonly id: number; readonly kind: "script"; readonly text: string }
-  | { readonly id: number; readonly kind: "close" }
+/** What the thread serves. PGlite runs what it is given in order, so calls may overlap. */
+export interface PgliteService {
+  open: { input: WorkerSettings; output: null }
+  query: { input: { readonly text: string; readonly values: readonly EncodedValue[] }; output: Outcome }
+  script: { input: string; output: Outcome }
+  notifications: { input: null; item: Notification; output: never }
+  close: { input: null; output: null }
+}
 
-export type WorkerReply =
-  | { readonly kind: "ready" }
-  | { readonly kind: "unusable"; readonly message: string }
-  | { readonly kind: "rows"; readonly id: number; readonly rows: object[] }
-  | { readonly kind: "failure"; readonly id: number; readonly failure: WorkerFailure }
-  | { readonly kind: "notification"; readonly channel: string; readonly payload: string }
+/** A failure of a statement is an answer: it has PostgreSQL's own fields. */
+export type Outcome = { readonly rows: object[] } | { readonly failure: StatementFailure }
 
-export interface WorkerFailure {
+export interface Notification {
+  readonly channel: string
+  readonly payload: string
+}
+
+export interface StatementFailure {
   readonly message: string
   /** Absent when the failure did not come from PostgreSQL. */
   readonly state?: string | undefined
@@ -36,25 +37,46 @@ export interface WorkerFailure {
   readonly detail?: string | undefined
 }
 
-if (parentPort === null) throw new Error("Cannot run here: this module is the entry of a worker thread")
-// True because only pglite.ts starts this file, with these settings.
-await serve(parentPort, workerData as WorkerSettings)
+let postgres: PGlite | undefined
 
-async function serve(port: MessagePort, settings: WorkerSettings): Promise<void> {
-  const reply = (message: WorkerReply): void => port.postMessage(message)
-  let postgres: PGlite
-  try {
+servePeer<PgliteService>({
+  open: async (settings) => {
     postgres = await start(settings)
+    return null
+  },
+  query: async ({ text, values }) =>
+    await outcomeOf(async () => (await opened().query<object>(text, [...values])).rows),
+  script: async (text) =>
+    await outcomeOf(async () => (await opened().exec(text)).map(({ command }) => ({ command }))),
+  async *notifications() {
+    const waiting: Notification[] = []
+    let wake: (() => void) | undefined
+    opened().onNotification((channel, payload) => {
+      waiting.push({ channel, payload })
+      wake?.()
+    })
+    for (;;) {
+      while (waiting.length > 0) yield* waiting.splice(0)
+      await new Promise<void>((resolve) => (wake = resolve))
+    }
+  },
+  close: async () => {
+    await postgres?.close()
+    return null
+  },
+})
+
+function opened(): PGlite {
+  if (!postgres) throw new Error("The database is not open")
+  return postgres
+}
+
+async function outcomeOf(run: () => Promise<object[]>): Promise<Outcome> {
+  try {
+    return { rows: await run() }
   } catch (error) {
-    reply({ kind: "unusable", message: String(error) })
-    return
+    return { failure: describe(error) }
   }
-  postgres.onNotification((channel, payload) => reply({ kind: "notification", channel, payload }))
-  // PGlite queues what it is given in order, so requests may overlap here.
-  port.on("message", (request: WorkerRequest) => {
-    void answer(postgres, request).then(reply)
-  })
-  reply({ kind: "ready" })
 }
 
 async function start({ directory, seedFile }: WorkerSettings): Promise<PGlite> {
@@ -83,28 +105,7 @@ async function writeSeed(postgres: PGlite, seedFile: string): Promise<void> {
   await rename(partial, seedFile)
 }
 
-async function answer(postgres: PGlite, request: WorkerRequest): Promise<WorkerReply> {
-  const { id } = request
-  try {
-    switch (request.kind) {
-      case "query": {
-        const { rows } = await postgres.query<object>(request.text, [...request.values])
-        return { kind: "rows", id, rows }
-      }
-      case "script": {
-        const results = await postgres.exec(request.text)
-        return { kind: "rows", id, rows: results.map(({ command }) => ({ command })) }
-      }
-      case "close":
-        await postgres.close()
-        return { kind: "rows", id, rows: [] }
-    }
-  } catch (error) {
-    return { kind: "failure", id, failure: describe(error) }
-  }
-}
-
-function describe(error: unknown): WorkerFailure {
+function describe(error: unknown): StatementFailure {
   if (!(error instanceof Error)) return { message: String(error) }
   // PGlite's error carries PostgreSQL's fields under these names; read one by one, absent ones stay undefined.
   const { code, constraint, detail } = error as { code?: string; constraint?: string; detail?: string }

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url"
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest"
 import { seedFile } from "../../test/database.ts"
 import { DirectoryLocked, lockDirectory } from "./directory-lock.ts"
-import { connectWorker, openPglite, startWorker } from "./pglite.ts"
+import { connectPglite, openPglite, startPglite } from "./pglite.ts"
 import { StoreUnavailable } from "./sql.ts"
 
 const holder = fileURLToPath(new URL("../../test/programs/hold-database.ts", import.meta.url))
@@ -89,11 +89,12 @@ describe("PGlite in a directory", () => {
 
 describe("the thread of PGlite", () => {
   test("when it ends, calls in flight and later ones fail as an outage instead of waiting", async () => {
-    const worker = startWorker({ seedFile: await seedFile() })
-    const database = await connectWorker(worker, { transactionMaxMs: 60_000 })
+    const thread = startPglite()
+    const settings = { seedFile: await seedFile() }
+    const database = await connectPglite(thread, settings, { transactionMaxMs: 60_000 })
     const inFlight = database.query("SELECT pg_sleep(600)")
     const inTransaction = database.transaction((sql) => sql.query("SELECT 1"))
-    await worker.terminate()
+    await thread.close()
     await expect(inFlight).rejects.toBeInstanceOf(StoreUnavailable)
     await expect(inTransaction).rejects.toBeInstanceOf(StoreUnavailable)
     await expect(database.query("SELECT 1")).rejects.toBeInstanceOf(StoreUnavailable)

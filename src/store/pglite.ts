@@ -1,12 +1,14 @@
 /** The SQL port on PGlite: PostgreSQL inside this process, in a worker thread because it blocks its event loop. */
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import { Worker } from "node:worker_threads"
+import { threadChannel } from "../base/peer/channels.ts"
+import { Connection } from "../base/peer/connection.ts"
+import { PeerGone } from "../base/peer/peer.ts"
 import { lockDirectory, type DirectoryLock } from "./directory-lock.ts"
 import { SqlError, StoreUnavailable } from "./sql.ts"
 import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
 import { checkChannel, ListenerSet } from "./listeners.ts"
-import type { WorkerFailure, WorkerReply, WorkerRequest, WorkerSettings } from "./pglite-worker.ts"
+import type { Outcome, PgliteService, StatementFailure, WorkerSettings } from "./pglite-worker.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
 import { encodeValue } from "./values.ts"
 
@@ -27,30 +29,37 @@ interface PgliteSettings {
 export async function openPglite(settings: PgliteSettings = {}): Promise<Database> {
   const { directory, seedFile, transactionMaxMs = transactionMaxMsDefault } = settings
   const seed = seedFile === undefined ? {} : { seedFile }
-  if (directory === undefined) return connectWorker(startWorker(seed), { transactionMaxMs })
+  if (directory === undefined) return await connectPglite(startPglite(), seed, { transactionMaxMs })
 
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(directory)
   try {
-    return await connectWorker(startWorker({ ...seed, directory: join(directory, "postgres") }), {
-      transactionMaxMs,
-      lock,
-    })
+    const worker = { ...seed, directory: join(directory, "postgres") }
+    return await connectPglite(startPglite(), worker, { transactionMaxMs, lock })
   } catch (error) {
     await lock.release()
     throw error
   }
 }
 
-export function startWorker(settings: WorkerSettings): Worker {
-  return new Worker(new URL("./pglite-worker.ts", import.meta.url), { workerData: settings })
+/** Waits until the thread can serve. Exported for the test that ends the thread under a running database. */
+export async function connectPglite(
+  peer: Connection<PgliteService>,
+  worker: WorkerSettings,
+  settings: ConnectionSettings,
+): Promise<Database> {
+  try {
+    await peer.call("open", worker)
+  } catch (error) {
+    await peer.close()
+    if (error instanceof PeerGone) throw new StoreUnavailable(threadEnded, { cause: error })
+    throw new StoreUnavailable(unusable(error instanceof Error ? error.message : String(error)))
+  }
+  return new PgliteDatabase(new PgliteConnection(peer), settings)
 }
 
-/** Waits until the worker can serve. Exported for the test that ends the worker under a running database. */
-export async function connectWorker(worker: Worker, settings: ConnectionSettings): Promise<Database> {
-  const connection = new WorkerConnection(worker)
-  await connection.ready
-  return new PgliteDatabase(connection, settings)
+export function startPglite(): Connection<PgliteService> {
+  return new Connection(threadChannel(new URL("./pglite-worker.ts", import.meta.url)))
 }
 
 interface ConnectionSettings {
@@ -59,87 +68,64 @@ interface ConnectionSettings {
   readonly lock?: DirectoryLock
 }
 
-interface Waiter {
-  resolve(rows: object[]): void
-  reject(error: Error): void
-}
-
-/** Matches the worker's answers with the calls; when the worker ends, every call fails instead of waiting. */
-class WorkerConnection {
-  readonly ready: Promise<void>
+/** When the thread ends, every call fails as an outage instead of waiting. */
+class PgliteConnection {
   readonly listeners = new ListenerSet()
-  readonly #worker: Worker
-  readonly #waiting = new Map<number, Waiter>()
-  #lastId = 0
-  #ended: Error | undefined
+  readonly #peer: Connection<PgliteService>
+  #isClosed = false
 
-  constructor(worker: Worker) {
-    this.#worker = worker
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.ready = promise
-    worker.on("message", (reply: WorkerReply) => {
-      if (reply.kind === "ready") resolve()
-      else if (reply.kind === "unusable") this.#end(new StoreUnavailable(unusable(reply.message)), reject)
-      else this.#take(reply)
-    })
-    worker.on("error", (cause) => this.#end(new StoreUnavailable(workerEnded, { cause }), reject))
-    worker.on("exit", () => this.#end(new StoreUnavailable(workerEnded), reject))
+  constructor(peer: Connection<PgliteService>) {
+    this.#peer = peer
+    // The end of the thread ends the notifications; calls tell of it.
+    void this.#deliver().catch(() => undefined)
   }
 
-  query(text: string, values: readonly SqlValue[]): Promise<object[]> {
-    return this.#ask((id) => ({ id, kind: "query", text, values: values.map(encodeValue) }))
+  async query(text: string, values: readonly SqlValue[]): Promise<object[]> {
+    return await this.#ask(() => this.#peer.call("query", { text, values: values.map(encodeValue) }))
   }
 
-  async script(text: string): Promise<void> {
-    await this.#ask((id) => ({ id, kind: "script", text }))
+  async script(text: string): Promise<object[]> {
+    return await this.#ask(() => this.#peer.call("script", text))
   }
 
   async commit(): Promise<void> {
-    const outcome = await this.#ask((id) => ({ id, kind: "script", text: "COMMIT" }))
+    const outcome = await this.script("COMMIT")
     checkCommitted(outcome[0])
   }
 
   async close(): Promise<void> {
-    if (this.#ended === undefined) await this.#ask((id) => ({ id, kind: "close" }))
-    this.#ended = new StoreUnavailable("Cannot use the database: it is closed")
-    await this.#worker.terminate()
+    this.#isClosed = true
+    if (this.#peer.alive) await this.#peer.call("close", null)
+    await this.#peer.close()
   }
 
-  #ask(request: (id: number) => WorkerRequest): Promise<object[]> {
-    if (this.#ended !== undefined) return Promise.reject(this.#ended)
-    const id = ++this.#lastId
-    const { promise, resolve, reject } = Promise.withResolvers<object[]>()
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
-    this.#worker.postMessage(request(id))
-    this.#waiting.set(id, { resolve, reject })
-    return promise
+  async #ask(call: () => Promise<Outcome>): Promise<object[]> {
+    if (this.#isClosed) throw new StoreUnavailable("Cannot use the database: it is closed")
+    const outcome = await call().catch((error: unknown) => {
+      throw error instanceof PeerGone ? new StoreUnavailable(threadEnded, { cause: error }) : error
+    })
+    if ("failure" in outcome) throw toError(outcome.failure)
+    return outcome.rows
   }
 
-  #take(reply: Exclude<WorkerReply, { kind: "ready" | "unusable" }>): void {
-    if (reply.kind === "notification") return this.listeners.deliver(reply.channel, reply.payload)
-    const waiter = this.#waiting.get(reply.id)
-    this.#waiting.delete(reply.id)
-    if (reply.kind === "rows") waiter?.resolve(reply.rows)
-    else waiter?.reject(toError(reply.failure))
-  }
-
-  #end(error: Error, rejectReady: (error: Error) => void): void {
-    this.#ended ??= error
-    rejectReady(this.#ended)
-    for (const waiter of this.#waiting.values()) waiter.reject(this.#ended)
-    this.#waiting.clear()
+  async #deliver(): Promise<never> {
+    const notifications = await this.#peer.stream("notifications", null)
+    for (;;) {
+      const { done, value } = await notifications.next()
+      if (!done) this.listeners.deliver(value.channel, value.payload)
+    }
   }
 }
 
 class PgliteDatabase implements Database {
-  readonly #connection: WorkerConnection
+  readonly #connection: PgliteConnection
   readonly #settings: ConnectionSettings
   readonly #guard = new TransactionGuard()
   /** Settles when the last one in line is done. */
   #tail: Promise<unknown> = Promise.resolve()
   #waitingCount = 0
 
-  constructor(connection: WorkerConnection, settings: ConnectionSettings) {
+  constructor(connection: PgliteConnection, settings: ConnectionSettings) {
     this.#connection = connection
     this.#settings = settings
   }
@@ -149,7 +135,7 @@ class PgliteDatabase implements Database {
   }
 
   script(text: string): Promise<void> {
-    return this.#alone(() => this.#connection.script(text))
+    return this.#alone(async () => void (await this.#connection.script(text)))
   }
 
   transaction<Result>(
@@ -195,7 +181,7 @@ class PgliteDatabase implements Database {
 }
 
 async function query<Row extends object>(
-  connection: WorkerConnection,
+  connection: PgliteConnection,
   text: string,
   values: readonly SqlValue[],
 ): Promise<Row[]> {
@@ -204,7 +190,7 @@ async function query<Row extends object>(
 }
 
 async function runTransaction<Result>(
-  connection: WorkerConnection,
+  connection: PgliteConnection,
   work: (sql: Transaction) => Promise<Result>,
   { isolation = "read committed", maxMs }: TransactionOptions & { readonly maxMs: number },
 ): Promise<Result> {
@@ -214,7 +200,7 @@ async function runTransaction<Result>(
   }
   const sql: Transaction = {
     query: async (text, values = []) => (checkOpen(), query(connection, text, values)),
-    script: async (text) => (checkOpen(), connection.script(text)),
+    script: async (text) => (checkOpen(), void (await connection.script(text))),
   }
   await connection.script(`BEGIN ISOLATION LEVEL ${isolation}`)
   try {
@@ -241,12 +227,12 @@ async function within<Result>(maxMs: number, work: Promise<Result>): Promise<Res
   }
 }
 
-const workerEnded = "Cannot use the embedded database: its thread has ended; start the server again"
+const threadEnded = "Cannot use the embedded database: its thread has ended; start the server again"
 
 const unusable = (reason: string): string =>
   `Cannot start the embedded database: ${reason}; restore its directory from a backup or use another one`
 
-function toError({ message, state, constraint, detail }: WorkerFailure): Error {
+function toError({ message, state, constraint, detail }: StatementFailure): Error {
   if (state === undefined) return new StoreUnavailable(`Cannot use the embedded database: ${message}`)
   return new SqlError(message, { state, constraint, detail })
 }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { type CelPool, createCelPool } from "./cel-pool.ts"
-import { CelStopped } from "./cel-thread.ts"
+import { type CelPool, CelStopped, createCelPool } from "./cel-pool.ts"
 import type { PolicyText } from "./cel.ts"
 
 let pool: CelPool

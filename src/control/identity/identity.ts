@@ -97,8 +97,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   }
   const stopListening = await listenToChanges(database, forget)
   // Whoever has providers expects exchanges: the first of them does not wait for threads to start.
-  if (await hasActiveProviders(database))
-    cel.warm().catch((error: unknown) => log.warn({ err: error }, "a CEL worker did not start"))
+  if (await hasActiveProviders(database)) cel.warm()
   return {
     handlers: {
       ...providerHandlers({ ...parts, cel }),

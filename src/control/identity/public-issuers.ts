@@ -2,8 +2,7 @@
 import { Fault } from "../../contract/errors.ts"
 import type { PublicIssuerConfirmation } from "../../contract/identity.ts"
 import type { IdentityProvider } from "../../store/identity-providers.ts"
-import type { CelPool } from "./cel-pool.ts"
-import { CelStopped } from "./cel-thread.ts"
+import { type CelPool, CelStopped } from "./cel-pool.ts"
 import type { Claims } from "./cel.ts"
 
 /** Issuers where anybody can open an account and have a workload's token signed. */

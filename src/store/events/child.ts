@@ -2,13 +2,14 @@
 import { readdirSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { getPriority, setPriority } from "node:os"
+import { servePeer } from "../../base/peer/serve.ts"
 import { lockDirectory } from "../directory-lock.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { Intake } from "./intake.ts"
 import { findSequence } from "./lookup.ts"
 import { openEngine } from "./open-engine.ts"
-import type { Ask, Reply, Work, WorkKind } from "./protocol.ts"
 import { overview, timeseries } from "./reports.ts"
+import type { AnalyticsService } from "./service.ts"
 import { exportFile, holdings, sumCharged } from "./upkeep.ts"
 
 /** Dashboards and exports give way to requests: on a busy processor they get a thirtieth of what the model gets. */
@@ -21,16 +22,7 @@ let engine: EventEngine | undefined
 let intake: Intake | undefined
 
 giveWay()
-process.on("message", (ask: Ask) => void answer(ask))
-// What was acknowledged is on disk; what was not is sent again. Native threads are not waited for.
-process.on("disconnect", () => process.kill(process.pid, "SIGKILL"))
-// The gateway decides when this process ends; a Ctrl-C in the terminal reaches the whole group.
-process.on("SIGINT", () => undefined)
-process.on("SIGTERM", () => undefined)
-
-const workers: {
-  readonly [Kind in WorkKind]: (input: Work[Kind]["input"]) => Promise<Work[Kind]["output"]>
-} = {
+servePeer<AnalyticsService>({
   open: async (place) => {
     if ("directory" in place) await own(place.directory)
     engine = await openEngine(place)
@@ -53,7 +45,7 @@ const workers: {
     await engine?.close()
     return null
   },
-}
+})
 
 /**
  * Linux keeps a priority for each thread: those that Node has started are told here, and later ones inherit it. A
@@ -64,18 +56,6 @@ function giveWay(): void {
   setPriority(lower)
   if (process.platform !== "linux") return
   for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), lower)
-}
-
-async function answer(ask: Ask): Promise<void> {
-  // The kind of an ask decides the type of its input, in the protocol as here.
-  const work = workers[ask.kind] as (input: unknown) => Promise<unknown>
-  let reply: Reply
-  try {
-    reply = { id: ask.id, output: await work(ask.input) }
-  } catch (error) {
-    reply = { id: ask.id, failure: error instanceof Error ? error.message : String(error) }
-  }
-  process.send?.(reply)
 }
 
 async function own(directory: string): Promise<void> {

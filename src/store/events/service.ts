@@ -1,4 +1,4 @@
-/** What the gateway asks of the analytics process, and what it is answered. */
+/** What the gateway asks of the analytics process, and what it answers. */
 import type { GroupedTimeseriesResponse, OverviewResponse, Sequence } from "../../contract/analytics.ts"
 import type { JournalPart, Taken } from "./intake.ts"
 import type { Lookup } from "./lookup.ts"
@@ -10,8 +10,8 @@ export type Place =
   | { readonly engine: "duckdb"; readonly directory: string }
   | { readonly engine: "clickhouse"; readonly url: string }
 
-/** Every kind of work with what it takes and answers. */
-export interface Work {
+/** What the analytics process serves. */
+export interface AnalyticsService {
   open: { input: Place; output: null }
   overview: { input: Question; output: OverviewResponse }
   timeseries: { input: Question; output: GroupedTimeseriesResponse }
@@ -24,14 +24,5 @@ export interface Work {
   holdings: { input: null; output: Holdings }
   close: { input: null; output: null }
 }
-export type WorkKind = keyof Work
 
-export interface Ask<Kind extends WorkKind = WorkKind> {
-  readonly id: number
-  readonly kind: Kind
-  readonly input: Work[Kind]["input"]
-}
-
-export type Reply =
-  | { readonly id: number; readonly output: unknown }
-  | { readonly id: number; readonly failure: string }
+export type QuestionKind = keyof AnalyticsService
