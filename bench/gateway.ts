@@ -97,10 +97,10 @@ async function compare(servers: readonly Server[]): Promise<void> {
       await wait(settleMs)
       add(quiet, server, await load(server.url, decision, 1, roundMs))
     }
-  const fastify = servers.find(({ name }) => name === "Fastify alone")
+  const plain = servers.find(({ name }) => name === "plain node:http")
   const of = (map: Map<Server, Measured>, server: Server | undefined): Measured =>
     (server && map.get(server)) ?? { perSecond: [], latenciesMs: [] }
-  const [base, baseBusy] = [of(quiet, fastify), of(busy, fastify)]
+  const [base, baseBusy] = [of(quiet, plain), of(busy, plain)]
   console.log(`${rounds} rounds of ${values.seconds} s, taking turns; ${connections} connections, then one\n`)
   console.table(
     Object.fromEntries(
@@ -110,13 +110,13 @@ async function compare(servers: readonly Server[]): Promise<void> {
           server.name,
           {
             "requests/s": Math.round(median(many.perSecond)),
-            "of Fastify's": (median(many.perSecond) / median(baseBusy.perSecond)).toFixed(2),
+            "of node:http's": (median(many.perSecond) / median(baseBusy.perSecond)).toFixed(2),
             "p50 ms, many": at(many.latenciesMs, 0.5).toFixed(2),
             "p99 ms, many": at(many.latenciesMs, 0.99).toFixed(2),
             "added p50 us, one": microseconds(at(one.latenciesMs, 0.5)),
             "added p99 us, one": microseconds(at(one.latenciesMs, 0.99)),
-            "p50 x Fastify": (at(one.latenciesMs, 0.5) / at(base.latenciesMs, 0.5)).toFixed(2),
-            "p99 x Fastify": (at(one.latenciesMs, 0.99) / at(base.latenciesMs, 0.99)).toFixed(2),
+            "p50 x node:http": (at(one.latenciesMs, 0.5) / at(base.latenciesMs, 0.5)).toFixed(2),
+            "p99 x node:http": (at(one.latenciesMs, 0.99) / at(base.latenciesMs, 0.99)).toFixed(2),
           },
         ]
       }),

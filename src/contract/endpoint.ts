@@ -138,8 +138,6 @@ export interface RequestFacts {
   header(name: string): string | null
   /** Aborted when the client goes away or the deadline passes. */
   readonly signal: AbortSignal
-  /** Lives as long as the connection does: what is known of it can hang from there. */
-  readonly connection?: object
 }
 
 /** The one run of a request that may be repeated under the same Idempotency-Key. */

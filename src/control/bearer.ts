@@ -30,32 +30,3 @@ export const hashSecret = (secret: string): Uint8Array => hash("sha256", secret,
 
 /** Compares hashes, in a time that does not tell how much of them is alike. */
 export const sameHash = (given: Uint8Array, known: Uint8Array): boolean => timingSafeEqual(given, known)
-
-/** A bearer value that was read: what it is, and the hash of its secret (of no meaning for a workload's token). */
-export interface ReadBearer {
-  readonly value: string
-  readonly bearer: Bearer | null
-  readonly secretHash: Uint8Array
-  /** What its secret was found to open: as long as that is the same, it opens it still. */
-  opens: object | null
-}
-
-/**
- * Reads bearer values, once for as long as a connection goes on sending the same one, as clients do that keep theirs
- * open. What was read is forgotten with the connection, which has the value in its memory anyway.
- */
-export class ConnectionBearers {
-  readonly #last = new WeakMap<object, ReadBearer>()
-
-  read(value: string, connection: object | undefined): ReadBearer {
-    const last = connection && this.#last.get(connection)
-    if (last?.value === value) return last
-    const bearer = parseBearer(value)
-    const secretHash = bearer && bearer.kind !== "workload" ? hashSecret(bearer.secret) : noHash
-    const read = { value, bearer, secretHash, opens: null }
-    if (connection) this.#last.set(connection, read)
-    return read
-  }
-}
-
-const noHash = new Uint8Array()

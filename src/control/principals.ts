@@ -14,7 +14,7 @@ import { type Key, type KeyPrincipal, findKeyPrincipal } from "../store/keys.ts"
 import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
 import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { ConnectionBearers, type ReadBearer, sameHash } from "./bearer.ts"
+import { hashSecret, parseBearer, sameHash } from "./bearer.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import type { LastUsed } from "./last-used.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
@@ -32,8 +32,7 @@ type StandingSubject = { readonly organizationId: string | null } | { readonly b
 
 export interface Principals {
   /** Who a bearer value stands for, or null when it stands for nobody. */
-  /** `connection` is whatever lives as long as the connection that the value came by. */
-  authenticate(bearer: string, connection?: object): Promise<Principal | null>
+  authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
   /** For changes made by this process: the next request sees them. */
@@ -57,7 +56,6 @@ interface KnownKey extends KeyPrincipal {
 }
 
 interface Caches {
-  readonly bearers: ConnectionBearers
   readonly keys: FreshCache<KnownKey>
   /** By the hash of the token, in hex. */
   readonly sessions: FreshCache<SessionPrincipal>
@@ -71,8 +69,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    authenticate: async (value, connection) =>
-      await authenticate(value, connection, caches, parts).catch(unavailable),
+    authenticate: async (value) => await authenticate(value, caches, parts).catch(unavailable),
     standing: async (principal, subject) => await standingIn(principal, subject, caches).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
@@ -87,7 +84,6 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
 function openCaches({ database, clock }: PrincipalsParts): Caches {
   const options = { clock, freshMs, staleMs, entriesMax: cachedMax }
   return {
-    bearers: new ConnectionBearers(),
     keys: new FreshCache(options, async (id) => {
       const known = await findKeyPrincipal(database, id)
       return known && { ...known, principal: principalOfKey(known) }
@@ -104,27 +100,22 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
 /** Null when the secret is not the key's, or the key is no longer valid. */
 function principalBehind(
   known: KnownKey,
-  read: ReadBearer,
+  secret: string,
   { clock, lastUsed }: PrincipalsParts,
 ): Principal | null {
   const nowMs = clock.nowMs()
-  const isOpened = read.opens === known || secretMatches(read.secretHash, known.key, nowMs)
-  if (!isOpened || !isValid(known, nowMs)) return null
-  // A secret that was replaced opens its key for a while only, and is compared each time.
-  if (known.key.previousSecretHash === null) read.opens = known
+  if (!secretMatches(hashSecret(secret), known.key, nowMs) || !isValid(known, nowMs)) return null
   lastUsed.key(known.key.id, nowMs)
   return known.principal
 }
 
 async function authenticate(
   value: string,
-  connection: object | undefined,
-  { bearers, keys, sessions }: Caches,
+  { keys, sessions }: Caches,
   parts: PrincipalsParts,
 ): Promise<Principal | null> {
   const { clock, lastUsed, workload } = parts
-  const read = bearers.read(value, connection)
-  const { bearer } = read
+  const bearer = parseBearer(value)
   const nowMs = clock.nowMs()
   switch (bearer?.kind) {
     case undefined:
@@ -132,7 +123,7 @@ async function authenticate(
     case "workload":
       return (await workload?.(bearer.token)) ?? null
     case "session": {
-      const known = await sessions.get(Buffer.from(read.secretHash).toString("hex"))
+      const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
       if (principal && nowMs - known.session.lastSeenAt.getTime() >= seenEveryMs)
         lastUsed.session(principal.id, nowMs)
@@ -140,7 +131,7 @@ async function authenticate(
     }
     case "key": {
       const known = await keys.get(bearer.keyId)
-      return known && principalBehind(known, read, parts)
+      return known && principalBehind(known, bearer.secret, parts)
     }
   }
 }

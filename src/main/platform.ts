@@ -65,7 +65,7 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
 /** Joins what the server asks about principals with those who know. */
 export function gateOf(principals: Principals): Gate {
   return {
-    authenticate: (bearer, connection) => principals.authenticate(bearer, connection),
+    authenticate: async (bearer) => await principals.authenticate(bearer),
     standing: async (principal: Principal, subject: Subject) =>
       await principals.standing(
         principal,

@@ -15,8 +15,8 @@ export type Subject =
 
 /** What the server must be told about principals; the composition root brings the answers. */
 export interface Gate {
-  /** Who a bearer value stands for, or null when it stands for nobody; the connection that brought it may be named. */
-  authenticate(bearer: string, connection?: object): Promise<Principal | null>
+  /** Who a bearer value stands for, or null when it stands for nobody. */
+  authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: Subject): Promise<Standing | null>
 }
@@ -59,7 +59,7 @@ export async function authenticate(
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && isOpen) return null
   if (!credentials) throw missing()
-  const principal = await gate.authenticate(credentials.bearer, facts.connection)
+  const principal = await gate.authenticate(credentials.bearer)
   if (principal || (isOpen && credentials.source === "cookie")) return principal
   throw new Fault(
     "invalid_credentials",

@@ -16,7 +16,6 @@ export class MessageFacts implements RequestFacts {
   readonly userAgent: string | null
   readonly startedMs: number
   readonly signal: AbortSignal
-  readonly connection: object
   readonly #message: IncomingMessage
 
   constructor(message: IncomingMessage, { id, trustedProxies, startedMs, signal }: FactsParts) {
@@ -28,7 +27,6 @@ export class MessageFacts implements RequestFacts {
     this.userAgent = headers["user-agent"] ?? null
     this.startedMs = startedMs
     this.signal = signal
-    this.connection = socket
     this.#message = message
   }
 

@@ -30,14 +30,6 @@ export class FreshCache<Value> {
     this.#load = load
   }
 
-  /** What is known and fresh, for those who would rather not wait a turn for it. */
-  peek(key: string): Value | undefined {
-    const entry = this.#entries.get(key)
-    return entry && this.#options.clock.monotonicMs() - entry.readMs < this.#options.freshMs
-      ? entry.value
-      : undefined
-  }
-
   /** Null when the store has no such value; absence is not remembered. */
   async get(key: string): Promise<Value | null> {
     const { clock, freshMs, staleMs } = this.#options
