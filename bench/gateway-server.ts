@@ -124,7 +124,7 @@ async function serveUmpire(): Promise<Served> {
   const config = loadConfig({ UMPIRE_DATA_DIR: join(folder, "data") }, folder)
   const [clock, log, ids] = [systemClock, createLog("info"), createIds()]
   const catalog = await loadCatalog([], config.data_dir)
-  const database = await openDatabase({ url: undefined, directory: join(config.data_dir, "database") })
+  const database = await openDatabase(config)
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, log)

@@ -101,10 +101,7 @@ async function openScene(
     ...(databaseUrl === undefined ? {} : { UMPIRE_DATABASE_URL: databaseUrl }),
   }
   const config = loadConfig(environment, folder)
-  const database = await openDatabase({
-    url: config.database.url,
-    directory: join(config.data_dir, "database"),
-  })
+  const database = await openDatabase(config)
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, silentLog)

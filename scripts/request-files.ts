@@ -17,7 +17,7 @@ import { isMainThread } from "node:worker_threads"
 
 const source = join(import.meta.dirname, "..", "src")
 const directoryVariable = "REQUEST_FILES_DIR"
-const rounds = 5
+const rounds = 40
 const warmUps = 3
 const lookEveryMs = 20
 

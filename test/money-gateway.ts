@@ -98,7 +98,7 @@ const log = createLog(config.log.level)
 const ids = createIds()
 const clock = systemClock
 const catalog = createCatalog([model])
-const database = await openDatabase({ url: config.database.url, directory: `${config.data_dir}/database` })
+const database = await openDatabase(config)
 await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
 const lastUsed = openLastUsed(database, log)

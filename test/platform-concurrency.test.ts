@@ -1,7 +1,7 @@
 /** What happens when several do it at once, on PostgreSQL with two gateways and many connections. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { migrate } from "../src/store/migrate.ts"
-import { openDatabase } from "../src/store/open.ts"
+import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { verifyAudit } from "../src/store/audit.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
@@ -15,7 +15,7 @@ let account: string
 
 beforeAll(async () => {
   fresh = await freshDatabase()
-  const open = async (): Promise<Database> => await openDatabase({ url: fresh.url, directory: "unused" })
+  const open = async (): Promise<Database> => await openPostgres({ url: fresh.url })
   const [first, second] = [await open(), await open()]
   databases = [first, second]
   await migrate(first)

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { migrate } from "../src/store/migrate.ts"
-import { openDatabase } from "../src/store/open.ts"
+import { openPostgres } from "../src/store/postgres.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, type Sent, seeder, startPlatform } from "./platform.ts"
 import { startPostgres, stopPostgres } from "./postgres.ts"
@@ -230,7 +230,7 @@ test("401 wins over everything, and a key's permission over the shape of the bod
 test("a store that is down is a 500 that tells nothing about it, and a known key still authenticates", async () => {
   const folder = await mkdtemp(join(tmpdir(), "umpire-store-"))
   const server = await startPostgres(folder)
-  const database = await openDatabase({ url: server.url, directory: "unused" })
+  const database = await openPostgres({ url: server.url })
   await migrate(database)
   const down = await startPlatform(database)
   try {

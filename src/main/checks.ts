@@ -140,10 +140,7 @@ async function store(config: Config): Promise<Finding> {
     "store",
     "check UMPIRE_DATABASE_URL and that the database accepts connections",
     async () => {
-      const database = await openDatabase({
-        url: config.database.url,
-        directory: `${config.data_dir}/database`,
-      })
+      const database = await openDatabase(config)
       try {
         const pending = (await migrationStatus(database)).filter(({ appliedAt }) => appliedAt === null).length
         return ok(

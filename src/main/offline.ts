@@ -1,5 +1,4 @@
 /** Operator commands on the store itself, for when no server runs. */
-import { join } from "node:path"
 import { systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import { createIds } from "../base/ids.ts"
@@ -18,10 +17,7 @@ import { modelOperations } from "./models.ts"
 import { journalDirectory } from "./money.ts"
 
 export async function operateOffline(config: Config, operation: string, input: unknown): Promise<unknown> {
-  const database = await openDatabase({
-    url: config.database.url,
-    directory: join(config.data_dir, "database"),
-  })
+  const database = await openDatabase(config)
   const events = openEventsOf(config)
   const analyticsParts = {
     events,

@@ -261,10 +261,7 @@ async function compose(
 
 async function openStore(config: Config, closers: (() => Promise<void>)[]): Promise<Database> {
   await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
-  const database = await openDatabase({
-    url: config.database.url,
-    directory: join(config.data_dir, "database"),
-  })
+  const database = await openDatabase(config)
   closers.push(() => database.close())
   await migrate(database)
   return database

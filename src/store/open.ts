@@ -1,15 +1,16 @@
 /** Opens the database that the configuration names: PostgreSQL by its URL, else PGlite in the data directory. */
+import { join } from "node:path"
+import type { Config } from "../base/config-schema.ts"
 import { openPglite } from "./pglite.ts"
 import { openPostgres } from "./postgres.ts"
 import type { Database } from "./sql.ts"
 
-interface DatabaseSettings {
-  /** A PostgreSQL connection URL. */
-  readonly url?: string | undefined
-  /** Where the embedded database keeps its files when there is no URL. */
-  readonly directory: string
+type DatabaseConfig = Pick<Config, "data_dir"> & {
+  readonly database: Pick<Config["database"], "pool_max"> & { readonly url?: string | undefined }
 }
 
-export function openDatabase({ url, directory }: DatabaseSettings): Promise<Database> {
-  return url === undefined ? openPglite({ directory }) : openPostgres({ url })
+export function openDatabase({ data_dir, database: { url, pool_max } }: DatabaseConfig): Promise<Database> {
+  return url === undefined
+    ? openPglite({ directory: join(data_dir, "database") })
+    : openPostgres({ url, connectionsMax: pool_max })
 }

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { freshDatabase, startPostgres, stopPostgres, type FreshDatabase } from "../../test/postgres.ts"
 import { insertBillingAccount, lockBillingAccount } from "./billing-accounts.ts"
 import { migrate } from "./migrate.ts"
-import { openDatabase } from "./open.ts"
 import { insertOrganization, lockOrganization } from "./organizations.ts"
 import { openPostgres } from "./postgres.ts"
 import { putRoutingPolicy } from "./routing-policies.ts"
@@ -17,7 +16,7 @@ let fresh: FreshDatabase
 let database: Database
 beforeAll(async () => {
   fresh = await freshDatabase()
-  database = await openDatabase({ url: fresh.url, directory: "unused" })
+  database = await openPostgres({ url: fresh.url })
 })
 afterAll(async () => {
   await database.close()

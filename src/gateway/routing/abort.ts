@@ -1,4 +1,5 @@
 /** Bounds waits, also on something that does not heed its signal. */
+import { abortable } from "../../base/peer/abortable.ts"
 
 /**
  * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at sources that live long, such as a
@@ -9,7 +10,6 @@ export class JoinedSignal {
   readonly #sources: AbortSignal[] = []
   // It listens to signals only, so that what an event comes from is one.
   readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
-  #interrupt: (reason: unknown) => void = () => undefined
 
   constructor(...sources: readonly AbortSignal[]) {
     for (const source of sources) this.listenTo(source)
@@ -27,19 +27,13 @@ export class JoinedSignal {
     else source.addEventListener("abort", this.#onAbort)
   }
 
-  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. One wait at a time. */
-  until<Result>(work: Promise<Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      if (this.signal.aborted) reject(this.signal.reason)
-      this.#interrupt = reject
-      // The first outcome wins; later ones are ignored.
-      work.then(resolve, reject)
-    })
+  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
+  async until<Result>(work: Promise<Result>): Promise<Result> {
+    return await abortable(work, this.signal)
   }
 
   abort(reason: unknown): void {
     this.#controller.abort(reason)
-    this.#interrupt(this.signal.reason)
   }
 
   /** Stops listening to its sources. */
