@@ -28,11 +28,13 @@ export function SecretDialog({
     <Dialog title={title} onClose={onClose} guard={shownOnce}>
       <div className="flex flex-col gap-4">
         <Notice tone="warn">
-          Copy it now: it is shown only this once. Umpire keeps no copy that could be read.
+          {secret
+            ? "Copy it now: it is shown only once. Umpire stores a hash of it, not the secret."
+            : "The secret was lost on its way here, and it is shown only once. Rotate the key, or send a new link, to get another."}
         </Notice>
         <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
           <code aria-label={label} className="min-w-0 flex-1 font-mono text-xs break-all select-all">
-            {secret ?? "not shown again"}
+            {secret ?? "Not shown again"}
           </code>
           {secret ? <CopyButton text={secret} label={`Copy ${label.toLowerCase()}`} /> : null}
         </div>
