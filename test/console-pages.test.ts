@@ -155,7 +155,7 @@ test("the command palette finds actions, keys, people and requests", async () =>
   await scene.page.getByRole("dialog", { name: "Create a key" }).waitFor()
   await scene.submit("Cancel")
   await choose("first key")
-  await marked().getByText("first key").waitFor()
+  await marked().getByText("first key", { exact: true }).waitFor()
   await choose("ada@example.com")
   await scene.page.getByRole("heading", { name: "Members", level: 1 }).waitFor()
   await marked().getByText("ada@example.com").waitFor()

@@ -12,6 +12,7 @@ import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { Breakdown } from "./breakdown.tsx"
 import { FindSequence } from "./find-sequence.tsx"
+import { useKeyNames } from "./key-names.ts"
 import { OverTime } from "./over-time.tsx"
 import { overviewQuery, refreshMs } from "./query.ts"
 import { useSeriesColors } from "./series-colors.ts"
@@ -153,13 +154,16 @@ function RangeControl({
 }
 
 function Filters({ view, onChange }: { view: View; onChange: (view: Partial<View>) => void }): ReactNode {
+  const byKey = view.filters.some((filter) => readChip(filter).dimension === "api_key_id")
+  const nameOfKey = useKeyNames(byKey ? "api_key_id" : "model")
   if (view.filters.length === 0) return null
   return (
     <ul className="flex flex-wrap gap-2" aria-label="Filters">
       {view.filters.map((filter) => {
         const { dimension, value, excluded } = readChip(filter)
         const name = dimensions.find((one) => one === dimension)
-        const words = `${name ? dimensionNames[name] : dimension} ${excluded ? "is not" : "is"} ${keyName(value)}`
+        const shown = name === "api_key_id" ? nameOfKey(value) : keyName(value)
+        const words = `${name ? dimensionNames[name] : dimension} ${excluded ? "is not" : "is"} ${shown}`
         return (
           <li
             key={filter}

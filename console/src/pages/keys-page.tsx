@@ -167,10 +167,9 @@ function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
       to="/o/$orgId/analytics"
       params={{ orgId }}
       search={{ range: "30d", f: [`api_key_id:${id}`] }}
-      aria-label={`Usage of ${name}`}
       className="text-accent underline-offset-2 hover:underline"
     >
-      View
+      View <span className="sr-only">usage of {name}</span>
     </Link>
   )
 }

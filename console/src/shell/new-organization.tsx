@@ -1,4 +1,5 @@
 /** Creates an organization: in a dialog of the console, or on a page of its own for a user who has none. */
+import { useQueryClient } from "@tanstack/react-query"
 import { useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import { api, useWrite } from "../api.ts"
@@ -14,10 +15,16 @@ const explanation =
 
 function useCreate(onDone: () => void) {
   const navigate = useNavigate()
+  const queries = useQueryClient()
   const [name, setName] = useState("")
   const write = useWrite(
-    async () => await api.createOrganization({ body: { name } }),
-    [organizationsQuery.queryKey],
+    async () => {
+      const created = await api.createOrganization({ body: { name } })
+      // Its pages need it in the list before they open.
+      await queries.refetchQueries({ queryKey: organizationsQuery.queryKey })
+      return created
+    },
+    [],
     ({ id: orgId }) => {
       onDone()
       void navigate({ to: "/o/$orgId/playground", params: { orgId } })

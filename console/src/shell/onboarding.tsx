@@ -124,7 +124,7 @@ function useSteps(onCode: () => void, wanted: boolean): readonly Step[] | undefi
       done: keys.data.some((key) => key.created_at !== created_at),
       to: "/o/$orgId/keys",
     },
-    { name: "Run the code", done: used, to: null, act: onCode },
+    { name: "Run the snippet", done: used, to: null, act: onCode },
     ...(owner
       ? [
           {
