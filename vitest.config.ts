@@ -9,6 +9,8 @@ export default defineConfig({
     pool: "forks",
     maxWorkers: 2,
     testTimeout: 60_000,
+    // On a busy machine a page draws later than the second that is the default.
+    expect: { poll: { timeout: 20_000 } },
     hookTimeout: 120_000,
   },
 })

@@ -34,7 +34,7 @@ export function codeTests(scene: Scene): void {
       await scene.pick("Examples", "Support ticket")
       await scene.page.getByLabel("Evidence text").fill(awkward)
       await scene.page.getByLabel(api).check()
-      await scene.click("Code")
+      await scene.click(/^Code$/)
       for (const { name, file } of languages) {
         await scene.page.getByLabel(name).check()
         await scene.click("Copy code")

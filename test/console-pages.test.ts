@@ -19,6 +19,7 @@ beforeEach(() => {
   scene.complaints.length = 0
 })
 
+const loadMs = 50_000
 const desktop = { width: 1280, height: 860 }
 const phone = { width: 390, height: 844 }
 /** By how much the page is wider than its place in the window. */
@@ -128,7 +129,8 @@ test.each([
   await article.getByRole("button", { name: "Try it" }).click()
   await article.getByRole("button", { name: "Send" }).click()
   const answer = article.getByRole("status", { name: "Answer" })
-  await answer.waitFor()
+  // The first request of a model waits until it is loaded.
+  await answer.waitFor({ timeout: loadMs })
   expect(await answer.textContent()).toMatch(/^200/)
 })
 

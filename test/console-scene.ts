@@ -30,9 +30,6 @@ export interface Scene {
   close(): Promise<void>
 }
 
-/** How long a value may take to appear on a busy machine. */
-const pollMs = 20_000
-
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
 export async function openScene(): Promise<Scene> {
@@ -78,9 +75,7 @@ export async function openScene(): Promise<Scene> {
           button.click()
         }),
     expectValue: async (label, value) => {
-      await expect
-        .poll(async () => await page.getByLabel(label).inputValue(), { timeout: pollMs })
-        .toBe(value)
+      await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
     },
     settled: async () =>
       await page

@@ -80,7 +80,7 @@ export function tryingTests(scene: Scene): void {
     test("code, link and history bring the same request elsewhere and back", async () => {
       await scene.open("playground")
       await scene.page.getByLabel("Evidence text").fill("A very particular piece of evidence.")
-      await scene.click("Code")
+      await scene.click(/^Code$/)
       await scene.page.getByLabel("Python").check()
       expect(await scene.page.getByLabel("Code", { exact: true }).textContent()).toContain(
         "A very particular piece",
@@ -138,7 +138,7 @@ export function tryingTests(scene: Scene): void {
       await scene.click("Decide")
       await scene.click("Expand all")
       await answer(2).getByRole("meter", { name: "Probability of true" }).waitFor()
-      await scene.click("Code")
+      await scene.click(/^Code$/)
       const code = (await scene.page.getByLabel("Code", { exact: true }).textContent()) ?? ""
       expect(code.match(/"value": .*/g)).toEqual(['"value": true', '"value": "false"'])
       await scene.click("Close")

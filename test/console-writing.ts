@@ -42,8 +42,8 @@ export function writingTests(scene: Scene): void {
         await field.focus()
         await scene.page.keyboard.press("Control+v")
       }
-      await paste("- refunds\n- praise\n")
-      expect(await options()).toEqual(["delivery", "billing", "account", "refunds", "praise"])
+      await paste("- refunds\n- thanks\n")
+      expect(await options()).toEqual(["delivery", "account", "praise", "refunds", "thanks"])
       await paste(Array.from({ length: 251 }, (_, index) => `option ${index}`).join("\n"))
       expect((await options()).length).toBe(255)
       await scene.page.getByText("255 options are the most; 1 more did not fit.").waitFor()

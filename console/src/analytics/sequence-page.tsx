@@ -10,6 +10,8 @@ import { count, milliseconds, moment } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { useKeyNames } from "./key-names.ts"
+import { ViewLink } from "./view-link.tsx"
+import type { View } from "./view.ts"
 
 const route = getRouteApi("/o/$orgId/sequences/$seqId")
 
@@ -56,6 +58,7 @@ export function SequencePage(): ReactNode {
   )
 }
 
+const monthView: View = { range: "30d", metric: "errors", by: "model", filters: [] }
 const tones: Partial<Record<string, Tone>> = { success: "good", error: "bad", cancelled: "warn" }
 
 function Facts({ sequence }: { sequence: Sequence }): ReactNode {
@@ -64,7 +67,14 @@ function Facts({ sequence }: { sequence: Sequence }): ReactNode {
     <>
       {sequence.error_code ? (
         <Notice tone="bad">
-          <strong className="font-mono font-medium">{sequence.error_code}</strong>
+          <ViewLink
+            view={monthView}
+            change={{ filters: [`error_code:${sequence.error_code}`] }}
+            title="All requests with this error"
+            className="font-mono font-medium underline"
+          >
+            {sequence.error_code}
+          </ViewLink>
           {sequence.error_message ? <span className="block">{sequence.error_message}</span> : null}
         </Notice>
       ) : null}

@@ -127,6 +127,25 @@ export function typeOf(schema: Schema): string {
   return typeof schema.type === "string" ? schema.type : "any"
 }
 
+/** What there is to open beneath a field; null for plain values, and for a part that leads back to itself. */
+export function innerSchema(
+  field: Schema,
+  schemas: Reference["schemas"],
+  passed: ReadonlySet<string> = new Set(),
+): Schema | null {
+  const name = refName(field)
+  if (name !== null && passed.has(name)) return null
+  const seen = name === null ? passed : new Set([...passed, name])
+  const schema = resolve(field, schemas)
+  if (schema.type === "array" && schema.items) return innerSchema(schema.items, schemas, seen)
+  const choices = (schema.anyOf ?? schema.oneOf ?? []).filter(
+    (choice) => innerSchema(choice, schemas, seen) !== null,
+  )
+  if (choices.length === 1) return choices[0] ?? null
+  if (choices.length > 1) return schema
+  return schema.properties ? schema : null
+}
+
 const exampleDepthMax = 6
 
 /** Something to start a request from: every required field, in its simplest form. */

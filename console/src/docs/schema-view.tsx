@@ -1,6 +1,6 @@
 /** A schema as a tree of fields; named parts open on demand. */
 import { type ReactNode, useState } from "react"
-import { type Reference, type Schema, refName, resolve, typeOf } from "./document.ts"
+import { type Reference, type Schema, innerSchema, refName, resolve, typeOf } from "./document.ts"
 
 const openDepth = 1
 
@@ -107,18 +107,6 @@ function Nested({
       ) : null}
     </details>
   )
-}
-
-/** What there is to open beneath a field; null for plain values. */
-function innerSchema(field: Schema, schemas: Reference["schemas"]): Schema | null {
-  const schema = resolve(field, schemas)
-  if (schema.type === "array" && schema.items) return innerSchema(schema.items, schemas)
-  const choices = (schema.anyOf ?? schema.oneOf ?? []).filter(
-    (choice) => innerSchema(choice, schemas) !== null,
-  )
-  if (choices.length === 1) return choices[0] ?? null
-  if (choices.length > 1) return schema
-  return schema.properties ? schema : null
 }
 
 function limits({ minimum, maximum, minLength, maxLength, minItems, maxItems }: Schema): string {

@@ -38,7 +38,7 @@ export function AnswersPanel({
         ) : null}
       </header>
       <ol
-        className={`divide-line border-line divide-y border-t transition-opacity lg:max-h-[46dvh] lg:overflow-y-auto ${stale || busy ? "opacity-60" : ""}`}
+        className={`divide-line border-line divide-y border-t transition-opacity lg:max-h-[60dvh] lg:overflow-y-auto ${stale || busy ? "opacity-60" : ""}`}
       >
         {questions.map((question, index) => (
           <AnswerRow

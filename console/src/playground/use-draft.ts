@@ -1,5 +1,5 @@
 /** The draft of this tab: from a shared link, from last time, or an example; what replaces it as a whole can be undone. */
-import { type Dispatch, type SetStateAction, useCallback, useEffect, useRef, useState } from "react"
+import { type Dispatch, type SetStateAction, useCallback, useEffect, useMemo, useRef, useState } from "react"
 import { useBrowserStorage, useTabStorage } from "../session.ts"
 import type { Draft } from "./draft.ts"
 import { examples } from "./examples.ts"
@@ -21,6 +21,13 @@ export interface DraftState {
 }
 
 const empty: Draft = { api: "decisions", model: "", rival: null, evidence: "", questions: [] }
+
+/** Fills in models that were not known yet when the draft was made. */
+function withModels(draft: Draft, firstModel: string): Draft {
+  const model = draft.model || firstModel
+  const rival = draft.rival === "" ? model : draft.rival
+  return model === draft.model && rival === draft.rival ? draft : { ...draft, model, rival }
+}
 
 export function useDraft(firstModel: string): DraftState {
   // A tab has its own draft, so that two do not overwrite each other's; a new tab begins with the latest of any.
@@ -48,9 +55,8 @@ export function useDraft(firstModel: string): DraftState {
   const undo = (): void => {
     if (replaced) replace(replaced.before, "Your draft is back.")
   }
-  const model = draft.model || firstModel
   return {
-    draft: model === draft.model ? draft : { ...draft, model },
+    draft: useMemo(() => withModels(draft, firstModel), [draft, firstModel]),
     change: setDraft,
     replace,
     replaced,
