@@ -12,6 +12,7 @@ const known: Known = {
   organizationName: "Acme",
   billingAccountId: "ba_1",
   userId: "user_1",
+  userName: "Ada Lovelace",
   email: "ada@example.com",
   models: { decisions: "decider", chat: "writer", embeddings: "embedder" },
 }

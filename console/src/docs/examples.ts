@@ -7,6 +7,7 @@ export interface Known {
   readonly organizationName: string
   readonly billingAccountId: string
   readonly userId: string
+  readonly userName: string
   readonly email: string
   /** A model that answers questions, one that writes, and one that embeds. */
   readonly models: { readonly decisions: string; readonly chat: string; readonly embeddings: string }
@@ -65,6 +66,8 @@ const bodies: Readonly<Record<string, (known: Known) => unknown>> = {
   }),
   createEmbedding: ({ models }) => ({ model: models.embeddings, input: [evidence] }),
   updateOrganization: ({ organizationName }) => ({ name: organizationName }),
+  updateSessionUser: ({ userName }) => ({ name: userName }),
+  createOrganization: () => ({ name: "My organization" }),
   updateMember: () => ({ role: "member" }),
   createInvitation: () => ({ email: "colleague@example.com", role: "member" }),
   acceptInvitation: () => ({

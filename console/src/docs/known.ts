@@ -19,6 +19,7 @@ export function useKnown(): Known | undefined {
         organizationName: organization.name,
         billingAccountId: organization.billing_account_id,
         userId: session.user.id,
+        userName: session.user.name ?? nobody.userName,
         email: session.user.email,
         models: {
           decisions: firstModel(models, "decisions") || nobody.models.decisions,
@@ -35,6 +36,7 @@ const nobody: Known = {
   organizationName: "Your organization",
   billingAccountId: "",
   userId: "",
+  userName: "Your name",
   email: "you@example.com",
   models: { decisions: "your-model", chat: "your-model", embeddings: "your-embedding-model" },
 }
