@@ -1,4 +1,5 @@
 /** The engine ports over a peer that serves them, be it a process of this machine or a worker elsewhere. */
+import { Fault } from "../contract/errors.ts"
 import { brokenAnswer } from "../base/peer/failure.ts"
 import type { Peer, PeerStream } from "../base/peer/peer.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
@@ -26,11 +27,18 @@ export interface EngineClient {
   readonly embedder: Pick<EmbedEngine, "prepare">
 }
 
-/** `model` is what the peer calls it. */
-export function engineClient(peer: EnginePeer, model = ""): EngineClient {
+/** `model` is what the peer calls it. Preparing a generation may take so long, where that is bounded. */
+export function engineClient(
+  peer: EnginePeer,
+  model = "",
+  prepareMsMax: () => number | null = () => null,
+): EngineClient {
   return {
     scorer: { prepare: async (work, signal) => await prepareScore(peer, model, work, signal) },
-    generator: { prepare: async (work, signal) => await prepareGeneration(peer, model, work, signal) },
+    generator: {
+      prepare: async (work, signal) =>
+        await prepareGeneration(peer, { model, work, prepareMsMax: prepareMsMax() }, signal),
+    },
     embedder: { prepare: async (work, signal) => await prepareEmbedding(peer, model, work, signal) },
   }
 }
@@ -79,29 +87,42 @@ async function prepareEmbedding(
 
 async function prepareGeneration(
   peer: EnginePeer,
-  model: string,
-  work: GenerateWork,
+  { model, work, prepareMsMax }: { model: string; work: GenerateWork; prepareMsMax: number | null },
   signal: AbortSignal,
 ): Promise<PreparedGeneration> {
-  const stream = await peer.stream("generate", { model, work }, signal)
-  const sizes = await first(stream, signal)
-  if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
-  return new RemoteGeneration(stream, sizes)
+  const deadline = new AbortController()
+  const timer =
+    prepareMsMax === null ? undefined : setTimeout(() => deadline.abort(tooSlow()), prepareMsMax).unref()
+  try {
+    const stream = await peer.stream("generate", { model, work }, signal)
+    const sizes = await first(stream, AbortSignal.any([signal, deadline.signal]))
+    if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
+    return new RemoteGeneration(stream, sizes)
+  } finally {
+    clearTimeout(timer)
+  }
 }
+
+const tooSlow = (): Fault =>
+  new Fault("overloaded", "Cannot take the request: preparing it takes too long; try again later", {
+    retryAfterMs: 1000,
+  })
 
 class RemoteGeneration implements PreparedGeneration {
   readonly inputTokensMost: number
   readonly outputTokensMost: number
+  readonly notEnforced: readonly string[]
   readonly #stream: PeerStream<GenerationItem, GenerationUsage, number>
   #usage: GenerationUsage = noGenerationUsage
 
   constructor(
     stream: PeerStream<GenerationItem, GenerationUsage, number>,
-    sizes: { readonly inputTokensMost: number; readonly outputTokensMost: number },
+    sizes: Extract<GenerationItem, { kind: "prepared" }>,
   ) {
     this.#stream = stream
     this.inputTokensMost = checkCount(sizes.inputTokensMost)
     this.outputTokensMost = checkCount(sizes.outputTokensMost)
+    this.notEnforced = sizes.notEnforced ?? []
   }
 
   usage(): GenerationUsage {

@@ -36,7 +36,12 @@ export interface ModelWork<Work> {
 
 /** The first item, then the events as they come. A failed or cancelled one ends with an item that says what was used. */
 export type GenerationItem =
-  | { readonly kind: "prepared"; readonly inputTokensMost: number; readonly outputTokensMost: number }
+  | {
+      readonly kind: "prepared"
+      readonly inputTokensMost: number
+      readonly outputTokensMost: number
+      readonly notEnforced?: readonly string[] | undefined
+    }
   | {
       readonly kind: "events"
       readonly events: readonly GenerationEvent[]
@@ -85,9 +90,9 @@ async function* generate(
 ): AsyncGenerator<GenerationItem, GenerationUsage, number> {
   const engine = await opened(find(model, "generate").generator)
   const prepared = await engine.prepare(work, signal)
-  const { inputTokensMost, outputTokensMost } = prepared
+  const { inputTokensMost, outputTokensMost, notEnforced } = prepared
   try {
-    const outputTokensMax = yield { kind: "prepared", inputTokensMost, outputTokensMost }
+    const outputTokensMax = yield { kind: "prepared", inputTokensMost, outputTokensMost, notEnforced }
     for await (const events of gather(prepared.run(outputTokensMax, signal)))
       yield { kind: "events", events, usage: prepared.usage() }
     return prepared.usage()

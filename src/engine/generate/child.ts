@@ -47,6 +47,7 @@ function generationOf(model: LocalModel, work: GenerateWork): PreparedGeneration
   return {
     inputTokensMost: prepared.tokens.length,
     outputTokensMost: prepared.outputTokensMost,
+    notEnforced: prepared.notEnforced,
     run: (outputTokensMax, signal) => {
       generation = new Generation(model, prepared, outputTokensMax, signal)
       return generation.run()

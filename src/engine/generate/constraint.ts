@@ -1,15 +1,18 @@
 /** What the output is held to: a JSON schema, or calls of the functions that a request offers. */
 import { Fault } from "../../contract/errors.ts"
 import type { CallFormat, Family } from "./families.ts"
-import type { FunctionTool, GenerateWork, JsonObject } from "./generate.ts"
-import { type Grammar, GrammarPath, type Rule, all, any, shortestText, text } from "./grammar.ts"
-import { objectGrammar, schemaGrammar } from "./json-schema.ts"
+import type { FunctionTool, GenerateWork, JsonObject, ToolChoice } from "./generate.ts"
+import { type Grammar, GrammarPath, type Rule, Shortest, all, any, text } from "./grammar.ts"
+import { Budget } from "./schema/budget.ts"
+import { type SchemaGrammar, objectGrammar, schemaGrammar } from "./schema/compile.ts"
 import { JsonObjectScan } from "./json-scan.ts"
 import type { ReadEvent, Reader } from "./reader.ts"
 
 interface ConstraintParts {
   readonly grammar: Grammar
   readonly param: string
+  /** What the grammar leaves open of its schemas. */
+  readonly notEnforced?: readonly string[]
   /** Text that opens what is constrained; it becomes the end of the prompt. */
   readonly opening?: string
   readonly read?: () => Reader
@@ -22,6 +25,7 @@ export class Constraint {
   readonly opening: string
   /** The request asks for a call, whatever the model would have said. */
   readonly forced: boolean
+  readonly notEnforced: readonly string[]
   readonly #path: GrammarPath
   readonly #read: (() => Reader) | undefined
 
@@ -30,38 +34,38 @@ export class Constraint {
     this.param = parts.param
     this.opening = parts.opening ?? ""
     this.forced = parts.forced ?? false
+    this.notEnforced = parts.notEnforced ?? []
     this.#read = parts.read
-    if (shortestText(parts.grammar) === null)
+    const shortest = new Shortest(parts.grammar)
+    if (shortest.length(parts.grammar.root) === Infinity)
       throw new Fault("invalid_request", "Cannot enforce the schema: nothing finite matches it", {
         param: parts.param,
       })
-    this.#path = new GrammarPath(parts.grammar)
+    this.#path = new GrammarPath(parts.grammar, shortest)
   }
 
   /** Null when the request leaves the model free from its first token. */
   static of(work: GenerateWork, family: Family): Constraint | null {
     const { toolChoice, tools, format } = work
     if (toolChoice === "required" || typeof toolChoice === "object")
-      return forcedCall(tools, toolChoice, family)
+      return forcedCall(compileTools(tools, toolChoice), family)
     switch (format.kind) {
       case "text":
         return null
       case "json_object":
         return new Constraint({ grammar: objectGrammar(), param: "response_format", read: wholeText })
-      case "json_schema":
-        return new Constraint({
-          grammar: schemaGrammar(format.schema, { strict: format.strict, param: "response_format" }),
-          param: "response_format",
-          read: wholeText,
-        })
+      case "json_schema": {
+        const grammar = schemaGrammar(format.schema, { strict: format.strict, param: "response_format" })
+        const notEnforced = grammar.notEnforced.map((pointer) => `#${pointer}`)
+        return new Constraint({ grammar, param: "response_format", notEnforced, read: wholeText })
+      }
     }
   }
 
   /** Reads on, unless the way to the end would then be one that `fits` refuses. */
   tryAdvance(piece: string, fits: (end: string) => boolean): boolean {
     const before = this.#path.mark()
-    this.#path.advance(piece)
-    if (fits(this.#path.shortestEnd())) return true
+    if (this.#path.advance(piece) && fits(this.#path.shortestEnd())) return true
     this.#path.back(before)
     return false
   }
@@ -96,12 +100,25 @@ function wholeText(): Reader {
   }
 }
 
-function forcedCall(
-  tools: readonly FunctionTool[],
-  choice: "required" | { readonly name: string },
-  family: Family,
-): Constraint {
-  const offered = choice === "required" ? tools : tools.filter(({ name }) => name === choice.name)
+/** A function, and the grammar of its arguments. */
+export interface CompiledTool {
+  readonly name: string
+  readonly grammar: SchemaGrammar
+}
+
+/** Those that may be called. The schemas of one request share what compiling may cost. */
+export function compileTools(tools: readonly FunctionTool[], choice: ToolChoice): CompiledTool[] {
+  if (choice === "none") return []
+  const budget = new Budget()
+  const offered = typeof choice === "object" ? tools.filter(({ name }) => name === choice.name) : tools
+  return offered.map((tool) => ({ name: tool.name, grammar: argumentsGrammar(tool, budget) }))
+}
+
+/** JSON pointers into the parameters of each function, after its name. */
+export const notEnforcedIn = (tools: readonly CompiledTool[]): string[] =>
+  tools.flatMap(({ name, grammar }) => grammar.notEnforced.map((pointer) => `${name}#${pointer}`))
+
+function forcedCall(offered: readonly CompiledTool[], family: Family): Constraint {
   if (offered.length === 0)
     throw new Fault("invalid_request", "Cannot force a function call: no such function is offered in tools", {
       param: "tool_choice",
@@ -113,7 +130,8 @@ function forcedCall(
   const opening = harmony ? "<|channel|>commentary to=functions." : before
   const middle = harmony ? " <|constrain|>json<|message|>" : between
   return new Constraint({
-    grammar: joined(offered, (tool) => [text(`${tool.name}${middle}`)], []),
+    grammar: joined(offered, ({ name }) => [text(`${name}${middle}`)], []),
+    notEnforced: notEnforcedIn(offered),
     param: "tools",
     opening,
     forced: true,
@@ -124,38 +142,36 @@ function forcedCall(
 const generalForm = ['<tool_call>\n{"name": "', '", "arguments": '] as const
 
 /** After a model opened a call by itself: the name of an offered function, then arguments that fit it. */
-export function callsGrammar(tools: readonly FunctionTool[], format: CallFormat): Constraint | null {
+export function callsGrammar(tools: readonly CompiledTool[], format: CallFormat): Constraint | null {
   if (format.read !== undefined || tools.length === 0 || format.onlyAtStart) return null
   const [before, between, after] = format.written
   const head = before.slice(before.indexOf(format.open) + format.open.length)
   const close = after.slice(0, Math.max(0, after.indexOf(format.close)) + format.close.length)
-  return new Constraint({
-    grammar: joined(tools, ({ name }) => [text(`${head}${name}${between}`)], [text(close)]),
-    param: "tools",
-  })
+  const grammar = joined(tools, ({ name }) => [text(`${head}${name}${between}`)], [text(close)])
+  return new Constraint({ grammar, param: "tools" })
 }
 
 /** One grammar of several functions, each with rules of its own. */
 function joined(
-  tools: readonly FunctionTool[],
-  before: (tool: FunctionTool) => readonly Rule[],
+  tools: readonly CompiledTool[],
+  before: (tool: CompiledTool) => readonly Rule[],
   after: readonly Rule[],
 ): Grammar {
   const rules = new Map<string, Rule>()
   const options = tools.map((tool, index) => {
-    const grammar = argumentsGrammar(tool)
+    const { grammar } = tool
     for (const [name, rule] of grammar.rules) rules.set(`t${index}-${name}`, renamed(rule, `t${index}-`))
     return all(...before(tool), renamed(grammar.root, `t${index}-`), ...after)
   })
   return { root: any(...options), rules }
 }
 
-function argumentsGrammar({ parameters, strict, name }: FunctionTool): Grammar {
+function argumentsGrammar({ parameters, strict, name }: FunctionTool, budget: Budget): SchemaGrammar {
   const schema: JsonObject =
     parameters === null || Object.keys(parameters).length === 0
       ? { type: "object", properties: {}, additionalProperties: false }
       : parameters
-  return schemaGrammar(schema, { strict, param: `tools.${name}.parameters` })
+  return schemaGrammar(schema, { strict, param: `tools.${name}.parameters`, budget })
 }
 
 function renamed(rule: Rule, prefix: string): Rule {

@@ -109,6 +109,10 @@ export interface PreparedGeneration {
   readonly inputTokensMost: number
   /** The most that can be written: the request's limit, or what is left of the context. */
   readonly outputTokensMost: number
+  /** The schemas were handed on to a worker: it says that it keeps to them. */
+  readonly isHandedOn?: boolean | undefined
+  /** JSON pointers of the keywords that nothing holds the answer to; "#" is a whole schema. */
+  readonly notEnforced?: readonly string[] | undefined
   /** Writes at most so many tokens. Its last event is `end`; a failure is thrown. Aborting stops within one decode. */
   run(outputTokensMax: number, signal: AbortSignal): AsyncIterable<GenerationEvent>
   /** What has been used so far, also after a failure or an abort. */

@@ -7,7 +7,7 @@ import {
 } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
 import { writePrompt } from "./chat-prompt.ts"
-import { Constraint, callsGrammar } from "./constraint.ts"
+import { type CompiledTool, Constraint, callsGrammar, compileTools, notEnforcedIn } from "./constraint.ts"
 import { FirstCallReader } from "./first-call.ts"
 import { TokenText } from "./token-text.ts"
 import type { GenerateWork, GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "./generate.ts"
@@ -25,17 +25,32 @@ const SEED_RANGE = 2 ** 31
 /** Prompts are cut by whole messages; more attempts than this are not made. */
 const TRUNCATIONS_MAX = 10_000
 
+/** Chat templates take time that grows with the count of messages, however short they are. */
+const MESSAGES_MAX = 2048
+
 export interface LocalPrepared {
   readonly work: GenerateWork
   readonly tokens: readonly Token[]
   readonly startsReasoning: boolean
   /** What the output is held to from its first token, and the text that stands before it. */
   readonly constraint: Constraint | null
+  /** The functions that the model may call by itself. */
+  readonly callable: readonly CompiledTool[]
+  /** What is left open of the schemas that the output is held to. */
+  readonly notEnforced: readonly string[]
   readonly outputTokensMost: number
 }
 
 export function prepareGeneration(model: LocalModel, work: GenerateWork): LocalPrepared {
+  if (work.messages.length > MESSAGES_MAX)
+    throw new Fault(
+      "invalid_request",
+      `Cannot run the request: it has ${work.messages.length} messages; at most ${MESSAGES_MAX} are taken`,
+      { param: "messages" },
+    )
   const constraint = Constraint.of(work, model.family)
+  const callable = constraint === null ? compileTools(work.tools, work.toolChoice) : []
+  const notEnforced = [...(constraint?.notEnforced ?? []), ...notEnforcedIn(callable)]
   const room = model.contextTokensMax
   let messages = work.messages
   for (let attempt = 0; attempt < TRUNCATIONS_MAX; attempt++) {
@@ -46,7 +61,7 @@ export function prepareGeneration(model: LocalModel, work: GenerateWork): LocalP
     if (fits) {
       const outputTokensMost = Math.min(left, work.outputTokensMax ?? left)
       checkFits(model, constraint, outputTokensMost)
-      return { work, tokens, startsReasoning, constraint, outputTokensMost }
+      return { work, tokens, startsReasoning, constraint, callable, notEnforced, outputTokensMost }
     }
     const shorter = work.truncate ? withoutOldest(messages) : null
     if (!shorter)
@@ -230,9 +245,8 @@ export class Generation {
   /** A call that the model began by itself is held to the functions' schemas from its opening mark on. */
   #enterCall(): void {
     const { opened } = this.#reader
-    const { tools } = this.#prepared.work
     if (this.#constraint || !opened || opened.body.trim() !== "") return
-    const constraint = callsGrammar(tools, opened.format)
+    const constraint = callsGrammar(this.#prepared.callable, opened.format)
     const left = this.#outputTokensMax - this.#written.length
     if (!constraint || !this.#fits(constraint.shortest, left)) return
     this.#constraint = constraint

@@ -38,45 +38,6 @@ export const notSet = (...ranges: readonly (readonly [number | string, number | 
 const codeOf = (value: number | string): number =>
   typeof value === "number" ? value : (value.codePointAt(0) ?? 0)
 
-/** The fewest and the most characters of what can be written. */
-export interface Lengths {
-  readonly least: number
-  readonly most: number
-}
-
-/** Of a rule that names no other. */
-export function lengthsOf(rule: Rule): Lengths {
-  switch (rule.kind) {
-    case "text": {
-      // A schema counts characters, not halves of them.
-      const { length } = Array.from(rule.text)
-      return { least: length, most: length }
-    }
-    case "set":
-      return { least: 1, most: 1 }
-    case "all":
-      return rule.parts
-        .map(lengthsOf)
-        .reduce((sum, part) => ({ least: sum.least + part.least, most: sum.most + part.most }), {
-          least: 0,
-          most: 0,
-        })
-    case "any": {
-      const options = rule.options.map(lengthsOf)
-      return {
-        least: Math.min(...options.map(({ least }) => least)),
-        most: Math.max(...options.map(({ most }) => most)),
-      }
-    }
-    case "repeat": {
-      const { least, most } = lengthsOf(rule.rule)
-      return { least: least * rule.min, most: most * rule.max }
-    }
-    case "name":
-      throw new TypeError(`Cannot measure a rule that names ${rule.name}`)
-  }
-}
-
 /** Prints a grammar in GBNF. Repeated parts become rules of their own: llama.cpp counts their symbols times their bound. */
 export function toGbnf(grammar: Grammar): string {
   const printer = new Printer()
@@ -143,9 +104,11 @@ function printCode(code: number): string {
     : `\\U${code.toString(16).padStart(8, "0")}`
 }
 
-/** A rule that has not been read to its end, and what follows it. */
+/** A rule that has not been read to its end, how far it has been read, and what follows it. */
 interface Frame {
   readonly rule: Rule
+  /** Of a text, where its rest begins; of a repetition, how often it was read. */
+  readonly at: number
   readonly next: Frame | null
 }
 
@@ -155,23 +118,26 @@ const STACKS_MAX = 512
 /** Follows a text through a grammar, and knows how to end it soonest. */
 export class GrammarPath {
   readonly #grammar: Grammar
-  readonly #shortest: ReadonlyMap<string, string>
-  #stacks: (Frame | null)[]
+  readonly #shortest: Shortest
+  #stacks: readonly (Frame | null)[]
 
-  constructor(grammar: Grammar) {
+  constructor(grammar: Grammar, shortest = new Shortest(grammar)) {
     this.#grammar = grammar
-    this.#shortest = shortestOfRules(grammar)
-    this.#stacks = this.#expand({ rule: grammar.root, next: null })
+    this.#shortest = shortest
+    this.#stacks = new Step(grammar).open({ rule: grammar.root, at: 0, next: null }).stacks()
   }
 
-  /** Reads more of the text; answers whether it can still become one of the grammar's. */
+  /** Reads more of the text; answers whether it can still become one of the grammar's. When not, nothing was read. */
   advance(piece: string): boolean {
+    let stacks = this.#stacks
     for (const character of piece) {
       const code = character.codePointAt(0) ?? 0
-      const next = bounded(this.#stacks.flatMap((stack) => this.#step(stack, code)))
-      if (next.length === 0) return false
-      this.#stacks = next
+      const step = new Step(this.#grammar)
+      for (const stack of stacks) if (stack) step.read(stack, code)
+      stacks = step.stacks()
+      if (stacks.length === 0) return false
     }
+    this.#stacks = stacks
     return true
   }
 
@@ -197,60 +163,130 @@ export class GrammarPath {
 
   /** The fewest characters that make the text complete. */
   shortestEnd(): string {
-    const ends = this.#stacks.map((stack) => this.#endOf(stack))
-    return ends.reduce((best, end) => (end.length < best.length ? end : best), ends[0] ?? "")
-  }
-
-  #endOf(stack: Frame | null): string {
+    let best: Frame | null = null
+    let bestLength = Infinity
+    for (const stack of this.#stacks) {
+      const length = this.#lengthOf(stack)
+      if (length >= bestLength) continue
+      best = stack
+      bestLength = length
+    }
     let end = ""
-    for (let frame = stack; frame; frame = frame.next) end += shortestOf(frame.rule, this.#shortest) ?? ""
+    for (let frame = best; frame; frame = frame.next) end += this.#shortest.restOf(frame.rule, frame.at)
     return end
   }
 
-  #step(stack: Frame | null, code: number): (Frame | null)[] {
-    if (!stack) return []
-    const { rule, next } = stack
-    if (rule.kind === "set") return matches(rule, code) ? this.#expand(next) : []
-    // Expanded stacks have a terminal on top: a set or a nonempty text.
-    if (rule.kind !== "text" || rule.text.codePointAt(0) !== code) return []
-    const rest = rule.text.slice(String.fromCodePoint(code).length)
-    return this.#expand(rest === "" ? next : { rule: text(rest), next })
+  /** What could come next: the ranges of characters, for those who choose by themselves. */
+  nextRanges(): (readonly [number, number])[] {
+    return this.#stacks.flatMap((stack) => (stack ? rangesOf(stack) : []))
   }
 
-  /** Every stack with a terminal on top that this one can become without reading anything. */
-  #expand(stack: Frame | null): (Frame | null)[] {
-    if (!stack) return [null]
-    const { rule, next } = stack
-    switch (rule.kind) {
-      case "set":
-        return [stack]
-      case "text":
-        return rule.text === "" ? this.#expand(next) : [stack]
-      case "all":
-        return this.#expand(
-          rule.parts.reduceRight<Frame | null>((rest, part) => ({ rule: part, next: rest }), next),
-        )
-      case "any":
-        return rule.options.flatMap((option) => this.#expand({ rule: option, next }))
-      case "name":
-        return this.#expand({ rule: ruleNamed(this.#grammar, rule.name), next })
-      case "repeat": {
-        const { min, max } = rule
-        if (max <= 0) return this.#expand(next)
-        const again = this.#expand({
-          rule: rule.rule,
-          next: { rule: repeat(rule.rule, Math.max(0, min - 1), max - 1), next },
-        })
-        return min > 0 ? again : [...again, ...this.#expand(next)]
-      }
-    }
+  #lengthOf(stack: Frame | null): number {
+    let length = 0
+    for (let frame = stack; frame; frame = frame.next)
+      length += this.#shortest.restLength(frame.rule, frame.at)
+    return length
   }
 }
 
-function bounded(stacks: (Frame | null)[]): (Frame | null)[] {
-  const ended = stacks.includes(null)
-  const open = stacks.filter((stack) => stack !== null)
-  return ended ? [null, ...open.slice(0, STACKS_MAX)] : open.slice(0, STACKS_MAX)
+function rangesOf({ rule, at }: Frame): readonly (readonly [number, number])[] {
+  if (rule.kind === "text") {
+    const code = rule.text.codePointAt(at) ?? 0
+    return [[code, code]]
+  }
+  if (rule.kind !== "set") return []
+  return rule.negated ? outside(rule.ranges) : rule.ranges
+}
+
+function outside(ranges: readonly (readonly [number, number])[]): (readonly [number, number])[] {
+  const left: (readonly [number, number])[] = []
+  let low = 0
+  for (const [from, to] of ranges.toSorted(([a], [b]) => a - b)) {
+    if (from > low) left.push([low, from - 1])
+    low = Math.max(low, to + 1)
+  }
+  return low > 0x10ffff ? left : [...left, [low, 0x10ffff]]
+}
+
+/** One character's worth of reading: every way that is open afterwards, each of them once. */
+class Step {
+  readonly #grammar: Grammar
+  readonly #frames = new Map<Rule, Map<Frame | null, Map<number, Frame>>>()
+  readonly #seen = new Set<Frame | null>()
+  readonly #open: (Frame | null)[] = []
+
+  constructor(grammar: Grammar) {
+    this.#grammar = grammar
+  }
+
+  stacks(): readonly (Frame | null)[] {
+    return this.#open
+  }
+
+  read({ rule, at, next }: Frame, code: number): void {
+    if (rule.kind === "set") {
+      if (matches(rule, code)) this.open(next)
+      return
+    }
+    // Open stacks have a terminal on top: a set or a nonempty text.
+    if (rule.kind !== "text" || rule.text.codePointAt(at) !== code) return
+    const after = at + (code > 0xffff ? 2 : 1)
+    this.open(after === rule.text.length ? next : this.#frame(rule, after, next))
+  }
+
+  /** Every stack with a terminal on top that this one can become without reading anything. */
+  open(stack: Frame | null): this {
+    const waiting: (Frame | null)[] = [stack]
+    while (waiting.length > 0) {
+      const top = waiting.pop() ?? null
+      if (this.#seen.has(top)) continue
+      this.#seen.add(top)
+      if (top === null) this.#open.unshift(null)
+      else this.#expand(top, waiting)
+    }
+    return this
+  }
+
+  #expand(top: Frame, waiting: (Frame | null)[]): void {
+    const { rule, at, next } = top
+    switch (rule.kind) {
+      case "set":
+        if (this.#open.length <= STACKS_MAX) this.#open.push(top)
+        return
+      case "text":
+        if (rule.text === "") waiting.push(next)
+        else if (this.#open.length <= STACKS_MAX) this.#open.push(top)
+        return
+      case "all":
+        waiting.push(rule.parts.reduceRight<Frame | null>((rest, part) => this.#frame(part, 0, rest), next))
+        return
+      case "any":
+        for (let index = rule.options.length - 1; index >= 0; index--) {
+          const option = rule.options[index]
+          if (option) waiting.push(this.#frame(option, 0, next))
+        }
+        return
+      case "name":
+        waiting.push(this.#frame(ruleNamed(this.#grammar, rule.name), 0, next))
+        return
+      case "repeat": {
+        if (at >= rule.min) waiting.push(next)
+        if (at < rule.max) waiting.push(this.#frame(rule.rule, 0, this.#frame(rule, at + 1, next)))
+      }
+    }
+  }
+
+  #frame(rule: Rule, at: number, next: Frame | null): Frame {
+    const byNext = this.#frames.get(rule) ?? new Map<Frame | null, Map<number, Frame>>()
+    this.#frames.set(rule, byNext)
+    const byPlace = byNext.get(next) ?? new Map<number, Frame>()
+    byNext.set(next, byPlace)
+    const known = byPlace.get(at)
+    if (known) return known
+    const made = { rule, at, next }
+    byPlace.set(at, made)
+    return made
+  }
 }
 
 const matches = (rule: Extract<Rule, { kind: "set" }>, code: number): boolean =>
@@ -264,56 +300,181 @@ function ruleNamed(grammar: Grammar, name: string): Rule {
 
 /** The shortest text of a grammar, or null when it has no finite one. */
 export function shortestText(grammar: Grammar): string | null {
-  return shortestOf(grammar.root, shortestOfRules(grammar))
+  const shortest = new Shortest(grammar)
+  return shortest.length(grammar.root) === Infinity ? null : shortest.text(grammar.root)
 }
 
-/** Rules may refer to each other: texts get shorter round by round until none does. */
-function shortestOfRules(grammar: Grammar): Map<string, string> {
-  const known = new Map<string, string>()
-  for (let changed = true; changed;) {
-    changed = false
-    for (const [name, rule] of grammar.rules) {
-      const found = shortestOf(rule, known)
-      const before = known.get(name)
-      if (found === null || (before !== undefined && before.length <= found.length)) continue
-      known.set(name, found)
-      changed = true
+/** The shortest texts of rules, by their lengths first: a text may be too long to be made. */
+export class Shortest {
+  readonly #grammar: Grammar
+  readonly #lengths = new Map<string, number>()
+  readonly #texts = new Map<string, string>()
+  readonly #known = new Map<Rule, number>()
+
+  constructor(grammar: Grammar) {
+    this.#grammar = grammar
+    const dependents = dependentsOf(grammar)
+    // Rules are made before those that they name: from the last to the first, most are known when they are needed.
+    const waiting = new Set([...grammar.rules.keys()].toReversed())
+    for (const name of waiting) {
+      waiting.delete(name)
+      const length = this.#work(ruleNamed(grammar, name))
+      if (length >= (this.#lengths.get(name) ?? Infinity)) continue
+      this.#lengths.set(name, length)
+      for (const dependent of dependents.get(name) ?? []) waiting.add(dependent)
     }
   }
-  return known
-}
 
-function shortestOf(rule: Rule, known: ReadonlyMap<string, string>): string | null {
-  switch (rule.kind) {
-    case "text":
-      return rule.text
-    case "set":
-      return shortestOfSet(rule)
-    case "name":
-      return known.get(rule.name) ?? null
-    case "repeat": {
-      if (rule.min === 0) return ""
-      const once = shortestOf(rule.rule, known)
-      return once === null ? null : once.repeat(rule.min)
-    }
-    case "all": {
-      let joined = ""
-      for (const part of rule.parts) {
-        const found = shortestOf(part, known)
-        if (found === null) return null
-        joined += found
+  /** Infinity when nothing finite matches. */
+  length(rule: Rule): number {
+    const known = this.#known.get(rule)
+    if (known !== undefined) return known
+    const found = this.#work(rule)
+    this.#known.set(rule, found)
+    return found
+  }
+
+  /** Of a rule with a finite one. */
+  text(rule: Rule): string {
+    switch (rule.kind) {
+      case "text":
+        return rule.text
+      case "set":
+        return shortestOfSet(rule)
+      case "name": {
+        const known = this.#texts.get(rule.name)
+        if (known !== undefined) return known
+        const found = this.text(ruleNamed(this.#grammar, rule.name))
+        this.#texts.set(rule.name, found)
+        return found
       }
-      return joined
+      case "repeat":
+        return rule.min === 0 ? "" : this.text(rule.rule).repeat(rule.min)
+      case "all":
+        return rule.parts.map((part) => this.text(part)).join("")
+      case "any": {
+        const least = this.length(rule)
+        const best = rule.options.find((option) => this.length(option) === least)
+        return best ? this.text(best) : ""
+      }
     }
-    case "any": {
-      const found = rule.options.map((option) => shortestOf(option, known)).filter((one) => one !== null)
-      return found.length === 0 ? null : found.reduce((best, one) => (one.length < best.length ? one : best))
+  }
+
+  /** What is left of a rule that has been read so far. */
+  restOf(rule: Rule, at: number): string {
+    if (rule.kind === "text") return rule.text.slice(at)
+    if (rule.kind === "repeat") return rule.min <= at ? "" : this.text(rule.rule).repeat(rule.min - at)
+    return this.text(rule)
+  }
+
+  restLength(rule: Rule, at: number): number {
+    if (rule.kind === "text") return rule.text.length - at
+    if (rule.kind === "repeat") return rule.min <= at ? 0 : this.length(rule.rule) * (rule.min - at)
+    return this.length(rule)
+  }
+
+  #work(rule: Rule): number {
+    switch (rule.kind) {
+      case "text":
+        return rule.text.length
+      case "set":
+        return 1
+      case "name":
+        return this.#lengths.get(rule.name) ?? Infinity
+      case "repeat":
+        return rule.min === 0 ? 0 : this.#work(rule.rule) * rule.min
+      case "all": {
+        let sum = 0
+        for (const part of rule.parts) sum += this.#work(part)
+        return sum
+      }
+      case "any": {
+        let least = Infinity
+        for (const option of rule.options) least = Math.min(least, this.#work(option))
+        return least
+      }
     }
   }
 }
+
+function dependentsOf(grammar: Grammar): Map<string, Set<string>> {
+  const dependents = new Map<string, Set<string>>()
+  for (const [name, rule] of grammar.rules)
+    eachName(rule, (used) => {
+      const known = dependents.get(used)
+      if (known) known.add(name)
+      else dependents.set(used, new Set([name]))
+    })
+  return dependents
+}
+
+function eachName(rule: Rule, visit: (name: string) => void): void {
+  switch (rule.kind) {
+    case "name":
+      visit(rule.name)
+      return
+    case "repeat":
+      eachName(rule.rule, visit)
+      return
+    case "all":
+      for (const part of rule.parts) eachName(part, visit)
+      return
+    case "any":
+      for (const option of rule.options) eachName(option, visit)
+      return
+    case "text":
+    case "set":
+  }
+}
+
+/** Without what leads nowhere: a model that went there could not go on. Null when nothing is left. */
+export function pruned(grammar: Grammar, shortest: Shortest): Grammar | null {
+  const keep = (rule: Rule): Rule | null => {
+    switch (rule.kind) {
+      case "text":
+      case "set":
+        return rule
+      case "name":
+        return shortest.length(rule) === Infinity ? null : rule
+      case "repeat": {
+        const inner = keep(rule.rule)
+        return inner ? { ...rule, rule: inner } : rule.min === 0 ? text("") : null
+      }
+      case "all": {
+        const parts = rule.parts.map(keep)
+        return parts.includes(null) ? null : { ...rule, parts: parts.filter((part) => part !== null) }
+      }
+      case "any": {
+        const options = rule.options.map(keep).filter((option) => option !== null)
+        return options.length === 0
+          ? null
+          : options.length === 1
+            ? (options[0] ?? null)
+            : { ...rule, options }
+      }
+    }
+  }
+  const root = keep(grammar.root)
+  if (!root) return null
+  const rules = new Map<string, Rule>()
+  const waiting: string[] = []
+  const note = (name: string): void => {
+    if (!rules.has(name)) waiting.push(name)
+  }
+  eachName(root, note)
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (rules.has(name)) continue
+    const kept = keep(ruleNamed(grammar, name))
+    if (!kept) throw new Error(`Cannot prune the grammar: ${name} is used and leads nowhere`)
+    rules.set(name, kept)
+    eachName(kept, note)
+  }
+  return { root, rules }
+}
+
+const readable = ["a", "b", "0", "1", "-", " "]
 
 function shortestOfSet(rule: Extract<Rule, { kind: "set" }>): string {
-  if (!rule.negated) return String.fromCodePoint(rule.ranges[0]?.[0] ?? 0)
-  const letter = ["a", "b", "0", " "].find((one) => matches(rule, codeOf(one)))
-  return letter ?? "~"
+  const letter = readable.find((one) => matches(rule, codeOf(one)))
+  return letter ?? (rule.negated ? "~" : String.fromCodePoint(rule.ranges[0]?.[0] ?? 0))
 }

@@ -16,6 +16,9 @@ import type { GenerationOptions } from "./local-model.ts"
 /** Without an answered ping for this long the process is killed; large prompts and grammars are prepared in one go. */
 const silenceMsMax = 60_000
 
+/** Templates, tokens and grammars of one request; sizes are bounded so that it takes far less. */
+const prepareMsMax = 5_000
+
 interface LocalEngineOptions extends GenerationOptions {
   /** Makes the model's file before it is first opened, where it does not come as one. */
   readonly makeFile?: () => Promise<void>
@@ -28,15 +31,21 @@ export class LocalEngine implements GenerateEngine {
   readonly #client: EngineClient
   readonly #makeFile: (() => Promise<void>) | undefined
 
+  /** Loading the model takes as long as it takes; only then does preparing have its limit. */
+  #isLoaded = false
+
   constructor({ makeFile, onDeath, ...open }: LocalEngineOptions) {
     this.#makeFile = makeFile
     this.#peer = new Supervisor<GeneratorService>({
       spawn: () => childChannel(new URL("./child.ts", import.meta.url)),
       open,
       silenceMsMax,
-      ...(onDeath ? { onDeath } : {}),
+      onDeath: (reason) => {
+        this.#isLoaded = false
+        onDeath?.(reason)
+      },
     })
-    this.#client = engineClient(this.#peer)
+    this.#client = engineClient(this.#peer, "", () => (this.#isLoaded ? prepareMsMax : null))
   }
 
   /** Of the present process; undefined before first use. */
@@ -46,7 +55,9 @@ export class LocalEngine implements GenerateEngine {
 
   async prepare(work: GenerateWork, signal: AbortSignal): Promise<PreparedGeneration> {
     await this.#makeFile?.()
-    return await this.#client.generator.prepare(work, signal)
+    const prepared = await this.#client.generator.prepare(work, signal)
+    this.#isLoaded = true
+    return prepared
   }
 
   async prepareEmbedding(work: EmbedWork, signal: AbortSignal): Promise<PreparedEmbedding> {

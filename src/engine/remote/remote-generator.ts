@@ -35,6 +35,8 @@ export function remoteGenerator(client: WorkerClient, dialect: Dialect, model: R
 class RemoteGeneration implements PreparedGeneration {
   readonly inputTokensMost: number
   readonly outputTokensMost: number
+  readonly isHandedOn = true
+  readonly notEnforced: readonly string[]
   readonly #client: WorkerClient
   readonly #dialect: Dialect
   readonly #model: RemoteModel
@@ -46,6 +48,7 @@ class RemoteGeneration implements PreparedGeneration {
     this.#dialect = dialect
     this.#model = model
     this.#work = work
+    this.notEnforced = looseSchemas(work)
     // A token has at least one byte: nothing the worker counts can be more.
     this.inputTokensMost = Math.min(
       model.contextTokensMax,
@@ -84,6 +87,14 @@ class RemoteGeneration implements PreparedGeneration {
       throw error
     }
   }
+}
+
+/** Workers keep to schemas that are not strict as well as they can. */
+function looseSchemas({ format, tools }: GenerateWork): string[] {
+  return [
+    ...(format.kind === "json_schema" && !format.strict ? ["#"] : []),
+    ...tools.filter(({ strict, parameters }) => !strict && parameters !== null).map(({ name }) => `${name}#`),
+  ]
 }
 
 type Json = Record<string, unknown>

@@ -20,6 +20,8 @@ import {
   finishFailed,
   noUsage,
 } from "../meter.ts"
+import { checked } from "./answer-check.ts"
+import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import type { Routed, Router } from "../routing/router.ts"
@@ -155,6 +157,7 @@ const affordableAttemptsMax = 16
 export class Generating {
   readonly model: Model
   readonly call: MeteredCall
+  readonly #work: GenerateWork
   readonly #prepared: readonly PreparedGeneration[]
   readonly #outputTokensMax: number
 
@@ -167,6 +170,7 @@ export class Generating {
     return await call.attempt(async () => {
       const model = findModel(parts.catalog, asked.model, "generation")
       const { signal } = asker.request
+      checkSchemas(asked.work)
       const { generator: engine } = await call.route(model)
       const prepared: PreparedGeneration[] = []
       try {
@@ -179,7 +183,9 @@ export class Generating {
           asked.work.outputTokensMax === null,
           parts.timeoutMs,
         )
-        return new Generating(model, call, prepared, most)
+        const open = prepared[0] && notEnforcedValue(prepared[0])
+        if (open) asker.header?.(notEnforcedHeader, open)
+        return new Generating(model, call, { work: asked.work, prepared, outputTokensMax: most })
       } catch (error) {
         for (const one of prepared) one.discard()
         throw error
@@ -190,17 +196,20 @@ export class Generating {
   private constructor(
     model: Model,
     call: MeteredCall,
-    prepared: readonly PreparedGeneration[],
-    outputTokensMax: number,
+    parts: { work: GenerateWork; prepared: readonly PreparedGeneration[]; outputTokensMax: number },
   ) {
     this.model = model
     this.call = call
-    this.#prepared = prepared
-    this.#outputTokensMax = outputTokensMax
+    this.#work = parts.work
+    this.#prepared = parts.prepared
+    this.#outputTokensMax = parts.outputTokensMax
   }
 
   runs(signal: AbortSignal): AsyncIterable<GenerationEvent>[] {
-    return this.#prepared.map((one) => one.run(Math.min(this.#outputTokensMax, one.outputTokensMost), signal))
+    return this.#prepared.map((one) => {
+      const events = one.run(Math.min(this.#outputTokensMax, one.outputTokensMost), signal)
+      return one.isHandedOn === true ? checked(events, this.#work, signal) : events
+    })
   }
 
   /** The prompt is counted once, however many answers were written to it. */

@@ -135,11 +135,13 @@ export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
       }
       sharesSlot = true
       let placed = await route.place(work, signal)
-      const { inputTokensMost, outputTokensMost } = placed.prepared
+      const { inputTokensMost, outputTokensMost, notEnforced, isHandedOn } = placed.prepared
       placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
       return {
         inputTokensMost,
         outputTokensMost,
+        notEnforced,
+        isHandedOn,
         usage: () => placed.prepared.usage(),
         run: (outputTokensMax, runSignal) =>
           generate(route, placed, outputTokensMax, runSignal, async () => {

@@ -1,0 +1,65 @@
+/** Checks answers of workers that were handed a strict schema: their word that they kept to it is not taken. */
+import { threadChannel } from "../../base/peer/channels.ts"
+import { createPool } from "../../base/peer/pool.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/generate/generate.ts"
+
+/** A text that a schema must accept; what it is called in errors. */
+export interface CheckJob {
+  readonly name: string
+  readonly schema: JsonObject
+  readonly text: string
+}
+
+/** What the thread serves: the violation, or null. */
+export interface CheckService {
+  check: { input: CheckJob; output: string | null }
+}
+
+/** Compiling a schema takes time that grows with it: not in the thread that answers everybody. */
+const pool = createPool<CheckService>({
+  spawn: () => threadChannel(new URL("./answer-check-thread.ts", import.meta.url)),
+})
+
+/** The same events; in place of the end of an answer that its schema does not accept, a failure. */
+export async function* checked(
+  events: AsyncIterable<GenerationEvent>,
+  work: GenerateWork,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationEvent> {
+  let text = ""
+  const calls: { readonly name: string; arguments: string }[] = []
+  for await (const event of events) {
+    if (event.kind === "text") text += event.text
+    else if (event.kind === "call") calls.push({ name: event.name, arguments: "" })
+    else if (event.kind === "arguments") {
+      const call = calls.at(-1)
+      if (call) call.arguments += event.text
+    } else if (event.kind === "end" && (event.reason === "stop" || event.reason === "tool_calls"))
+      for (const job of jobsOf(work, text, calls)) await check(job, work.organizationId, signal)
+    yield event
+  }
+}
+
+function jobsOf(
+  { format, tools }: GenerateWork,
+  text: string,
+  calls: readonly { readonly name: string; readonly arguments: string }[],
+): CheckJob[] {
+  const jobs: CheckJob[] = calls.flatMap((call) => {
+    const tool = tools.find(({ name }) => name === call.name)
+    if (!tool?.strict || tool.parameters === null) return []
+    return [{ name: `the arguments of ${call.name}`, schema: tool.parameters, text: call.arguments }]
+  })
+  if (calls.length > 0 || format.kind !== "json_schema" || !format.strict) return jobs
+  return [{ name: "the answer", schema: format.schema, text }]
+}
+
+async function check(job: CheckJob, organizationId: string, signal: AbortSignal): Promise<void> {
+  const violation = await pool.run(organizationId, "check", job, signal)
+  if (violation === null) return
+  throw new Fault(
+    "inference_failed",
+    `Cannot give the answer as valid: the worker was handed the schema, and ${job.name} violates it: ${violation}`,
+  )
+}

@@ -1,0 +1,27 @@
+/** What the gateway does about the schemas of a request: bounds before any work, and a header for what is left open. */
+import type { GenerateWork, PreparedGeneration } from "../../engine/generate/generate.ts"
+import { checkBounds } from "../../engine/generate/schema/bounds.ts"
+
+/** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */
+export const notEnforcedHeader = "x-umpire-schema-not-enforced"
+
+const POINTERS_MAX = 32
+const POINTER_CHARACTERS_MAX = 200
+
+/** Throws Fault `invalid_request` for schemas that are too large. */
+export function checkSchemas({ format, tools }: GenerateWork): void {
+  if (format.kind === "json_schema") checkBounds(format.schema, "response_format")
+  for (const { name, parameters } of tools)
+    if (parameters !== null) checkBounds(parameters, `tools.${name}.parameters`)
+}
+
+/** Null when the answer is held to everything. More pointers than fit a header are cut off with dots. */
+export function notEnforcedValue({ notEnforced }: PreparedGeneration): string | null {
+  if (!notEnforced || notEnforced.length === 0) return null
+  const shown = notEnforced
+    .slice(0, POINTERS_MAX)
+    .map((pointer) =>
+      encodeURI(pointer.toWellFormed()).replaceAll(",", "%2C").slice(0, POINTER_CHARACTERS_MAX),
+    )
+  return [...shown, ...(notEnforced.length > POINTERS_MAX ? ["..."] : [])].join(", ")
+}
