@@ -5,7 +5,7 @@ from typing import Callable
 
 from .config import Recipe, rehearsal
 
-EVALUATED = ("language", "decisions-1", "decisions-2", "final")
+EVALUATED = ("language", "decisions", "final")
 
 
 def prepare(recipe: Recipe) -> None:
@@ -27,9 +27,11 @@ def corpus(recipe: Recipe) -> None:
 
 
 def rows(recipe: Recipe) -> None:
+    from .kept_back import write_kept_back
     from .rows import build_rows
 
     build_rows(recipe)
+    write_kept_back(recipe)
 
 
 def language(recipe: Recipe) -> None:
@@ -41,14 +43,15 @@ def language(recipe: Recipe) -> None:
 def decisions(recipe: Recipe) -> None:
     from .train_decisions import train_decisions
 
-    train_decisions(recipe, recipe.first_decisions, "language", "decisions-1")
-    train_decisions(recipe, recipe.second_decisions, "decisions-1", "decisions-2")
+    train_decisions(recipe, "language", "decisions")
 
 
 def finish(recipe: Recipe) -> None:
-    from .average import average
+    from .finish import finish as run
+    from .finish import report_temperatures
 
-    average(recipe, "decisions-1", "decisions-2", "final")
+    report_temperatures(recipe, "decisions")
+    run(recipe, "decisions", "final")
 
 
 def export(recipe: Recipe) -> None:
@@ -85,6 +88,39 @@ def restore(recipe: Recipe) -> None:
     run(recipe, recipe.weights("q8_0"), "final")
 
 
+def encoder_convert(recipe: Recipe) -> None:
+    from .encoder.convert import convert
+
+    convert(recipe.pretrained / "onnx" / "model.onnx", recipe.work / "encoder-init.npz")
+
+
+def encoder_rows(recipe: Recipe) -> None:
+    from .encoder.rows import build_rows
+    from .kept_back import write_kept_back
+
+    build_rows(recipe)
+    write_kept_back(recipe)
+
+
+def encoder_train(recipe: Recipe) -> None:
+    from .encoder.train import train
+
+    train(recipe)
+
+
+def encoder_evaluate(recipe: Recipe) -> None:
+    from .encoder.evaluate import evaluate as run
+
+    run(recipe)
+
+
+def encoder_export(recipe: Recipe) -> None:
+    from .encoder.export import export as run
+
+    for kind in ("float32", "token8"):
+        run(recipe.checkpoint("encoder"), recipe.work / f"umpire-decide-{kind}.onnx", kind)
+
+
 # In order; `all` runs those up to the reference: the comparison needs a run of the product in between.
 STAGES: dict[str, Callable[[Recipe], None]] = {
     stage.__name__: stage
@@ -101,15 +137,21 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         reference,
         compare,
         restore,
+        encoder_convert,
+        encoder_rows,
+        encoder_train,
+        encoder_evaluate,
+        encoder_export,
     )
 }
-# Each needs something that is not made by the stages before it.
-APART = ("compare", "restore")
+# Each needs something that is not made by the stages before it; the encoder is a model of its own, which needs `prepare` alone.
+ENCODER = tuple(name for name in STAGES if name.startswith("encoder_"))
+APART = ("compare", "restore", *ENCODER)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="recipe", description=__doc__)
-    parser.add_argument("stage", choices=[*STAGES, "all"])
+    parser.add_argument("stage", choices=[*STAGES, "all", "encoder"])
     parser.add_argument(
         "--work", type=Path, default=Path("work"), help="everything that is made (default: work)"
     )
@@ -123,7 +165,8 @@ def main() -> None:
     recipe = build(work=given.work, sources=given.sources, held_out=given.held_out)
     recipe.work.mkdir(parents=True, exist_ok=True)
     for name, stage in STAGES.items():
-        if given.stage == name or (given.stage == "all" and name not in APART):
+        in_all = given.stage == "all" and name not in APART
+        if given.stage == name or in_all or (given.stage == "encoder" and name in ENCODER):
             stage(recipe)
 
 

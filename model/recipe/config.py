@@ -21,11 +21,12 @@ class Shape:
 
 @dataclass(frozen=True)
 class Language:
-    """Stage 1: language modelling at a constant rate, bounded by tokens."""
+    """Stage 1: language modelling at a constant rate, bounded by tokens, and by time where that is short."""
 
     window: int = 1_024
     windows_per_step: int = 192
-    tokens: int = 582_000_000
+    tokens: int = 1_100_000_000
+    seconds: float = float("inf")
     warm_up_steps: int = 120
     validation_windows: int = 384
     muon_rate: float = 0.02
@@ -35,15 +36,17 @@ class Language:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Stage 2: decision tuning, the rate falling in a straight line to zero."""
+    """Stage 2: one decay over the decisions, the rate falling in a straight line to zero."""
 
     rows_per_step: int = 32
-    epochs: float = 1.0
+    epochs: float = 1.45
+    seconds: float = float("inf")  # where time is short the rate falls with it instead
     peak: float = 0.6  # of the stage 1 rates
-    warm_up_steps: int = 60
-    keep_optimizer: bool = True
+    warm_up_steps: int = 100
+    smoothing: float = 0.06  # of the right answer's share, moved to the wrong one
     group_weight: float = 0.7
     language_weight: float = 0.25
+    compile_blocks: bool = True  # False compiles the network as a whole: slower to start
     seed: int = 3
 
 
@@ -51,25 +54,25 @@ class Decisions:
 class Selection:
     """How much of each kind of decision goes in; a task's share is capped so that none dominates."""
 
-    include_unknown_licences: bool = True  # 328 tasks of the instruction collection state none
-    include_unchecked_sets: bool = True  # labelled sets whose terms are not stated: DNC, SST-2
-    classification_cap: int = 2_600
+    classification_cap: int = 4_000
     key_task_cap: int = 10_000
     knowledge_cap: int = 1_000
-    free_answer_cap: int = 700
-    dull_cap: int = 250
-    passages_per_shard: int = 4_500
-    generated_parts: int = 16
+    free_answer_cap: int = 1_000
+    dull_cap: int = 150
+    passage_shards: int = 12  # of the encyclopedia; the abstracts come on top
+    passages_per_shard: int = 10_000
+    labelled_times: int = 2
+    examples_per_bank_row: int = 18
+    generated_parts: int = 20
     records_per_part: int = 5_000
     messages_per_part: int = 2_200
 
 
 @dataclass(frozen=True)
 class Finish:
-    """The two decision runs averaged, then softened; `temperature` divides every yes/no margin."""
+    """`temperature` divides every yes/no margin; chosen on the kept-back banks and tasks."""
 
-    first_share: float = 0.5
-    temperature: float = 1.6
+    temperature: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,15 +83,13 @@ class Recipe:
     sources: Path
     held_out: Path
     processes: int = 12
-    name: str = "umpire-nano"
-    version: str = "2"
+    name: str = "umpire-chat"
+    version: str = "0.2"
+    licence: str = "apache-2.0"
     shape: Shape = field(default_factory=Shape)
     selection: Selection = field(default_factory=Selection)
     language: Language = field(default_factory=Language)
-    first_decisions: Decisions = field(default_factory=Decisions)
-    second_decisions: Decisions = field(
-        default_factory=lambda: Decisions(epochs=1.57, peak=0.4, keep_optimizer=False, seed=4)
-    )
+    decisions: Decisions = field(default_factory=Decisions)
     finish: Finish = field(default_factory=Finish)
 
     @property
@@ -102,6 +103,23 @@ class Recipe:
     @property
     def corpus(self) -> Path:
         return self.work / "corpus"
+
+    @property
+    def banks(self) -> Path:
+        return Path(__file__).parent.parent / "banks"
+
+    @property
+    def pretrained(self) -> Path:
+        """The folder of the pretrained encoder: `onnx/model.onnx` and `tokenizer.json`."""
+        return self.sources / "gte-small"
+
+    @property
+    def wordpiece(self) -> Path:
+        return self.pretrained / "tokenizer.json"
+
+    @property
+    def kept_back(self) -> Path:
+        return self.work / "kept-back"
 
     @property
     def rows(self) -> Path:
@@ -128,11 +146,12 @@ def rehearsal(work: Path, sources: Path, held_out: Path) -> Recipe:
         processes=2,
         shape=TINY_SHAPE,
         selection=Selection(
-            passages_per_shard=60, generated_parts=2, records_per_part=300, messages_per_part=120
+            passages_per_shard=60,
+            generated_parts=2,
+            records_per_part=300,
+            messages_per_part=120,
+            examples_per_bank_row=1,
         ),
         language=Language(windows_per_step=8, tokens=400_000, warm_up_steps=5, validation_windows=8),
-        first_decisions=Decisions(rows_per_step=2, warm_up_steps=3),
-        second_decisions=Decisions(
-            rows_per_step=2, warm_up_steps=3, epochs=0.5, peak=0.4, keep_optimizer=False
-        ),
+        decisions=Decisions(rows_per_step=2, warm_up_steps=3),
     )

@@ -1,0 +1,101 @@
+"""A BERT encoder that reads evidence once: evidence sees evidence, a branch sees the evidence and itself.
+
+A branch's margin is read at its last token. The margin of a choice's option also has the cosine of two vectors, that of
+the evidence and that of the option's text read alone: the mean of the last layer over a text's tokens, which is what
+the network was pretrained for.
+"""
+from pathlib import Path
+
+import numpy
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
+
+from .config import Network
+
+
+class Block(nn.Module):
+    def __init__(self, shape: Network) -> None:
+        super().__init__()
+        width = shape.width
+        self.heads = shape.heads
+        self.qkv, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, shape.feed_forward), nn.Linear(shape.feed_forward, width)
+        self.attention_norm, self.feed_norm = nn.LayerNorm(width, 1e-12), nn.LayerNorm(width, 1e-12)
+        self.drop = nn.Dropout(shape.dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | BlockMask) -> Tensor:
+        batch, length, width = x.shape
+        q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        if isinstance(mask, BlockMask):
+            attended = flex_attention(q, k, v, block_mask=mask)
+        else:
+            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        attended = self.attention_out(attended.transpose(1, 2).reshape(batch, length, width))
+        x = self.attention_norm(x + self.drop(attended))
+        return self.feed_norm(x + self.drop(self.down(F.gelu(self.up(x)))))
+
+
+class Encoder(nn.Module):
+    def __init__(self, shape: Network = Network()) -> None:
+        super().__init__()
+        self.shape = shape
+        width, positions = shape.width, shape.evidence_positions + shape.branch_positions
+        self.token, self.position = nn.Embedding(shape.vocabulary, width), nn.Embedding(positions, width)
+        self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, 1e-12)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.drop = nn.Dropout(shape.dropout)
+        self.dense, self.out = nn.Linear(width, width), nn.Linear(width, 1)
+        self.similarity = nn.Parameter(torch.tensor([4.0, -2.0]))  # factor of the cosine, and what is added
+        nn.init.normal_(self.out.weight, std=0.02)
+        nn.init.zeros_(self.out.bias)
+
+    def forward(self, ids: Tensor, positions: Tensor, branches: Tensor, mask: Tensor | BlockMask) -> Tensor:
+        shape, is_branch = self.shape, branches > 0
+        place = torch.where(
+            is_branch,
+            shape.evidence_positions + positions % shape.branch_positions,
+            positions % shape.evidence_positions,
+        )
+        x = self.token(ids) + self.position(place) + self.segment(is_branch.long())
+        x = self.drop(self.norm(x))
+        for block in self.blocks:
+            x = block(x, mask)
+        return x
+
+    def margins(self, hidden: Tensor) -> Tensor:
+        return self.out(torch.tanh(self.dense(hidden))).squeeze(-1).float()
+
+    def similar(self, cosines: Tensor) -> Tensor:
+        """What the cosine adds to the margin of an option."""
+        return self.similarity[0] * cosines + self.similarity[1]
+
+
+def tree_mask(documents: Tensor, branches: Tensor) -> Tensor:
+    same = documents[:, :, None] == documents[:, None, :]
+    inside = (branches[:, None, :] == 0) | (branches[:, :, None] == branches[:, None, :])
+    return (same & inside)[:, None]
+
+
+def vectors(hidden: Tensor, documents: Tensor, branches: Tensor, wanted: Tensor) -> Tensor:
+    """The mean over the shared tokens of each wanted document, of length one; `wanted` is [N, 2]: row and document."""
+    rows, length, width = hidden.shape
+    count = int(documents.max()) + 1
+    keys = (torch.arange(rows, device=hidden.device)[:, None] * count + documents).flatten()
+    weights = (branches == 0).flatten().to(hidden.dtype)
+    sums = torch.zeros(rows * count, width, dtype=hidden.dtype, device=hidden.device)
+    sums = sums.index_add(0, keys, hidden.reshape(-1, width) * weights[:, None])
+    # A document's own length does not matter: only the direction of the sum is used.
+    return F.normalize(sums[wanted[:, 0] * count + wanted[:, 1]].float(), dim=-1)
+
+
+def load_pretrained(file: Path, shape: Network = Network()) -> Encoder:
+    """Weights that `convert` wrote; only what makes margins is new."""
+    network = Encoder(shape)
+    stored = numpy.load(file)
+    weights = {name: torch.from_numpy(stored[name].astype("float32")) for name in stored.files}
+    missing, unexpected = network.load_state_dict(weights, strict=False)
+    new = {"dense.weight", "dense.bias", "out.weight", "out.bias", "similarity"}
+    assert not unexpected and set(missing) == new, (missing, unexpected)
+    return network

@@ -1,0 +1,170 @@
+"""Rows, masks, vectors and losses of the encoder."""
+import unittest
+
+from .encoder import rows, texts
+from .encoder.config import Rows
+from .examples import Example, Option, choice, predicate, score
+
+try:
+    import torch
+
+    from .encoder.config import Network, Training
+    from .encoder.losses import losses
+    from .encoder.network import Encoder, tree_mask, vectors
+    from .encoder.train import parameter_groups
+except ModuleNotFoundError:
+    torch = None
+
+try:
+    import numpy
+
+    from .encoder.convert import rename
+except ModuleNotFoundError:
+    numpy = None
+
+
+def letters(all_texts):
+    return [[ord(letter) for letter in text] for text in all_texts]
+
+
+MADE = Example(
+    "late",
+    (
+        predicate("late?", True),
+        choice("what?", ("billing", Option("delivery", "parcels")), 1),
+        score("how?", ("calm", "angry"), 0),
+    ),
+    "test",
+)
+
+
+class Texts(unittest.TestCase):
+    def test_they_are_those_of_the_engine(self) -> None:
+        found = [text for question in MADE.questions for text in texts.branches(question)]
+        self.assertEqual(
+            found,
+            [
+                "question: late?",
+                "question: what? answer: billing",
+                "question: what? answer: delivery: parcels",
+                "question: how? rating 0 of 1: calm",
+                "question: how? rating 1 of 1: angry",
+            ],
+        )
+        self.assertEqual([texts.targets(q) for q in MADE.questions], [[True], [False, True], [True, False]])
+
+
+class Packing(unittest.TestCase):
+    def setUp(self) -> None:
+        self.item = rows.encode(letters, MADE)
+
+    def test_only_options_of_choices_are_documents_of_their_own(self) -> None:
+        self.assertEqual([b.option is not None for b in self.item.branches], [False, True, True, False, False])
+        self.assertEqual(self.item.branches[2].option, [101, *map(ord, "delivery: parcels"), 102])
+
+    def test_a_row_says_where_every_answer_is_read(self) -> None:
+        row = rows.lay_out([self.item, self.item], 2 * self.item.size + 7)
+        self.assertEqual(len(row.ids), 2 * self.item.size + 7)
+        self.assertEqual(len(row.answers), 10)
+        for column, _, _, evidence, option in row.answers:
+            self.assertEqual(row.ids[column], rows.SEPARATOR)
+            self.assertEqual(row.documents[column], evidence)
+            if option:
+                held = [token for token, document in zip(row.ids, row.documents) if document == option]
+                self.assertEqual((held[0], held[-1]), (rows.START, rows.SEPARATOR))
+        first, second = row.answers[:5], row.answers[5:]
+        self.assertNotEqual(first[1][2], second[1][2])
+        self.assertEqual(first[1][2], first[2][2])
+        self.assertFalse({a[3] for a in first} & {a[3] for a in second})
+
+    def test_what_does_not_fit_loses_whole_questions(self) -> None:
+        fitted = rows.fit(self.item, self.item.size - 1)
+        self.assertEqual(len(fitted.branches), 3)
+        self.assertIsNone(rows.fit(self.item, len(self.item.ids)))
+
+    def test_limits_cut_tokens_and_keep_the_separator(self) -> None:
+        limits = Rows(evidence_tokens_max=2, branch_tokens_max=3, option_tokens_max=1)
+        item = rows.encode(letters, MADE, limits)
+        self.assertEqual(len(item.ids), 4)
+        self.assertTrue(all(len(b.ids) == 4 and b.ids[-1] == rows.SEPARATOR for b in item.branches))
+        self.assertEqual(len(item.branches[1].option), 3)
+
+
+@unittest.skipIf(torch is None, "not installed: torch")
+class Networks(unittest.TestCase):
+    def setUp(self) -> None:
+        torch.manual_seed(0)
+        self.shape = Network(vocabulary=128, layers=2, width=16, heads=2, feed_forward=32, dropout=0.0)
+        self.network = Encoder(self.shape).eval()
+
+    def margins(self, made: Example) -> list[float]:
+        item = rows.encode(letters, made)
+        row = rows.lay_out([item], item.size)
+        ids, positions, documents, branches = (
+            torch.tensor([getattr(row, name)]) for name in ("ids", "positions", "documents", "branches")
+        )
+        with torch.no_grad():
+            hidden = self.network(ids, positions, branches, tree_mask(documents, branches))
+            return self.network.margins(hidden[0, [answer[0] for answer in row.answers]]).tolist()
+
+    def test_a_branch_is_scored_the_same_alone_and_amid_others(self) -> None:
+        together = self.margins(MADE)
+        alone = [self.margins(Example(MADE.evidence, (question,), "test")) for question in MADE.questions]
+        for found, wanted in zip(together, [margin for each in alone for margin in each]):
+            self.assertAlmostEqual(found, wanted, places=5)
+
+    def test_vectors_are_means_of_shared_tokens_of_length_one(self) -> None:
+        hidden = torch.randn(2, 5, 4)
+        documents = torch.tensor([[1, 1, 1, 2, 3], [1, 2, 2, 3, 3]])
+        branches = torch.tensor([[0, 0, 1, 0, 0], [0, 0, 0, 0, 0]])
+        found = vectors(hidden, documents, branches, torch.tensor([[0, 1], [1, 2]]))
+        for got, mean in zip(found, (hidden[0, :2].mean(0), hidden[1, 1:3].mean(0))):
+            self.assertTrue(torch.allclose(got, mean / mean.norm(), atol=1e-5))
+
+    def test_lower_layers_learn_more_slowly(self) -> None:
+        groups = parameter_groups(self.network, Training(layer_decay=0.5))
+        scale_of = {id(p): group["scale"] for group in groups for p in group["params"]}
+        scales = [scale_of[id(p)] for p in (self.network.out.weight, self.network.blocks[1].up.weight, self.network.blocks[0].up.weight, self.network.token.weight)]
+        self.assertEqual(scales, [1, 1, 0.5, 0.25])
+        self.assertEqual(len(scale_of), len(list(self.network.parameters())))
+
+
+@unittest.skipIf(torch is None, "not installed: torch")
+class Losses(unittest.TestCase):
+    def of(self, margins, cosines=(0.0, 0.0, 0.0)):
+        yes, groups = torch.tensor([True, False, True]), torch.tensor([0, 0, -1])
+        has_option = torch.tensor([True, True, False])
+        return losses(torch.tensor(margins), yes, groups, torch.tensor(cosines), has_option, 0.0)
+
+    def test_the_group_loss_is_that_of_the_right_option(self) -> None:
+        share = torch.sigmoid(torch.tensor([1.0, -0.5]))
+        self.assertAlmostEqual(self.of([1.0, -0.5, 2.0]).group.item(), -(share[0] / share.sum()).log().item(), places=5)
+
+    def test_every_part_falls_when_its_answer_improves(self) -> None:
+        worse, better = self.of([0.0, 0.0, 0.0]), self.of([2.0, -2.0, 2.0], (0.9, 0.1, 0.0))
+        for before, after in zip(worse, better):
+            self.assertLess(after.item(), before.item())
+
+    def test_without_groups_there_is_only_the_single_loss(self) -> None:
+        none = losses(torch.tensor([1.0]), torch.tensor([True]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)
+        self.assertEqual((none.group.item(), none.similarity.item()), (0.0, 0.0))
+
+
+@unittest.skipIf(numpy is None, "not installed: numpy")
+class Conversion(unittest.TestCase):
+    def test_a_layer_gets_the_names_of_the_network(self) -> None:
+        weights = {name: numpy.zeros((2, 2)) for name in (
+            "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight",
+            "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")}
+        for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+                     "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"):
+            weights[f"encoder.layer.0.{part}.weight"] = numpy.ones((2, 2))
+            weights[f"encoder.layer.0.{part}.bias"] = numpy.ones(2)
+        made = rename(weights)
+        self.assertEqual(made["blocks.0.qkv.weight"].shape, (6, 2))
+        self.assertEqual(made["blocks.0.qkv.bias"].shape, (6,))
+        self.assertEqual(len(made), 5 + 2 * 6)
+
+
+if __name__ == "__main__":
+    unittest.main()
