@@ -4,6 +4,7 @@ import { createCatalog } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
 import type { Role } from "../src/contract/access.ts"
 import { operations } from "../src/control/operations.ts"
+import { findStoredResponse, insertStoredResponse } from "../src/store/responses.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
@@ -89,6 +90,29 @@ test.each([
   const answer = await as("owner", "PATCH", "", body)
   expect(answer.status).toBe(status)
   if (status === 200) expect(answer.body.data.data_persistence).toEqual(body.data_persistence)
+})
+
+const keep = async (days: number | null): Promise<Answer> =>
+  await as("owner", "PATCH", "", { data_persistence: { stored_responses_days: days } })
+
+test("retention of 0 days deletes what is stored, for good, and nobody else's", async () => {
+  const store = async (id: string, organizationId: string): Promise<void> =>
+    await insertStoredResponse(
+      platform.database,
+      { id, organizationId, previousId: null, body: "{}", input: "[]", createdAt: new Date() },
+      [{ id: `item_${id}`, item: "{}" }],
+    )
+  const seed = seeder(platform)
+  const other = await seed.organization("Other", await seed.billingAccount())
+  await store(`mine${count}`, org)
+  await store(`other${count}`, other)
+  expect((await keep(7)).status).toBe(200)
+  const find = async (id: string, organizationId: string): Promise<boolean> =>
+    (await findStoredResponse(platform.database, organizationId, id, new Date())) !== null
+  expect(await find(`mine${count}`, org)).toBe(true)
+  await keep(0)
+  await keep(30)
+  expect([await find(`mine${count}`, org), await find(`other${count}`, other)]).toEqual([false, true])
 })
 
 test("two admins who read the same version cannot both change it", async () => {

@@ -43,7 +43,7 @@ export async function download(asked: Download): Promise<string> {
 
 async function fetchRest(asked: Download, partial: string): Promise<void> {
   const had = await sizeOf(partial)
-  const response = await fetch(asked.url, { headers: had > 0 ? { range: `bytes=${had}-` } : {} })
+  const response = await reach(asked.url, had > 0 ? { range: `bytes=${had}-` } : {})
   // Nothing is left: what is there is all of it.
   if (response.status === 416) return
   if (!response.ok || !response.body)
@@ -64,6 +64,22 @@ async function fetchRest(asked: Download, partial: string): Promise<void> {
     await file.close()
   }
   if (total !== null && done < total) throw new Error("The download broke off")
+}
+
+/** Fails with a sentence when no server answers at the address. */
+export async function reach(url: string, headers: Record<string, string> = {}): Promise<Response> {
+  return await fetch(url, { headers }).catch((cause: unknown) => {
+    const { host } = new URL(url)
+    throw new Fault("invalid_request", `Cannot reach ${host}: no server answers there (${reasonOf(cause)})`, {
+      cause,
+    })
+  })
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : null
+  const code = cause instanceof Error && "code" in cause ? cause.code : null
+  return typeof code === "string" ? code : "unknown reason"
 }
 
 async function sizeOf(file: string): Promise<number> {

@@ -3,7 +3,7 @@ import { basename, join, resolve } from "node:path"
 import { loadConfig } from "../base/config.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
-import { download } from "./download.ts"
+import { download, reach } from "./download.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -27,12 +27,14 @@ export const models = (operate: (context: CliContext) => Operate): Command => ({
     sku: { type: "string" },
     kind: { type: "string" },
     sha256: { type: "string" },
+    "allow-http": { type: "boolean" },
     json: { type: "boolean" },
   },
   optionHelp: {
     sku: "the name that requests use; from the file's name when left out",
     kind: "generation (when left out) or embedding",
     sha256: "what the file's checksum must be",
+    "allow-http": "take a file over http:// without a checksum, as anyone on the way may have changed it",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -67,8 +69,10 @@ async function pull(context: CliContext, what: string): Promise<string> {
   const source = what.startsWith("hf:") ? await onHuggingFace(context, what) : plainSource(what)
   const { data_dir } = loadConfig(context.environment, context.workingDirectory)
   const file = join(data_dir, "models", source.name)
-  const bar = new ProgressBar(context, source.name)
   const sha256 = text(context, "sha256") ?? source.sha256
+  if (sha256 === null && source.url.startsWith("http:") && context.values["allow-http"] !== true)
+    throw new UsageError("an http:// address needs --sha256, or --allow-http to take whatever comes")
+  const bar = new ProgressBar(context, source.name)
   const found = await download({
     url: source.url,
     file,
@@ -108,7 +112,7 @@ async function onHuggingFace({ environment }: CliContext, what: string): Promise
       "say hf:owner/repository:quantization, for example hf:bartowski/Qwen_Qwen3-4B-GGUF:Q4_K_M",
     )
   const host = (environment["HF_ENDPOINT"] ?? "https://huggingface.co").replace(/\/$/, "")
-  const response = await fetch(`${host}/api/models/${repository}/tree/main`)
+  const response = await reach(`${host}/api/models/${repository}/tree/main`)
   if (!response.ok)
     throw new Fault("invalid_request", `Cannot find ${repository}: the server answered ${response.status}`)
   const files = ((await response.json()) as { path: string; lfs?: { oid?: string } }[]).slice(

@@ -1,8 +1,12 @@
+import { mkdtempSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Writable } from "node:stream"
 import { expect, test } from "vitest"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
 import { keys } from "./keys.ts"
+import { models } from "./models.ts"
 import { orgs } from "./orgs.ts"
 import { runCli } from "./run.ts"
 import { users } from "./users.ts"
@@ -16,12 +20,13 @@ class Written extends Writable {
   }
 }
 
-/** Runs a line with a server that answers `result` to whatever it is told. */
-async function type(line: string, result: unknown = {}) {
+/** Runs a line with a server that answers `result` to whatever it is told, or fails with it where it is an error. */
+async function type(line: string, result: unknown = {}, environment: Record<string, string> = {}) {
   const [stdout, stderr] = [new Written(), new Written()]
   const told: unknown[] = []
   const operate = () => async (operation: string, input: unknown) => {
     told.push([operation, input])
+    if (result instanceof Error) throw result
     return result
   }
   const commands = {
@@ -30,8 +35,9 @@ async function type(line: string, result: unknown = {}) {
     access: access(operate),
     audit: audit(operate),
     keys: keys(operate),
+    models: models(operate),
   }
-  const surroundings = { stdout, stderr, stdin: process.stdin, environment: {}, workingDirectory: "/" }
+  const surroundings = { stdout, stderr, stdin: process.stdin, environment, workingDirectory: "/" }
   const status = await runCli(commands, "0", line.split(" "), surroundings)
   return { status, told, stdout: stdout.text, stderr: stderr.text }
 }
@@ -96,4 +102,42 @@ test("a broken audit log is the exit status 1, with the place of the flaw", asyn
 test("text of others cannot move the cursor of the operator's terminal", async () => {
   const hostile = { id: "org_1", name: "\u001b[2JAcme", billing_account_id: "ba_1", members: 1 }
   expect((await type("orgs list", [hostile])).stdout).not.toContain("\u001b")
+})
+
+test.each([new Error("the disk\nis odd"), new TypeError("x is undefined")])(
+  "an unexpected failure (%s) is one sentence, and a stack only where that is asked for",
+  async (failure) => {
+    const plain = await type("users list", failure)
+    expect(plain.status).toBe(1)
+    expect(plain.stderr.trim().split("\n")).toHaveLength(1)
+    expect(plain.stderr).toContain(failure.message.split("\n")[0])
+    const debugged = await type("users list", failure, { UMPIRE_DEBUG: "1" })
+    expect(debugged.stderr).toContain("    at ")
+  },
+)
+
+test("a reset prints the whole address that signs in", async () => {
+  const url = "https://umpire.example/sign-in#link=abc"
+  const { stdout } = await type("users reset a@b.c", {
+    email: "a@b.c",
+    url,
+    expires_at: "2026-01-01T00:00:00Z",
+  })
+  expect(stdout).toContain(`  ${url}\n`)
+})
+
+test.each([
+  ["models pull http://127.0.0.1:9/m.gguf", 2, "an http:// address needs --sha256"],
+  [
+    "models pull http://127.0.0.1:9/m.gguf --allow-http",
+    1,
+    "Cannot reach 127.0.0.1:9: no server answers there",
+  ],
+  [`models pull http://127.0.0.1:9/m.gguf --sha256 ${"0".repeat(64)}`, 1, "Cannot reach 127.0.0.1:9"],
+  ["models pull https://127.0.0.1:9/m.gguf", 1, "Cannot reach 127.0.0.1:9"],
+])("umpire %s ends with %i and one sentence", async (line, status, sentence) => {
+  const answer = await type(line, {}, { UMPIRE_DATA_DIR: mkdtempSync(join(tmpdir(), "umpire-pull-")) })
+  expect([answer.status, answer.told]).toEqual([status, []])
+  expect(answer.stderr).toContain(sentence)
+  expect(answer.stderr.trim().split("\n")).toHaveLength(1)
 })

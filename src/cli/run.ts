@@ -40,8 +40,7 @@ async function attempt(
     const { values, positionals } = readArguments(command, rest)
     return await command.run({ ...surroundings, positionals, values })
   } catch (error) {
-    if (!isExpected(error)) throw error
-    surroundings.stderr.write(`umpire ${name}: ${error.message}\n`)
+    surroundings.stderr.write(`umpire ${name}: ${sentenceOf(error, surroundings)}\n`)
     return error instanceof UsageError ? exitUsage : exitFailure
   }
 }
@@ -54,22 +53,21 @@ function readArguments(command: Command, rest: string[]): Pick<CliContext, "valu
   }
 }
 
-function isExpected(error: unknown): error is Error {
-  if (
-    error instanceof UsageError ||
-    error instanceof ConfigError ||
-    error instanceof Fault ||
-    error instanceof ClientError
-  )
-    return true
-  // Failures that name themselves: a locked directory, a model that cannot be loaded, a database that is away.
-  return (
-    error instanceof Error &&
-    error.name !== "Error" &&
-    error.name !== "TypeError" &&
-    error.name !== "AssertionError"
-  )
+/** One sentence. A stack helps only whoever changes the program: UMPIRE_DEBUG=1 shows it. */
+function sentenceOf(error: unknown, { environment }: Surroundings): string {
+  if (!(error instanceof Error)) return String(error)
+  if (environment["UMPIRE_DEBUG"] === "1") return error.stack ?? error.message
+  const [line = ""] = error.message.split("\n")
+  return isExpected(error) ? error.message : `Cannot finish: ${line} (UMPIRE_DEBUG=1 shows where)`
 }
+
+const isExpected = (error: Error): boolean =>
+  error instanceof UsageError ||
+  error instanceof ConfigError ||
+  error instanceof Fault ||
+  error instanceof ClientError ||
+  // Failures that name themselves: a locked directory, a model that cannot be loaded, a database that is away.
+  !["Error", "TypeError", "RangeError", "SyntaxError", "AssertionError"].includes(error.name)
 
 function overview(commands: Commands, version: string): string {
   const width = Math.max(...Object.keys(commands).map((name) => name.length))

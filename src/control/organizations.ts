@@ -23,6 +23,7 @@ import {
   lockOrganization,
   updateOrganization,
 } from "../store/organizations.ts"
+import { deleteStoredResponses } from "../store/responses.ts"
 import type { Sql } from "../store/sql.ts"
 import { lockUser } from "../store/users.ts"
 import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
@@ -126,6 +127,8 @@ async function update(
     }
     const after = await updateOrganization(sql, before.id, changes, now)
     if (!after) throw notFound("organization")
+    // Whoever stores nothing any more has nothing stored, also if the setting is changed back.
+    if (after.storedResponsesDays === 0) await deleteStoredResponses(sql, before.id)
     await audit({
       organizationId: before.id,
       action: "organization.update",

@@ -1,11 +1,12 @@
 /** What an operator does with the catalog: lists it, and adds models that stay after a restart. */
-import { readFile, rename, writeFile, mkdir } from "node:fs/promises"
+import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises"
 import { basename, join, resolve } from "node:path"
 import { z } from "zod"
 import type { Catalog, Model } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { Fault } from "../contract/errors.ts"
+import { readGguf } from "../engine/llama/gguf.ts"
 
 interface ModelOperationParts {
   readonly dataDirectory: string
@@ -15,9 +16,12 @@ interface ModelOperationParts {
   added(model: Model): void
 }
 
+/** Letters, digits and `. _ - / :`, as models are named elsewhere. */
+const skuForm = /^[\p{L}\p{N}][\p{L}\p{N}._/:-]{0,127}$/u
+
 const AddInput = z.strictObject({
   file: z.string().min(1),
-  sku: z.string().trim().min(1).max(256).optional(),
+  sku: z.string().trim().regex(skuForm).optional(),
   kind: z.enum(["generation", "embedding"]).optional(),
 })
 
@@ -41,8 +45,16 @@ const listed = ({ sku, kind, contextTokensMax, quantization, description }: Mode
 async function add(parts: ModelOperationParts, input: unknown): Promise<unknown> {
   const parsed = AddInput.safeParse(input)
   if (!parsed.success)
-    throw new Fault("invalid_request", "Cannot add the model: name its file, and at most sku and kind")
+    throw new Fault(
+      "invalid_request",
+      "Cannot add the model: its file is needed; --sku is up to 128 letters, digits and . _ - / :, --kind generation or embedding",
+    )
   const { file, sku = skuOf(basename(file)), kind } = parsed.data
+  if (!skuForm.test(sku))
+    throw new Fault(
+      "invalid_request",
+      `Cannot add ${basename(file)}: its name cannot be a SKU; choose one with --sku`,
+    )
   const catalog = await parts.catalog()
   if (catalog.find(sku))
     throw new Fault(
@@ -56,10 +68,22 @@ async function add(parts: ModelOperationParts, input: unknown): Promise<unknown>
       error instanceof ConfigError ? error.message : `Cannot add ${sku}: its file cannot be used`,
     )
   })
+  await refuseTruncated(file)
   const before = await readAdded(parts.dataDirectory)
   await writeAdded(parts.dataDirectory, [...before, { sku, file, ...(kind === undefined ? {} : { kind }) }])
   parts.added(model)
   return listed(model)
+}
+
+/** A download that broke off has a good beginning: how long the file must be says what is missing. */
+async function refuseTruncated(file: string): Promise<void> {
+  const { fileBytesMin } = await readGguf(file)
+  const { size } = await stat(file)
+  if (size < fileBytesMin)
+    throw new Fault(
+      "invalid_request",
+      `Cannot add ${basename(file)}: it is truncated, ${size} of at least ${fileBytesMin} bytes are there; download it again`,
+    )
 }
 
 /** A file is named after its model, with the quantization last: umpire-nano-q8_0.gguf is umpire-nano. */

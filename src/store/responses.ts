@@ -116,6 +116,11 @@ export async function deleteStoredResponse(sql: Sql, organizationId: string, id:
   return rows.length > 0
 }
 
+/** Deletes all that an organization has stored. */
+export async function deleteStoredResponses(sql: Sql, organizationId: string): Promise<void> {
+  await sql.query("DELETE FROM stored_responses WHERE organization_id = $1", [organizationId])
+}
+
 const purgedMax = 1000
 
 /** Deletes responses past their organization's retention, some at a time; answers how many. */

@@ -17,6 +17,8 @@ interface GgufSummary extends ModelFacts {
   readonly chatTemplate: string | undefined
   /** Width of all key heads of a layer, plus that of all value heads, halved: the mean of a cell's two rows. */
   readonly keyValueWidth: number
+  /** Where the last tensor ends: a shorter file is truncated. */
+  readonly fileBytesMin: number
 }
 
 type Value = string | number | boolean | Value[] | undefined
@@ -44,7 +46,10 @@ async function readSummary(reader: Reader): Promise<GgufSummary> {
     if (version < 2 || version > 3) throw new Error(`version ${version} is not supported`)
     const tensorCount = await reader.count(TENSORS_MAX)
     const entries = await readEntries(reader, await reader.count(ENTRIES_MAX))
-    return summarize(entries, await readTensors(reader, tensorCount))
+    const { parameterCount, bytes } = await readTensors(reader, tensorCount)
+    const alignment = numeric(entries, "general.alignment") ?? ALIGNMENT_DEFAULT
+    const fileBytesMin = Math.ceil(reader.position / alignment) * alignment + bytes
+    return { ...summarize(entries, parameterCount), fileBytesMin }
   } catch (error) {
     throw new Error(
       `Cannot read the model file: it is damaged (${error instanceof Error ? error.message : "unknown"})`,
@@ -108,19 +113,47 @@ async function readArray(reader: Reader, depth: number): Promise<Value> {
   return length > KEPT_ARRAY_LENGTH_MAX ? undefined : kept
 }
 
-async function readTensors(reader: Reader, count: number): Promise<number> {
-  let parameters = 0
+const ALIGNMENT_DEFAULT = 32
+
+/** Elements and bytes of a block, by ggml's number of the type; of other types only the beginning is known. */
+const BLOCKS: Readonly<Record<number, readonly [elements: number, bytes: number]>> = {
+  0: [1, 4],
+  1: [1, 2],
+  2: [32, 18],
+  3: [32, 20],
+  6: [32, 22],
+  7: [32, 24],
+  8: [32, 34],
+  10: [256, 84],
+  11: [256, 110],
+  12: [256, 144],
+  13: [256, 176],
+  14: [256, 210],
+  20: [32, 18],
+  23: [256, 136],
+  30: [1, 2],
+  39: [32, 17],
+}
+
+/** How many parameters there are, and how far the tensors reach from where they begin. */
+async function readTensors(
+  reader: Reader,
+  count: number,
+): Promise<{ readonly parameterCount: number; readonly bytes: number }> {
+  let parameterCount = 0
+  let bytes = 0
   for (let index = 0; index < count; index++) {
     await reader.string()
     const dimensions = await reader.uint32()
     if (dimensions > DIMENSIONS_MAX) throw new Error(`a tensor of ${dimensions} dimensions`)
     let elements = 1
     for (let axis = 0; axis < dimensions; axis++) elements *= await reader.count(Number.MAX_SAFE_INTEGER)
-    parameters += elements
-    // The tensor's type and its place in the file.
-    reader.skip(4 + 8)
+    parameterCount += elements
+    const [blockElements, blockBytes] = BLOCKS[await reader.uint32()] ?? [elements, 1]
+    const offset = await reader.count(Number.MAX_SAFE_INTEGER)
+    bytes = Math.max(bytes, offset + Math.ceil(elements / blockElements) * blockBytes)
   }
-  return parameters
+  return { parameterCount, bytes }
 }
 
 // general.file_type as llama.cpp numbers it.
@@ -160,7 +193,10 @@ const QUANTIZATIONS: Readonly<Record<number, string>> = {
   38: "MXFP4",
 }
 
-function summarize(entries: ReadonlyMap<string, Value>, parameterCount: number): GgufSummary {
+function summarize(
+  entries: ReadonlyMap<string, Value>,
+  parameterCount: number,
+): Omit<GgufSummary, "fileBytesMin"> {
   const architecture = text(entries, "general.architecture") ?? "unknown"
   const of = (key: string): number | undefined => numeric(entries, `${architecture}.${key}`)
   const contextTokensMax = of("context_length")
@@ -206,6 +242,10 @@ class Reader {
 
   constructor(file: FileHandle) {
     this.#file = file
+  }
+
+  get position(): number {
+    return this.#position
   }
 
   async bytes(count: number): Promise<Buffer> {
