@@ -112,7 +112,8 @@ async function callHandler(
   request.isHandled = true
   const header = (name: string, value: string): void => reply.header(name, value)
   const call: Call = { ...input, principal, request: facts, idempotency: null, header }
-  const repeatable = idempotentRequest(request, input.body)
+  // Only the Platform API has idempotency keys.
+  const repeatable = request.endpoint.surface === "platform" ? idempotentRequest(request, input.body) : null
   if (!repeatable) return await handler(call)
   return await runIdempotent(
     repeatable,

@@ -27,7 +27,7 @@ export interface IdempotencyStore {
 const replayedHeader = "idempotent-replayed"
 const keyForm = /^[\x21-\x7e]{1,255}$/
 
-/** Null where nothing is remembered: reads, other surfaces, callers without a name, requests without a key. */
+/** Null where nothing is remembered: reads, callers without a name, requests without a key. */
 export function idempotentRequest(
   {
     endpoint,
@@ -42,7 +42,7 @@ export function idempotentRequest(
   },
   body: unknown,
 ): IdempotentRequest | null {
-  if (principal === null || endpoint.surface !== "platform" || !isWrite(endpoint)) return null
+  if (principal === null || !isWrite(endpoint)) return null
   const key = facts.header("idempotency-key")
   if (key === null) return null
   if (!keyForm.test(key))
