@@ -7,16 +7,19 @@ import type { LlamaEngineOptions } from "../engine/llama/llama-engine.ts"
 
 const mebibyte = 1024 * 1024
 
-export interface Engines {
-  /** Loads the model when it is first asked for. */
-  scorer(model: Model): Promise<ScoreEngine>
+/** The engines of one kind in this machine. */
+export interface Engines<Engine = ScoreEngine> {
+  /** Opens the model when it is first asked for. */
+  open(model: Model): Promise<Engine>
   close(): Promise<void>
 }
 
-export function createEngines(open: (model: Model) => Promise<ScoreEngine>): Engines {
-  const opened = new Map<string, Promise<ScoreEngine>>()
+export function createEngines<Engine extends { close(): Promise<void> }>(
+  open: (model: Model) => Promise<Engine>,
+): Engines<Engine> {
+  const opened = new Map<string, Promise<Engine>>()
   return {
-    scorer(model) {
+    open(model) {
       const known = opened.get(model.sku)
       if (known) return known
       const opening = open(model)

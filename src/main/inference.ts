@@ -31,33 +31,11 @@ interface InferenceRoot {
   readonly router: Pick<Router, "open">
 }
 
-/** The engines of this machine that generate and embed, opened when first used. */
-export interface Generators {
-  local(model: Model): LocalEngine
-  close(): Promise<void>
-}
-
 interface Inference {
   readonly handlers: Handlers<typeof inferenceEndpoints>
   readonly socket: WebSocketParts
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
-}
-
-export function createGenerators(config: Config, log: Log): Generators {
-  const engines = new Map<string, LocalEngine>()
-  return {
-    local(model) {
-      const known = engines.get(model.sku)
-      if (known) return known
-      const made = openLocal(config, log, model)
-      engines.set(model.sku, made)
-      return made
-    },
-    async close() {
-      for (const engine of engines.values()) await engine.close()
-    },
-  }
 }
 
 export function openInference(root: InferenceRoot): Inference {
@@ -83,7 +61,8 @@ export function openInference(root: InferenceRoot): Inference {
   }
 }
 
-function openLocal(config: Config, log: Log, model: Model): LocalEngine {
+/** Starts nothing yet: the process begins with the first request. */
+export function openGenerator(config: Config, model: Model, log: Log): LocalEngine {
   const { threads, kv_memory_mib, queue_max, gpu } = config.engine
   return new LocalEngine({
     modelFile: model.file,

@@ -6,6 +6,7 @@ import type { WorkerConfig } from "../base/config-models.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { Region } from "../base/regions.ts"
+import type { LocalEngine } from "../engine/generate/local-engine.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
 import { workerClient } from "../engine/worker/client.ts"
@@ -15,7 +16,6 @@ import type { WorkerEngines, WorkerSettings } from "../gateway/routing/worker.ts
 import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
 import type { Engines } from "./engines.ts"
-import type { Generators } from "./inference.ts"
 
 interface RoutingNeeds {
   readonly config: Config
@@ -42,11 +42,15 @@ const millisecondsPerSecond = 1_000
 const failedChecksMax = 2
 
 /** A model either scores and generates, or embeds. */
-export function localEngines(model: Model, engines: Engines, generators: Generators): WorkerEngines {
-  if (model.kind === "embedding") return { embedder: async () => generators.local(model).embedder() }
+export function localEngines(
+  model: Model,
+  engines: Engines,
+  generators: Engines<LocalEngine>,
+): WorkerEngines {
+  if (model.kind === "embedding") return { embedder: async () => (await generators.open(model)).embedder() }
   return {
-    scorer: () => engines.scorer(model),
-    generator: async () => generators.local(model),
+    scorer: () => engines.open(model),
+    generator: () => generators.open(model),
   }
 }
 

@@ -46,7 +46,7 @@ import { analyticsConsumers, openAnalytics } from "./analytics.ts"
 import { loadCatalog, toModel } from "./catalog.ts"
 import { createEngines, engineOptions } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
-import { createGenerators, openInference } from "./inference.ts"
+import { openGenerator, openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { modelOperations } from "./models.ts"
@@ -93,7 +93,7 @@ async function compose(
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
   closers.push(() => engines.close())
   // The default model is loaded before the first request, and a broken file is found now.
-  const loading = runsHere(config, catalog.fallback) ? engines.scorer(catalog.fallback) : undefined
+  const loading = runsHere(config, catalog.fallback) ? engines.open(catalog.fallback) : undefined
   // Awaited below; until then a failure of something else must not make this one an unhandled rejection.
   loading?.catch(() => undefined)
   const database = await openStore(config, closers)
@@ -135,7 +135,7 @@ async function compose(
   closers.push(() => money.close())
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
   closers.push(() => analytics.close())
-  const generators = createGenerators(config, log)
+  const generators = createEngines(async (model) => openGenerator(config, model, log))
   closers.push(() => generators.close())
   const routing = await openRouting({
     config,
@@ -183,7 +183,7 @@ async function compose(
         },
       }),
       "classification.margins": (input) =>
-        margins({ catalog, scorer: (model) => engines.scorer(model) }, input),
+        margins({ catalog, scorer: (model) => engines.open(model) }, input),
     },
     log,
   )
@@ -194,7 +194,7 @@ async function compose(
     state,
     graceMs: config.billing.outage_grace_s * 1000,
     engines: async () =>
-      runsHere(config, catalog.fallback) && (await (await engines.scorer(catalog.fallback)).facts()),
+      runsHere(config, catalog.fallback) && (await (await engines.open(catalog.fallback)).facts()),
   })
   const platform = platformParts(config, {
     control,

@@ -12,7 +12,7 @@ import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import { healthPath, protocolVersion, workPath } from "../engine/worker/protocol.ts"
 import { loadCatalog } from "./catalog.ts"
 import { createEngines, engineOptions } from "./engines.ts"
-import { createGenerators } from "./inference.ts"
+import { openGenerator } from "./inference.ts"
 import { localEngines } from "./routing.ts"
 
 interface WorkerServer {
@@ -37,7 +37,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
     throw new ConfigError("Cannot serve other machines without a key: set UMPIRE_WORKER_KEY")
   const catalog = await loadCatalog(config.models, config.data_dir)
   const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
-  const generators = createGenerators(config, log)
+  const generators = createEngines(async (model) => openGenerator(config, model, log))
   const handlers = engineHandlers((name) => {
     const model = catalog.find(name)
     if (model) return localEngines(model, engines, generators)
@@ -53,7 +53,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
       response.destroy()
     })
   })
-  await engines.scorer(catalog.fallback)
+  await engines.open(catalog.fallback)
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
   // True for a TCP server that listens.
   const { port: bound } = server.address() as AddressInfo

@@ -17,8 +17,10 @@ import {
 } from "./peer.ts"
 
 export interface ConnectionSettings {
-  /** A peer that does not answer a ping for this long is killed; absent, a peer may be busy for any time. */
+  /** A peer that has answered once and then answers no ping for this long is killed; absent, it may be busy for any time. */
   readonly silenceMsMax?: number | undefined
+  /** A peer that has answered nothing for this long after its start is killed. */
+  readonly startMsMax?: number | undefined
   /** Calls and streams that may be open; one more is refused as `overloaded`. */
   readonly pendingMax?: number | undefined
   /** What a child process says in its `status` with each answered ping. */
@@ -41,8 +43,10 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   readonly #settings: ConnectionSettings
   readonly #ended = Promise.withResolvers<string>()
   readonly #pending = new Map<number, Pending>()
-  readonly #watch: NodeJS.Timeout | undefined
-  #heardMs = performance.now()
+  readonly #watch: NodeJS.Timeout
+  readonly #startedMs = performance.now()
+  /** Null before the first answer: loading a model may keep a process from its pings. */
+  #heardMs: number | null = null
   #lastId = 0
   #killedFor: string | null = null
   #gone: PeerGone | null = null
@@ -56,9 +60,9 @@ export class Connection<S extends Service<S>> implements Peer<S> {
       (reason) => this.#end(reason),
     )
     channel.keepAlive?.(false)
-    const { silenceMsMax } = settings
-    if (silenceMsMax !== undefined)
-      this.#watch = setInterval(() => this.#ping(silenceMsMax), Math.min(pingMs, silenceMsMax / 4)).unref()
+    const { silenceMsMax = Infinity, startMsMax = Infinity } = settings
+    const checkMs = Math.min(pingMs, silenceMsMax / 4, startMsMax / 4)
+    this.#watch = setInterval(() => this.#check(silenceMsMax, startMsMax), checkMs).unref()
   }
 
   get pid(): number | undefined {
@@ -132,8 +136,8 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   }
 
   #receive(received: unknown): void {
-    this.#heardMs = performance.now()
     if (!isFromPeer(received)) return this.kill("it sent garbage")
+    if (received.kind !== "pong" || this.#heardMs !== null) this.#heardMs = performance.now()
     if (received.kind === "pong") return this.#settings.onStatus?.(received.status)
     // Absent when the call was aborted while its answer was on the way.
     const pending = this.#pending.get(received.id)
@@ -145,9 +149,11 @@ export class Connection<S extends Service<S>> implements Peer<S> {
     )
   }
 
-  #ping(silenceMsMax: number): void {
-    if (performance.now() - this.#heardMs > silenceMsMax) this.kill("it fell silent")
-    else this.#send({ kind: "ping" })
+  #check(silenceMsMax: number, startMsMax: number): void {
+    const nowMs = performance.now()
+    if (this.#heardMs === null && nowMs - this.#startedMs > startMsMax) this.kill("it did not start in time")
+    else if (this.#heardMs !== null && nowMs - this.#heardMs > silenceMsMax) this.kill("it fell silent")
+    else if (silenceMsMax !== Infinity) this.#send({ kind: "ping" })
   }
 
   #end(reason: string): void {

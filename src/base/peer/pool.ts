@@ -31,6 +31,8 @@ export interface Pool<S extends Service<S>> {
 const peersMaxDefault = 2
 const waitingMaxDefault = 64
 const idleMsMaxDefault = 60_000
+/** Work in a pool is short; a thread answers no ping while it works. */
+const watchDefaults = { silenceMsMax: 120_000, startMsMax: 60_000 }
 
 interface Turn<S extends Service<S>> {
   readonly owner: string
@@ -46,7 +48,7 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
   let spare: Connection<S> | null = null
   let isClosed = false
   const connect = (): Connection<S> => {
-    const start = (): Connection<S> => new Connection<S>(settings.spawn(), settings)
+    const start = (): Connection<S> => new Connection<S>(settings.spawn(), { ...watchDefaults, ...settings })
     const taken = spare?.alive ? spare : start()
     spare = hasSpare ? start() : null
     return taken

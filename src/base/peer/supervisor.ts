@@ -22,8 +22,6 @@ export interface SupervisorSettings<S extends SupervisedService<S>> extends Conn
   readonly open: S["open"]["input"]
   /** Starts again after a death without waiting for a call. */
   readonly isEager?: boolean
-  /** A start that takes longer is killed. */
-  readonly startMsMax?: number | undefined
   /** Told of each end that nobody asked for. */
   onDeath?(reason: string): void
 }
@@ -133,12 +131,9 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
   async #startOnce(): Promise<Connection<S>> {
     const startedMs = performance.now()
     this.#starts++
-    const connection = new Connection<S>(this.#settings.spawn(), this.#settings)
+    const settings = { startMsMax: startMsMaxDefault, ...this.#settings }
+    const connection = new Connection<S>(settings.spawn(), settings)
     this.#connection = connection
-    const late = setTimeout(
-      () => connection.kill("it did not start in time"),
-      this.#settings.startMsMax ?? startMsMaxDefault,
-    )
     try {
       // Every supervised service has this method.
       const opening = connection as unknown as Connection<{ open: S["open"] & { item?: never } }>
@@ -148,8 +143,6 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
       connection.kill(why)
       this.#countDeath(await connection.ended, startedMs)
       throw error
-    } finally {
-      clearTimeout(late)
     }
     void connection.ended.then((reason) => {
       this.#ready = null
