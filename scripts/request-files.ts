@@ -17,8 +17,10 @@ import { isMainThread } from "node:worker_threads"
 
 const source = join(import.meta.dirname, "..", "src")
 const directoryVariable = "REQUEST_FILES_DIR"
-const rounds = 40
+const rounds = 10
 const warmUps = 3
+/** The ledger and analytics work off what was asked before. */
+const settleMs = 2_000
 const lookEveryMs = 20
 
 const body = {
@@ -81,10 +83,11 @@ async function main(): Promise<void> {
   try {
     for (let count = 0; count < warmUps; count++) await ask(server)
     const passed: Set<string>[] = []
-    await take(into, 0)
-    for (let round = 1; round <= rounds; round++) {
+    for (let round = 0; round < rounds; round++) {
+      await wait(settleMs)
+      await take(into, 2 * round)
       await ask(server)
-      passed.push(await take(into, round))
+      passed.push(await take(into, 2 * round + 1))
     }
     const files = [...(passed[0] ?? [])].filter((file) => passed.every((one) => one.has(file))).toSorted()
     process.stdout.write(`${files.join("\n")}\n${files.length} files\n`)
@@ -100,8 +103,8 @@ async function ask(server: { post(path: string, body: unknown): Promise<Response
   await response.text()
 }
 
-/** What all processes of the server were called for since the last time. */
-async function take(into: string, round: number): Promise<Set<string>> {
+/** What all processes of the server were called for since the last time; `count` is how often they were asked before. */
+async function take(into: string, count: number): Promise<Set<string>> {
   const ids = readdirSync(into)
     .filter((name) => name.endsWith(".pid"))
     .map((name) => Number(name.slice(0, -".pid".length)))
@@ -109,7 +112,7 @@ async function take(into: string, round: number): Promise<Set<string>> {
   for (const id of ids) process.kill(id, "SIGUSR2")
   const files = new Set<string>()
   for (const id of ids)
-    for (const file of await readTaken(join(into, `${id}.${round}.json`), id)) files.add(file)
+    for (const file of await readTaken(join(into, `${id}.${count}.json`), id)) files.add(file)
   return files
 }
 
