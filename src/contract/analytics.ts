@@ -79,9 +79,12 @@ export const OverviewQuery = z
       .enum(["overview", "timeseries"])
       .default("overview")
       .describe("`timeseries` answers one series for each of the top groups."),
-    limit: WholeNumber.pipe(z.number().min(1).max(limitMax))
-      .default(limitDefault)
-      .describe("Top groups of the timeseries view, at most 12."),
+    limit: WholeNumber.pipe(z.number().min(1).max(limitMax)).default(limitDefault).meta({
+      minimum: 1,
+      maximum: limitMax,
+      default: limitDefault,
+      description: "Top groups of the timeseries view, at most 12.",
+    }),
     f: z.array(Filter).default([]).describe("Filters, `[!]dimension:value`; may be repeated."),
   })
   .refine(({ range_start, range_end }) => range_end > range_start, {

@@ -90,10 +90,12 @@ const getBillingAccount = endpoint({
   access: readPlain,
   params: AccountPath,
   query: z.object({
-    force_refresh: z
-      .enum(["true", "false"])
-      .default("false")
-      .describe("Ask the payment provider before answering."),
+    force_refresh: z.enum(["true", "false"]).default("false").meta({
+      type: "boolean",
+      enum: undefined,
+      default: false,
+      description: "Ask the payment provider before answering.",
+    }),
     include: z
       .string()
       .optional()

@@ -63,8 +63,13 @@ function whoMayCall({ access }: Endpoint): string {
   const names = { session: "a console session", key: "an API key", workload: "a workload access token" }
   const kinds = access.principals.map((kind) => names[kind]).join(", ")
   const permission = access.permission ? ` with the permission \`${access.permission}\`` : ""
-  const owner = access.owner ? "; an organization owner is needed" : ""
-  return `Accepts ${kinds}${permission}${owner}.`
+  return `Accepts ${kinds}${permission}${roleNeeded(access)}.`
+}
+
+function roleNeeded({ owner, anyMember }: Endpoint["access"]): string {
+  if (anyMember) return "; a session of any member may call it without the permission"
+  if (owner === "everyone") return "; an organization owner is needed, so an organization's key is refused"
+  return owner === "sessions" ? "; a session must be of an organization owner" : ""
 }
 
 function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): Json[] {

@@ -1,0 +1,69 @@
+/** The document says what the server does: limits of parameters are those that are refused, and roles those that are needed. */
+import { describe, expect, test } from "vitest"
+import { z } from "zod"
+import { openapi } from "./openapi.ts"
+import { table } from "./table.ts"
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly schema: { readonly type?: string; readonly minimum?: number; readonly maximum?: number }
+}
+interface Operation {
+  readonly operationId: string
+  readonly description?: string
+  readonly parameters: readonly Parameter[]
+}
+
+const document = openapi(table, { title: "Test", version: "0", description: "" })
+// The document's own shape.
+const paths = Object.values(document["paths"] as Record<string, Record<string, Operation>>)
+const operations = paths.flatMap((path) => Object.values(path))
+const operationOf = (name: keyof typeof table): Operation | undefined =>
+  operations.find(({ operationId }) => operationId === name)
+
+const limits = operations.flatMap(({ operationId, parameters }) =>
+  parameters.flatMap(({ name, in: place, schema: { minimum, maximum } }) =>
+    place !== "query" || (minimum === undefined && maximum === undefined)
+      ? []
+      : [{ operationId, name, minimum, maximum }],
+  ),
+)
+
+/** Whether the endpoint takes the value, whatever its other parameters are. */
+function accepts(operationId: string, name: string, value: number): boolean {
+  const { query } = table[operationId as keyof typeof table]
+  if (!(query instanceof z.ZodObject)) throw new Error(`the query of ${operationId} is not an object`)
+  const field = Object.entries<unknown>(query.shape).find(([key]) => key === name)?.[1]
+  if (!(field instanceof z.ZodType)) throw new Error(`${operationId} has no parameter ${name}`)
+  return field.safeParse(String(value)).success
+}
+
+test("limits are documented", () => expect(limits.length).toBeGreaterThanOrEqual(7))
+
+describe.each(limits)("$operationId: $name", ({ operationId, name, minimum, maximum }) => {
+  test("takes its documented limits and refuses one past them", () => {
+    if (minimum !== undefined) {
+      expect(accepts(operationId, name, minimum)).toBe(true)
+      expect(accepts(operationId, name, minimum - 1)).toBe(false)
+    }
+    if (maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER) {
+      expect(accepts(operationId, name, maximum)).toBe(true)
+      expect(accepts(operationId, name, maximum + 1)).toBe(false)
+    }
+  })
+})
+
+test("force_refresh is a boolean that is false when left out", () => {
+  const parameter = operationOf("getBillingAccount")?.parameters.find(({ name }) => name === "force_refresh")
+  expect(parameter?.schema).toMatchObject({ type: "boolean", default: false })
+  expect(parameter?.schema).not.toHaveProperty("enum")
+})
+
+test.each([
+  ["listWorkloadIdentityProviders", "a session of any member may call it without the permission"],
+  ["putRoutingPolicy", "an organization owner is needed, so an organization's key is refused"],
+  ["createInvitation", "a session must be of an organization owner"],
+] as const)("%s says who may call it", (name, words) => {
+  expect(operationOf(name)?.description).toContain(words)
+})
