@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net"
 import Provider from "oidc-provider"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { silentLog } from "../src/base/log.ts"
-import { createOidcProvider } from "../src/control/oidc.ts"
+import { createOidcProvider } from "../src/control/sso-provider.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 

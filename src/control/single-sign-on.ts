@@ -8,7 +8,7 @@ import type { PlatformTable } from "../contract/platform/table.ts"
 import { findUserByIdentity, insertSsoIdentity } from "../store/sso-identities.ts"
 import { ensureSetting } from "../store/settings.ts"
 import { type User, findUserByEmail } from "../store/users.ts"
-import type { SsoIdentity, SsoProvider } from "./oidc.ts"
+import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"
 import { seal, sealKeyBytes, unseal } from "./sealed.ts"
 import { type SessionParts, signIn } from "./sessions.ts"
 
