@@ -107,8 +107,9 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   }
 
   kill(reason: string): void {
-    this.#killedFor ??= reason
-    if (this.alive) this.#channel.kill()
+    if (this.#killedFor !== null || !this.alive) return
+    this.#killedFor = reason
+    this.#channel.kill()
   }
 
   #open(method: string, input: unknown, pending: Pending): number {
