@@ -143,7 +143,8 @@ export function affairsTests(scene: Scene): void {
     await scene.page.getByText("$31.00 of credit added.").waitFor()
     await scene.submit("Done")
     await scene.page.reload()
-    await expect.poll(async () => await amounts().count()).toBe(2)
+    await purchases.waitFor()
+    expect(await amounts().count()).toBe(2)
   })
 
   test("low credit is a banner on every page that leads to Billing", async () => {
