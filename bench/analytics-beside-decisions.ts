@@ -75,7 +75,7 @@ async function decide(count: number): Promise<number[]> {
     const input = `Parcel ${i} of ${count} came two weeks late.`
     const begunMs = performance.now()
     const response = await server.post("/v1/decisions", {
-      model: "umpire-nano",
+      model: "umpire-decide",
       input,
       questions: [question],
     })

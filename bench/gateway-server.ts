@@ -60,7 +60,7 @@ interface Served {
 /** What Umpire answers to the request of the benchmark, for the two servers that only read and reply. */
 const reply = {
   answers: [{ type: "predicate", name: null, probability: 0.5 }],
-  model: "umpire-nano",
+  model: "umpire-decide",
   usage: {
     input_tokens: 40,
     input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },

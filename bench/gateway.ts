@@ -72,7 +72,7 @@ const decision = requestBytes(
   "/v1/decisions",
   headers,
   JSON.stringify({
-    model: "umpire-nano",
+    model: "umpire-decide",
     input: "The parcel arrived two weeks late and the box was crushed. I want my money back.",
     questions: [{ type: "predicate", instructions: "Does the customer ask for a refund?" }],
   }),
@@ -161,7 +161,7 @@ const systemOne = (bytes: number): Buffer =>
   requestBytes(
     "/v1/systemone",
     headers,
-    `{"model":"umpire-nano","state":[${"1,".repeat(bytes / 2)}1],"questions":{"q":{"type":"noul","instructions":"Is it one?"}}}`,
+    `{"model":"umpire-decide","state":[${"1,".repeat(bytes / 2)}1],"questions":{"q":{"type":"noul","instructions":"Is it one?"}}}`,
   )
 
 /** A request of millions of tiny values: how long it holds up everything else. */

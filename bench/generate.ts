@@ -122,7 +122,7 @@ function throughServer(server: TestServer, agent: Agent): Way {
       method: "POST",
       headers: { authorization: `Bearer ${server.key}`, "content-type": "application/json" },
       body: JSON.stringify({
-        model: "umpire-nano",
+        model: "umpire-chat",
         messages: [{ role: "user", content: question }],
         stream: true,
         stream_options: { include_usage: true },

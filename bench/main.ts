@@ -7,6 +7,7 @@ import { join } from "node:path"
 const benches = {
   speed:
     "the works of the scorer beside the simpler ways, generated JSON, llama-server and the machine's limit",
+  encoder: "the same works as texts, through the encoder and through the language model",
   gateway:
     "decisions against an engine that answers at once, beside Fastify and node:http: latency, memory, stalls",
   metering: "decisions a second with metering and without, embedded and on PostgreSQL",

@@ -38,12 +38,12 @@ interface Phase {
 }
 
 const small = JSON.stringify({
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The parcel is two weeks late.",
   questions: [{ type: "predicate", instructions: "Is something late?" }],
 })
 const large = JSON.stringify({
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The parcel is two weeks late.",
   questions: Array.from({ length: branchesMax }, (_, at) => ({
     type: "predicate",

@@ -1,105 +1,123 @@
-/** `npm run bench:quality`: the evaluation sets through the running server, both endpoints, beside the model card. */
-import { existsSync, readFileSync } from "node:fs"
-import { join } from "node:path"
+/**
+ * Accuracy and calibration of models on labelled sets, side by side: `npm run bench:quality -- [options] [FOLDER...]`.
+ *
+ *   --model FILE       an .onnx or .gguf file; repeat it to compare (default: those that are shipped)
+ *   --rows N           the first rows of each set (default 150); sets of many options get an eighth of them
+ *   --calibrate FILE   write the temperature and bias of each kind of question that fit these sets best
+ *
+ * A folder holds sets as JSON Lines of {text, question, options, gold, scale?}; without one, ../shared/eval is measured.
+ */
+import { existsSync, writeFileSync } from "node:fs"
+import { basename, join } from "node:path"
+import { parseArgs } from "node:util"
 import { type EvalRow, readEvalSet } from "../src/cli/eval-rows.ts"
-import { runRows } from "../src/cli/eval-run.ts"
 import { drawTable } from "../src/cli/table.ts"
-import { type Evaluation, evaluate } from "../src/scoring/evaluation.ts"
-import { startServer } from "../test/server.ts"
+import type { ScoreEngine } from "../src/engine/engine.ts"
+import { decodeDecisions } from "../src/gateway/classification/decode-decisions.ts"
+import { openModelFile } from "../src/main/engines.ts"
+import { readChoice, readPredicate } from "../src/scoring/answers.ts"
+import { type LabelledMargins, fitCalibration } from "../src/scoring/calibration.ts"
+import { type Judged, evaluate } from "../src/scoring/evaluation.ts"
 import { listSets } from "./evaluation-rows.ts"
 
 const root = join(import.meta.dirname, "..")
-const folder = join(root, "..", "shared", "eval")
-/** The first rows of a set, as in the card; sets of many options get fewer. */
-const rowsStandard = 150
 const optionsMany = 20
-const rowsOfMany = 20
-/** Evidence longer than this is cut, as it was for the card: it must fit the model's context. */
-const charactersMax = 10_000
+/** Evidence longer than this is cut: it must fit the smallest context. */
+const charactersMax = 6_000
+const concurrency = 4
 
-/** What the card calls each set. */
-const titles: Readonly<Record<string, string>> = {
-  banking77_test: "Banking77",
-  boolq_dev: "BoolQ",
-  clinc150_test: "CLINC150 with out-of-scope (kind seen)",
-  feverous_dev: "FEVEROUS",
-  goemotions_ekman: "GoEmotions, Ekman classes (kind seen)",
-  imdb_test: "IMDB",
-  mnli_matched_1k: "MultiNLI matched (kind seen)",
-  prompt_injections: "deepset prompt injections",
-  pubmedqa_labeled: "PubMedQA",
-  rte: "RTE",
-  sms_spam: "SMS spam",
-  snips_validate: "SNIPS",
-  snli_test: "SNLI test (kind seen)",
-  sst2_dev: "SST-2 dev (kind seen)",
-  strategyqa_facts: "StrategyQA with facts",
-  trec_test: "TREC questions",
-  xstest: "XSTest",
+type Kind = "predicate" | "choice" | "score"
+interface Scored {
+  readonly row: EvalRow
+  readonly margins: Float64Array
 }
 
-if (!existsSync(folder)) {
-  console.log("The evaluation sets are not on this machine: expected them in ../shared/eval")
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    model: { type: "string", multiple: true },
+    rows: { type: "string", default: "150" },
+    calibrate: { type: "string" },
+  },
+})
+const folders = positionals.length > 0 ? positionals : [join(root, "..", "shared", "eval")]
+if (!folders.every(existsSync)) {
+  console.log("The labelled sets are not on this machine: name a folder of them")
   process.exit(0)
 }
+const files =
+  values.model ?? ["umpire-decide.onnx", "umpire-nano-q8_0.gguf"].map((n) => join(root, "model", n))
 
-const card = readCard()
-const named = process.argv.slice(2).filter((argument) => !argument.startsWith("-"))
-const server = await startServer({
-  env: { UMPIRE_LIMITS_BURST: "1000000", UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000" },
-})
-try {
-  const lines: string[][] = []
-  for (const set of named.length > 0 ? named : listSets(folder)) {
-    const line = await measure(set)
-    // The whole takes minutes; whoever watches sees each set as it is done.
-    console.error(line.join("  "))
-    lines.push(line)
+const lines = new Map<string, string[]>()
+const labelled: Record<Kind, LabelledMargins[]> = { predicate: [], choice: [], score: [] }
+for (const file of files) await measureModel(file)
+const columns = files.flatMap((file) => [basename(file), "ECE"])
+console.log(drawTable(["set", "rows", "majority", ...columns], [...lines.values()]))
+if (values.calibrate !== undefined) writeCalibration(values.calibrate)
+
+async function measureModel(file: string): Promise<void> {
+  const engine = await openModelFile(file)
+  try {
+    for (const folder of folders)
+      for (const set of listSets(folder)) await measureSet(engine, file, { folder, set })
+  } finally {
+    await engine.close()
   }
-  console.log(
-    drawTable(
-      ["set", "rows", "majority", "decisions", "systemone", "ECE", "macro-F1", "card", "points off"],
-      lines,
-    ),
-  )
-} finally {
-  await server.stop()
 }
 
-async function measure(set: string): Promise<string[]> {
-  const known = card.get(titles[set] ?? "")
+async function measureSet(
+  engine: ScoreEngine,
+  file: string,
+  { folder, set }: { folder: string; set: string },
+): Promise<void> {
   const { rows: all } = await readEvalSet(join(folder, `${set}.jsonl`), set, Infinity)
-  const rowsMax = (all[0]?.classes.length ?? 0) > optionsMany ? rowsOfMany : rowsStandard
-  const rows = all.slice(0, rowsMax).map(fitted)
-  const decisions = await through("decisions", rows)
-  const systemOne = await through("systemone", rows)
-  const off = known === undefined ? "" : (100 * (decisions.accuracy - known)).toFixed(1)
-  return [
-    set,
-    String(rows.length),
-    decisions.majority.toFixed(3),
-    decisions.accuracy.toFixed(3),
-    systemOne.accuracy.toFixed(3),
-    decisions.calibrationError.toFixed(3),
-    decisions.macroF1.toFixed(3),
-    known?.toFixed(3) ?? "not in it",
-    off,
-  ]
+  const isMany = (all[0]?.classes.length ?? 0) > optionsMany
+  const rows = all.slice(0, isMany ? Math.ceil(Number(values.rows) / 8) : Number(values.rows))
+  const scored = await score(engine, rows)
+  for (const one of scored) labelled[one.row.question.type].push(toLabelled(one))
+  const { count, majority, accuracy, calibrationError } = evaluate(scored.map(judge))
+  const line = lines.get(set) ?? [set, String(count), majority.toFixed(3)]
+  lines.set(set, [...line, accuracy.toFixed(3), calibrationError.toFixed(3)])
+  // The whole takes minutes; whoever watches sees each set as it is done.
+  console.error(basename(file), set, count, accuracy.toFixed(3), calibrationError.toFixed(3))
 }
 
-async function through(endpoint: "decisions" | "systemone", rows: readonly EvalRow[]): Promise<Evaluation> {
-  const target = { url: server.url, key: server.key, model: "umpire-nano", endpoint, concurrency: 2 }
-  return evaluate((await runRows(target, rows, () => undefined)).judged)
+async function score(engine: ScoreEngine, rows: readonly EvalRow[]): Promise<Scored[]> {
+  const scored: Scored[] = []
+  const { signal } = new AbortController()
+  let next = 0
+  const work = async (): Promise<void> => {
+    for (let index = next++; index < rows.length; index = next++) {
+      const row = rows[index]
+      if (!row) return
+      const input = row.text.trim().slice(0, charactersMax)
+      const body = JSON.stringify({ model: "bench", input, questions: [row.question] })
+      const { evidence, branches } = decodeDecisions(Buffer.from(body))
+      const prepared = await engine.prepare({ organizationId: "bench", evidence, branches }, signal)
+      scored[index] = { row, margins: await prepared.run(signal) }
+    }
+  }
+  await Promise.all(Array.from({ length: concurrency }, work))
+  return scored
 }
 
-function fitted(row: EvalRow): EvalRow {
-  return { ...row, text: row.text.trim().slice(0, charactersMax) }
+function judge({ row: { classes, gold, question }, margins }: Scored): Judged {
+  if (question.type !== "predicate")
+    return { classes, gold, probabilities: readChoice(margins).probabilities }
+  const yes = readPredicate(margins[0] ?? Number.NaN)
+  return { classes, gold, probabilities: [yes, 1 - yes] }
 }
 
-/** Accuracy on the first rows, by title: the last column of the card's table of these samples. */
-function readCard(): Map<string, number> {
-  const lines = readFileSync(join(root, "model", "MODEL_CARD.md"), "utf8").matchAll(
-    /^\| ([^|]+?) \| \d+ \| [\d.]+ \| [\d.]+ \| [\d.]+ \| [^|]+ \| ([\d.]+) \|$/gm,
+function toLabelled({ row, margins }: Scored): LabelledMargins {
+  if (row.question.type === "predicate")
+    return { kind: "predicate", margins: [...margins], right: row.gold === "yes" ? 0 : null }
+  return { kind: "options", margins: [...margins], right: row.classes.indexOf(row.gold) }
+}
+
+function writeCalibration(file: string): void {
+  const fitted = Object.fromEntries(
+    Object.entries(labelled).map(([kind, rows]) => [kind, fitCalibration(rows)]),
   )
-  return new Map([...lines].map(([, title = "", accuracy]) => [title, Number(accuracy)]))
+  writeFileSync(file, `${JSON.stringify(fitted, null, 2)}\n`)
+  console.log(fitted)
 }

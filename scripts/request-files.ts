@@ -24,7 +24,7 @@ const settleMs = 2_000
 const lookEveryMs = 20
 
 const body = {
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The invoice of 3 March was paid twice. Please send the second payment back.",
   questions: [
     { type: "predicate", instructions: "Does the writer ask for money back?" },

@@ -18,7 +18,7 @@ import { type TestServer, startServer } from "./server.ts"
 
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
 const question = { type: "predicate", name: "late", instructions: "Is the parcel late?" }
-const decision = { model: "umpire-nano", input: "The parcel came two weeks late.", questions: [question] }
+const decision = { model: "umpire-decide", input: "The parcel came two weeks late.", questions: [question] }
 const hourMs = 3_600_000
 
 let server: TestServer
@@ -95,7 +95,7 @@ test("what was answered and what was refused is in the next overview, each once"
     dim: "model",
     metric: "requests",
     rows: [
-      { key: "umpire-nano", count: 3, value: 3 },
+      { key: "umpire-decide", count: 3, value: 3 },
       { key: "no-such:model", count: 1, value: 1 },
     ],
   })
@@ -110,7 +110,7 @@ test("the timeseries view answers only series, and the groups beyond the limit t
   const { data } = await get<{ data: GroupedTimeseriesResponse }>(path)
   expect(Object.keys(data).toSorted()).toEqual(["bucket_ms", "buckets", "dim", "metric", "range", "series"])
   expect(data.series).toEqual([
-    { key: "umpire-nano", values: [3] },
+    { key: "umpire-decide", values: [3] },
     { key: null, values: [1] },
   ])
 })
@@ -118,7 +118,7 @@ test("the timeseries view answers only series, and the groups beyond the limit t
 test("a value with colons and quotes is found by a filter and excluded by its opposite", async () => {
   expect((await overview({ f: "model:no-such:model" })).summary.requests).toBe(1)
   expect((await overview({ f: "!model:no-such:model" })).summary.requests).toBe(3)
-  expect((await overview({ f: ["model:no-such:model", "model:umpire-nano"] })).summary.requests).toBe(4)
+  expect((await overview({ f: ["model:no-such:model", "model:umpire-decide"] })).summary.requests).toBe(4)
   expect((await overview({ f: ["model:no-such:model", "result:success"] })).summary.requests).toBe(0)
   expect((await overview({ f: "error_code:" })).summary.requests).toBe(3)
 })
@@ -310,7 +310,7 @@ test("a file that is not events is refused with its line, and pruning removes wh
   expect((await overview()).summary.requests).toBeGreaterThan(0)
 })
 
-const chat = { model: "umpire-nano", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
+const chat = { model: "umpire-chat", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
 const noul = { type: "noul", instructions: "Is the parcel late?" }
 
 test.each([
@@ -318,7 +318,7 @@ test.each([
   [
     "System One",
     "/v1/systemone",
-    { model: "umpire-nano", state: "Late.", questions: { late: noul } },
+    { model: "umpire-decide", state: "Late.", questions: { late: noul } },
     {},
     200,
     "systemone",
@@ -328,7 +328,7 @@ test.each([
   [
     "a response",
     "/v1/responses",
-    { model: "umpire-nano", input: "Hello", max_output_tokens: 1 },
+    { model: "umpire-chat", input: "Hello", max_output_tokens: 1 },
     {},
     200,
     "responses",

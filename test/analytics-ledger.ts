@@ -67,4 +67,4 @@ async function askAndKill(server: TestServer, count: number): Promise<number> {
 }
 
 const question = { type: "predicate", name: "late", instructions: "Is the parcel late?" }
-const decision = { model: "umpire-nano", input: "The parcel came two weeks late.", questions: [question] }
+const decision = { model: "umpire-decide", input: "The parcel came two weeks late.", questions: [question] }

@@ -124,7 +124,7 @@ describe.each(engineNames)("%s", (engine) => {
       ])
       const range = { organizationId: "org_1", startMs: monthMs, endMs: monthMs + 2 * dayMs }
       const sums = await kept.events.ask("sums", range)
-      const model = { organization_id: "org_1", billing_account_id: "ba_1", model: "umpire-nano" }
+      const model = { organization_id: "org_1", billing_account_id: "ba_1", model: "umpire-decide" }
       const tokens = { input_tokens: 100, cached_input_tokens: 0, output_tokens: 0 }
       const day = monthMs / dayMs
       expect(sums.toSorted((a, b) => a.day - b.day)).toEqual([

@@ -73,7 +73,7 @@ export interface Answer {
 }
 
 const model: Model = {
-  sku: "umpire-nano",
+  sku: "umpire-decide",
   kind: "generation",
   description: "",
   developer: null,
@@ -258,7 +258,7 @@ async function use(database: Database, clock: ManualClock, ids: Ids, given: Use)
     organization_id: given.organizationId,
     billing_account_id: given.accountId,
     billing_mode: given.mode ?? null,
-    model: given.model ?? "umpire-nano",
+    model: given.model ?? "umpire-decide",
     cost_ticks: String(given.ticks),
   })
   const next = { segment: from.segment + 1, offset: 0 }

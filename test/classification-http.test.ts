@@ -14,7 +14,7 @@ import { type TestServer, startServer } from "./server.ts"
 
 const decisionsPath = "/v1/decisions"
 const least = {
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The sky is blue.",
   questions: [{ type: "predicate", instructions: "Is the sky blue?" }],
 }
@@ -57,7 +57,7 @@ describe("bad input", () => {
           : contentType === null
             ? {}
             : { "content-type": contentType }
-      const response = await send(endpoint, body("umpire-nano"), { ...type, ...headers })
+      const response = await send(endpoint, body("umpire-decide"), { ...type, ...headers })
       const { error } = (await response.json()) as { error: Record<string, unknown> }
       expect([response.status, error["code"]]).toEqual([status, code])
       expect(error["message"]).toMatch(/^Cannot /)

@@ -6,7 +6,7 @@ import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { type TestServer, startServer } from "./server.ts"
 
-const model = "umpire-nano"
+const model = "umpire-decide"
 const letter = "I was charged twice for the same order. Please refund the duplicate as soon as possible."
 
 let server: TestServer

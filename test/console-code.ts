@@ -44,7 +44,7 @@ export function codeTests(scene: Scene): void {
       await scene.page.getByLabel("Decisions").check()
       const questions = [{ type: "predicate", instructions: "Does the customer ask for a refund?" }]
       const asked = await scene.server.post("/v1/decisions", {
-        model: "umpire-nano",
+        model: "umpire-decide",
         input: awkward,
         questions,
       })

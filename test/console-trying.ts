@@ -30,7 +30,7 @@ export function tryingTests(scene: Scene): void {
       expect(await answer(3).textContent()).toMatch(/Confidence [\d.<>]+%: how closely the levels gather/)
       await scene.click("Collapse all")
       const result = scene.page.getByRole("status", { name: "Result" })
-      expect(await result.textContent()).toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+umpire-/)
+      expect(await result.textContent()).toMatch(/Tokens\d+.*Latency.*(?:ms|s).*Cost\$0\.0\d+umpire-decide/)
     })
 
     test("questions and options are added, ordered and removed", async () => {
@@ -69,7 +69,7 @@ export function tryingTests(scene: Scene): void {
       await scene.pick("Examples", "Support ticket")
       await scene.page.getByLabel("System One").check()
       await scene.click("Compare")
-      await scene.page.getByLabel("Second model").selectOption("umpire-nano")
+      await scene.page.getByLabel("Second model").selectOption("umpire-chat")
       await scene.click("Decide")
       await scene.click("Expand all")
       expect(await answer(1).getByRole("meter").count()).toBe(4)
@@ -127,7 +127,7 @@ export function tryingTests(scene: Scene): void {
       await scene.page.getByLabel("Model", { exact: true }).selectOption("umpire-reserved")
       await scene.click("Decide")
       await scene.page.getByRole("alert").getByText("Cannot").waitFor()
-      await scene.page.getByLabel("Model", { exact: true }).selectOption("umpire-nano")
+      await scene.page.getByLabel("Model", { exact: true }).selectOption("umpire-decide")
     })
 
     test("options true and false are sent as booleans, and as texts where that is chosen", async () => {

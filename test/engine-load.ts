@@ -26,7 +26,7 @@ const residentKib = (pid: number): number =>
 
 async function ask(server: TestServer, index: number): Promise<Outcome> {
   const response = await server.post("/v1/decisions", {
-    model: "umpire-nano",
+    model: "umpire-decide",
     input: `Ticket ${index}: the parcel arrived late and the box was crushed. I want my money back.`,
     questions: [
       { type: "predicate", instructions: "Does the customer ask for a refund?" },

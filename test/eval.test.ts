@@ -67,7 +67,7 @@ test("both endpoints give the same measures, and reports are written", () => {
   ) as Record<string, unknown>[]
   expect(decisions[0]).toMatchObject({
     set: "tickets",
-    model: "umpire-nano",
+    model: "umpire-decide",
     count: 8,
     reliability: expect.any(Array),
   })
@@ -78,8 +78,8 @@ test("both endpoints give the same measures, and reports are written", () => {
 })
 
 test("two models stand side by side in one table", () => {
-  const { stdout } = run(rows, "--rows", "2", "--model", "umpire-nano", "--model", "umpire-nano")
-  expect(stdout.match(/^tickets +umpire-nano +decisions +2 /gm)).toHaveLength(2)
+  const { stdout } = run(rows, "--rows", "2", "--model", "umpire-decide", "--model", "umpire-decide")
+  expect(stdout.match(/^tickets +umpire-decide +decisions +2 /gm)).toHaveLength(2)
   expect(stdout).toContain("right \\ answered")
 })
 
@@ -94,7 +94,7 @@ test("a calibration is fitted, written beside what was there, and named by a req
   expect(calibrations.tickets.temperature).toBeGreaterThan(0)
 
   const body = {
-    model: "umpire-nano",
+    model: "umpire-decide",
     input: labelled[1]?.text,
     questions: [{ type: "predicate", instructions: refund }],
   }

@@ -188,7 +188,7 @@ const account = () => `/v1/billing_accounts/${billingAccountId}`
 const providersPath = () => `/v1/organizations/${organizationId}/workload_identity/providers`
 const oidc = () => ({ type: "oidc", issuer_uri: provider.issuer, allowed_audiences: [audience] })
 const decision = {
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "Hello there, good morning to you.",
   questions: [{ type: "predicate", name: "greeting", instructions: "Is this a greeting?" }],
 }

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { z } from "zod"
 import { type TestServer, startServer } from "./server.ts"
 
-const model = "umpire-nano"
+const model = "umpire-chat"
 const embedding = "all-minilm-l6-v2"
 const Person = z.object({ name: z.string().max(20), age: z.number().int().min(0).max(130) })
 

@@ -5,7 +5,7 @@ import { WebSocket } from "ws"
 import { ResponseEvent, ResponseObject } from "../src/contract/openai/responses.ts"
 import { type TestServer, startServer } from "./server.ts"
 
-const model = "umpire-nano"
+const model = "umpire-chat"
 const idleConnections = 200
 const mebibyte = 1024 * 1024
 

@@ -10,7 +10,7 @@ import type { Database } from "../src/store/sql.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { type TestServer, startServer } from "./server.ts"
 
-const model = "umpire-nano"
+const model = "umpire-chat"
 const dayMs = 86_400_000
 /** The other gateway may go by what it knew for a few seconds. */
 const heardWithinMs = 30_000

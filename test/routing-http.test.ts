@@ -20,7 +20,7 @@ const config = {
   ],
 }
 const decision = {
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The parcel is late.",
   questions: [{ type: "predicate", instructions: "Is it late?" }],
 }
@@ -114,8 +114,12 @@ test("metrics tell requests and the state of every worker", async () => {
   expect(text).toMatch(
     /umpire_http_requests_total\{route="\/v1\/decisions",method="POST",status="200"\} [1-9]/,
   )
-  expect(text).toContain('umpire_worker_healthy{model="umpire-nano",region="paris",worker="paris/local#0"} 1')
-  expect(text).toContain('umpire_worker_breaker{model="umpire-nano",region="paris",worker="paris/local#0"} 0')
+  expect(text).toContain(
+    'umpire_worker_healthy{model="umpire-decide",region="paris",worker="paris/local#0"} 1',
+  )
+  expect(text).toContain(
+    'umpire_worker_breaker{model="umpire-decide",region="paris",worker="paris/local#0"} 0',
+  )
   for (const name of ["umpire_journal_bytes", "umpire_journal_lag_ms", "umpire_leases_held_ticks"])
     expect(text).toMatch(new RegExp(`^${name} \\d`, "m"))
 })
@@ -131,5 +135,5 @@ test("umpire status shows regions, workers, leases and journal of the running se
     journal: { bytes: expect.any(Number), lag_ms: expect.any(Number) },
   })
   const drawn = await run(process.execPath, [command, "status"], { env })
-  expect(drawn.stdout).toMatch(/umpire-nano +paris\/local#0 +up +closed/)
+  expect(drawn.stdout).toMatch(/umpire-decide +paris\/local#0 +up +closed/)
 })

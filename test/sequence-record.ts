@@ -8,7 +8,7 @@ export function sequenceRecord(
     timestamp: Date.UTC(2026, 0, 1),
     organization_id: "org_1",
     billing_account_id: "ba_1",
-    model: "umpire-nano",
+    model: "umpire-decide",
     call_source: "decisions",
     inference_type: "generation",
     result: "success",

@@ -40,7 +40,7 @@ describe("the first start", () => {
     const again = await fetch(`${second.url}/v1/decisions`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "umpire-nano", input: "a", questions: [] }),
+      body: JSON.stringify({ model: "umpire-decide", input: "a", questions: [] }),
     })
     expect(again.status).toBe(200)
     expect(first.stderr() + second.stderr()).not.toContain(key)
@@ -52,7 +52,7 @@ describe("the first start", () => {
       env: { UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com", UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery" },
     })
     expect(
-      (await server.post("/v1/decisions", { model: "umpire-nano", input: "a", questions: [] })).status,
+      (await server.post("/v1/decisions", { model: "umpire-decide", input: "a", questions: [] })).status,
     ).toBe(200)
     const printed = server.stdout() + server.stderr()
     expect(printed).not.toContain(bootstrapKey.slice(-20))
@@ -85,7 +85,7 @@ describe("the command line", () => {
         await fetch(`${server.url}/v1/decisions`, {
           method: "POST",
           headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-          body: JSON.stringify({ model: "umpire-nano", input: "a", questions: [] }),
+          body: JSON.stringify({ model: "umpire-decide", input: "a", questions: [] }),
         })
       ).status
     expect(await call()).toBe(200)
@@ -165,7 +165,7 @@ describe("stopping", () => {
       instructions: `Is the number ${index} named?`,
     }))
     const answer = server.post("/v1/decisions", {
-      model: "umpire-nano",
+      model: "umpire-decide",
       input: "One, two, three.",
       questions,
     })

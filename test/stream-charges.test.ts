@@ -48,7 +48,7 @@ const chat = (id: string, given: object, signal?: AbortSignal, server = servers[
       "x-request-id": id,
     },
     body: JSON.stringify({
-      model: "umpire-nano",
+      model: "umpire-chat",
       messages: [{ role: "user", content: "Tell me a long story about a referee." }],
       temperature: 0,
       seed: 1,
@@ -106,7 +106,7 @@ test("streamed and unstreamed usage are equal, the cached and uncached parts add
 
 test("nothing asked is nothing charged, and a refused request is recorded with nothing", async () => {
   const server = servers[0]
-  const body = { model: "umpire-nano", input: "x", questions: [] }
+  const body = { model: "umpire-decide", input: "x", questions: [] }
   expect((await server?.post("/v1/decisions", body, { "x-request-id": "zero" }))?.status).toBe(200)
   expect(await recordOf("zero")).toMatchObject({ result: "success", input_tokens: 0, cost_ticks: "0" })
   expect(

@@ -17,7 +17,7 @@ export interface Attack {
 }
 
 const mebibyte = 1024 * 1024
-const model = "umpire-nano"
+const model = "umpire-decide"
 const many = (count: number, text: string): string => Array.from({ length: count }, () => text).join(",")
 const fill = (bytes: number, text: string): string => many(Math.floor(bytes / (text.length + 1)), text)
 const nested = (count: number, open: string, inner: string, close: string): string =>

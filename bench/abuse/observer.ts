@@ -14,7 +14,7 @@ const { url, key } = workerData as { readonly url: string; readonly key: string 
 const healthEveryMs = 20
 const decisionEveryMs = 100
 const body = JSON.stringify({
-  model: "umpire-nano",
+  model: "umpire-decide",
   input: "The parcel is two weeks late.",
   questions: [{ type: "predicate", instructions: "Is something late?" }],
 })

@@ -21,12 +21,24 @@ export interface Model {
   readonly prices: Prices
   readonly contextTokensMax: number
   readonly quantization: string
-  /** The GGUF file of a local model; empty for one that only runs at workers. */
+  /** The GGUF or ONNX file of a local model; empty for one that only runs at workers. */
   readonly file: string
 }
 
+/** ONNX files are encoders: they decide and give vectors, and cannot generate. */
+export const isEncoderFile = (file: string): boolean => /\.onnx$/i.test(file)
+
+/** What a request wants of a model. */
+export type ModelTask = "decisions" | "generation"
+
+/** A name that is not a model's own: which model it stands for depends on the task. */
+export interface ModelAlias extends Readonly<Record<ModelTask, string>> {
+  readonly name: string
+}
+
 export interface Catalog {
-  find(sku: string): Model | null
+  /** By SKU, else by alias; without a task, an alias is the model for decisions. */
+  find(sku: string, task?: ModelTask): Model | null
   list(): readonly Model[]
   /** What requests are answered by on a fresh installation. */
   readonly fallback: Model
@@ -34,7 +46,10 @@ export interface Catalog {
   add(model: Model): void
 }
 
-export function createCatalog(models: readonly [Model, ...Model[]]): Catalog {
+export function createCatalog(
+  models: readonly [Model, ...Model[]],
+  aliases: readonly ModelAlias[] = [],
+): Catalog {
   const bySku = new Map<string, Model>()
   const add = (model: Model): void => {
     if (bySku.has(model.sku))
@@ -42,5 +57,9 @@ export function createCatalog(models: readonly [Model, ...Model[]]): Catalog {
     bySku.set(model.sku, model)
   }
   for (const model of models) add(model)
-  return { find: (sku) => bySku.get(sku) ?? null, list: () => [...bySku.values()], fallback: models[0], add }
+  const find = (sku: string, task: ModelTask = "decisions"): Model | null => {
+    const alias = aliases.find(({ name }) => name === sku)
+    return bySku.get(sku) ?? (alias ? (bySku.get(alias[task]) ?? null) : null)
+  }
+  return { find, list: () => [...bySku.values()], fallback: models[0], add }
 }

@@ -47,7 +47,7 @@ export const ModelConfig = z.strictObject({
     .min(1)
     .optional()
     .describe(
-      "A GGUF file, relative to the configuration file; not needed for one that only runs at workers.",
+      "A GGUF file, or the ONNX file of an encoder, relative to the configuration file; not needed for one that only runs at workers.",
     ),
   context_tokens_max: z
     .number()

@@ -34,7 +34,7 @@ export const ask: Command = {
     score: "question = lowest level | ... | highest level",
     questions: "a YAML or JSON file with a list of questions as in POST /v1/decisions",
     text: "the evidence itself, instead of a file",
-    model: "the model to ask (UMPIRE_MODEL, else umpire-nano)",
+    model: "the model to ask (UMPIRE_MODEL, else umpire-decide)",
     url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
     key: "the API key; better given as UMPIRE_API_KEY",
     json: "print the server's answer as JSON",
@@ -50,7 +50,7 @@ async function run(context: CliContext): Promise<number> {
   const key = text(context, "key") ?? context.environment["UMPIRE_API_KEY"]
   if (!key) throw new UsageError("no API key: set UMPIRE_API_KEY, or make one with umpire keys create")
   const url = text(context, "url") ?? context.environment["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
-  const model = text(context, "model") ?? context.environment["UMPIRE_MODEL"] ?? "umpire-nano"
+  const model = text(context, "model") ?? context.environment["UMPIRE_MODEL"] ?? "umpire-decide"
   const client = createClient(url, { authorization: `Bearer ${key}` })
   const response = await reach(url, () => client.createDecision({ body: { model, input, questions } }))
   context.stdout.write(

@@ -39,7 +39,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     json: { type: "boolean" },
   },
   optionHelp: {
-    model: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-nano)",
+    model: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
     endpoint: "decisions (default) or systemone",
     rows: "at most so many rows of each file",
     concurrency: "requests at a time (default 4)",
@@ -55,7 +55,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
 async function run(context: CliContext, operate: (context: CliContext) => Operate): Promise<number> {
   const sets = await readSets(context)
   const [given] = texts(context, "model")
-  const model = given ?? context.environment["UMPIRE_MODEL"] ?? "umpire-nano"
+  const model = given ?? context.environment["UMPIRE_MODEL"] ?? "umpire-decide"
   const name = text(context, "calibrate")
   if (name !== undefined) return await calibrate(context, operate(context), { name, model, sets })
   const reports = await measure(context, sets, [model, ...texts(context, "model").slice(1)])

@@ -1,5 +1,5 @@
 /** The catalog as an organization sees it, and its requests for access. */
-import type { Catalog, Model } from "../base/catalog.ts"
+import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ModelAccessRequest, OrgModel } from "../contract/platform/models.ts"
@@ -157,7 +157,7 @@ function toOrgModel(model: Model, access: ModelAccess["state"] | null, billing: 
     output_modalities: [model.kind === "embedding" ? "embedding" : "text"],
     max_context_len: model.contextTokensMax,
     quantization: model.quantization,
-    tools_supported: model.kind === "generation",
+    tools_supported: model.kind === "generation" && !isEncoderFile(model.file),
     public: model.public,
     default_settings: {},
     price_m_input_tokens_usd: perMillion(prices.inputTokenTicks),

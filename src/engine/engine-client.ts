@@ -22,7 +22,7 @@ type EnginePeer = Peer<EngineService>
 const stopMsMax = 10_000
 
 export interface EngineClient {
-  readonly scorer: Pick<ScoreEngine, "prepare">
+  readonly scorer: Required<Pick<ScoreEngine, "prepare" | "vector">>
   readonly generator: Pick<GenerateEngine, "prepare">
   readonly embedder: Pick<EmbedEngine, "prepare">
 }
@@ -34,7 +34,10 @@ export function engineClient(
   prepareMsMax: () => number | null = () => null,
 ): EngineClient {
   return {
-    scorer: { prepare: async (work, signal) => await prepareScore(peer, model, work, signal) },
+    scorer: {
+      prepare: async (work, signal) => await prepareScore(peer, model, work, signal),
+      vector: async (work, signal) => await peer.call("vector", { model, work }, signal),
+    },
     generator: {
       prepare: async (work, signal) =>
         await prepareGeneration(peer, { model, work, prepareMsMax: prepareMsMax() }, signal),

@@ -1,11 +1,11 @@
 /**
  * The engine ports as a service, for whoever runs engines elsewhere: a child process and a worker over HTTP serve the same
- * methods. Each is a stream whose first item says how large the prepared work is; it pauses there until it is run.
+ * methods. Each but `vector` is a stream whose first item says how large the prepared work is; it pauses there until it is run.
  */
 import { inspect } from "node:util"
 import type { Handlers } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ScoreEngine, ScoreWork } from "./engine.ts"
+import type { EvidenceVector, ScoreEngine, ScoreWork, VectorWork } from "./engine.ts"
 import { gather } from "./generate/gather.ts"
 import type {
   EmbedEngine,
@@ -18,6 +18,7 @@ import type {
 
 export interface EngineService {
   score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array }
+  vector: { input: ModelWork<VectorWork>; output: EvidenceVector }
   generate: {
     input: ModelWork<GenerateWork>
     item: GenerationItem
@@ -48,9 +49,11 @@ export type GenerationItem =
       readonly usage: GenerationUsage
     }
 
+type ModelScorer = Pick<ScoreEngine, "prepare" | "vector">
+
 /** What a model can do; a function opens the engine when it is first used. */
 export interface ModelEngines {
-  readonly scorer?: () => Pick<ScoreEngine, "prepare"> | Promise<Pick<ScoreEngine, "prepare">>
+  readonly scorer?: () => ModelScorer | Promise<ModelScorer>
   readonly generator?: () => Pick<GenerateEngine, "prepare"> | Promise<Pick<GenerateEngine, "prepare">>
   readonly embedder?: () => Pick<EmbedEngine, "prepare"> | Promise<Pick<EmbedEngine, "prepare">>
 }
@@ -61,6 +64,7 @@ type Find = (model: string, method: keyof EngineService) => ModelEngines
 export function engineHandlers(find: Find): Handlers<EngineService> {
   return {
     score: ({ model, work }, signal) => guarded(score(find, model, work, signal), signal),
+    vector: async ({ model, work }, signal) => await makeVector(find, model, work, signal),
     generate: ({ model, work }, signal) => guarded(generate(find, model, work, signal), signal),
     embed: ({ model, work }, signal) => guarded(embed(find, model, work, signal), signal),
   }
@@ -80,6 +84,17 @@ async function* score(
   } finally {
     prepared.discard()
   }
+}
+
+async function makeVector(
+  find: Find,
+  model: string,
+  work: VectorWork,
+  signal: AbortSignal,
+): Promise<EvidenceVector> {
+  const engine = await opened(find(model, "vector").scorer)
+  if (engine.vector) return await engine.vector(work, signal)
+  throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
 }
 
 async function* generate(

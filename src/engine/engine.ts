@@ -20,6 +20,15 @@ export interface ScoreWork {
   readonly branches: readonly Branch[]
 }
 
+/** One piece of evidence to make a vector of. */
+export type VectorWork = Pick<ScoreWork, "organizationId" | "evidence">
+
+export interface EvidenceVector {
+  readonly inputTokens: number
+  /** Pooled over the evidence, of length one: the cosine of two of them is their product. */
+  readonly vector: Float32Array
+}
+
 /** Tokenised, measured and found to fit the model's context; nothing has been evaluated yet. */
 export interface PreparedScore {
   /**
@@ -40,5 +49,7 @@ export interface PreparedScore {
 export interface ScoreEngine {
   facts(): Promise<ModelFacts>
   prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore>
+  /** Of encoders; others have no such method or reject with Fault `inference_failed`. */
+  vector?(work: VectorWork, signal: AbortSignal): Promise<EvidenceVector>
   close(): Promise<void>
 }

@@ -169,7 +169,7 @@ function readCalibration(request: RequestFacts, calibrations: Calibrations): Cal
 }
 
 function findClassifier(catalog: Catalog, sku: string): Model {
-  const model = catalog.find(sku)
+  const model = catalog.find(sku, "decisions")
   if (!model)
     throw new Fault(
       "unknown_model",

@@ -18,7 +18,7 @@ const timeoutMs = 120_000
 export async function margins(parts: MarginsParts, input: unknown): Promise<number[][]> {
   const { request } = MarginsInput.parse(input)
   const { evidence, branches, questions, model: sku } = decodeDecisions(Buffer.from(JSON.stringify(request)))
-  const model = parts.catalog.find(sku)
+  const model = parts.catalog.find(sku, "decisions")
   if (!model)
     throw new Fault("unknown_model", `Cannot score: no model ${JSON.stringify(sku)} is in the catalog`)
   const engine = await parts.scorer(model)

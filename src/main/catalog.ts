@@ -1,16 +1,32 @@
 /** Builds the catalog from the shipped model, the configuration and what the model files say about themselves. */
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { type Catalog, type Model, type Prices, createCatalog } from "../base/catalog.ts"
+import { type Catalog, type Model, type Prices, createCatalog, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm, minilmFile } from "../engine/generate/minilm.ts"
+import { factsOf, readEncoderFile } from "../engine/encoder/model-file.ts"
 import { readGguf } from "../engine/llama/gguf.ts"
-import { addedModels, skuOf } from "./models.ts"
+import { addedModels } from "./models.ts"
 
-/** The folder of the shipped model: whatever GGUF stands there is the default, under the name of its file. */
 const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
+/** The first is the default for decisions. */
+const shippedModels = [
+  {
+    sku: "umpire-decide",
+    file: "umpire-decide.onnx",
+    description:
+      "The small embedded decision model: an encoder that answers typed questions and cannot chat.",
+  },
+  {
+    sku: "umpire-chat",
+    file: "umpire-nano-q8_0.gguf",
+    description: "The small embedded language model for chat; umpire-decide decides better.",
+  },
+] as const
+/** What both were called when they were one model. */
+const aliases = [{ name: "umpire-nano", decisions: "umpire-decide", generation: "umpire-chat" }] as const
 
 const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n
@@ -20,7 +36,7 @@ export async function loadCatalog(
   configured: readonly ModelConfig[],
   dataDirectory?: string,
 ): Promise<Catalog> {
-  const shipped = await shippedModels()
+  const shipped = await listShipped()
   // Whoever configures the default model, for example to run it elsewhere, means that one.
   const [first, ...rest] = [
     ...shipped.map((model) => configured.find(({ sku }) => sku === model.sku) ?? model),
@@ -32,22 +48,16 @@ export async function loadCatalog(
   const models = await Promise.all(rest.map(toModel))
   const taken = [first, ...rest].some(({ sku }) => sku === minilm.sku)
   if (dataDirectory !== undefined && !taken) models.push(embeddingModel(dataDirectory))
-  return createCatalog([await toModel(first), ...models])
+  return createCatalog([await toModel(first), ...models], aliases)
 }
 
-async function shippedModels(): Promise<ModelConfig[]> {
-  const files = await readdir(shippedModelDirectory).catch(() => [])
-  return files
-    .filter((name) => name.endsWith(".gguf"))
-    .toSorted()
-    .map((name) =>
-      ModelConfig.parse({
-        sku: skuOf(name),
-        file: join(shippedModelDirectory, name),
-        developer: "umpire",
-        description:
-          "The small embedded decision model: answers typed questions well for its size; its chat is poor.",
-      }),
+/** An installation may leave out model files that it does not use. */
+async function listShipped(): Promise<ModelConfig[]> {
+  const files: readonly string[] = await readdir(shippedModelDirectory).catch(() => [])
+  return shippedModels
+    .filter(({ file }) => files.includes(file))
+    .map((model) =>
+      ModelConfig.parse({ ...model, file: join(shippedModelDirectory, model.file), developer: "umpire" }),
     )
 }
 
@@ -106,7 +116,8 @@ function statedFacts({ sku, context_tokens_max }: ModelConfig): StatedFacts {
 }
 
 async function fileFacts(config: ModelConfig, file: string): Promise<StatedFacts> {
-  return await readGguf(file).catch((cause: unknown) => {
+  const reading = isEncoderFile(file) ? readEncoderFile(file).then(factsOf) : readGguf(file)
+  return await reading.catch((cause: unknown) => {
     throw new ConfigError(
       `Cannot use the model ${config.sku}: ${cause instanceof Error ? cause.message : "its file cannot be read"}`,
       { cause },

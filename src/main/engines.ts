@@ -1,9 +1,10 @@
 /** Opens the engine of a model when it is first used, and closes all of them together. */
-import type { Model } from "../base/catalog.ts"
+import { type Model, isEncoderFile } from "../base/catalog.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
-import type { LlamaEngineOptions } from "../engine/llama/llama-engine.ts"
+import { startEncoderEngine } from "../engine/encoder/engine.ts"
+import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -36,16 +37,28 @@ export function createEngines<Engine extends { close(): Promise<void> }>(
   }
 }
 
-export function engineOptions(config: Config, model: Model, log: Log): LlamaEngineOptions {
+/** Starts the engine of a local model: ONNX files are encoders, all others language models for llama.cpp. */
+export async function startEngine(config: Config, model: Model, log: Log): Promise<ScoreEngine> {
   const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu, library_dir } = config.engine
-  return {
+  const common = {
     modelFile: model.file,
-    memoryBytes: kv_memory_mib * mebibyte,
     cacheBytes: cache_memory_mib * mebibyte,
     waitingMax: queue_max,
-    backend: gpu === "off" ? "cpu" : "auto",
-    onDeath: (reason) => log.error({ model: model.sku, reason }, "the engine process died"),
+    onDeath: (reason: string) => log.error({ model: model.sku, reason }, "the engine process died"),
     ...(threads === undefined ? {} : { threads }),
-    ...(library_dir === undefined ? {} : { libraryDir: library_dir }),
   }
+  if (isEncoderFile(model.file)) return await startEncoderEngine(common)
+  return await startLlamaEngine({
+    ...common,
+    memoryBytes: kv_memory_mib * mebibyte,
+    backend: gpu === "off" ? "cpu" : "auto",
+    ...(library_dir === undefined ? {} : { libraryDir: library_dir }),
+  })
+}
+
+/** With default settings, for measurements. */
+export async function openModelFile(modelFile: string): Promise<ScoreEngine> {
+  return isEncoderFile(modelFile)
+    ? await startEncoderEngine({ modelFile })
+    : await startLlamaEngine({ modelFile })
 }

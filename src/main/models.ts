@@ -2,7 +2,7 @@
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises"
 import { basename, join, resolve } from "node:path"
 import { z } from "zod"
-import type { Catalog, Model } from "../base/catalog.ts"
+import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { Fault } from "../contract/errors.ts"
@@ -77,6 +77,8 @@ async function add(parts: ModelOperationParts, input: unknown): Promise<unknown>
 
 /** A download that broke off has a good beginning: how long the file must be says what is missing. */
 async function refuseTruncated(file: string): Promise<void> {
+  // That of an encoder says so itself when it is read.
+  if (isEncoderFile(file)) return
   const { fileBytesMin } = await readGguf(file)
   const { size } = await stat(file)
   if (size < fileBytesMin)
@@ -86,10 +88,10 @@ async function refuseTruncated(file: string): Promise<void> {
     )
 }
 
-/** A file is named after its model, with the quantization last: umpire-nano-q8_0.gguf is umpire-nano. */
+/** A file is named after its model, with the quantization last: small-q8_0.gguf is small. */
 export function skuOf(file: string): string {
   return file
-    .replace(/\.gguf$/i, "")
+    .replace(/\.(?:gguf|onnx)$/i, "")
     .replace(/[-.](?:i?q\d\w*|b?f16|f32)$/i, "")
     .toLowerCase()
 }

@@ -30,7 +30,6 @@ import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openPrincipals } from "../control/principals.ts"
 import { startUpkeep } from "../control/upkeep.ts"
-import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { openModelAccess } from "../gateway/model-access.ts"
@@ -44,7 +43,7 @@ import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { analyticsConsumers, openAnalytics } from "./analytics.ts"
 import { loadCatalog, toModel } from "./catalog.ts"
-import { createEngines, engineOptions } from "./engines.ts"
+import { createEngines, startEngine } from "./engines.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
 import { openGenerator, openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
@@ -90,7 +89,7 @@ async function compose(
   const clock = systemClock
   const ids = createIds(clock)
   const catalog = await loadCatalog(config.models, config.data_dir)
-  const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
+  const engines = createEngines((model) => startEngine(config, model, log))
   closers.push(() => engines.close())
   // The default model is loaded before the first request, and a broken file is found now.
   const loading = runsHere(config, catalog.fallback) ? engines.open(catalog.fallback) : undefined

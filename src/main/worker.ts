@@ -8,10 +8,9 @@ import type { Log } from "../base/log.ts"
 import { answerHttp, protocolHeader } from "../base/peer/http.ts"
 import { Fault } from "../contract/errors.ts"
 import { engineHandlers } from "../engine/engine-service.ts"
-import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import { healthPath, protocolVersion, workPath } from "../engine/worker/protocol.ts"
 import { loadCatalog } from "./catalog.ts"
-import { createEngines, engineOptions } from "./engines.ts"
+import { createEngines, startEngine } from "./engines.ts"
 import { openGenerator } from "./inference.ts"
 import { localEngines } from "./routing.ts"
 
@@ -36,10 +35,10 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
   if (key === undefined && !loopback.includes(host))
     throw new ConfigError("Cannot serve other machines without a key: set UMPIRE_WORKER_KEY")
   const catalog = await loadCatalog(config.models, config.data_dir)
-  const engines = createEngines((model) => startLlamaEngine(engineOptions(config, model, log)))
+  const engines = createEngines((model) => startEngine(config, model, log))
   const generators = createEngines(async (model) => openGenerator(config, model, log))
-  const handlers = engineHandlers((name) => {
-    const model = catalog.find(name)
+  const handlers = engineHandlers((name, method) => {
+    const model = catalog.find(name, method === "generate" ? "generation" : "decisions")
     if (model) return localEngines(model, engines, generators)
     throw new Fault("inference_failed", `Cannot run the work: the worker has no model ${name}`)
   })

@@ -9,7 +9,7 @@ import { type PostgresServer, startPostgres, stopPostgres } from "../postgres.ts
 import { bootstrapKey } from "../server.ts"
 import { FaultProxy } from "./fault-proxy.ts"
 
-export const judgeModel = "umpire-nano"
+export const judgeModel = "umpire-decide"
 export const writerModel = "writer"
 /** Whole ticks a token, so that what was charged can be added up exactly. */
 export const inputTokenTicks = 200n

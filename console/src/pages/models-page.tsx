@@ -77,13 +77,7 @@ function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onA
         <div className="min-w-0">
           <h2 className="font-mono text-sm font-semibold wrap-anywhere">{model.model_sku}</h2>
           <p className="text-soft text-xs">
-            {[
-              model.developer,
-              model.model_kind === "embedding" ? "embeddings" : "decisions and text",
-              model.quantization,
-            ]
-              .filter(Boolean)
-              .join(" · ")}
+            {[model.developer, purposeOf(model), model.quantization].filter(Boolean).join(" · ")}
           </p>
         </div>
         <Badge tone={status.tone}>{status.words}</Badge>
@@ -154,4 +148,9 @@ function AccessRequests(): ReactNode {
       />
     </section>
   )
+}
+
+function purposeOf({ model_kind, tools_supported }: OrgModel): string {
+  if (model_kind === "embedding") return "embeddings"
+  return tools_supported ? "decisions and text" : "decisions"
 }

@@ -18,7 +18,7 @@ import { moved } from "../parts/moved.ts"
 
 const drafts: Draft[] = examples.map(({ make }) => ({
   api: "decisions",
-  model: "umpire-nano",
+  model: "umpire-decide",
   rival: null,
   ...make(),
 }))

@@ -12,7 +12,7 @@ export interface RemoteWorker {
   readonly scorer: ScoreEngine
   readonly generator: GenerateEngine
   readonly embedder: EmbedEngine
-  check(signal: AbortSignal): Promise<void>
+  readonly check: (signal: AbortSignal) => Promise<void>
   close(): Promise<void>
 }
 

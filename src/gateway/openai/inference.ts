@@ -1,5 +1,5 @@
 /** What every inference handler does around its work: find the model, reserve, run, and record how it ended. */
-import type { Catalog, Model, ModelKind } from "../../base/catalog.ts"
+import { type Catalog, type Model, type ModelKind, isEncoderFile } from "../../base/catalog.ts"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
@@ -123,7 +123,7 @@ export class MeteredCall {
 }
 
 export function findModel(catalog: Catalog, sku: string, kind: ModelKind): Model {
-  const model = catalog.find(sku)
+  const model = catalog.find(sku, "generation")
   if (!model)
     throw new Fault(
       "model_not_found",
@@ -134,10 +134,11 @@ export function findModel(catalog: Catalog, sku: string, kind: ModelKind): Model
     throw new Fault("model_disabled", `Cannot run the request: the model ${sku} is switched off`, {
       param: "model",
     })
-  if (model.kind !== kind)
+  const purpose = isEncoderFile(model.file) ? "decisions" : model.kind
+  if (purpose !== kind)
     throw new Fault(
       "model_not_found",
-      `Cannot run the request: ${sku} is a model for ${model.kind}; one for ${kind} is needed`,
+      `Cannot run the request: ${sku} is a model for ${purpose}; one for ${kind} is needed`,
       { param: "model" },
     )
   return model

@@ -1,0 +1,138 @@
+/**
+ * The works of docs/speed.md as texts, through the encoder and through the language model, each in a process of its own:
+ * `npm run bench -- encoder`, or `node bench/encoder.ts [--rounds N] [--questions N] [WORK...]`.
+ */
+import { readFileSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { drawTable } from "../src/cli/table.ts"
+import { type Branch, predicate } from "../src/engine/branch.ts"
+import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
+import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
+import { type LlamaEngine, startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
+import { decisionModelFile, defaultModelFile } from "../test/models.ts"
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: "string", default: "3" },
+    questions: { type: "string", default: "4096" },
+  },
+})
+const never = new AbortController().signal
+const lexicon =
+  "the parcel came late and our driver left it in rain while a customer waited for an answer about money".split(
+    " ",
+  )
+
+let seed = 1
+/** Another text each time, so that nothing is found in a cache unless the work is about that. */
+const words = (count: number): string =>
+  Array.from(
+    { length: count },
+    () => lexicon[(seed = (seed * 48_271) % 2_147_483_647) % lexicon.length],
+  ).join(" ")
+const questions = (count: number): Branch[] =>
+  Array.from({ length: count }, (_, index) => predicate(`Number ${index}: is it said that ${words(28)}?`))
+const choice = (count: number): Branch[] =>
+  Array.from({ length: count }, (_, index) => ({
+    kind: "choice",
+    question: "Which of the following topics does this message speak about most of all?",
+    value: `${lexicon[index % lexicon.length]} request of type ${index}`,
+    description: "",
+  }))
+let organizations = 0
+const work = (evidenceWords: number, branches: Branch[]): ScoreWork => ({
+  organizationId: `bench${organizations++}`,
+  evidence: words(evidenceWords),
+  branches,
+})
+
+interface Work {
+  readonly title: string
+  readonly make: () => ScoreWork[]
+  readonly isInTurn?: boolean
+}
+const works: readonly Work[] = [
+  { title: "A: 500 words, 64 questions", make: () => [work(500, questions(64))] },
+  { title: "B: 190 words, a choice of 77", make: () => [work(190, choice(77))] },
+  {
+    title: "C: 1,500 words, 34 branches",
+    make: () => [work(1500, [...questions(4), ...Array.from({ length: 6 }, () => choice(5)).flat()])],
+  },
+  { title: "C again", make: () => again },
+  {
+    title: "D: 200 requests of 58 words",
+    make: () => Array.from({ length: 200 }, () => work(58, questions(1))),
+  },
+  {
+    title: "D one after the other",
+    make: () => Array.from({ length: 200 }, () => work(58, questions(1))),
+    isInTurn: true,
+  },
+  {
+    title: `E: 500 words, ${values.questions} questions`,
+    make: () => [work(500, questions(Number(values.questions)))],
+  },
+]
+const again = [work(1500, choice(34))]
+const chosen = works.filter(
+  ({ title }) => positionals.length === 0 || positionals.some((name) => title.startsWith(name)),
+)
+
+const startedMs = performance.now()
+const encoder: EncoderEngine = await startEncoderEngine({ modelFile: decisionModelFile })
+const encoderMs = performance.now() - startedMs
+const llama: LlamaEngine = await startLlamaEngine({ modelFile: defaultModelFile, backend: "cpu" })
+const llamaMs = performance.now() - startedMs - encoderMs
+const engines: readonly [string, ScoreEngine][] = [
+  ["encoder", encoder],
+  ["language model", llama],
+]
+try {
+  for (const [, engine] of engines) await run(engine, [work(50, questions(2))], false)
+  console.log(`start ${encoderMs.toFixed(0)} ms and ${llamaMs.toFixed(0)} ms, memory at rest ${resident()}`)
+  for (const [, engine] of engines) await run(engine, again, false)
+  const lines: string[][] = []
+  for (const one of chosen) {
+    const line = await measure(one)
+    console.error(line.join("  "))
+    lines.push(line)
+  }
+  console.log(drawTable(["work", "encoder ms", "language model ms", "times as fast"], lines))
+  console.log(`memory after it ${resident()}`)
+} finally {
+  await encoder.close()
+  await llama.close()
+}
+
+async function measure({ title, make, isInTurn = false }: Work): Promise<string[]> {
+  const times = engines.map((): number[] => [])
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const requests = make()
+    for (const [index, [, engine]] of engines.entries())
+      times[index]?.push(await run(engine, requests, isInTurn))
+  }
+  const [own = 0, other = 0] = times.map(
+    (all) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0,
+  )
+  return [title, own.toFixed(0), other.toFixed(0), (other / own).toFixed(2)]
+}
+
+async function run(engine: ScoreEngine, requests: readonly ScoreWork[], isInTurn: boolean): Promise<number> {
+  const start = performance.now()
+  const ask = async (one: ScoreWork): Promise<void> => {
+    await (await engine.prepare(one, never)).run(never)
+  }
+  if (isInTurn) for (const one of requests) await ask(one)
+  else await Promise.all(requests.map(ask))
+  return performance.now() - start
+}
+
+function resident(): string {
+  return `${residentMib(encoder)} and ${residentMib(llama)} MiB`
+}
+
+function residentMib({ pid }: { readonly pid: number | undefined }): number {
+  const [, kib = "0"] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? []
+  return Math.round(Number(kib) / 1024)
+}

@@ -1,0 +1,67 @@
+"""Completes an exported encoder: adds the output for pooled vectors, and what the engine reads of the file before it loads it.
+
+python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx
+
+calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, fitted by
+`node bench/calibrate-encoder.ts` on banks that were not trained on.
+"""
+import json
+import sys
+
+import numpy
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+NEUTRAL = {"temperature": 1, "bias": 0}
+POSITIONS = {"evidencePositions": 384, "branchPositions": 128}
+
+
+def add_hidden(model: onnx.ModelProto) -> None:
+    """The last layer at the tokens of `ends`, before the two layers that make a margin of it."""
+    graph = model.graph
+    if any(output.name == "hidden" for output in graph.output):
+        return
+    last = [node for node in graph.node if node.op_type == "LayerNormalization"][-1]
+    graph.node.append(helper.make_node("Identity", [last.output[0]], ["hidden"]))
+    graph.output.append(helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["M", "W"]))
+
+
+def description(model: onnx.ModelProto, calibration: dict) -> dict:
+    keys = [value.type.tensor_type.shape.dim for value in model.graph.input if value.name.startswith("past_keys.")]
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    return {
+        "version": 1,
+        "name": "umpire-decide",
+        "quantization": "INT8" if any(w.dtype == numpy.int8 for w in weights.values()) else "F32",
+        "parameterCount": int(sum(w.size for name, w in weights.items() if w.size > 1 and not name.endswith(".scale"))),
+        "contextTokensMax": 20_480,
+        "layers": len(keys),
+        "heads": keys[0][1].dim_value,
+        "headSize": keys[0][3].dim_value - 2,
+        **POSITIONS,
+        "blockTokensMax": 2048,
+        "calibration": {kind: calibration.get(kind, NEUTRAL) for kind in ("predicate", "choice", "score")},
+    }
+
+
+def vocabulary(tokenizer: dict) -> str:
+    """One token a line, in the order of the ids."""
+    tokens = sorted(tokenizer["model"]["vocab"].items(), key=lambda item: item[1])
+    assert [number for _, number in tokens] == list(range(len(tokens)))
+    return "\n".join(token for token, _ in tokens)
+
+
+def main(source: str, wordpiece: str, calibration: str, out: str) -> None:
+    model = onnx.load(source)
+    add_hidden(model)
+    with open(calibration, encoding="utf8") as file:
+        about = description(model, json.load(file))
+    with open(wordpiece, encoding="utf8") as file:
+        words = vocabulary(json.load(file))
+    helper.set_model_props(model, {"umpire.encoder": json.dumps(about), "umpire.vocabulary": words})
+    onnx.save(model, out)
+    print(json.dumps(about))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:5])

@@ -1,0 +1,22 @@
+/** The wording of branches that the encoder was trained on. */
+import type { Branch } from "../branch.ts"
+
+/**
+ * The meanings of yes and no were not in training. On 350 labelled questions the meaning of yes in parentheses changes 7 % of
+ * the answers and as many for the better (0.714 right, 0.711 without); the meaning of no, in every wording tried, turns up
+ * to three quarters of the answers round (0.39 to 0.56 right), so it is left out.
+ */
+export function branchText(branch: Branch): string {
+  const stem = `question: ${branch.question}`
+  switch (branch.kind) {
+    case "predicate":
+      return branch.yesMeans === "" ? stem : `${stem} (${branch.yesMeans})`
+    case "choice":
+      return `${stem} answer: ${described(branch.value, branch.description)}`
+    case "score":
+      return `${stem} rating ${branch.level} of ${branch.levels - 1}: ${described(branch.label, branch.description)}`
+  }
+}
+
+const described = (text: string, description: string): string =>
+  description === "" ? text : `${text}: ${description}`

@@ -1,0 +1,135 @@
+/** One encoder ready to score: turns texts into tokens, checks that they fit, and hands them to the scheduler. */
+import { availableParallelism } from "node:os"
+import { Fault } from "../../contract/errors.ts"
+import type { Branch } from "../branch.ts"
+import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
+import { branchText } from "./branch-text.ts"
+import { type Graph, type Tokens, openGraph } from "./graph.ts"
+import type { EncoderWork } from "./job.ts"
+import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
+import { Scheduler, type SchedulerStats, blockEnd } from "./scheduler.ts"
+import { WordPiece } from "./wordpiece.ts"
+
+const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
+/** Branches tokenised before other work gets a turn. */
+const BRANCHES_PER_TURN = 256
+
+export interface EncoderOptions {
+  /** Path of an ONNX file. */
+  readonly modelFile: string
+  readonly threads?: number
+  /** Memory for evidence that was read, of requests at work and of recent ones; one request alone may exceed it. */
+  readonly cacheBytes?: number
+  /** Requests that may wait before further ones are refused as `overloaded`. */
+  readonly waitingMax?: number
+}
+
+export interface PreparedWork extends EncoderWork {
+  readonly inputTokens: number
+  readonly kinds: readonly Branch["kind"][]
+}
+
+export class Encoder {
+  readonly facts: ModelFacts
+  readonly #file: EncoderFile
+  readonly #words: WordPiece
+  readonly #graph: Graph
+  readonly #scheduler: Scheduler
+
+  private constructor(file: EncoderFile, graph: Graph, options: EncoderOptions) {
+    this.facts = factsOf(file)
+    this.#file = file
+    this.#words = new WordPiece(file.vocabulary)
+    this.#graph = graph
+    this.#scheduler = new Scheduler(graph, {
+      cacheBytesMax: options.cacheBytes ?? DEFAULT_CACHE_BYTES,
+      blockTokensMax: file.description.blockTokensMax,
+      ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
+    })
+  }
+
+  static async open(options: EncoderOptions): Promise<Encoder> {
+    const { modelFile, threads = availableParallelism() } = options
+    const file = await readEncoderFile(modelFile)
+    return new Encoder(file, await openGraph(file.description, { modelFile, threads }), options)
+  }
+
+  async prepare(
+    { organizationId, evidence, branches }: ScoreWork,
+    signal: AbortSignal,
+  ): Promise<PreparedWork> {
+    const evidenceTokens = this.#evidenceTokens(evidence)
+    const tokens: Tokens[] = []
+    let inputTokens = evidenceTokens.length
+    for (const [index, branch] of branches.entries()) {
+      if (index % BRANCHES_PER_TURN === BRANCHES_PER_TURN - 1) await nextTurn()
+      signal.throwIfAborted()
+      const ids = [...this.#words.encode(branchText(branch)), this.#words.special.separator]
+      this.#refuseTooLong(evidenceTokens.length + ids.length)
+      inputTokens += ids.length
+      tokens.push(Int32Array.from(ids))
+    }
+    const kinds = branches.map(({ kind }) => kind)
+    return { organizationId, evidence: evidenceTokens, branches: tokens, inputTokens, kinds }
+  }
+
+  async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array> {
+    const margins = await this.#scheduler.submit(work, signal)
+    const { calibration } = this.#file.description
+    return margins.map((margin, index) => {
+      const { temperature, bias } = calibration[work.kinds[index] ?? "predicate"]
+      return margin / temperature + bias
+    })
+  }
+
+  /** The mean of the last layer over all tokens, of length one. */
+  async vector({ evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
+    const tokens = this.#evidenceTokens(evidence)
+    let sum: Float32Array | undefined
+    for (let start = 0; start < tokens.length;) {
+      signal.throwIfAborted()
+      const end = blockEnd(tokens.length, start, this.#file.description.blockTokensMax)
+      const pooled = await this.#graph.poolEvidence(tokens.subarray(start, end), start)
+      const before = sum
+      sum = before ? pooled.map((value, at) => value + (before[at] ?? 0)) : pooled
+      start = end
+      await nextTurn()
+    }
+    return { inputTokens: tokens.length, vector: normalized(sum ?? new Float32Array()) }
+  }
+
+  #evidenceTokens(evidence: string): Tokens {
+    const { start, separator } = this.#words.special
+    const { contextTokensMax } = this.facts
+    const ids = this.#words.encode(evidence, contextTokensMax)
+    this.#refuseTooLong(ids.length + 2)
+    return Int32Array.from([start, ...ids, separator])
+  }
+
+  #refuseTooLong(found: number): void {
+    const { contextTokensMax } = this.facts
+    if (found <= contextTokensMax) return
+    throw new Fault(
+      "context_length_exceeded",
+      `Cannot score the request: the input with its longest question has at least ${found} tokens ` +
+        `and the context of the model holds ${contextTokensMax}; shorten the input or the question`,
+    )
+  }
+
+  stats(): SchedulerStats {
+    return this.#scheduler.stats()
+  }
+
+  /** Waits for what runs, then frees native memory. */
+  async close(): Promise<void> {
+    await this.#scheduler.idle()
+    await this.#graph.close()
+  }
+}
+
+function normalized(vector: Float32Array): Float32Array {
+  const length = Math.hypot(...vector)
+  return length === 0 ? vector : vector.map((value) => value / length)
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

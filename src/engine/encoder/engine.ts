@@ -1,0 +1,23 @@
+/** The embedded engine of encoders: ONNX Runtime in a process of its own. */
+import { type ScoreProcess, startScoreProcess } from "../score-process.ts"
+import type { EncoderStatus } from "./child.ts"
+import type { EncoderOptions } from "./encoder.ts"
+
+/** A run blocks its process, which answers no ping meanwhile; the longest reads a block of evidence. */
+const silenceMsMaxDefault = 120_000
+
+export interface EncoderEngineOptions extends EncoderOptions {
+  readonly silenceMsMax?: number
+  /** Told when the process dies, with the reason, for the log. */
+  readonly onDeath?: (reason: string) => void
+}
+
+/** Encoders give vectors. */
+export type EncoderEngine = Required<ScoreProcess<EncoderStatus>>
+
+/** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
+export async function startEncoderEngine(options: EncoderEngineOptions): Promise<EncoderEngine> {
+  const { onDeath, silenceMsMax = silenceMsMaxDefault, ...open } = options
+  const entry = new URL("./child.ts", import.meta.url)
+  return await startScoreProcess<EncoderStatus>({ entry, open, silenceMsMax, onDeath })
+}

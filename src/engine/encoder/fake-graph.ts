@@ -1,0 +1,69 @@
+/** A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. */
+import type { BranchPart, Graph, GraphRow, Past, Tokens } from "./graph.ts"
+
+export type FakeRun =
+  | { readonly kind: "rows"; readonly rows: number }
+  | { readonly kind: "evidence"; readonly tokens: number; readonly start: number }
+  | { readonly kind: "branch part"; readonly tokens: number; readonly offset: number }
+  | { readonly kind: "branches"; readonly branches: number; readonly pastTokens: number }
+
+interface FakePast extends Past {
+  sum: number
+}
+
+export const FAKE_TOKEN_BYTES = 10
+
+export class FakeGraph implements Graph {
+  readonly runs: FakeRun[] = []
+  /** Called before each run, for tests that act between runs; it may throw. */
+  onRun: (run: FakeRun) => void = () => undefined
+
+  bytesOf(tokens: number): number {
+    return tokens * FAKE_TOKEN_BYTES
+  }
+
+  createPast(tokens: number): FakePast {
+    return { tokens, bytes: this.bytesOf(tokens), sum: 0 }
+  }
+
+  extendPast(past: Past, tokens: number): FakePast {
+    return { ...(past as FakePast), tokens: past.tokens + tokens }
+  }
+
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<void> {
+    await this.#run({ kind: "evidence", tokens: block.length, start })
+    ;(past as FakePast).sum += sum(block)
+  }
+
+  async readBranch(past: Past, part: Tokens, { offset }: BranchPart): Promise<void> {
+    await this.#run({ kind: "branch part", tokens: part.length, offset })
+    ;(past as FakePast).sum += sum(part)
+  }
+
+  async scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]> {
+    await this.#run({ kind: "rows", rows: rows.length })
+    return rows.map(({ evidence, branches }) =>
+      Float32Array.from(branches, (branch) => sum(evidence) + sum(branch)),
+    )
+  }
+
+  async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<Float32Array> {
+    await this.#run({ kind: "branches", branches: branches.length, pastTokens: past.tokens })
+    return Float32Array.from(branches, (branch) => (past as FakePast).sum + sum(branch))
+  }
+
+  async poolEvidence(block: Tokens): Promise<Float32Array> {
+    return Float32Array.of(sum(block))
+  }
+
+  async close(): Promise<void> {
+    this.runs.length = 0
+  }
+
+  async #run(run: FakeRun): Promise<void> {
+    this.onRun(run)
+    this.runs.push(run)
+  }
+}
+
+const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)

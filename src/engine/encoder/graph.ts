@@ -1,0 +1,295 @@
+/**
+ * The encoder's network in ONNX Runtime: evidence is read once, branches are scored on what was read.
+ *
+ * A run has rows of tokens. Each token has a group: -1 padding, 0 evidence, 1 and up the branches of its row. It sees the
+ * evidence and its own group in its row, and the row's past: keys and values of evidence that was read before.
+ *
+ * `run` of onnxruntime-node blocks its thread until it ends and cannot be stopped, so this belongs into a process of its own.
+ */
+import { InferenceSession, Tensor } from "onnxruntime-node"
+import type { EncoderDescription } from "./model-file.ts"
+
+export type Tokens = Int32Array
+
+/** Evidence and the branches about it, in one row. */
+export interface GraphRow {
+  readonly evidence: Tokens
+  readonly branches: readonly Tokens[]
+}
+
+/** What evidence has become: the network's keys and values, one pair per layer. */
+export interface Past {
+  /** Tokens that it has room for. */
+  readonly tokens: number
+  readonly bytes: number
+}
+
+/** What the scheduler needs of a network. */
+export interface Graph {
+  bytesOf(tokens: number): number
+  createPast(tokens: number): Past
+  /** Reads a block of evidence into a past; blocks do not see each other. */
+  readEvidence(past: Past, block: Tokens, start: number): Promise<void>
+  /** A past with room for `tokens` more that begins with what another has read. */
+  extendPast(past: Past, tokens: number): Past
+  /** Reads the next part of a branch into a past; it sees the past and itself. */
+  readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
+  /** One margin per branch of each row. */
+  scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]>
+  /** One margin per branch; `offset` is the position of the first token in its branch. */
+  scoreBranches(past: Past, branches: readonly Tokens[], offset?: number): Promise<Float32Array>
+  /** The sum of the last layer over the tokens of a block. */
+  poolEvidence(block: Tokens, start: number): Promise<Float32Array>
+  close(): Promise<void>
+}
+
+export interface BranchPart {
+  /** Position of the part's first token in its branch. */
+  readonly offset: number
+  /** Row of the past that it goes to. */
+  readonly row: number
+}
+
+export interface GraphOptions {
+  readonly modelFile: string
+  readonly threads: number
+}
+
+/** Added to a score to hide a row of a past that holds nothing yet. */
+const HIDDEN_SCORE = -10_000
+const FLOAT_BYTES = 4
+const PADDING_GROUP = -1
+
+export async function openGraph(description: EncoderDescription, options: GraphOptions): Promise<Graph> {
+  const session = await InferenceSession.create(options.modelFile, {
+    intraOpNumThreads: options.threads,
+    interOpNumThreads: 1,
+    // Shapes differ from run to run: remembered patterns would only take memory.
+    enableMemPattern: false,
+    logSeverityLevel: 3,
+    // Threads that spin while they wait would take the cores of the gateway.
+    extra: { session: { intra_op: { allow_spinning: "0" } } },
+  })
+  const missing = inputNames(description.layers).find((name) => !session.inputNames.includes(name))
+  if (missing !== undefined || !session.outputNames.includes("hidden")) {
+    await session.release()
+    throw new Error(`${options.modelFile} is not the graph of an Umpire encoder`)
+  }
+  return new OnnxGraph(session, description)
+}
+
+/** The first row stands for the tokens of the run itself, and is zero. */
+interface LayeredPast extends Past {
+  readonly keys: readonly Float32Array[]
+  readonly values: readonly Float32Array[]
+}
+
+interface PlacedRow {
+  readonly parts: readonly Tokens[]
+  /** Group of the first part. */
+  readonly group: 0 | 1
+  /** Position of the first token of each part. */
+  readonly offset: number
+}
+
+class OnnxGraph implements Graph {
+  readonly #session: InferenceSession
+  readonly #description: EncoderDescription
+  readonly #cacheOutputs: readonly string[]
+  readonly #keySize: number
+  readonly #valueSize: number
+
+  constructor(session: InferenceSession, description: EncoderDescription) {
+    this.#session = session
+    this.#description = description
+    this.#cacheOutputs = layerNames(description.layers, "")
+    // Keys have two more columns: a one for the run's own share, and what is added to the score.
+    this.#keySize = description.headSize + 2
+    this.#valueSize = description.headSize
+  }
+
+  bytesOf(tokens: number): number {
+    const { layers, heads } = this.#description
+    return (tokens + 1) * layers * heads * (this.#keySize + this.#valueSize) * FLOAT_BYTES
+  }
+
+  createPast(tokens: number): LayeredPast {
+    const { layers, heads } = this.#description
+    const rows = tokens + 1
+    const keys = Array.from({ length: layers }, () => {
+      const layer = new Float32Array(heads * rows * this.#keySize)
+      for (let row = 0; row < heads * rows; row++)
+        if (row % rows > 0) layer[(row + 1) * this.#keySize - 1] = HIDDEN_SCORE
+      return layer
+    })
+    const values = Array.from({ length: layers }, () => new Float32Array(heads * rows * this.#valueSize))
+    return { tokens, bytes: this.bytesOf(tokens), keys, values }
+  }
+
+  extendPast(past: Past, tokens: number): Past {
+    const from = past as LayeredPast
+    const longer = this.createPast(past.tokens + tokens)
+    for (const [layer, keys] of from.keys.entries())
+      this.#copyRows(keys, longer.keys[layer], this.#keySize, { count: past.tokens, to: 0 })
+    for (const [layer, values] of from.values.entries())
+      this.#copyRows(values, longer.values[layer], this.#valueSize, { count: past.tokens, to: 0 })
+    return longer
+  }
+
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<void> {
+    const row = { parts: [block], group: 0, offset: start } as const
+    await this.#read(past as LayeredPast, row, noPast(this.#description, 1), start)
+  }
+
+  async readBranch(past: Past, part: Tokens, { offset, row }: BranchPart): Promise<void> {
+    const layered = past as LayeredPast
+    const placed = { parts: [part], group: 1, offset } as const
+    await this.#read(layered, placed, this.#pastInputs(layered), row)
+  }
+
+  async #read(past: LayeredPast, row: PlacedRow, inputs: Feeds, to: number): Promise<void> {
+    const count = row.parts[0]?.length ?? 0
+    const feeds = { ...this.#tokenInputs([row], count), ends: ints([0, 0], [1, 2]), ...inputs }
+    const read = await this.#session.run(feeds, this.#cacheOutputs)
+    for (const [layer, keys] of past.keys.entries())
+      this.#copyRows(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
+    for (const [layer, values] of past.values.entries())
+      this.#copyRows(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
+  }
+
+  /** Copies the first `count` rows of each head, after the zero row, to row `to`. */
+  #copyRows(
+    from: Float32Array,
+    target: Float32Array | undefined,
+    size: number,
+    { count, to }: { count: number; to: number },
+  ): void {
+    if (target === undefined) return
+    const { heads } = this.#description
+    const [stride, targetStride] = [from.length / heads, target.length / heads]
+    for (let head = 0; head < heads; head++) {
+      const rows = from.subarray(head * stride + size, head * stride + (count + 1) * size)
+      target.set(rows, head * targetStride + (to + 1) * size)
+    }
+  }
+
+  async scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]> {
+    const placed = rows.map(({ evidence, branches }): PlacedRow => ({
+      parts: [evidence, ...branches],
+      group: 0,
+      offset: 0,
+    }))
+    const ends = placed.flatMap(({ parts }, row) => {
+      let at = -1
+      return parts.map((part) => [row, (at += part.length)]).slice(1)
+    })
+    const margins = await this.#score(placed, ends, noPast(this.#description, rows.length))
+    let taken = 0
+    return rows.map(({ branches }) => margins.slice(taken, (taken += branches.length)))
+  }
+
+  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<Float32Array> {
+    const rows = branches.map((branch): PlacedRow => ({ parts: [branch], group: 1, offset }))
+    const ends = branches.map((branch, row) => [row, branch.length - 1])
+    return await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
+  }
+
+  async #score(
+    rows: readonly PlacedRow[],
+    ends: readonly (readonly number[])[],
+    inputs: Feeds,
+  ): Promise<Float32Array> {
+    const width = Math.max(...rows.map(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0)))
+    const feeds = {
+      ...this.#tokenInputs(rows, width),
+      ends: ints(ends.flat(), [ends.length, 2]),
+      ...inputs,
+    }
+    const { margins } = await this.#session.run(feeds, ["margins"])
+    return floats(margins)
+  }
+
+  async poolEvidence(block: Tokens, start: number): Promise<Float32Array> {
+    const row: PlacedRow = { parts: [block], group: 0, offset: start }
+    const ends = Array.from(block, (_, at) => [0, at]).flat()
+    const feeds = {
+      ...this.#tokenInputs([row], block.length),
+      ends: ints(ends, [block.length, 2]),
+      ...noPast(this.#description, 1),
+    }
+    const { hidden } = await this.#session.run(feeds, ["hidden"])
+    const all = floats(hidden)
+    const width = all.length / block.length
+    const sum = new Float32Array(width)
+    for (let at = 0; at < all.length; at++) sum[at % width] = (sum[at % width] ?? 0) + (all[at] ?? 0)
+    return sum
+  }
+
+  #tokenInputs(rows: readonly PlacedRow[], width: number): Feeds {
+    const { evidencePositions, branchPositions } = this.#description
+    const size = rows.length * width
+    const ids = new Int32Array(size)
+    const positions = new Int32Array(size)
+    const groups = new Int32Array(size).fill(PADDING_GROUP)
+    for (const [row, { parts, group: first, offset }] of rows.entries()) {
+      let at = row * width
+      for (const [part, tokens] of parts.entries()) {
+        const group = first + part
+        ids.set(tokens, at)
+        groups.fill(group, at, at + tokens.length)
+        for (let index = 0; index < tokens.length; index++) {
+          const place = offset + index
+          positions[at++] =
+            group === 0 ? place % evidencePositions : evidencePositions + (place % branchPositions)
+        }
+      }
+    }
+    const dims = [rows.length, width]
+    return { ids: ints(ids, dims), positions: ints(positions, dims), group: ints(groups, dims) }
+  }
+
+  #pastInputs({ tokens, keys, values }: LayeredPast): Feeds {
+    const { heads } = this.#description
+    const tensors: Feeds = {}
+    for (const [layer, data] of keys.entries())
+      tensors[`past_keys.${layer}`] = new Tensor("float32", data, [1, heads, tokens + 1, this.#keySize])
+    for (const [layer, data] of values.entries())
+      tensors[`past_values.${layer}`] = new Tensor("float32", data, [1, heads, tokens + 1, this.#valueSize])
+    return tensors
+  }
+
+  async close(): Promise<void> {
+    await this.#session.release()
+  }
+}
+
+type Feeds = Record<string, Tensor>
+
+/** Nothing was read before: the zero row alone, for each row of the run. */
+function noPast({ layers, heads, headSize }: EncoderDescription, rows: number): Feeds {
+  const zeros = (size: number): Tensor =>
+    new Tensor("float32", new Float32Array(rows * heads * size), [rows, heads, 1, size])
+  const [keys, values] = [zeros(headSize + 2), zeros(headSize)]
+  return Object.fromEntries(
+    layerNames(layers, "past_").map((name) => [name, name.startsWith("past_keys") ? keys : values]),
+  )
+}
+
+const layerNames = (layers: number, prefix: string): string[] =>
+  Array.from({ length: layers }, (_, layer) => [`${prefix}keys.${layer}`, `${prefix}values.${layer}`]).flat()
+
+const inputNames = (layers: number): string[] => [
+  "ids",
+  "positions",
+  "group",
+  "ends",
+  ...layerNames(layers, "past_"),
+]
+
+const ints = (values: ArrayLike<number>, dims: readonly number[]): Tensor =>
+  new Tensor("int32", values instanceof Int32Array ? values : Int32Array.from(values), dims)
+
+function floats(tensor: Tensor | undefined): Float32Array {
+  // The graph's outputs that are read here are all float32.
+  return tensor?.data as Float32Array
+}

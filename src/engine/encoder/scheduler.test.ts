@@ -1,0 +1,150 @@
+import fc from "fast-check"
+import { expect, test } from "vitest"
+import { FAKE_TOKEN_BYTES, FakeGraph } from "./fake-graph.ts"
+import type { EncoderWork } from "./job.ts"
+import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
+
+const never = new AbortController().signal
+const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000 }
+
+function setUp(options: Partial<SchedulerOptions> = {}): { graph: FakeGraph; scheduler: Scheduler } {
+  const graph = new FakeGraph()
+  return { graph, scheduler: new Scheduler(graph, { ...roomy, ...options }) }
+}
+
+const tokens = (count: number, value = 1): Int32Array => new Int32Array(count).fill(value)
+
+/** Evidence of ones and branches whose tokens are their number plus one. */
+const work = (evidence: number, branches: readonly number[], organizationId = "a"): EncoderWork => ({
+  organizationId,
+  evidence: tokens(evidence),
+  branches: branches.map((length, index) => tokens(length, index + 1)),
+})
+
+const expected = ({ evidence, branches }: EncoderWork): number[] =>
+  branches.map((branch) => [...evidence, ...branch].reduce((sum, token) => sum + token, 0))
+
+test("every branch is answered in its place and sees all of the evidence and of itself, whatever the sizes", async () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 1500 }), { minLength: 1, maxLength: 12 })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.integer({ min: 2, max: 3000 }), lengths), { minLength: 1, maxLength: 5 }),
+      async (requests) => {
+        const { scheduler } = setUp()
+        const works = requests.map(([evidence, branches], index) => work(evidence, branches, `o${index % 2}`))
+        const margins = await Promise.all(works.map((one) => scheduler.submit(one, never)))
+        expect(margins.map((one) => [...one])).toEqual(works.map(expected))
+      },
+    ),
+    { numRuns: 30 },
+  )
+})
+
+test("small requests of many organizations share a run", async () => {
+  const { graph, scheduler } = setUp()
+  await Promise.all(["a", "b", "c", "d"].map((id) => scheduler.submit(work(60, [20, 20], id), never)))
+  expect(graph.runs).toEqual([{ kind: "rows", rows: 4 }])
+})
+
+test("a request of 256 tokens is one row; one more token and its evidence is read apart", async () => {
+  const { graph, scheduler } = setUp()
+  await scheduler.submit(work(200, [56]), never)
+  expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows"])
+  await scheduler.submit(work(201, [56]), never)
+  expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows", "evidence", "branches"])
+})
+
+test("evidence is read once for all requests of an organization about it, at work or later, and never for another", async () => {
+  const { graph, scheduler } = setUp()
+  const read = (): number => graph.runs.filter(({ kind }) => kind === "evidence").length
+  await Promise.all([1, 2, 3].map(() => scheduler.submit(work(500, [30]), never)))
+  await scheduler.submit(work(500, [40]), never)
+  expect(read()).toBe(1)
+  expect(scheduler.stats()).toMatchObject({ cacheMisses: 1, cacheHits: 3, tokensReused: 1500 })
+  await scheduler.submit(work(500, [30], "b"), never)
+  expect(read()).toBe(2)
+})
+
+test("branches of several requests about one evidence share a run", async () => {
+  const { graph, scheduler } = setUp()
+  await Promise.all([1, 2, 3].map(() => scheduler.submit(work(500, [30]), never)))
+  expect(graph.runs).toEqual([
+    { kind: "evidence", tokens: 500, start: 0 },
+    { kind: "branches", branches: 3, pastTokens: 500 },
+  ])
+})
+
+test("long evidence is read in equal blocks", async () => {
+  const { graph, scheduler } = setUp()
+  await scheduler.submit(work(2500, [10]), never)
+  expect(graph.runs.slice(0, 3)).toEqual([
+    { kind: "evidence", tokens: 834, start: 0 },
+    { kind: "evidence", tokens: 834, start: 834 },
+    { kind: "evidence", tokens: 832, start: 1668 },
+  ])
+  expect(blockEnd(1000, 0, 1000)).toBe(1000)
+  expect(blockEnd(1001, 0, 1000)).toBe(501)
+})
+
+test("an organization with one request does not wait for another's hundred", async () => {
+  const { scheduler } = setUp()
+  const done: string[] = []
+  const ask = async (id: string, evidence: number): Promise<void> => {
+    await scheduler.submit(work(evidence, [200, 200], id), never)
+    done.push(id)
+  }
+  await Promise.all([...Array.from({ length: 100 }, (_, i) => ask("a", 600 + i)), ask("b", 600)])
+  expect(done.indexOf("b")).toBeLessThan(3)
+})
+
+test("a cancelled request ends before the next run, and its evidence is not kept half read", async () => {
+  const { graph, scheduler } = setUp()
+  const abort = new AbortController()
+  graph.onRun = () => abort.abort(new Error("enough"))
+  await expect(scheduler.submit(work(5000, [10]), abort.signal)).rejects.toThrow("enough")
+  await scheduler.idle()
+  expect(graph.runs).toHaveLength(1)
+  expect(scheduler.stats()).toMatchObject({ jobs: 0, cacheBytes: 0 })
+})
+
+test("requests whose evidence exceeds the memory together run one after the other", async () => {
+  const { graph, scheduler } = setUp({ cacheBytesMax: 1500 * FAKE_TOKEN_BYTES })
+  let most = 0
+  graph.onRun = () => (most = Math.max(most, scheduler.stats().cacheBytes))
+  const works = [900, 901, 902].map((size) => work(size, [10, 10]))
+  const margins = await Promise.all(works.map((one) => scheduler.submit(one, never)))
+  expect(margins.map((one) => [...one])).toEqual(works.map(expected))
+  expect(most).toBeLessThanOrEqual(1500 * FAKE_TOKEN_BYTES)
+})
+
+test("evidence larger than the memory runs alone and is not kept; small requests go on meanwhile", async () => {
+  const { graph, scheduler } = setUp({ cacheBytesMax: 1500 * FAKE_TOKEN_BYTES })
+  const order: string[] = []
+  const note = (name: string) => () => order.push(name)
+  await Promise.all([
+    scheduler.submit(work(5000, [10]), never).then(note("large")),
+    scheduler.submit(work(4000, [10], "b"), never).then(note("waiting")),
+    scheduler.submit(work(50, [10], "b"), never).then(note("small")),
+  ])
+  expect(order[0]).toBe("small")
+  expect(scheduler.stats().cacheBytes).toBe(0)
+  expect(graph.runs.length).toBeGreaterThan(9)
+})
+
+test("after a failed run every request fails and no other is taken", async () => {
+  const { graph, scheduler } = setUp()
+  graph.onRun = () => {
+    throw new Error("broken")
+  }
+  const failed = { code: "inference_failed" }
+  const outcomes = [1, 2].map((id) => scheduler.submit(work(500, [10], `o${id}`), never))
+  for (const outcome of outcomes) await expect(outcome).rejects.toMatchObject(failed)
+  await expect(scheduler.submit(work(5, [1]), never)).rejects.toMatchObject(failed)
+})
+
+test("one request more than may wait is refused as overloaded", async () => {
+  const { scheduler } = setUp({ waitingMax: 2 })
+  const two = [1, 2].map(() => scheduler.submit(work(5, [1]), never))
+  await expect(scheduler.submit(work(5, [1]), never)).rejects.toMatchObject({ code: "overloaded" })
+  expect(await Promise.all(two)).toHaveLength(2)
+})

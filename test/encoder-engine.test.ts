@@ -1,0 +1,220 @@
+/** The encoder's process: killed, hung, out of memory, given a bad file; callers get an answer or a clean error. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, describe, expect, test } from "vitest"
+import { predicate } from "../src/engine/branch.ts"
+import {
+  type EncoderEngine,
+  type EncoderEngineOptions,
+  startEncoderEngine,
+} from "../src/engine/encoder/engine.ts"
+import { decisionModelFile } from "./models.ts"
+
+const never = new AbortController().signal
+const POLL = { timeout: 60_000, interval: 50 }
+const short = {
+  organizationId: "a",
+  evidence: "The customer is angry because the parcel is late.",
+  branches: [predicate("Is the parcel late?"), predicate("Is this about the weather?")],
+}
+/** Keeps the engine at work for a while, in many runs. */
+const long = {
+  organizationId: "a",
+  evidence: "The customer is angry. ".repeat(60),
+  branches: Array.from({ length: 2000 }, (_, index) => predicate(`${index}: is this the ticket?`)),
+}
+
+let deaths: string[]
+const engines: EncoderEngine[] = []
+
+async function start(options: Partial<EncoderEngineOptions> = {}): Promise<EncoderEngine> {
+  deaths = []
+  const onDeath = (reason: string) => deaths.push(reason)
+  const engine = await startEncoderEngine({ modelFile: decisionModelFile, threads: 1, onDeath, ...options })
+  engines.push(engine)
+  return engine
+}
+
+afterEach(async () => {
+  await Promise.all(engines.splice(0).map((engine) => engine.close()))
+})
+
+async function score(engine: EncoderEngine, work = short): Promise<Float64Array> {
+  return await (await engine.prepare(work, never)).run(never)
+}
+
+function pidOf({ pid }: EncoderEngine): number {
+  if (pid === undefined) throw new Error("no engine process")
+  return pid
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+const untilWorking = async (engine: EncoderEngine): Promise<void> => {
+  await expect.poll(() => engine.stats()?.jobs, POLL).toBe(1)
+}
+
+test("an engine says what its model is and answers every branch", async () => {
+  const engine = await start()
+  expect(await engine.facts()).toEqual({
+    name: "umpire-decide",
+    contextTokensMax: 20_480,
+    parameterCount: expect.any(Number),
+    quantization: "INT8",
+  })
+  const [late = 0, weather = 0] = await score(engine)
+  expect(late).toBeGreaterThan(0)
+  expect(weather).toBeLessThan(0)
+})
+
+describe("the death of the process", () => {
+  test("in the middle of a request is not noticed by its caller", async () => {
+    const engine = await start()
+    const before = await score(engine)
+    const prepared = await engine.prepare(short, never)
+    const killed = pidOf(engine)
+    const run = prepared.run(never)
+    process.kill(killed, "SIGKILL")
+    expect(await run).toEqual(before)
+    expect(pidOf(engine)).not.toBe(killed)
+    expect(deaths).toHaveLength(1)
+  })
+
+  test("twice in one request fails that request, and the engine serves the next", async () => {
+    const engine = await start()
+    const run = (await engine.prepare(long, never)).run(never)
+    const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
+    for (let death = 0; death < 2; death++) {
+      await untilWorking(engine)
+      process.kill(pidOf(engine), "SIGKILL")
+      await expect.poll(() => deaths.length, POLL).toBe(death + 1)
+    }
+    await outcome
+    expect(await score(engine)).toHaveLength(2)
+  })
+
+  test("is brought about when it hangs", async () => {
+    const engine = await start({ silenceMsMax: 8000 })
+    const before = await score(engine)
+    const stopped = pidOf(engine)
+    process.kill(stopped, "SIGSTOP")
+    expect(await score(engine)).toEqual(before)
+    expect(isAlive(stopped)).toBe(false)
+  })
+
+  test("follows that of its parent", async () => {
+    const script = `
+      import { startEncoderEngine } from ${JSON.stringify(new URL("../src/engine/encoder/engine.ts", import.meta.url).href)}
+      const engine = await startEncoderEngine({ modelFile: ${JSON.stringify(decisionModelFile)} })
+      process.stdout.write(String(engine.pid))
+    `
+    const parent = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+      stdio: ["ignore", "pipe", "inherit"],
+    })
+    const [printed] = await once(parent.stdout, "data")
+    const pid = Number(printed)
+    expect(isAlive(pid)).toBe(true)
+    parent.kill("SIGKILL")
+    await expect.poll(() => isAlive(pid), POLL).toBe(false)
+  })
+})
+
+test("an aborted request ends with the reason, and the engine stops working on it", async () => {
+  const engine = await start()
+  const abort = new AbortController()
+  const outcome = expect((await engine.prepare(long, never)).run(abort.signal)).rejects.toThrow("enough")
+  await untilWorking(engine)
+  abort.abort(new Error("enough"))
+  await outcome
+  await expect.poll(() => engine.stats()?.jobs, POLL).toBe(0)
+  await expect(engine.prepare(short, AbortSignal.abort("before"))).rejects.toBe("before")
+})
+
+test("discarded work is forgotten by the process", async () => {
+  const engine = await start()
+  const prepared = await Promise.all([1, 2, 3].map(() => engine.prepare(short, never)))
+  await expect.poll(() => engine.stats()?.held, POLL).toBe(3)
+  for (const each of prepared) each.discard()
+  await expect.poll(() => engine.stats()?.held, POLL).toBe(0)
+})
+
+test("a request too long for the context is refused, and one that fits it just so is counted", async () => {
+  const engine = await start()
+  // Two special tokens around the evidence; "question : late ?" and a separator.
+  const fits = { ...short, evidence: "a ".repeat(20_480 - 2 - 5), branches: [predicate("late?")] }
+  const prepared = await engine.prepare(fits, never)
+  expect(prepared.inputTokens).toBe(20_480)
+  prepared.discard()
+  await expect(engine.prepare({ ...fits, evidence: `${fits.evidence}a` }, never)).rejects.toMatchObject({
+    code: "context_length_exceeded",
+    message: expect.stringMatching(/at least 20481 tokens .* holds 20480/),
+  })
+})
+
+test("closing ends the process and refuses what comes later", async () => {
+  const engine = await start()
+  const pid = pidOf(engine)
+  const outcome = expect((await engine.prepare(long, never)).run(never)).rejects.toMatchObject({
+    code: "inference_failed",
+  })
+  await engine.close()
+  await outcome
+  expect(isAlive(pid)).toBe(false)
+  await expect(engine.prepare(short, never)).rejects.toMatchObject({ code: "inference_failed" })
+})
+
+test("a process that runs out of memory fails its request, and the next is served by another", async () => {
+  const engine = await start()
+  // The address space that it has now, and little more: the evidence finds no room.
+  const limit = spawn("prlimit", ["--pid", String(pidOf(engine)), "--as=1"], { stdio: "ignore" })
+  await once(limit, "exit")
+  const before = pidOf(engine)
+  expect(await score(engine, { ...short, evidence: "word ".repeat(4000) })).toHaveLength(2)
+  expect(pidOf(engine)).not.toBe(before)
+  expect(deaths).toHaveLength(1)
+})
+
+test("a file that cannot be served is refused with a clear sentence, after one start", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "umpire-onnx-"))
+  const modelFile = join(folder, "model.onnx")
+  const whole = await readFile(decisionModelFile)
+  const broken = Buffer.from(whole)
+  broken.fill(0xff, 1000, 3_000_000)
+  try {
+    for (const [bytes, sentence] of [
+      [whole.subarray(0, 9_000_000), /is truncated/],
+      [Buffer.from("not a model"), /is not an ONNX file/],
+      [broken, /Cannot load the model/],
+    ] as const) {
+      await writeFile(modelFile, bytes)
+      await expect(start({ modelFile })).rejects.toThrow(sentence)
+      expect(deaths).toHaveLength(1)
+    }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+const product = (a: Float32Array, b: Float32Array): number =>
+  a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+
+test("vectors have length one, and like texts are nearer than unlike ones", async () => {
+  const engine = await start()
+  const vectorOf = async (evidence: string): Promise<Float32Array> =>
+    (await engine.vector({ organizationId: "a", evidence }, never)).vector
+  const late = await vectorOf("My parcel is a week late and I want my money back.")
+  const parcel = await vectorOf("The package did not arrive in time, please refund me.")
+  const sun = await vectorOf("The sun shines over Lisbon today.")
+  expect(late).toHaveLength(384)
+  expect(product(late, late)).toBeCloseTo(1, 5)
+  expect(product(late, parcel)).toBeGreaterThan(product(late, sun))
+})
