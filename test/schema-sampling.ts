@@ -34,6 +34,7 @@ export function sampleText(grammar: Grammar, random: () => number, charactersMax
 const options: Options = {
   strict: false,
   logger: false,
+  meta: false,
   validateFormats: false,
   validateSchema: false,
   multipleOfPrecision: 8,

@@ -197,7 +197,7 @@ class Answer {
   add({ delta, logprobs, finish_reason }: Choice): void {
     if (typeof delta.content === "string") this.#content = (this.#content ?? "") + delta.content
     this.#reasoning += delta.reasoning_content ?? ""
-    if (logprobs?.content) this.#logprobs = [...(this.#logprobs ?? []), ...logprobs.content]
+    if (logprobs?.content) (this.#logprobs ??= []).push(...logprobs.content)
     for (const { index, id, function: call } of delta.tool_calls ?? []) {
       const known = this.#calls[index]
       if (known) known.function.arguments += call.arguments

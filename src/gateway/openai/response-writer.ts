@@ -140,13 +140,17 @@ export class ResponseWriter {
         ? { type, id: this.#ids.next("msg"), role: "assistant", status: "in_progress", content: [] }
         : { type, id: this.#ids.next("rs"), status: "in_progress", summary: [], content: [] }
     const added = this.#numbered({ type: "response.output_item.added", output_index: this.#index, item })
-    const part =
+    const emptyPart = () =>
       type === "message"
         ? { type: "output_text" as const, text: "", annotations: [], logprobs: [] }
         : { type: "reasoning_text" as const, text: "" }
-    // The part's kind follows from the item's.
-    this.#open = { ...item, content: [part] } as OutputItem
-    const opened = this.#numbered({ type: "response.content_part.added", ...this.#place(item.id), part })
+    // The part's kind follows from the item's. What was sent is not what grows.
+    this.#open = { ...item, content: [emptyPart()] } as OutputItem
+    const opened = this.#numbered({
+      type: "response.content_part.added",
+      ...this.#place(item.id),
+      part: emptyPart(),
+    })
     return [...closed, ...added, ...opened]
   }
 
@@ -156,10 +160,9 @@ export class ResponseWriter {
     const [part] = item.content
     if (!part) return []
     const logprobs = toLogprobs(given)
-    this.#open = {
-      ...item,
-      content: [{ ...part, text: part.text + delta, logprobs: [...part.logprobs, ...logprobs] }],
-    }
+    // One list grows for the whole answer: copying it for each delta would take time that grows with its square.
+    part.logprobs.push(...logprobs)
+    this.#open = { ...item, content: [{ ...part, text: part.text + delta }] }
     return this.#numbered({ type: "response.output_text.delta", ...this.#place(item.id), delta, logprobs })
   }
 
