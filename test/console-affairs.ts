@@ -121,7 +121,6 @@ export function affairsTests(scene: Scene): void {
   test("a double click on Pay pays once, and so does a second attempt after a lost answer", async () => {
     await scene.open("billing")
     const purchases = scene.page.getByRole("table", { name: "Credit purchases" })
-    await purchases.waitFor()
     const amounts = (): Locator => purchases.getByText("$31.00", { exact: true })
     await scene.click("Add credit")
     await scene.page.getByLabel("Amount in dollars").fill("31")
