@@ -40,7 +40,7 @@ test("a first answer ticks the first steps, which can be hidden", async () => {
   await answer.getByText("Yes", { exact: true }).waitFor()
   await steps.getByRole("listitem", { name: "Make a first decision: done" }).waitFor()
   await steps.getByRole("link", { name: "Create a key" }).click()
-  await page.getByLabel("Name").fill("program")
+  await page.getByRole("dialog").getByLabel("Name").fill("program")
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
   await click("I have stored it")
   await page.goto(server.url)
