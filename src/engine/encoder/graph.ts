@@ -69,6 +69,8 @@ export async function openGraph(description: EncoderDescription, options: GraphO
     logSeverityLevel: 3,
     // Threads that spin while they wait would take the cores of the gateway.
     extra: { session: { intra_op: { allow_spinning: "0" } } },
+  }).catch((cause: unknown) => {
+    throw new Error(`Cannot load the model: ONNX Runtime does not accept ${options.modelFile}`, { cause })
   })
   const missing = inputNames(description.layers).find((name) => !session.inputNames.includes(name))
   if (missing !== undefined || !session.outputNames.includes("hidden")) {
