@@ -59,7 +59,7 @@ test("a region without coordinates has no map", async () => {
 
 test("chat says what the shipped model is, and how to add a better one", async () => {
   await page.getByRole("link", { name: "Chat" }).click()
-  await page.getByText("umpire-nano is a small model made for decisions.").waitFor()
+  await page.getByText("umpire-chat is the small model that ships with Umpire.").waitFor()
   await click("Add a chat model")
   expect(await page.getByLabel("Command").textContent()).toContain("umpire models pull")
   await click("Done")

@@ -4,7 +4,7 @@ import { Button, CopyButton } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Notice } from "../parts/page.tsx"
 
-const shippedModel = "umpire-nano"
+const shippedModel = "umpire-chat"
 const command = "umpire models pull hf:bartowski/Qwen_Qwen3-4B-GGUF:Q4_K_M"
 
 export function ShippedModelNotice({ model }: { model: string }): ReactNode {
@@ -20,7 +20,7 @@ export function ShippedModelNotice({ model }: { model: string }): ReactNode {
           </Button>
         }
       >
-        {shippedModel} is a small model made for decisions. It can chat, but its answers are poor.
+        {shippedModel} is the small model that ships with Umpire. Its answers are short and often wrong.
       </Notice>
       {adding ? <AddModel onClose={() => setAdding(false)} /> : null}
     </>
