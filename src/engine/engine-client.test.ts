@@ -27,13 +27,18 @@ afterEach(async () => {
 /** What the peer answers to the first message and to the second; a message without an answer cannot be sent. */
 type Answers = readonly { readonly item?: unknown; readonly output?: unknown }[]
 
-function connect(answers: Answers): EngineClient {
+function connect(answers: Answers, sentKinds: string[] = []): EngineClient {
   let listener: { message(message: unknown): void; end(reason: string): void }
   let sent = 0
   const channel: Channel = {
     pid: undefined,
     listen: (message, end) => (listener = { message, end }),
     send(message: ToPeer) {
+      sentKinds.push(message.kind)
+      if (message.kind === "cancel")
+        return void setImmediate(() =>
+          listener.message({ kind: "failure", id: message.id, failure: { message: "cancelled" } }),
+        )
       const answer = answers[sent++]
       if (!answer || !("id" in message)) throw new Error("cannot be sent")
       const { id } = message
@@ -103,4 +108,20 @@ test("a score is used as it was computed", async () => {
 test("a generation ends with what was used", async () => {
   const usage = { ...noGenerationUsage, outputTokens: 2 }
   expect(await generate(connect([{ item: prepared }, { output: usage }]))).toEqual(usage)
+})
+
+test("a generation that is aborted between two reads is cancelled at once", async () => {
+  const event: GenerationItem = {
+    kind: "events",
+    events: [{ kind: "text", text: "a", logprobs: null }],
+    usage: noGenerationUsage,
+  }
+  const sent: string[] = []
+  const client = connect([{ item: prepared }, { item: event }], sent)
+  const abort = new AbortController()
+  const generation = await client.generator.prepare(generateWork, never)
+  const events = generation.run(4, abort.signal)[Symbol.asyncIterator]()
+  await events.next()
+  abort.abort(new Error("enough"))
+  expect(sent).toEqual(["call", "next", "cancel"])
 })

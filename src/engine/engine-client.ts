@@ -138,6 +138,9 @@ class RemoteGeneration implements PreparedGeneration {
 
   async *run(outputTokensMax: number, signal: AbortSignal): AsyncGenerator<GenerationEvent> {
     let isWhole = false
+    // Between two reads only this sees the abort; a reader that is gone for good never comes to the next one.
+    const cancel = (): void => this.#stream.cancel()
+    signal.addEventListener("abort", cancel, { once: true })
     try {
       let events = await this.#read(signal, outputTokensMax)
       while (events) {
@@ -146,6 +149,7 @@ class RemoteGeneration implements PreparedGeneration {
       }
       isWhole = true
     } finally {
+      signal.removeEventListener("abort", cancel)
       if (!isWhole) await this.#stop()
     }
   }

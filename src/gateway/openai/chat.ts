@@ -128,9 +128,9 @@ async function* stream(
   const none = withUsage ? null : undefined
   const runs = generating.runs(request.signal)
   let left = runs.length
+  const events = merged(runs)
   let settled = false
   try {
-    const events = merged(runs)
     let next = await events.next()
     generating.call.sequence.firstByte()
     for (let index = 0; index < runs.length; index++)
@@ -156,7 +156,8 @@ async function* stream(
     settled = true
     throw error
   } finally {
-    // The reader went away between two events.
+    // The reader went away between two events: the model stops, and then says what it used.
+    await events.return(undefined)
     if (!settled) await generating.call.fail(clientGone(request.signal), meterUsage(generating.usage()))
   }
 }

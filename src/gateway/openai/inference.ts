@@ -184,6 +184,8 @@ export class Generating {
           asked.work.outputTokensMax === null,
           parts.timeoutMs,
         )
+        // The credit may have been long in coming; an answer that nobody waits for any more would never be run.
+        signal.throwIfAborted()
         const open = prepared[0] && notEnforcedValue(prepared[0])
         if (open) asker.header?.(notEnforcedHeader, open)
         return new Generating(model, call, { work: asked.work, prepared, outputTokensMax: most })
@@ -204,6 +206,11 @@ export class Generating {
     this.#work = parts.work
     this.#prepared = parts.prepared
     this.#outputTokensMax = parts.outputTokensMax
+  }
+
+  /** Instead of running it. */
+  discard(): void {
+    for (const one of this.#prepared) one.discard()
   }
 
   runs(signal: AbortSignal): AsyncIterable<GenerationEvent>[] {

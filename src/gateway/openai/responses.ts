@@ -98,10 +98,17 @@ export async function startTurn(
     ),
   )
   const generating = await Generating.start(parts, asker, metered, { model: request.model, work, count: 1 })
-  const store = await metered.attempt(
-    async () => (request.store ?? true) && (await parts.responseStore.stores(organizationId)),
-  )
-  return new Turn(parts, { asker, generating, request, items, own, store, memory })
+  try {
+    const store = await metered.attempt(async () => {
+      const isStored = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
+      asker.request.signal.throwIfAborted()
+      return isStored
+    })
+    return new Turn(parts, { asker, generating, request, items, own, store, memory })
+  } catch (error) {
+    generating.discard()
+    throw error
+  }
 }
 
 /** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */

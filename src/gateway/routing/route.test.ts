@@ -362,16 +362,22 @@ describe("a stream", () => {
 
   test("whose reader leaves is stopped, gives its place back, and is not held against the worker", async () => {
     let stopped = false
+    let ended = false
     const endless = worker(
       "a.1",
       generator(async function* (signal) {
         signal.addEventListener("abort", () => (stopped = true))
-        for (;;) yield text("x")
+        try {
+          for (;;) yield text("x")
+        } finally {
+          ended = true
+        }
       }),
     )
     expect(await read(routeOver([endless]), 3)).toEqual({ words: ["x", "x", "x"], error: null })
-    expect({ stopped, running: endless.queue.running, failures: endless.failures }).toEqual({
+    expect({ stopped, ended, running: endless.queue.running, failures: endless.failures }).toEqual({
       stopped: true,
+      ended: true,
       running: 0,
       failures: 0,
     })

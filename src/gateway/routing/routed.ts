@@ -188,7 +188,10 @@ async function* generate(
       if (isStarted) throw error
     } finally {
       // A reader that leaves ends the work and gives back the slot.
-      if (!isOver) either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
+      if (!isOver) {
+        either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
+        await events.return?.()
+      }
       attempt.abandon()
     }
   }
