@@ -14,6 +14,9 @@ export interface ConnectionLimits {
 
 export const standardLimits: ConnectionLimits = { connectionsMax: 10_000, perAddressMax: 2_000 }
 
+/** What a client gets to read its last answer and close. */
+const lingerMsMax = 1_000
+
 /** What is being answered on a connection. */
 interface ConnectionState {
   answers: number
@@ -42,7 +45,7 @@ export class Connections {
     const state = this.#states.get(socket)
     if (!state) return
     state.answers--
-    if (state.isBroken && state.answers === 0) socket.end()
+    if (state.isBroken && state.answers === 0) endConnection(socket)
   }
 
   /** Bytes that are not HTTP get an answer that is, unless they follow a request that is being answered. */
@@ -53,8 +56,16 @@ export class Connections {
       state.isBroken = true
       return
     }
-    stream.end(rawRefusal(statusOf[error.code ?? ""] ?? "400 Bad Request"))
+    endConnection(stream, rawRefusal(statusOf[error.code ?? ""] ?? "400 Bad Request"))
   }
+}
+
+/** Sends the last bytes of a connection; a client that does not close its side is cut off. */
+export function endConnection(stream: Duplex, text = ""): void {
+  stream.on("error", () => undefined)
+  stream.end(text)
+  const cutOff = setTimeout(() => stream.destroy(), lingerMsMax)
+  stream.once("close", () => clearTimeout(cutOff))
 }
 
 const statusOf: Readonly<Record<string, string>> = {

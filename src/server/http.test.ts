@@ -128,6 +128,17 @@ test("connections that drip their heads are closed, all of 200 of them, and othe
   for (const text of texts) expect(text).toMatch(/^HTTP\/1\.1 408 /)
 })
 
+test("a connection whose client does not close its side after a refusal is cut off", async () => {
+  const { port } = await serve(() => 1, { times: { headTimeoutMs: 100, checkEveryMs: 20 } })
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+  const drip = setInterval(() => socket.write("x: y\r\n"), 20)
+  closers.push(() => clearInterval(drip))
+  socket.on("error", () => undefined).on("data", () => undefined)
+  socket.write("POST /v1/decisions HTTP/1.1\r\n")
+  // Nothing listens any more, so that what is written is answered with a reset.
+  await new Promise((resolve) => socket.once("close", resolve))
+})
+
 test("a connection that says nothing is closed", async () => {
   const { port } = await serve(() => 1, { times: { headTimeoutMs: 100, checkEveryMs: 20 } })
   await new Client(port).closed()

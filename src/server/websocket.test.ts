@@ -1,6 +1,7 @@
 import { once } from "node:events"
 import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
+import type { Duplex } from "node:stream"
 import { afterEach, expect, test } from "vitest"
 import { WebSocket } from "ws"
 import { noProxies } from "../base/addresses.ts"
@@ -16,13 +17,25 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-async function serve(conversation: Conversation, times: Partial<WebSocketTimes> = {}) {
+async function serve(
+  conversation: Conversation,
+  times: Partial<WebSocketTimes> = {},
+  authenticating: Promise<void> = Promise.resolve(),
+) {
+  const access = openAccess(() => !revoked.now)
   const revoked = { now: false }
   const taken = { count: 0 }
   const sockets = createWebSockets(
     { endpoint: openResponseSocket, converse: () => conversation, times },
     {
-      ...openAccess(() => !revoked.now),
+      ...access,
+      gate: {
+        ...access.gate,
+        authenticate: async (bearer) => {
+          await authenticating
+          return await access.gate.authenticate(bearer)
+        },
+      },
       limiter: {
         take: () => {
           taken.count++
@@ -52,7 +65,7 @@ async function serve(conversation: Conversation, times: Partial<WebSocketTimes> 
     await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject))
     return socket
   }
-  return { port, open, revoked, taken, sockets }
+  return { port, open, revoked, taken, sockets, server }
 }
 
 const echo: Conversation = {
@@ -68,16 +81,47 @@ const messageOf = async (socket: WebSocket): Promise<unknown> =>
 const closeOf = async (socket: WebSocket): Promise<number> =>
   await new Promise((resolve) => socket.once("close", resolve))
 
+const upgrade =
+  "GET /v1/responses HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\nauthorization: Bearer key\r\n" +
+  "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
+
+test("a client that resets while it is authenticated ends nothing but its own connection", async () => {
+  const authenticated = Promise.withResolvers<void>()
+  const { port, open, server } = await serve(echo, {}, authenticated.promise)
+  const upgrading = once(server, "upgrade")
+  const stream = connect(port, "127.0.0.1").on("error", () => undefined)
+  stream.write(upgrade)
+  const [, accepted] = (await upgrading) as [unknown, Duplex]
+  const broken = new Promise((resolve) => accepted.once("close", resolve))
+  stream.resetAndDestroy()
+  await broken
+  authenticated.resolve()
+  const socket = await open()
+  socket.send("{}")
+  expect(await messageOf(socket)).toEqual({})
+  socket.close()
+})
+
+test("a connection that is authenticated while the server stops is refused", async () => {
+  const authenticated = Promise.withResolvers<void>()
+  const { port, sockets, server } = await serve(echo, {}, authenticated.promise)
+  const upgrading = once(server, "upgrade")
+  const stream = connect(port, "127.0.0.1")
+  stream.write(upgrade)
+  await upgrading
+  await sockets.close(100)
+  authenticated.resolve()
+  const [text] = (await once(stream, "data")) as [Buffer]
+  expect(text.toString()).toMatch(/^HTTP\/1\.1 429 [^]*the server is stopping/)
+})
+
 test("a connection whose client answers no ping is ended", async () => {
   const { port } = await serve(echo, { pingMs: 20 })
   // A bare TCP client that shakes hands and then stays silent, like a machine that lost its network.
   const stream = connect(port, "127.0.0.1")
   const ended = new Promise<void>((resolve) => stream.once("close", () => resolve()))
   stream.on("error", () => undefined).on("data", () => undefined)
-  stream.write(
-    "GET /v1/responses HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\nauthorization: Bearer key\r\n" +
-      "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
-  )
+  stream.write(upgrade)
   await ended
 })
 
@@ -239,10 +283,7 @@ test.each([
     const stream = connect(port, "127.0.0.1")
     const ended = new Promise<void>((resolve) => stream.once("close", () => resolve()))
     stream.on("error", () => undefined)
-    stream.write(
-      "GET /v1/responses HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\nauthorization: Bearer key\r\n" +
-        "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
-    )
+    stream.write(upgrade)
     await once(stream, "readable")
     const flood = Buffer.concat(Array.from({ length: 1_000 }, () => one))
     const beforeBytes = usedBytes()
@@ -251,6 +292,8 @@ test.each([
       peakBytes = Math.max(peakBytes, usedBytes() - beforeBytes)
       if (!stream.write(flood)) await Promise.race([once(stream, "drain").catch(() => undefined), ended])
     }
+    // Who neither reads nor writes is not told of the end.
+    stream.resume()
     await ended
     expect(peakBytes).toBeLessThan(64 * 1024 * 1024)
   },

@@ -10,6 +10,7 @@ import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessParts, admit } from "./access.ts"
+import { endConnection } from "./connections.ts"
 import { asFault, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./request-facts.ts"
 
@@ -77,17 +78,24 @@ export function createWebSockets(parts: WebSocketParts, root: WebSocketServerPar
   })
   const connections = new Set<WebSocketConnection>()
   let stopping = false
+  const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
+    await checkUpgrade(parts, root, message)
+    // Whoever stops closes the connections that are there, so that none may come later.
+    if (stopping)
+      throw new Fault("overloaded", "Cannot open a connection: the server is stopping", {
+        retryAfterMs: 1000,
+      })
+    server.handleUpgrade(message, stream, head, (socket) => {
+      const connection = new WebSocketConnection(socket, message, parts, root)
+      connections.add(connection)
+      socket.once("close", () => connections.delete(connection))
+    })
+  }
   return {
     upgrade(message, stream, head) {
-      void checkUpgrade(parts, root, message, stopping).then(
-        () =>
-          server.handleUpgrade(message, stream, head, (socket) => {
-            const connection = new WebSocketConnection(socket, message, parts, root)
-            connections.add(connection)
-            socket.once("close", () => connections.delete(connection))
-          }),
-        (error: unknown) => refuse(stream, asFault(error)),
-      )
+      // Node no longer listens for errors here: a client that resets while it is checked must not end the process.
+      stream.on("error", (error) => root.log.debug({ err: error }, "a WebSocket connection broke"))
+      open(message, stream, head).catch((error: unknown) => refuse(stream, asFault(error), root.log))
     },
     async close(graceMs) {
       stopping = true
@@ -101,16 +109,14 @@ async function checkUpgrade(
   parts: WebSocketParts,
   root: WebSocketServerParts,
   message: IncomingMessage,
-  stopping: boolean,
 ): Promise<void> {
   if (readTarget(message).path !== parts.endpoint.path)
     throw new Fault("not_found", "Cannot open a WebSocket on this address: there is none")
-  if (stopping)
-    throw new Fault("overloaded", "Cannot open a connection: the server is stopping", { retryAfterMs: 1000 })
   await admit(parts.endpoint, factsOf(root, message, new AbortController().signal), root)
 }
 
-function refuse(stream: Duplex, fault: Fault): void {
+function refuse(stream: Duplex, fault: Fault, log: Log): void {
+  if (fault.status >= 500) log.error({ code: fault.code, err: fault.cause ?? fault }, fault.message)
   const body = JSON.stringify({ error: errorBody("openai", fault) })
   const lines = [
     `HTTP/1.1 ${fault.status} Refused`,
@@ -118,8 +124,7 @@ function refuse(stream: Duplex, fault: Fault): void {
     `content-length: ${Buffer.byteLength(body)}`,
     "connection: close",
   ]
-  stream.on("error", () => undefined)
-  stream.end(`${lines.join("\r\n")}\r\n\r\n${body}`)
+  endConnection(stream, `${lines.join("\r\n")}\r\n\r\n${body}`)
 }
 
 const factsOf = (
