@@ -39,7 +39,7 @@ function errorsTable(): string {
 }
 
 function shown(value: unknown): string {
-  if (value === undefined) return ""
+  if (value === undefined || value === "") return ""
   return Array.isArray(value) && value.length === 0
     ? "none"
     : `\`${typeof value === "string" ? value : JSON.stringify(value)}\``

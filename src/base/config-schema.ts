@@ -17,7 +17,11 @@ import { ServerConfig } from "./config/server.ts"
 import { SsoConfig } from "./config/sso.ts"
 
 export const Config = z.strictObject({
-  data_dir: z.string().min(1).default(".umpire").describe("Everything the embedded parts keep."),
+  data_dir: z
+    .string()
+    .min(1)
+    .default(".umpire")
+    .describe("Folder of the embedded database, the journal, events and added models."),
   server: ServerConfig.prefault({}),
   database: DatabaseConfig.prefault({}),
   analytics: AnalyticsConfig.prefault({}),
@@ -42,8 +46,8 @@ export const Config = z.strictObject({
     .array(RegionConfig)
     .max(1000)
     .default([])
-    .describe("Where inference can run; without any, one region named local."),
-  models: z.array(ModelConfig).max(1000).default([]).describe("Models beside the embedded default."),
+    .describe("Regions where inference can run; without any, one region named local."),
+  models: z.array(ModelConfig).max(1000).default([]).describe("Models beside the embedded ones."),
 })
 export type Config = Omit<z.infer<typeof Config>, "models"> & {
   readonly models: readonly (ModelConfig & { readonly workers: readonly WorkerConfig[] })[]

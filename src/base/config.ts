@@ -16,7 +16,7 @@ const shortNames: Record<string, string> = {
 /** What only the environment says: the file to read and the first start of an unattended installation. */
 export const environmentOnly: Record<string, string> = {
   UMPIRE_CONFIG: "The YAML file to read.",
-  UMPIRE_WORKER_KEY: "umpire worker: the bearer value that gateways must bring.",
+  UMPIRE_WORKER_KEY: "umpire worker: the bearer value that gateways must send.",
   UMPIRE_BOOTSTRAP_KEY: "First start: the whole value of the first API key (ump_<id>_<secret>).",
   UMPIRE_BOOTSTRAP_EMAIL: "First start: the first user's email address.",
   UMPIRE_BOOTSTRAP_PASSWORD: "First start: the first user's password.",

@@ -49,7 +49,7 @@ function drawList(result: unknown): string {
   const rows = (result as ListedRequest[]).map((one) => [
     one.model_sku,
     one.state,
-    one.requested_by ?? "nobody",
+    one.requested_by ?? "-",
     one.updated_at,
   ])
   return drawTable(["model", "state", "requested by", "since"], rows)

@@ -43,7 +43,7 @@ export const analytics = (operate: (context: CliContext) => Operate): Command =>
     organization: "only the events of this organization",
     from: "only what began at or after this time",
     to: "only what began before this time",
-    days: "how many days to keep; the configured retention when left out",
+    days: "days to keep; defaults to analytics.retention_days",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),

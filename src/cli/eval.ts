@@ -41,7 +41,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
   optionHelp: {
     model: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
     endpoint: "decisions (default) or systemone",
-    rows: "at most so many rows of each file",
+    rows: "most rows to read of each file",
     concurrency: "requests at a time (default 4)",
     calibrate: "fit temperature and bias, and add them to the configuration under this name",
     out: "write a report: .html with everything, or .svg with the reliability diagram",

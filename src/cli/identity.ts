@@ -18,7 +18,7 @@ interface ListedProvider {
 const exitRefused = 1
 
 export const identity = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "list workload identity providers and try tokens and certificates on them",
+  summary: "list workload identity providers and test tokens and certificates with them",
   usage: [
     "umpire identity list [--organization org_...]",
     "umpire identity test wi_... --token token.jwt      (- reads standard input)",

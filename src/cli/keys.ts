@@ -28,9 +28,9 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
   },
   optionHelp: {
     name: "what the key is for",
-    permission: `one of ${permissions.join(", ")}; may be repeated; inference when left out`,
+    permission: `one of ${permissions.join(", ")}; may be repeated; defaults to inference`,
     organization: "the organization, where there are several",
-    expires: "when the key stops working",
+    expires: "when the key expires; defaults to never",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),

@@ -31,10 +31,10 @@ export const models = (operate: (context: CliContext) => Operate): Command => ({
     json: { type: "boolean" },
   },
   optionHelp: {
-    sku: "the name that requests use; from the file's name when left out",
-    kind: "generation (when left out) or embedding",
-    sha256: "what the file's checksum must be",
-    "allow-http": "take a file over http:// without a checksum, as anyone on the way may have changed it",
+    sku: "the name that requests use; defaults to the file's name",
+    kind: "generation (default) or embedding",
+    sha256: "expected SHA-256 of the file",
+    "allow-http": "accept a file over http:// without a checksum; it may have been changed in transit",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -71,7 +71,7 @@ async function pull(context: CliContext, what: string): Promise<string> {
   const file = join(data_dir, "models", source.name)
   const sha256 = text(context, "sha256") ?? source.sha256
   if (sha256 === null && source.url.startsWith("http:") && context.values["allow-http"] !== true)
-    throw new UsageError("an http:// address needs --sha256, or --allow-http to take whatever comes")
+    throw new UsageError("an http:// address needs --sha256, or --allow-http to skip the check")
   const bar = new ProgressBar(context, source.name)
   const found = await download({
     url: source.url,

@@ -23,7 +23,7 @@ test.each([
   ["without a word", (socket: Socket) => socket.end()],
   ["in the middle of its answer", (socket: Socket) => socket.end('{"result":{"id":"ke')],
 ])("a server that goes away %s is told as such", async (_when, serve) => {
-  await expect(asked(serve)).rejects.toThrow("the server went away before it answered")
+  await expect(asked(serve)).rejects.toThrow("the server stopped before it answered")
 })
 
 test("a whole answer is the result, and nobody listening is no answer", async () => {

@@ -35,6 +35,6 @@ async function exchange(address: string, line: string): Promise<string | undefin
 
 const broken = (cause?: unknown): Error =>
   new Error(
-    "Cannot tell whether the command took effect: the server went away before it answered; look, and run it again if it did not",
+    "Cannot tell whether the command took effect: the server stopped before it answered; check, and run the command again if it did not",
     { cause },
   )

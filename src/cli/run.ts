@@ -78,7 +78,7 @@ function overview(commands: Commands, version: string): string {
     "Commands:",
     ...rows,
     "",
-    "umpire <command> --help says more.",
+    "Run umpire <command> --help for its options.",
     "",
   ].join("\n")
 }
@@ -86,7 +86,7 @@ function overview(commands: Commands, version: string): string {
 function help(name: string, command: Command): string {
   const options = Object.entries(command.options).map(([option, { type, short }]) => {
     const flag = `${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
-    return `  ${flag.padEnd(28)}${command.optionHelp[option] ?? ""}`
+    return `  ${flag.padEnd(32)}${command.optionHelp[option] ?? ""}`
   })
   return [
     `umpire ${name}: ${command.summary}`,

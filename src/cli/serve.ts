@@ -101,14 +101,14 @@ function welcome({ url, modelSku, first }: Running): string {
   }
   return [
     "",
-    "A fresh installation. This is your API key; it is shown only now:",
+    "This is a new installation. Your API key (shown only now):",
     "",
     `  ${first.keyValue}`,
     "",
     ...(first.consoleLink === null
       ? []
       : // In the fragment, which browsers do not send: it reaches no log of a proxy.
-        ["The console; this link signs you in once:", "", `  ${url}/sign-in#link=${first.consoleLink}`, ""]),
+        ["The console (this link signs you in once):", "", `  ${url}/sign-in#link=${first.consoleLink}`, ""]),
     "Try it:",
     "",
     `curl -s ${url}/v1/decisions \\`,

@@ -35,8 +35,8 @@ function drawReset(result: unknown): string {
   // What users.reset answers.
   const { email, url, expires_at } = result as { email: string; url: string; expires_at: string }
   return [
-    `The password and the sessions of ${email} are gone.`,
-    `Until ${expires_at} this address signs in once; it is shown only now:`,
+    `The password of ${email} was removed and all sessions were ended.`,
+    `This link signs in once, until ${expires_at}; it is shown only now:`,
     "",
     `  ${url}`,
     "",

@@ -166,7 +166,7 @@ export const faultCatalog = {
   client_closed: entry(
     499,
     "server_error",
-    "The client went away before it was answered; recorded, never sent.",
+    "The client disconnected before the response; recorded, never sent.",
   ),
   authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
@@ -175,7 +175,7 @@ export const faultCatalog = {
   metering_unavailable: entry(
     500,
     "server_error",
-    "Usage cannot be reserved or recorded now: the store is away beyond the grace time, or the journal has no room.",
+    "Usage cannot be reserved or recorded now: the store is unavailable for longer than the grace time, or the journal is full.",
   ),
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),

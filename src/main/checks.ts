@@ -76,7 +76,8 @@ function machine(): Finding {
         name: "machine",
         state: "note",
         found,
-        advice: "the default model needs about 1 GiB; lower engine.kv_memory_mib if memory is short",
+        advice:
+          "the server needs about 1 GiB; lower engine.cache_memory_mib and engine.kv_memory_mib if memory is short",
       }
     : ok("machine", found)
 }

@@ -10,18 +10,18 @@ export const EngineConfig = z.strictObject({
     ),
   kv_memory_mib: whole(16, 1_048_576)
     .default(512)
-    .describe("Memory per model for the text of requests that run."),
+    .describe("Memory per GGUF model for the keys and values of running requests."),
   cache_memory_mib: whole(0, 1_048_576)
     .default(512)
-    .describe("Memory per model for evidence kept for the next request about it; 0 keeps none."),
+    .describe("Memory per model for caching evaluated evidence; 0 disables the cache."),
   queue_max: whole(1, 1_000_000).default(4096).describe("Most requests waiting for one model."),
   gpu: z
     .enum(["off", "auto"])
     .default("auto")
-    .describe("Use a GPU build of the library where one is installed."),
+    .describe("Use a GPU build of llama.cpp where one is installed."),
   library_dir: z
     .string()
     .min(1)
     .optional()
-    .describe("A folder with a build of llama.cpp to score with, instead of an installed one; see gpu.md."),
+    .describe("Folder with the build of llama.cpp that scores, instead of the installed one; see gpu.md."),
 })

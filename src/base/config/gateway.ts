@@ -2,9 +2,5 @@
 import { z } from "zod"
 
 export const GatewayConfig = z.strictObject({
-  region: z
-    .string()
-    .min(1)
-    .optional()
-    .describe("The region that this gateway stands in; without it, the first one."),
+  region: z.string().min(1).optional().describe("The region of this gateway; defaults to the first region."),
 })

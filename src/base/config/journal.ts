@@ -6,8 +6,10 @@ export const JournalConfig = z.strictObject({
   durability: z
     .enum(["process", "power"])
     .default("process")
-    .describe("When an answer may leave: its usage survives the process, or a power cut too."),
+    .describe(
+      "What recorded usage survives once a response is sent: a crash of the process, or also a power cut.",
+    ),
   size_max_mib: whole(1, 1_048_576)
     .default(1024)
-    .describe("Usage that may wait for the database; beyond it requests are refused."),
+    .describe("Most usage that may wait for the database; beyond it requests are refused."),
 })

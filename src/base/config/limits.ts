@@ -6,5 +6,5 @@ export const LimitsConfig = z.strictObject({
   requests_per_minute: whole(1, 10_000_000)
     .default(6000)
     .describe("Sustained requests a minute for each principal."),
-  burst: whole(1, 10_000_000).default(1000).describe("Requests that may come at once."),
+  burst: whole(1, 10_000_000).default(1000).describe("Requests allowed at once."),
 })

@@ -3,5 +3,5 @@ import { z } from "zod"
 import { logLevels } from "../log.ts"
 
 export const LogConfig = z.strictObject({
-  level: z.enum(logLevels).default("info").describe("How much is logged."),
+  level: z.enum(logLevels).default("info").describe("Lowest level that is logged."),
 })

@@ -6,13 +6,16 @@ import { whole } from "./values.ts"
 export const ServerConfig = z.strictObject({
   host: z.string().min(1).default("127.0.0.1").describe("Address to listen on."),
   port: whole(0, 65535).default(8484).describe("Port to listen on; 0 picks a free one."),
-  public_url: z.url().optional().describe("The address that users see, when it differs from host and port."),
+  public_url: z
+    .url()
+    .optional()
+    .describe("Public address of the server, when it differs from host and port."),
   trusted_proxies: z.coerce
     .string()
     .default("")
     .refine((text) => parseTrustedProxies(text) !== null, "neither a number of proxies nor networks")
     .describe(
-      "Whose X-Forwarded-For is believed: the number of proxies in front of this server, or their networks, as 10.0.0.0/8,192.0.2.7; without it nobody's.",
+      "Proxies whose X-Forwarded-For is used: their number, or their networks, as 10.0.0.0/8,192.0.2.7; without it the header is ignored.",
     ),
   connections_max: whole(1, 1_000_000)
     .default(10_000)
@@ -20,13 +23,13 @@ export const ServerConfig = z.strictObject({
   connections_per_address_max: whole(1, 1_000_000)
     .default(2_000)
     .describe(
-      "Most open connections of one client address (of IPv6, one /64); trusted proxies are not counted.",
+      "Most open connections per client address (per /64 for IPv6); trusted proxies are not counted.",
     ),
-  shutdown_ms: whole(0, 300_000).default(25_000).describe("How long a stop waits for requests in flight."),
+  shutdown_ms: whole(0, 300_000).default(25_000).describe("How long shutdown waits for requests in flight."),
   drain_ms: whole(0, 300_000)
     .optional()
     .describe(
-      "How long a stop goes on accepting while /readyz already says no, for load balancers to see; without it 5 s where /readyz was asked twice in the last minute, else not at all.",
+      "How long shutdown still accepts requests after /readyz fails, so that load balancers notice; defaults to 5 s if /readyz was requested twice in the last minute, else 0.",
     ),
   request_timeout_ms: whole(1000, 3_600_000).default(300_000).describe("Deadline of one request."),
 })

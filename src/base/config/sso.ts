@@ -7,10 +7,10 @@ export const SsoConfig = z.strictObject({
   issuer: z
     .url()
     .optional()
-    .describe("OpenID Connect provider for single sign-on; without it there is none."),
-  client_id: z.string().min(1).optional().describe("What the provider calls this installation."),
-  client_secret: secret("The client secret at the provider."),
+    .describe("Issuer of the OpenID Connect provider for single sign-on; without it single sign-on is off."),
+  client_id: z.string().min(1).optional().describe("Client id at the provider."),
+  client_secret: secret("Client secret at the provider."),
   verified_email_only: flag()
     .default(true)
-    .describe("Match users by email only when the provider says that the address was verified."),
+    .describe("Match users by email only when the provider marks the address as verified."),
 })

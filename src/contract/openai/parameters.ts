@@ -56,8 +56,8 @@ export const JsonSchema = z.record(z.string(), z.unknown())
 
 /** Everything both generating endpoints take and do nothing with. */
 export const harmless = {
-  user: ignored("the principal is who asks"),
-  safety_identifier: ignored("the principal is who asks"),
+  user: ignored("the principal identifies the caller"),
+  safety_identifier: ignored("the principal identifies the caller"),
   prompt_cache_key: ignored("prompts are cached by their tokens"),
   prompt_cache_retention: ignored("prompts are cached by their tokens"),
   prompt_cache_options: ignored("prompts are cached by their tokens"),

@@ -139,7 +139,7 @@ export const ResponseRequest = z
       z.strictObject({ include_obfuscation: ignored("no padding is sent") }),
       "Nothing in it changes the answer.",
     ),
-    store: optional(z.boolean(), "True unless told; keeps the response for the organization's retention."),
+    store: optional(z.boolean(), "Defaults to true; keeps the response for the organization's retention."),
     metadata: optional(Metadata, "At most 16 texts, given back with the response."),
     max_output_tokens: optional(z.int().min(1), "Most tokens to write."),
     temperature,
