@@ -30,7 +30,10 @@ const startMsMaxDefault = 300_000
 /** Starts that may crash in a row before those who wait are told; until the next start others are told at once. */
 const crashedStartsMax = 3
 const backoffMsMin = 100
+/** Of one that cannot be opened: loading a model again and again would keep the machine busy. */
 const backoffMsMax = 30_000
+/** Of one that was open: a request that crashes it must not stall everybody else's for long. */
+const openBackoffMsMax = 1_000
 /** A peer that lived this long resets the backoff. */
 const stableMs = 60_000
 
@@ -141,20 +144,20 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error)
       connection.kill(why)
-      this.#countDeath(await connection.ended, startedMs)
+      this.#countDeath(await connection.ended, startedMs, backoffMsMax)
       throw error
     }
     void connection.ended.then((reason) => {
       this.#ready = null
-      this.#countDeath(reason, startedMs)
+      this.#countDeath(reason, startedMs, openBackoffMsMax)
     })
     return connection
   }
 
-  #countDeath(reason: string, startedMs: number): void {
+  #countDeath(reason: string, startedMs: number, waitMsMax: number): void {
     if (this.#closing.signal.aborted) return
     if (performance.now() - startedMs > stableMs) this.#deaths = 0
-    const backoffMs = Math.min(backoffMsMax, backoffMsMin * 2 ** this.#deaths++)
+    const backoffMs = Math.min(waitMsMax, backoffMsMin * 2 ** this.#deaths++)
     this.#notBeforeMs = performance.now() + backoffMs
     this.#settings.onDeath?.(reason)
     if (!this.#settings.isEager || this.#opened === undefined) return
