@@ -73,6 +73,18 @@ test("so many may wait, and one more is refused as overloaded", async () => {
   expect(await Promise.all([ran, waited])).toEqual(["answer", "answer"])
 })
 
+test("one owner may fill half of the queue, and the other half is for everyone else", async () => {
+  const pool = createGated({ peersMax: 1, waitingMax: 4 })
+  const running = gated()
+  const admitted = ["a", "a", "a", "b", "b"].map(
+    async (owner, index) => await pool.run(owner, "run", index === 0 ? running : opened(), never),
+  )
+  for (const owner of ["a", "b", "c"])
+    await expect(pool.run(owner, "run", opened(), never)).rejects.toMatchObject({ code: "overloaded" })
+  open(running)
+  expect(await Promise.all(admitted)).toHaveLength(5)
+})
+
 test("whoever leaves gives up its place in the queue", async () => {
   const pool = createGated({ peersMax: 1, waitingMax: 1 })
   const running = gated()

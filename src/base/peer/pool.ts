@@ -30,6 +30,8 @@ export interface Pool<S extends Service<S>> {
 /** One owner's work takes one of them, so that there is another for everyone else. */
 const peersMaxDefault = 2
 const waitingMaxDefault = 64
+/** One owner takes at most this share of the queue, so that its flood does not refuse everybody else. */
+const ownerShare = 0.5
 const idleMsMaxDefault = 60_000
 /** Work in a pool is short; a thread answers no ping while it works. */
 const watchDefaults = { silenceMsMax: 120_000, startMsMax: 60_000 }
@@ -70,7 +72,8 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
     async run(owner, method, input, signal) {
       signal?.throwIfAborted()
       if (isClosed) throw stopping()
-      if (waiting.length >= waitingMax)
+      const own = waiting.filter((turn) => turn.owner === owner).length
+      if (waiting.length >= waitingMax || own >= Math.ceil(waitingMax * ownerShare))
         throw new Fault("overloaded", "Cannot run the work: too many requests wait; try again later", {
           retryAfterMs: 1000,
         })
