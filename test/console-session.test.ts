@@ -145,7 +145,7 @@ test("a wrong password is refused in words", async () => {
   await guest.getByLabel("Email").fill(owner.email)
   await guest.getByLabel("Password").fill("wrong")
   await guest.getByRole("button", { name: "Sign in" }).click()
-  await guest.getByText("The email address or the password is not right.").waitFor()
+  await guest.getByText("The email address or the password is wrong.").waitFor()
   await guest.getByRole("button", { name: "Use single sign-on" }).click()
   await guest.getByText("Single sign-on is not set up on this server.").waitFor()
   await other?.close()

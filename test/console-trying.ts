@@ -25,7 +25,7 @@ export function tryingTests(scene: Scene): void {
       expect(await scene.page.getByRole("meter", { name: /^Probability/ }).count()).toBe(0)
       await answer(2).getByRole("button").click()
       expect(await answer(2).getByRole("meter").count()).toBe(3)
-      expect(await answer(2).textContent()).toMatch(/Confidence [\d.<>]+%: how far the winner stands above/)
+      expect(await answer(2).textContent()).toMatch(/Confidence [\d.<>]+%: how far the winner is above/)
       await scene.click("Expand all")
       expect(await answer(3).textContent()).toMatch(/Confidence [\d.<>]+%: how closely the levels gather/)
       await scene.click("Collapse all")

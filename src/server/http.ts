@@ -161,7 +161,7 @@ function receive(
     onClose()
     deadlines.remove(deadline)
     if (!response.writableFinished)
-      deadline.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+      deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
     const route = match?.target.endpoint.path ?? "other"
     parts.answered?.({
       route,

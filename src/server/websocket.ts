@@ -278,7 +278,8 @@ class WebSocketConnection {
       const stalled = setTimeout(() => this.#socket.terminate(), this.#times.stallMs)
       this.#socket.send(JSON.stringify(event), (error) => {
         clearTimeout(stalled)
-        if (error) reject(new Fault("client_closed", "Cannot go on: the client went away", { cause: error }))
+        if (error)
+          reject(new Fault("client_closed", "Cannot continue: the client disconnected", { cause: error }))
         else resolve()
       })
     })
@@ -318,6 +319,6 @@ class WebSocketConnection {
 
   #closed(): void {
     for (const timer of this.#timers) clearTimeout(timer)
-    this.#turn?.abort.abort(new Fault("client_closed", "Cannot answer: the client went away"))
+    this.#turn?.abort.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
   }
 }

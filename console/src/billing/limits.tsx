@@ -36,7 +36,7 @@ export function AutoRefillForm({ settings, owner }: { settings: AutoRefill; owne
       />
       <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
         <TextField
-          label="When the balance falls below ($)"
+          label="When the balance falls to ($)"
           inputMode="decimal"
           disabled={!owner}
           value={threshold}

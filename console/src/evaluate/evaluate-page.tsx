@@ -39,7 +39,7 @@ export function EvaluatePage(): ReactNode {
   return (
     <Page
       title="Evaluate"
-      about="Drop rows whose answers you know, and see how often and how surely the model is right. Nothing leaves this server."
+      about="Measure a model on rows whose answers you know: accuracy, confidence and mistakes. Nothing leaves this server."
     >
       <FileDrop
         name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
@@ -58,7 +58,7 @@ export function EvaluatePage(): ReactNode {
                 <Button icon="stop" onClick={run.cancel}>
                   Cancel
                 </Button>
-                <p className="text-soft text-xs">It goes on while you look at other pages.</p>
+                <p className="text-soft text-xs">It continues while you look at other pages.</p>
               </>
             ) : (
               <Button

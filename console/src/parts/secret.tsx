@@ -30,7 +30,7 @@ export function SecretDialog({
         <Notice tone="warn">
           {secret
             ? "Copy it now: it is shown only once. Umpire stores a hash of it, not the secret."
-            : "The secret was lost on its way here, and it is shown only once. Rotate the key, or send a new link, to get another."}
+            : "The response with the secret was lost, and it is shown only once. Rotate the key, or send a new link, to get another."}
         </Notice>
         <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
           <code aria-label={label} className="min-w-0 flex-1 font-mono text-xs break-all select-all">

@@ -83,7 +83,7 @@ export function AnswerDetails({ answer, options }: Given): ReactNode {
             />
           ))}
           <Confidence value={answer.confidence}>
-            how far the winner stands above an even split of {plural(answer.probabilities.length, "option")} (
+            how far the winner is above an even split of {plural(answer.probabilities.length, "option")} (
             {percent(1 / answer.probabilities.length)} each). 0% is an even split, 100% is one option alone.
           </Confidence>
         </div>

@@ -115,7 +115,7 @@ test.each([
   ["10 levels", asking("score", 10), null],
   ["11 levels", asking("score", 11), "10 are the most"],
   ["4 MiB of evidence", { ...ticket, evidence: "x".repeat(evidenceBytesMax) }, null],
-  ["a byte more of evidence", { ...ticket, evidence: "x".repeat(evidenceBytesMax + 1) }, "over 4 MiB"],
+  ["a byte more of evidence", { ...ticket, evidence: "x".repeat(evidenceBytesMax + 1) }, "limit of 4 MiB"],
   ["4,096 branches", predicates(4096), null],
   ["4,097 branches", predicates(4097), "4096 are the most"],
 ])("the limit is told before a draft is sent: %s", (_, draft, sentence) => {

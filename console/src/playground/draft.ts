@@ -197,8 +197,7 @@ export function fromSystemOne(answer: SystemOneAnswer, { options }: DraftQuestio
 export function whatIsMissing({ api, evidence, questions, model }: Draft): string | null {
   if (!model) return "Choose a model."
   if (evidence.trim() === "") return "Give some evidence: paste text, drop a file, or pick an example."
-  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax))
-    return "The evidence is over 4 MiB, the most that is read."
+  if (!fitsUtf8(evidence, LIMITS.evidenceBytesMax)) return "The evidence is larger than the limit of 4 MiB."
   if (questions.length === 0) return "Add a question."
   for (const [index, { type, instructions, options }] of questions.entries()) {
     const which = `Question ${index + 1}`

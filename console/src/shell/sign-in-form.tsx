@@ -64,7 +64,7 @@ async function createSession(email: string, password: string): Promise<void> {
     await api.createSession({ body: { email, password } })
   } catch (error) {
     if (error instanceof ClientError && error.status === 401)
-      throw new Error("The email address or the password is not right.", { cause: error })
+      throw new Error("The email address or the password is wrong.", { cause: error })
     throw error
   }
 }
@@ -74,5 +74,5 @@ async function startSingleSignOn(): Promise<void> {
   const response = await fetch("/v1/session/sso", { redirect: "manual" })
   if (response.type === "opaqueredirect") return location.assign("/v1/session/sso")
   if (response.status === 404) throw new Error("Single sign-on is not set up on this server.")
-  throw new Error("Single sign-on does not answer now; try again in a moment.")
+  throw new Error("Single sign-on is not available now. Try again in a moment.")
 }

@@ -29,7 +29,8 @@ export function SignIn(): ReactNode {
     <Doorway title="Sign in to Umpire">
       {error ? (
         <Notice tone="warn">
-          {error} A new link comes from <code>umpire users link</code>, or sign in with your password.
+          {error} Sign in with your password, or ask the operator to run <code>umpire users reset</code> for a
+          new link.
         </Notice>
       ) : null}
       {sso_error ? <Notice tone="bad">{ssoSentences[sso_error] ?? "Single sign-on failed."}</Notice> : null}

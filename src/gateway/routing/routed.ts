@@ -189,7 +189,7 @@ async function* generate(
     } finally {
       // A reader that leaves ends the work and gives back the slot.
       if (!isOver) {
-        either.abort(new Fault("inference_failed", "Cannot go on: nobody reads the answer"))
+        either.abort(new Fault("inference_failed", "Cannot continue: the stream is no longer read"))
         await events.return?.()
       }
       attempt.abandon()
