@@ -74,6 +74,27 @@ test("branches of several requests about one evidence share a run", async () => 
   ])
 })
 
+test("one long branch is read at a time: each has a copy of what the evidence was read into", async () => {
+  const { graph, scheduler } = setUp()
+  const all = Array.from({ length: 5 }, () => scheduler.submit(work(500, [600]), never))
+  await Promise.all(all)
+  const kinds = graph.runs.map(({ kind }) => kind)
+  expect(kinds).toEqual(["evidence", ...all.flatMap(() => ["branch part", "branches"])])
+})
+
+test("a long branch whose request is aborted makes room for the next", async () => {
+  const { graph, scheduler } = setUp()
+  const abort = new AbortController()
+  graph.onRun = ({ kind }) => {
+    if (kind === "branch part" && !abort.signal.aborted) abort.abort(new Error("enough"))
+  }
+  const left = scheduler.submit(work(500, [600]), abort.signal)
+  const other = work(500, [700], "b")
+  const answered = scheduler.submit(other, never)
+  await expect(left).rejects.toThrow("enough")
+  expect([...(await answered)]).toEqual(expected(other))
+})
+
 test("long evidence is read in equal blocks", async () => {
   const { graph, scheduler } = setUp()
   await scheduler.submit(work(2500, [10]), never)

@@ -41,6 +41,11 @@ export class Scheduler {
   readonly #waitingMax: number
   readonly #organizations = new Map<string, Organization>()
   #jobs = 0
+  /**
+   * The job that reads a long branch. Its past is a copy of the evidence's, of up to 38 KB a token: there is one at a time,
+   * and whoever comes to a long branch meanwhile helps to end it.
+   */
+  #longBranchJob: Job | null = null
   #pumping: Promise<void> | undefined
   #failure: unknown
   #counters = { runs: 0, tokensRun: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
@@ -137,7 +142,8 @@ export class Scheduler {
     if (job.isRow) await this.#scoreRows(job)
     else if (evidence === null) throw new Error("The job has not started")
     else if (evidence.tokensRead < evidence.tokens.length) await this.#readBlock(job)
-    else if (job.longBranch !== null || this.#isLong(job)) await this.#readLongBranch(job)
+    else if (job.longBranch !== null || this.#isLong(job))
+      await this.#readLongBranch(this.#longBranchJob ?? job)
     else await this.#scoreBranches(job)
   }
 
@@ -231,6 +237,7 @@ export class Scheduler {
     })
     const seen = evidence.tokens.length + branch.length
     const size = Math.max(PART_TOKENS_MIN, Math.min(RUN_TOKENS_MAX, Math.floor(RUN_SCORES_MAX / seen)))
+    this.#longBranchJob = job
     const offset = long.tokensRead
     const part = branch.subarray(offset, offset + size)
     long.tokensRead += part.length
@@ -240,6 +247,7 @@ export class Scheduler {
       const [margin = Number.NaN] = await this.#graph.scoreBranches(long.past, [part], offset)
       job.margins[index] = margin
       job.longBranch = null
+      this.#longBranchJob = null
     }
     this.#count(job, part.length)
     this.#finishIfDone(job)
@@ -266,6 +274,7 @@ export class Scheduler {
   }
 
   #forget(job: Job): void {
+    if (this.#longBranchJob === job) this.#longBranchJob = null
     if (job.evidence !== null) this.#cache.release(job.evidence)
     if (!job.organization.jobs.delete(job)) return
     this.#jobs--
