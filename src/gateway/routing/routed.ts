@@ -215,7 +215,7 @@ interface Preparer<Request, Prepared> {
 }
 
 async function prepareAt<Request, Prepared>(
-  open: (() => Promise<Preparer<Request, Prepared>>) | undefined,
+  open: (() => Preparer<Request, Prepared> | Promise<Preparer<Request, Prepared>>) | undefined,
   request: Request,
   signal: AbortSignal,
 ): Promise<Prepared> {

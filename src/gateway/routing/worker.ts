@@ -1,16 +1,12 @@
 /** One place where a model runs, as the router sees it: whether it may be used now, and how much it has to do. */
 import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { ScoreEngine } from "../../engine/engine.ts"
-import type { EmbedEngine, GenerateEngine } from "../../engine/generate/generate.ts"
+import type { ModelEngines } from "../../engine/engine-service.ts"
 import { Breaker, type BreakerOptions, type BreakerState } from "./breaker.ts"
 import { type QueueOptions, SlotQueue } from "./queue.ts"
 
-/** What a worker can do; each function opens the engine when it is first called. */
-export interface WorkerEngines {
-  readonly scorer?: () => Promise<Pick<ScoreEngine, "prepare">>
-  readonly generator?: () => Promise<Pick<GenerateEngine, "prepare">>
-  readonly embedder?: () => Promise<Pick<EmbedEngine, "prepare">>
+/** The engines of a model at one worker. */
+export interface WorkerEngines extends ModelEngines {
   /** Rejects when the worker cannot serve now. An engine in this machine restarts itself and has none. */
   readonly check?: (signal: AbortSignal) => Promise<void>
 }
