@@ -89,11 +89,13 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
       // Node calls it as a method of the connection; were it ever not, the connection would be trusted less, not more.
       SNICallback(this: unknown, name, done) {
         const id = providerOf(name)
-        Promise.resolve(id === null ? null : parts.trust(id)).then(
-          (trust) => {
-            if (this instanceof TLSSocket && trust) trustedBy.set(this, keyOf(trust))
-            done(null, contextFor(trust))
-          },
+        const contextOf = async (): Promise<SecureContext> => {
+          const trust = id === null ? null : await parts.trust(id)
+          if (this instanceof TLSSocket && trust) trustedBy.set(this, keyOf(trust))
+          return contextFor(trust)
+        }
+        contextOf().then(
+          (context) => done(null, context),
           (error: unknown) => done(error instanceof Error ? error : new Error("Cannot find the provider")),
         )
       },
