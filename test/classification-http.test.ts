@@ -99,11 +99,11 @@ describe("limits", () => {
   })
 
   test("a request longer than the model's context is refused with both lengths", async () => {
-    const response = await server.post(decisionsPath, { ...least, input: "word ".repeat(5000) })
+    const response = await server.post(decisionsPath, { ...least, input: "word ".repeat(30_000) })
     const { error } = (await response.json()) as { error: { code: string; message: string } }
     expect(error.code).toBe("context_length_exceeded")
-    expect(error.message).toMatch(/\b4096\b/)
-    expect(error.message).toMatch(/\b5\d{3}\b/)
+    expect(error.message).toMatch(/\b20480\b/)
+    expect(error.message).toMatch(/\b300\d\d\b/)
   })
 })
 

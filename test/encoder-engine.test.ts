@@ -156,7 +156,7 @@ test("a request too long for the context is refused, and one that fits it just s
   prepared.discard()
   await expect(engine.prepare({ ...fits, evidence: `${fits.evidence}a` }, never)).rejects.toMatchObject({
     code: "context_length_exceeded",
-    message: expect.stringMatching(/at least 20481 tokens .* holds 20480/),
+    message: expect.stringMatching(/has 20481 tokens .* holds 20480/),
   })
 })
 

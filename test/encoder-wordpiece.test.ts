@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
 import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
-import { WordPiece } from "../src/engine/encoder/wordpiece.ts"
+import { WordPiece, textPieces } from "../src/engine/encoder/wordpiece.ts"
 import { decisionModelFile } from "./models.ts"
 
 const { vocabulary } = await readEncoderFile(decisionModelFile)
@@ -22,7 +22,17 @@ test("the names of special tokens are plain text", () => {
   expect(ids.map((id) => vocabulary[id] ?? "").filter((token) => /^\[.+\]$/.test(token))).toEqual([])
 })
 
-test("encoding stops once a text is longer than asked for", () => {
-  expect(words.encode("a b c d", 2)).toHaveLength(2)
-  expect(words.encode("a b c d", 5)).toHaveLength(4)
+test("a text in pieces has the tokens of the whole", () => {
+  const text = fixture.map(({ text: one }) => one).join("\n")
+  for (const charactersMin of [1, 7, 100, text.length]) {
+    const pieces = [...textPieces(text, charactersMin)]
+    expect(pieces.join("")).toBe(text)
+    expect(pieces.flatMap((piece) => words.encode(piece))).toEqual(words.encode(text))
+  }
+})
+
+test("a word longer than a hundred characters is unknown as a whole, whatever its length", () => {
+  const { unknown } = words.special
+  expect(words.encode("a".repeat(100))).not.toEqual([unknown])
+  for (const length of [101, 200, 201, 4_000_000]) expect(words.encode("a".repeat(length))).toEqual([unknown])
 })

@@ -121,7 +121,9 @@ test("a path with any id of another organization answers 404, tells nothing and 
       const body = bodies[name]
       const sent = { bearer, ...(body === undefined ? {} : { body }) }
       const answer = await platform.send(endpoint.method, path + query, sent)
-      expect([404, 403], `${endpoint.method} ${path}`).toContain(answer.status)
+      // A cursor that the list cannot have given is 400 whoever asks: the shape of a request comes before its ids.
+      const expected = query === "" ? [404, 403] : [404, 403, 400]
+      expect(expected, `${endpoint.method} ${path}`).toContain(answer.status)
       // Only the routing policy refuses our organization's key, by its kind; nothing about the ids shows in that.
       if (answer.status === 403) expect(name).toBe("putRoutingPolicy")
       const text = JSON.stringify(answer.body)

@@ -8,11 +8,12 @@ import { type Graph, type Tokens, openGraph } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
 import { Scheduler, type SchedulerStats, blockEnd } from "./scheduler.ts"
-import { WordPiece } from "./wordpiece.ts"
+import { WordPiece, textPieces } from "./wordpiece.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
-/** Branches tokenised before other work gets a turn. */
+/** Branches, and characters of evidence, tokenised before other work gets a turn. */
 const BRANCHES_PER_TURN = 256
+const CHARACTERS_PER_TURN = 32_768
 
 export interface EncoderOptions {
   /** Path of an ONNX file. */
@@ -58,7 +59,7 @@ export class Encoder {
     { organizationId, evidence, branches }: ScoreWork,
     signal: AbortSignal,
   ): Promise<PreparedWork> {
-    const evidenceTokens = this.#evidenceTokens(evidence)
+    const evidenceTokens = await this.#evidenceTokens(evidence, signal)
     const tokens: Tokens[] = []
     let inputTokens = evidenceTokens.length
     for (const [index, branch] of branches.entries()) {
@@ -84,7 +85,7 @@ export class Encoder {
 
   /** The mean of the last layer over all tokens, of length one. */
   async vector({ evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
-    const tokens = this.#evidenceTokens(evidence)
+    const tokens = await this.#evidenceTokens(evidence, signal)
     let sum: Float32Array | undefined
     for (let start = 0; start < tokens.length;) {
       signal.throwIfAborted()
@@ -98,12 +99,20 @@ export class Encoder {
     return { inputTokens: tokens.length, vector: normalized(sum ?? new Float32Array()) }
   }
 
-  #evidenceTokens(evidence: string): Tokens {
+  /** All are counted, so that a refusal can tell the length; only as many as fit are kept. */
+  async #evidenceTokens(evidence: string, signal: AbortSignal): Promise<Tokens> {
     const { start, separator } = this.#words.special
-    const { contextTokensMax } = this.facts
-    const ids = this.#words.encode(evidence, contextTokensMax)
-    this.#refuseTooLong(ids.length + 2)
-    return Int32Array.from([start, ...ids, separator])
+    const ids = [start]
+    let count = 2
+    for (const piece of textPieces(evidence, CHARACTERS_PER_TURN)) {
+      if (count > 2) await nextTurn()
+      signal.throwIfAborted()
+      const found = this.#words.encode(piece)
+      count += found.length
+      if (count <= this.facts.contextTokensMax) for (const id of found) ids.push(id)
+    }
+    this.#refuseTooLong(count)
+    return Int32Array.from([...ids, separator])
   }
 
   #refuseTooLong(found: number): void {
@@ -111,7 +120,7 @@ export class Encoder {
     if (found <= contextTokensMax) return
     throw new Fault(
       "context_length_exceeded",
-      `Cannot score the request: the input with its longest question has at least ${found} tokens ` +
+      `Cannot score the request: the input with its longest question has ${found} tokens ` +
         `and the context of the model holds ${contextTokensMax}; shorten the input or the question`,
     )
   }

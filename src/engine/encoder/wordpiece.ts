@@ -7,6 +7,8 @@
 const WORD_CHARACTERS_MAX = 100
 /** Distinct words whose tokens are remembered: branches repeat their question's. */
 const MEMOIZED_WORDS_MAX = 20_000
+/** V8 copies a part of a text that is as short as this; a longer one would keep the whole text in memory. */
+const MEMOIZED_UNITS_MAX = 12
 
 const ASCII = /^[\t\n\r\x20-\x7e]*$/
 /** Control, format, private-use and replacement characters are dropped; tab and line ends are spaces. */
@@ -44,17 +46,14 @@ export class WordPiece {
     this.special = { start: named("[CLS]"), separator: named("[SEP]"), unknown: named("[UNK]") }
   }
 
-  /** Stops after the word that reaches `tokensMax`. */
-  encode(text: string, tokensMax = Number.POSITIVE_INFINITY): number[] {
+  encode(text: string): number[] {
     const ids: number[] = []
-    for (const [word] of normalize(text).matchAll(WORD)) {
-      for (const id of this.#tokensOf(word)) ids.push(id)
-      if (ids.length >= tokensMax) break
-    }
+    for (const [word] of normalize(text).matchAll(WORD)) for (const id of this.#tokensOf(word)) ids.push(id)
     return ids
   }
 
   #tokensOf(word: string): readonly number[] {
+    if (word.length > MEMOIZED_UNITS_MAX) return this.#split(word)
     const known = this.#memoized.get(word)
     if (known !== undefined) return known
     const ids = this.#split(word)
@@ -65,6 +64,8 @@ export class WordPiece {
 
   /** Greedy: the longest token that the rest of the word starts with, until nothing is left. */
   #split(word: string): readonly number[] {
+    // A character has at most two units.
+    if (word.length > 2 * WORD_CHARACTERS_MAX) return [this.special.unknown]
     const characters = Array.from(word)
     if (characters.length > WORD_CHARACTERS_MAX) return [this.special.unknown]
     const ids: number[] = []
@@ -84,6 +85,16 @@ export class WordPiece {
       if (id !== undefined) return { id, end }
     }
     return undefined
+  }
+}
+
+/** Pieces of about so many characters that end before a blank, so that their tokens are those of the whole text. */
+export function* textPieces(text: string, charactersMin: number): Generator<string> {
+  for (let start = 0; start < text.length;) {
+    const blank = text.slice(start + charactersMin).search(/[ \t\n\r]/u)
+    const end = blank < 0 ? text.length : start + charactersMin + blank
+    yield text.slice(start, end)
+    start = end
   }
 }
 
