@@ -8,6 +8,8 @@ import { type Memory, type ResponseParts, startTurn, warmUp } from "./responses.
 
 /** Responses that a connection remembers; older ones can only be continued from the store. */
 const rememberedMax = 64
+/** Of their conversations as JSON, each counted whole. */
+const rememberedCharactersMax = 16 * 1024 * 1024
 
 interface Talker {
   readonly principal: Principal
@@ -35,16 +37,37 @@ export class ResponseConversation {
   }
 }
 
-class ConnectionMemory implements Memory {
-  readonly #items = new Map<string, readonly KnownItem[]>()
+interface Remembered {
+  readonly items: readonly KnownItem[]
+  readonly characters: number
+}
+
+export class ConnectionMemory implements Memory {
+  readonly #responses = new Map<string, Remembered>()
+  /** Conversations share their items: each is measured once. */
+  readonly #sizes = new WeakMap<KnownItem, number>()
+  #characters = 0
 
   recall(responseId: string): readonly KnownItem[] | null {
-    return this.#items.get(responseId) ?? null
+    return this.#responses.get(responseId)?.items ?? null
   }
 
   remember(responseId: string, items: readonly KnownItem[]): void {
-    const [oldest] = this.#items.keys()
-    if (this.#items.size >= rememberedMax && oldest !== undefined) this.#items.delete(oldest)
-    this.#items.set(responseId, items)
+    const characters = items.reduce((sum, item) => sum + this.#sizeOf(item), 0)
+    this.#responses.set(responseId, { items, characters })
+    this.#characters += characters
+    for (const [id, oldest] of this.#responses) {
+      if (this.#responses.size <= rememberedMax && this.#characters <= rememberedCharactersMax) return
+      this.#responses.delete(id)
+      this.#characters -= oldest.characters
+    }
+  }
+
+  #sizeOf(item: KnownItem): number {
+    const known = this.#sizes.get(item)
+    if (known !== undefined) return known
+    const size = JSON.stringify(item).length
+    this.#sizes.set(item, size)
+    return size
   }
 }

@@ -36,7 +36,7 @@ interface Running {
   response(): ResponseObject
 }
 
-interface ShelfParts {
+interface ResponseStoreParts {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -54,11 +54,11 @@ const retentionStaleMs = 300_000
 const organizationsMax = 10_000
 
 export class ResponseStore {
-  readonly #parts: ShelfParts
+  readonly #parts: ResponseStoreParts
   readonly #running = new Map<string, Running>()
   readonly #days: FreshCache<number>
 
-  constructor(parts: ShelfParts) {
+  constructor(parts: ResponseStoreParts) {
     const { clock, database } = parts
     this.#parts = parts
     this.#days = new FreshCache(
