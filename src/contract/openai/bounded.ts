@@ -4,6 +4,7 @@
  * every member and collect every issue, which for a hostile body takes minutes.
  */
 import { z } from "zod"
+import { partsMax } from "./limits.ts"
 
 /* oxlint-disable no-underscore-dangle -- `_zod` is where zod lets a schema be extended */
 
@@ -90,10 +91,3 @@ export function textOrParts<const Parts extends readonly [TypedPart, ...TypedPar
 }
 
 type TypedPart = z.ZodObject<{ readonly type: z.ZodLiteral<string> }>
-
-/** Messages or items of one request. */
-export const itemsMax = 4096
-/** Parts of one message. */
-export const partsMax = 1024
-/** Calls of one assistant's message. */
-export const callsMax = 256

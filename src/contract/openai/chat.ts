@@ -1,6 +1,7 @@
 /** The wire of POST /v1/chat/completions. */
 import { z } from "zod"
-import { boundedArray, callsMax, described, itemsMax, textOrParts } from "./bounded.ts"
+import { boundedArray, described, textOrParts } from "./bounded.ts"
+import { callsMax, itemsMax } from "./limits.ts"
 import {
   JsonSchema,
   effort,
@@ -91,7 +92,7 @@ export const ChatRequest = z
     model: modelName,
     messages: described(
       boundedArray(ChatMessage, { min: 1, max: itemsMax }),
-      "The conversation, at most 4096 messages; text only.",
+      "The conversation, at most 2048 messages; text only.",
     ),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stream_options: optional(

@@ -1,6 +1,7 @@
 /** The wire of the Responses API: requests, items, the response object and the events that stream it. */
 import { z } from "zod"
-import { boundedArray, itemsMax, partsMax, selectedUnion, textOrParts, typeOf } from "./bounded.ts"
+import { boundedArray, selectedUnion, textOrParts, typeOf } from "./bounded.ts"
+import { itemsMax, partsMax } from "./limits.ts"
 import { toolsMax, topLogprobsMax } from "./chat.ts"
 import {
   JsonSchema,
@@ -130,7 +131,7 @@ export const ResponseRequest = z
       .optional()
       .meta({
         description:
-          "Text, or at most 4096 items: messages, function calls and their outputs, reasoning, references.",
+          "Text, or at most 2048 items: messages, function calls and their outputs, reasoning, references.",
       }),
     instructions: optional(z.string(), "A system message for this response only."),
     previous_response_id: optional(z.string(), "Continues a stored response, or one of this connection."),

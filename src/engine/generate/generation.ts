@@ -6,6 +6,7 @@ import {
   TokenBias,
 } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
+import { itemsMax } from "../../contract/openai/limits.ts"
 import { writePrompt } from "./chat-prompt.ts"
 import { type CompiledTool, Constraint, callsGrammar, compileTools, notEnforcedIn } from "./constraint.ts"
 import { FirstCallReader } from "./first-call.ts"
@@ -25,9 +26,6 @@ const SEED_RANGE = 2 ** 31
 /** Prompts are cut by whole messages; more attempts than this are not made. */
 const TRUNCATIONS_MAX = 10_000
 
-/** Chat templates take time that grows with the count of messages, however short they are. */
-const MESSAGES_MAX = 2048
-
 export interface LocalPrepared {
   readonly work: GenerateWork
   readonly tokens: readonly Token[]
@@ -42,10 +40,11 @@ export interface LocalPrepared {
 }
 
 export function prepareGeneration(model: LocalModel, work: GenerateWork): LocalPrepared {
-  if (work.messages.length > MESSAGES_MAX)
+  // The contract bounds what one request brings; stored responses that it continues come on top.
+  if (work.messages.length > itemsMax)
     throw new Fault(
       "invalid_request",
-      `Cannot run the request: it has ${work.messages.length} messages; at most ${MESSAGES_MAX} are taken`,
+      `Cannot run the request: it has ${work.messages.length} messages; at most ${itemsMax} are taken`,
       { param: "messages" },
     )
   const constraint = Constraint.of(work, model.family)

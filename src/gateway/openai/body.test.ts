@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { itemsMax, partsMax } from "../../contract/openai/bounded.ts"
+import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
 import { type Wire, createBodyReader, readBody, threadBytesMin } from "./body.ts"
 import { checkJsonBounds, containersMax, depthMax } from "./json-bounds.ts"
 

@@ -3,7 +3,7 @@ import { Fault } from "../../contract/errors.ts"
 
 /** A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats. */
 export const depthMax = 256
-/** Objects and lists. A conversation of 4096 messages with parts and calls stays far below. */
+/** Objects and lists. A conversation of 2048 messages with parts and calls stays far below. */
 export const containersMax = 65_536
 
 const QUOTE = 0x22

@@ -1,0 +1,8 @@
+/** The most that one request of the OpenAI-compatible endpoints holds; without zod, for the engine too. */
+
+/** Messages or items of one request: chat templates take time that grows with them, however short they are. */
+export const itemsMax = 2048
+/** Parts of one message. */
+export const partsMax = 1024
+/** Calls of one assistant's message. */
+export const callsMax = 256
