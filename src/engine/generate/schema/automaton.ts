@@ -192,7 +192,7 @@ export function trim(automaton: Automaton): Automaton {
 }
 
 export const isEmpty = (automaton: Automaton): boolean =>
-  automaton.accepting[0] !== true && (automaton.edges[0]?.length ?? 0) === 0
+  !automaton.tail && automaton.accepting[0] !== true && (automaton.edges[0]?.length ?? 0) === 0
 
 /** The texts that both accept. */
 export function intersection(a: Automaton, b: Automaton, budget: Budget): Automaton {
@@ -240,19 +240,33 @@ function crossed(
 }
 
 /** The texts that it does not accept. */
-export function complement({ edges, accepting }: Automaton): Automaton {
+export function complement({ edges, accepting }: Automaton, budget: Budget): Automaton {
   const sink = edges.length
   const completed = edges.map((list) => {
-    const rest = rangesWithout(
-      everything,
-      list.map(([low, high]) => [low, high] as const),
-    ).map(([low, high]): Edge => [low, high, sink])
-    return [...list, ...rest].toSorted(([a], [b]) => a - b)
+    budget.spend(1 + list.length)
+    return withGaps(list, sink)
   })
   return trim({
-    edges: [...completed, everything.map(([low, high]): Edge => [low, high, sink])],
+    edges: [...completed, withGaps([], sink)],
     accepting: [...accepting.map((is) => !is), true],
   })
+}
+
+/** Every character that no edge reads leads to `sink`. */
+function withGaps(edges: readonly Edge[], sink: number): Edge[] {
+  const all: Edge[] = []
+  let index = 0
+  let low = 0
+  for (const [from, until] of everything) {
+    low = Math.max(low, from)
+    for (let edge = edges[index]; edge && edge[0] <= until; edge = edges[++index]) {
+      if (edge[0] > low) all.push([low, edge[0] - 1, sink])
+      all.push(edge)
+      low = Math.max(low, edge[1] + 1)
+    }
+    if (low <= until) all.push([low, until, sink])
+  }
+  return all
 }
 
 /** Exactly these texts. */
@@ -311,18 +325,32 @@ export function accepts({ edges, accepting }: Automaton, text: string): boolean 
 }
 
 /** The fewest and the most characters of an accepted text; the most is Infinity where there is no bound. */
-export function lengthsOf(automaton: Automaton): { readonly least: number; readonly most: number } {
-  return { least: leastLength(automaton), most: mostLength(automaton) }
+export function lengthsOf(automaton: Automaton): Lengths {
+  const known = lengthsKnown.get(automaton)
+  if (known) return known
+  const lengths = { least: leastLength(automaton), most: mostLength(automaton) }
+  lengthsKnown.set(automaton, lengths)
+  return lengths
 }
 
+interface Lengths {
+  readonly least: number
+  readonly most: number
+}
+
+const lengthsKnown = new WeakMap<Automaton, Lengths>()
+
 function leastLength({ edges, accepting }: Automaton): number {
-  const seen = new Set([0])
-  let states = [0]
-  for (let length = 0; states.length > 0; length++) {
-    if (states.some((state) => accepting[state])) return length
-    const next = new Set(states.flatMap((state) => (edges[state] ?? []).map(([, , to]) => to)))
-    states = [...next].filter((state) => !seen.has(state))
-    for (const state of states) seen.add(state)
+  const lengths: (number | undefined)[] = [0]
+  const states = [0]
+  for (const state of states) {
+    const length = lengths[state] ?? 0
+    if (accepting[state]) return length
+    for (const [, , to] of edges[state] ?? [])
+      if (lengths[to] === undefined) {
+        lengths[to] = length + 1
+        states.push(to)
+      }
   }
   return Infinity
 }

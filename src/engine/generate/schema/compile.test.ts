@@ -21,6 +21,18 @@ const deep = (levels: number): JsonObject => nested(levels, (items) => ({ type: 
 const conditional = JSON.parse(
   '{"if":{"required":["a"]},"then":{"required":["b"]},"properties":{"a":{},"b":{}},"type":"object"}',
 ) as JsonObject
+/** Its dependent schema allows integers, which holds only where `b` is. */
+const dependent = {
+  type: "object",
+  dependentSchemas: { b: { unevaluatedProperties: { type: "integer" } } },
+  unevaluatedProperties: { type: "array" },
+}
+const names = Array.from({ length: 12 }, (_, index) => `p${index}`)
+const manyDependents = {
+  type: "object",
+  properties: Object.fromEntries([...names, "q"].map((name) => [name, { type: "integer" }])),
+  dependentRequired: Object.fromEntries(names.map((name) => [name, ["q"]])),
+}
 const beside = { a: { type: "integer" }, b: { type: "string" } }
 
 describe("what stands beside a keyword holds with it", () => {
@@ -44,6 +56,10 @@ describe("what stands beside a keyword holds with it", () => {
     [{ type: "number", multipleOf: 0.01 }, 0.075, false],
     [{ type: "array", items: { type: "string" }, uniqueItems: true }, ["a", "b"], true],
     [{ type: "array", items: { type: "string" }, uniqueItems: true }, ["a", "a"], false],
+    [dependent, { a: 1 }, false],
+    [dependent, { a: [] }, true],
+    [manyDependents, { q: 1 }, true],
+    [manyDependents, { p0: 1 }, false],
     [conditional, { a: 1 }, false],
     [conditional, { b: "" }, true],
     [
@@ -73,6 +89,16 @@ describe("schemas that are wrong or too large are refused as invalid", () => {
     ["objects nested 4,900 deep", nested(4900, (a) => ({ properties: { a } })), /nested/],
     ["nothing that matches", { enum: [] }, /no value/],
     ["a type that does not exist", { type: "strange" }, /strange/],
+    [
+      "1,000 options that overlap",
+      {
+        oneOf: Array.from({ length: 1000 }, (_, index) => ({
+          properties: { a: { type: "string" }, [`k${index}`]: { type: "integer" } },
+          required: ["a"],
+        })),
+      },
+      /too complex/,
+    ],
     [
       "minItems of 256, three times",
       nested(4, (items) => ({ type: "array", items, minItems: 256 })),

@@ -109,8 +109,10 @@ function uniquePrefix(emitter: Emitter, form: ArrayForm): Rule {
   const { to } = emitter
   const goals = [...form.prefix, form.rest]
   let length = 1
-  const differs = (index: number): boolean =>
-    goals.slice(0, index).every((goal) => to.isImpossible(both(goal, goals[index] ?? [])))
+  const differs = (index: number): boolean => {
+    to.budget.spend(4 * index)
+    return goals.slice(0, index).every((goal) => to.isImpossible(both(goal, goals[index] ?? [])))
+  }
   while (length < form.prefix.length && differs(length)) length++
   if (length < form.min)
     throw new SchemaRefusal("uniqueItems cannot be enforced for items with schemas of their own")

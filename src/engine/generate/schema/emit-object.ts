@@ -16,13 +16,15 @@ const COUNTED_MAX = 64
 export function emitObject(emitter: Emitter, form: ObjectForm): Rule {
   if (form.value) return text(JSON.stringify(form.value))
   const { to } = emitter
-  const names = namesOf(form)
+  const listed = namesOf(form)
+  to.budget.spend(listed.length * form.layers.length)
+  const names = listed
     .filter((name) => to.satisfies(name, form.names))
     .map((name) => ({ name, goal: propertyGoal(form, name) }))
     .filter(({ goal }) => !to.isImpossible(goal))
   const known = new Set(names.map(({ name }) => name))
   for (const name of form.required) if (!known.has(name)) return any()
-  const others = wantsOthers(form, names.length) ? otherEntries(emitter, form, namesOf(form)) : []
+  const others = wantsOthers(form, names.length) ? otherEntries(emitter, form, listed) : []
   return new ObjectWriter(emitter, form, names, others).write()
 }
 
@@ -54,7 +56,7 @@ function otherEntries(emitter: Emitter, form: ObjectForm, excluded: readonly str
   const { to } = emitter
   const patterns = form.layers.flatMap((layer) => layer.patterns.map((one) => ({ ...one, layer })))
   const allowed = nameAutomata(emitter, form)
-  const rest = excluded.length === 0 ? null : complement(literals(excluded, to.budget))
+  const rest = excluded.length === 0 ? null : complement(literals(excluded, to.budget), to.budget)
   const found: Others[] = []
   for (const matched of combinations(patterns)) {
     const goal = form.layers.reduce<Goal>((sum, layer) => {

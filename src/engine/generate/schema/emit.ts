@@ -15,7 +15,7 @@ import { sized } from "./partition.ts"
 export const STRING_CHARACTERS_MAX = 1000
 const MAP_ENTRIES_MAX = 32
 const ANY_DEPTH_MAX = 4
-const RULES_MAX = 12_000
+const RULES_MAX = 9000
 
 const hex = set(["0", "9"], ["a", "f"], ["A", "F"])
 const digit = set(["0", "9"])

@@ -8,7 +8,7 @@ import {
   anyObject,
   anyString,
   anything,
-  intersect,
+  intersectSome,
   nothing,
   objectIsImpossible,
   openLayer,
@@ -67,7 +67,9 @@ function notAmong(to: Normaliser, values: readonly unknown[]): NormalForm {
     booleans: [true, false].filter((one) => !values.includes(one)),
     numbers: [numeric.length === 0 ? anyNumber : { ...anyNumber, excluded: numeric.map(decimalOf) }],
     strings: [
-      texts.length === 0 ? anyString : { ...anyString, automaton: complement(literals(texts, to.budget)) },
+      texts.length === 0
+        ? anyString
+        : { ...anyString, automaton: complement(literals(texts, to.budget), to.budget) },
     ],
     arrays: structured.some((one) => Array.isArray(one)) ? [] : [anyArray],
     objects: structured.some((one) => !Array.isArray(one)) ? [] : [anyObject],
@@ -171,7 +173,7 @@ function notCombined(to: Normaliser, schema: Schema, path: string): NormalForm {
       ? nothing
       : partsOf(to, schema, key, path)
           .map((part, index) => not(part, `${key}/${index}`))
-          .reduce((a, b) => intersect(a, b, to), anything)
+          .reduce((a, b) => intersectSome(a, b, to), anything)
   const target = typeof schema["$ref"] === "string" ? reference(to, schema, schema["$ref"], path) : undefined
   const forms = [
     ...partsOf(to, schema, "allOf", path).map((part, index) => not(part, `allOf/${index}`)),
@@ -189,7 +191,7 @@ function notConditional(to: Normaliser, schema: Schema, path: string): NormalFor
   const branch = (key: "then" | "else"): NormalForm =>
     schema[key] === undefined ? nothing : to.here(schema[key], "not", `${path}/${key}`)
   return union(
-    intersect(unevaluating(to.here(schema["if"], "narrow", `${path}/if`)), branch("then"), to),
-    intersect(to.here(schema["if"], "not", `${path}/if`), branch("else"), to),
+    intersectSome(unevaluating(to.here(schema["if"], "narrow", `${path}/if`)), branch("then"), to),
+    intersectSome(to.here(schema["if"], "not", `${path}/if`), branch("else"), to),
   )
 }

@@ -128,6 +128,8 @@ export const isNothing = (form: NormalForm): boolean =>
 
 /** Alternatives for one type; more are not followed. */
 const ALTERNATIVES_MAX = 256
+/** Where a part of them will do. */
+const SOME_ALTERNATIVES_MAX = 64
 
 export function union(a: NormalForm, b: NormalForm): NormalForm {
   if (isNothing(a)) return b
@@ -176,17 +178,32 @@ export interface Goals {
   isImpossible(goal: Goal): boolean
 }
 
-export function intersect(a: NormalForm, b: NormalForm, goals: Goals): NormalForm {
+export const intersect = (a: NormalForm, b: NormalForm, goals: Goals): NormalForm =>
+  meet(a, b, { goals, alternativesMax: Infinity })
+
+/**
+ * A part of the intersection, for forms that may be narrower than their schemas: each alternative of `a` is kept, with as
+ * many of `b` as there is room for. It is empty only where the intersection is.
+ */
+export const intersectSome = (a: NormalForm, b: NormalForm, goals: Goals): NormalForm =>
+  meet(a, b, { goals, alternativesMax: SOME_ALTERNATIVES_MAX })
+
+interface Meeting {
+  readonly goals: Goals
+  readonly alternativesMax: number
+}
+
+function meet(a: NormalForm, b: NormalForm, meeting: Meeting): NormalForm {
   if (a === anything) return b
   if (b === anything) return a
-  goals.budget.spend()
+  meeting.goals.budget.spend()
   return {
     hasNull: a.hasNull && b.hasNull,
     booleans: a.booleans.filter((one) => b.booleans.includes(one)),
-    numbers: crossed(a.numbers, b.numbers, anyNumber, intersectNumbers, goals),
-    strings: crossed(a.strings, b.strings, anyString, intersectStrings, goals),
-    arrays: crossed(a.arrays, b.arrays, anyArray, intersectArrays, goals),
-    objects: crossed(a.objects, b.objects, anyObject, intersectObjects, goals),
+    numbers: crossed(a.numbers, b.numbers, anyNumber, intersectNumbers, meeting),
+    strings: crossed(a.strings, b.strings, anyString, intersectStrings, meeting),
+    arrays: crossed(a.arrays, b.arrays, anyArray, intersectArrays, meeting),
+    objects: crossed(a.objects, b.objects, anyObject, intersectObjects, meeting),
   }
 }
 
@@ -194,18 +211,22 @@ function crossed<Form>(
   a: readonly Form[],
   b: readonly Form[],
   every: Form,
-  meet: (a: Form, b: Form, goals: Goals) => Form | null,
-  goals: Goals,
+  meetOne: (a: Form, b: Form, goals: Goals) => Form | null,
+  { goals, alternativesMax }: Meeting,
 ): readonly Form[] {
   const made: Form[] = []
-  for (const left of a)
+  const share = Math.max(1, Math.floor(alternativesMax / Math.max(1, a.length)))
+  for (const left of a) {
+    const before = made.length
     for (const right of b) {
+      if (made.length - before >= share) break
       goals.budget.spend()
-      const met = left === every ? right : right === every ? left : meet(left, right, goals)
+      const met = left === every ? right : right === every ? left : meetOne(left, right, goals)
       if (met === null) continue
       made.push(met)
       bounded(made)
     }
+  }
   return made
 }
 
@@ -286,6 +307,7 @@ function arrayIn(form: ArrayForm, value: readonly unknown[], goals: Goals): bool
 function intersectObjects(a: ObjectForm, b: ObjectForm, goals: Goals): ObjectForm | null {
   const value = a.value ?? b.value
   if (value) return objectIn(a, value, goals) && objectIn(b, value, goals) ? { ...anyObject, value } : null
+  goals.budget.spend(a.layers.length + b.layers.length + a.required.size + b.required.size)
   const met: ObjectForm = {
     layers: [...a.layers, ...b.layers],
     required: new Set([...a.required, ...b.required]),
@@ -300,6 +322,7 @@ function intersectObjects(a: ObjectForm, b: ObjectForm, goals: Goals): ObjectFor
 export function objectIsImpossible(form: ObjectForm, goals: Goals): boolean {
   if (form.min > form.max || form.required.size > form.max) return true
   for (const name of form.required) {
+    goals.budget.spend(form.layers.length)
     if (!goals.satisfies(name, form.names)) return true
     if (goals.isImpossible(propertyGoal(form, name))) return true
   }

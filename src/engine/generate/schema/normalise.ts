@@ -10,6 +10,7 @@ import {
   type Term,
   anything,
   intersect,
+  intersectSome,
   isIn,
   isNothing,
   nothing,
@@ -227,8 +228,8 @@ function exclusive(
     options.forEach((other, place) => {
       if (place === index || isNothing(own)) return
       to.budget.spend(4)
-      if (isNothing(intersect(own, to.here(other, "wide", at(place)), to))) return
-      own = intersect(own, to.here(other, "not", at(place)), to)
+      if (isNothing(intersectSome(own, to.here(other, "wide", at(place)), to))) return
+      own = intersectSome(own, to.here(other, "not", at(place)), to)
     })
     form = union(form, own)
   })

@@ -114,7 +114,7 @@ export function numberAutomaton(form: NumberForm, budget: Budget): Automaton {
     ...(form.max ? [signed(form.max, "max", budget)] : []),
     ...(form.whole === false ? [fractions(budget)] : []),
     ...(multiples ? [multiples] : []),
-    ...(form.excluded.length > 0 ? [complement(literals(form.excluded.map(textOf), budget))] : []),
+    ...(form.excluded.length > 0 ? [complement(literals(form.excluded.map(textOf), budget), budget)] : []),
   ]
   const met = parts.reduce((a, b) => intersection(a, b, budget))
   if (!isEmpty(met)) return met

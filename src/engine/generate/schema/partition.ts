@@ -83,6 +83,7 @@ function stringParts(forms: readonly StringForm[], budget: Budget): StringForm[]
 /** Texts of the right lengths, by one automaton. */
 export function sized({ automaton, min, max }: StringForm, budget: Budget): Automaton {
   if (!automaton) return ofLength(min, max === Infinity ? null : Math.min(max, LENGTH_MAX))
+  if (min === 0 && max === Infinity) return automaton
   const { least, most } = lengthsOf(automaton)
   if (least >= min && most <= max) return automaton
   return intersection(automaton, ofLength(min, max === Infinity || most <= max ? null : max), budget)
@@ -138,9 +139,18 @@ function part(of: Automaton, read: readonly (readonly Range[])[], state: number,
   const before = read.map((ranges, index): Edge[] =>
     ranges.map(([a, b]) => [a, b, index + 1 === offset ? offset + state : index + 1]),
   )
+  let edges: Edge[][] | undefined
+  let accepting: boolean[] | undefined
   return {
-    edges: [...before, ...of.edges.map((list) => list.map(([a, b, to]): Edge => [a, b, to + offset]))],
-    accepting: [...read.map(() => false), ...of.accepting],
+    // Most parts are only written, by their tails: copies of large automata are made when they are asked for.
+    get edges() {
+      edges ??= [...before, ...of.edges.map((list) => list.map(([a, b, to]): Edge => [a, b, to + offset]))]
+      return edges
+    },
+    get accepting() {
+      accepting ??= [...read.map(() => false), ...of.accepting]
+      return accepting
+    },
     tail: { read, of, state },
   }
 }

@@ -39,7 +39,9 @@ export function patternOf(pattern: string, budget: Budget): Pattern {
 
 /** The texts in which the pattern is certainly not found. */
 export function notMatching({ automaton, basic }: Pattern, budget: Budget): Automaton {
-  return basic ? intersection(complement(automaton), basicTexts, budget) : complement(automaton)
+  return basic
+    ? intersection(complement(automaton, budget), basicTexts, budget)
+    : complement(automaton, budget)
 }
 
 const basicTexts: Automaton = {
@@ -104,7 +106,7 @@ class Builder {
     if ([...rest, ahead.part].some(hasStart)) throw this.#unsupported()
     const tail = this.#automaton(rest)
     const looked = this.#automaton(flat(ahead.part))
-    const kept = intersection(tail, ahead.negated ? complement(looked) : looked, this.#budget)
+    const kept = intersection(tail, ahead.negated ? complement(looked, this.#budget) : looked, this.#budget)
     this.#nfa.embed(this.#sequence(from, parts.slice(0, index)), kept, to)
   }
 

@@ -17,6 +17,7 @@ import {
   anything,
   arrayIsImpossible,
   intersect,
+  intersectSome,
   objectIsImpossible,
   openLayer,
   union,
@@ -255,11 +256,14 @@ function dependencies(
   const { path } = given
   let { form } = given
   const required = requiredOf(to, schema, path)
+  const narrow = mode === "narrow" ? intersectSome : intersect
   for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"])
     for (const [name, dependent] of mapOf(to, schema, keyword, path)) {
       const then = dependentForm(to, dependent, mode, `${path}/${keyword}/${step(name)}`)
-      const present: NormalForm = { ...anything, objects: then.objects }
-      form = intersect(
+      // The property is required: without it the dependent schema does not apply, and evaluates nothing.
+      const has: NormalForm = { ...anything, objects: [{ ...anyObject, required: new Set([name]) }] }
+      const present = intersect({ ...anything, objects: then.objects }, has, to)
+      form = narrow(
         form,
         required.has(name)
           ? present
