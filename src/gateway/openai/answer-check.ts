@@ -60,6 +60,6 @@ async function check(job: CheckJob, organizationId: string, signal: AbortSignal)
   if (violation === null) return
   throw new Fault(
     "inference_failed",
-    `Cannot give the answer as valid: the worker was handed the schema, and ${job.name} violates it: ${violation}`,
+    `Cannot complete the response: the remote worker did not keep to the strict schema: in ${job.name}, ${violation}`,
   )
 }
