@@ -32,7 +32,7 @@ export const getMetrics = endpoint({
   path: "/metrics",
   area: "Service",
   surface: "service",
-  summary: "Counts, levels and durations, as Prometheus reads them",
+  summary: "Metrics for Prometheus",
   access,
   output: z.instanceof(Document),
   produces: "text/plain; version=0.0.4; charset=utf-8",

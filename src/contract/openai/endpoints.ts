@@ -106,7 +106,7 @@ export const listInputItems = endpoint({
   ...oneResponse,
   method: "GET",
   path: "/v1/responses/{response_id}/input_items",
-  summary: "List what a stored response was asked",
+  summary: "List the input items of a stored response",
   query: z.object({
     limit: z.coerce.number().int().min(1).max(100).default(20),
     order: z.enum(["asc", "desc"]).default("desc"),

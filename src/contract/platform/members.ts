@@ -128,7 +128,7 @@ export const revokeInvitation = endpoint({
   path: "/v1/organizations/{org_id}/invites/{invitation_id}",
   area: "Invitations",
   surface,
-  summary: "Take back an invitation",
+  summary: "Revoke an invitation",
   access: administer,
   params: InvitationPath,
   output: z.void(),

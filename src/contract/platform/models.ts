@@ -86,7 +86,7 @@ export const requestModelAccess = endpoint({
   path: "/v1/organizations/{org_id}/model_access_requests",
   area,
   surface,
-  summary: "Ask for access to a model; the operator of the installation decides",
+  summary: "Request access to a model; the operator decides",
   access: { principals, permission: "api-write" },
   params: OrganizationPath,
   body: z.strictObject({ model_sku: z.string().min(1).max(256) }),

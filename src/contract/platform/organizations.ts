@@ -115,7 +115,7 @@ export const updateOrganization = endpoint({
   path: "/v1/organizations/{org_id}",
   area,
   surface,
-  summary: "Change the name or the settings; If-Match guards against a change made meanwhile",
+  summary: "Change the name or the settings; If-Match prevents lost updates",
   access: { principals, permission: "api-admin", owner: "sessions" },
   params: OrganizationPath,
   body: z.strictObject({

@@ -123,7 +123,7 @@ export const startSingleSignOn = endpoint({
   path: "/v1/session/sso",
   area,
   surface,
-  summary: "Go to the single sign-on provider",
+  summary: "Redirect to the single sign-on provider",
   access: { principals: [] },
   output: z.void(),
   status: 303,
@@ -138,7 +138,7 @@ export const finishSingleSignOn = endpoint({
   path: "/v1/session/sso/callback",
   area,
   surface,
-  summary: "Come back from the single sign-on provider, to the console: signed in, or with `sso_error`",
+  summary: "Callback of the single sign-on provider; redirects to the console, signed in or with `sso_error`",
   access: { principals: [] },
   query: z.object({
     code: CallbackValue,
