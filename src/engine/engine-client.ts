@@ -85,6 +85,7 @@ async function prepareEmbedding(
         throw brokenAnswer("a vector has no numbers")
       return vectors
     },
+    discard: () => stream.cancel(),
   }
 }
 

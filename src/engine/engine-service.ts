@@ -127,8 +127,12 @@ async function* embed(
 ): AsyncGenerator<number, readonly Float32Array[], undefined> {
   const engine = await opened(find(model, "embed").embedder)
   const prepared = await engine.prepare(work, signal)
-  yield prepared.inputTokens
-  return await prepared.run(signal)
+  try {
+    yield prepared.inputTokens
+    return await prepared.run(signal)
+  } finally {
+    prepared.discard()
+  }
 }
 
 async function opened<Engine>(open: (() => Engine | Promise<Engine>) | undefined): Promise<Engine> {

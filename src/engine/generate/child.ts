@@ -59,5 +59,9 @@ function generationOf(model: LocalModel, work: GenerateWork): PreparedGeneration
 
 function embeddingOf(model: EmbeddingModel, work: EmbedWork): PreparedEmbedding {
   const inputs = model.prepare(work)
-  return { inputTokens: inputs.inputTokens, run: async (signal) => await model.run(inputs, signal) }
+  return {
+    inputTokens: inputs.inputTokens,
+    run: async (signal) => await model.run(inputs, signal),
+    discard: () => undefined,
+  }
 }

@@ -139,6 +139,8 @@ export interface PreparedEmbedding {
   readonly inputTokens: number
   /** One vector of length one per input, in their order. */
   run(signal: AbortSignal): Promise<readonly Float32Array[]>
+  /** Instead of running it. */
+  discard(): void
 }
 
 export interface EmbedEngine {

@@ -30,6 +30,9 @@ export function remoteEmbedder(client: WorkerClient, model: RemoteModel): EmbedE
           prepared.inputTokens = Math.min(inputTokens, most)
           return vectors
         },
+        discard: () => {
+          // Nothing was sent yet.
+        },
       }
       return prepared
     },

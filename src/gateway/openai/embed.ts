@@ -18,10 +18,10 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
         const { embedder: engine } = await metered.route(model)
         const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
         const prepared = await engine.prepare(work, request.signal)
-        await metered.sequence.reserve(model, {
-          ...noUsage,
-          inputTokens: prepared.inputTokens,
-          executionMs: parts.timeoutMs,
+        const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
+        await metered.sequence.reserve(model, most).catch((error: unknown) => {
+          prepared.discard()
+          throw error
         })
         const startedMs = parts.clock.monotonicMs()
         const vectors = await prepared.run(request.signal)

@@ -71,7 +71,7 @@ export function routedEmbedder(newRoute: NewRoute, organizationId: string): Rout
 interface Runnable<Result> {
   readonly inputTokens: number
   run(signal: AbortSignal): Promise<Result>
-  discard?(): void
+  discard(): void
 }
 
 /** Work that was prepared at a worker, and runs at one after the other until one answers. */
@@ -116,7 +116,7 @@ class RoutedWork<Result, Prepared extends Runnable<Result>> {
   }
 
   discard(): void {
-    this.#placed.prepared.discard?.()
+    this.#placed.prepared.discard()
     this.#placed.attempt.abandon()
   }
 }
