@@ -13,6 +13,7 @@ interface Operation {
   readonly operationId: string
   readonly description?: string
   readonly parameters: readonly Parameter[]
+  readonly requestBody?: { readonly content?: Record<string, { readonly schema?: BodySchema }> }
 }
 
 const document = openapi(table, { title: "Test", version: "0", description: "" })
@@ -66,4 +67,69 @@ test.each([
   ["createInvitation", "a session must be of an organization owner"],
 ] as const)("%s says who may call it", (name, words) => {
   expect(operationOf(name)?.description).toContain(words)
+})
+
+interface BodySchema {
+  readonly $ref?: string
+  readonly properties?: Record<string, BodyField>
+}
+interface BodyField {
+  readonly type?: string
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly maxItems?: number
+  readonly pattern?: string
+  readonly format?: string
+  readonly anyOf?: readonly BodyField[]
+}
+
+const { schemas } = document["components"] as { schemas: Record<string, BodySchema> }
+const resolved = (schema: BodySchema | undefined): BodySchema | undefined =>
+  schema?.$ref === undefined ? schema : schemas[schema.$ref.split("/").at(-1) ?? ""]
+
+const bodies = operations.flatMap(({ operationId, requestBody }) => {
+  const schema = resolved(requestBody?.content?.["application/json"]?.schema)
+  return Object.entries(schema?.properties ?? {}).flatMap(([name, field]) =>
+    (field.anyOf ?? [field]).map((one) => ({ operationId, name, field: one })),
+  )
+})
+
+/** Whether the schema of the endpoint's body finds nothing wrong with this field. */
+function fieldAccepts(operationId: string, name: string, value: unknown): boolean {
+  const { body } = table[operationId as keyof typeof table]
+  const parsed = (body as z.ZodType).safeParse({ [name]: value })
+  return parsed.success || !parsed.error.issues.some(({ path }) => path[0] === name)
+}
+
+const numbers = bodies.filter(({ field }) => field.type === "integer" && field.minimum !== undefined)
+const texts = bodies.filter(
+  ({ field }) => field.maxLength !== undefined && field.pattern === undefined && field.format === undefined,
+)
+
+test("limits of bodies are documented", () => {
+  expect(numbers.length).toBeGreaterThanOrEqual(5)
+  expect(texts.length).toBeGreaterThanOrEqual(5)
+})
+
+test.each(numbers)(
+  "$operationId refuses a $name past its documented limits",
+  ({ operationId, name, field }) => {
+    const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER } = field
+    expect(fieldAccepts(operationId, name, minimum)).toBe(true)
+    expect(fieldAccepts(operationId, name, minimum - 1)).toBe(false)
+    if (maximum < Number.MAX_SAFE_INTEGER) expect(fieldAccepts(operationId, name, maximum + 1)).toBe(false)
+  },
+)
+
+test.each(texts)(
+  "$operationId refuses a $name past its documented length",
+  ({ operationId, name, field }) => {
+    expect(fieldAccepts(operationId, name, "a".repeat((field.maxLength ?? 0) + 1))).toBe(false)
+  },
+)
+
+test("a routing policy's regions may be null, as the contract says", () => {
+  expect(schemas["RoutingPolicy"]?.properties?.["regions"]?.type).toEqual(["array", "null"])
 })

@@ -17,7 +17,11 @@ export const RoutingPolicy = z
   .object({
     mode: z.enum(routingModes).describe("How the first execution region is chosen."),
     fallback: z.enum(routingFallbacks).describe("Which regions may be tried after the first."),
-    regions: z.array(z.string()).describe("In order of priority; empty means every visible region."),
+    regions: z.array(z.string()).meta({
+      // The contract allows null, which this server never sends.
+      type: ["array", "null"],
+      description: "In order of priority; empty or null means every visible region.",
+    }),
   })
   .meta({ id: "RoutingPolicy" })
 export type RoutingPolicy = z.infer<typeof RoutingPolicy>
