@@ -38,8 +38,8 @@ export function verdictOf({ answer, options }: Given): Verdict {
   }
 }
 
-/** One line: the answer, its figure and a small bar. */
-export function AnswerLine(given: Given): ReactNode {
+/** One line: the answer, its figure and, where there is room, a small bar. */
+export function AnswerLine({ bar, ...given }: Given & { bar: boolean }): ReactNode {
   const { word, aside, share } = verdictOf(given)
   return (
     <span className="number flex min-w-0 items-center gap-2">
@@ -47,15 +47,17 @@ export function AnswerLine(given: Given): ReactNode {
         {word}
       </strong>
       <span className="text-soft ml-auto shrink-0 text-xs">{aside}</span>
-      <span
-        aria-hidden="true"
-        className="bg-sunken h-2 w-14 shrink-0 overflow-hidden rounded-full max-sm:hidden"
-      >
+      {bar ? (
         <span
-          className="bg-bar block h-full rounded-full transition-[width] duration-300"
-          style={{ width: `${share * 100}%` }}
-        />
-      </span>
+          aria-hidden="true"
+          className="bg-sunken h-2 w-14 shrink-0 overflow-hidden rounded-full max-sm:hidden"
+        >
+          <span
+            className="bg-bar block h-full rounded-full transition-[width] duration-300"
+            style={{ width: `${share * 100}%` }}
+          />
+        </span>
+      ) : null}
     </span>
   )
 }

@@ -121,7 +121,7 @@ function AnswerRow({
           </span>
           <span className={`grid min-w-0 flex-1 gap-x-4 gap-y-1 ${given.length > 1 ? "sm:grid-cols-2" : ""}`}>
             {has ? (
-              given.map((one, column) => <AnswerLine key={column} {...one} />)
+              given.map((one, column) => <AnswerLine key={column} {...one} bar={given.length === 1} />)
             ) : (
               <span className="text-soft text-sm">–</span>
             )}
