@@ -179,14 +179,14 @@ test("a server that restarts is waited for calmly, and the page goes on", async 
   await page.getByText("Reconnected.").waitFor()
   expect(await page.getByLabel("Evidence text").inputValue()).toBe("Kept through the restart.")
   await click("Decide")
-  await page.getByRole("status", { name: "Result" }).getByText("Latency").waitFor()
+  await page.getByRole("status", { name: "Result" }).getByText("Recorded as").waitFor()
 })
 
 const evidence = (): Locator => page.getByLabel("Evidence text")
 const decideOn = async (text: string): Promise<void> => {
   await evidence().fill(text)
   await click("Decide")
-  await page.getByRole("status", { name: "Result" }).getByText("Latency").waitFor()
+  await page.getByRole("status", { name: "Result" }).getByText("Recorded as").waitFor()
 }
 const signOut = async (): Promise<void> => {
   await click(/account and appearance/)

@@ -95,4 +95,6 @@ export async function signOut(queries: QueryClient): Promise<void> {
   for (const cleanup of cleanups) cleanup()
   await api.deleteSession()
   queries.clear()
+  // An answer that came meanwhile may have been kept again.
+  clearBrowserStorage()
 }
