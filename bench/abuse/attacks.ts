@@ -17,7 +17,8 @@ export interface Attack {
 }
 
 const mebibyte = 1024 * 1024
-const model = "umpire-decide"
+/** For chat and responses. */
+const model = "umpire-chat"
 const many = (count: number, text: string): string => Array.from({ length: count }, () => text).join(",")
 const fill = (bytes: number, text: string): string => many(Math.floor(bytes / (text.length + 1)), text)
 const nested = (count: number, open: string, inner: string, close: string): string =>
@@ -59,7 +60,7 @@ const withSchema = (schema: string): string =>
     `,"max_tokens":8,"response_format":{"type":"json_schema","json_schema":{"name":"a","schema":${schema}}}`,
   )
 const decisions = (input: string, questions: string): string =>
-  `{"model":"${model}","input":${JSON.stringify(input)},"questions":[${questions}]}`
+  `{"model":"umpire-decide","input":${JSON.stringify(input)},"questions":[${questions}]}`
 
 const bodies: Attack[] = [
   posted("responses: 90 KB of {}", "/v1/responses", () => responses(fill(90_000, "{}"))),
