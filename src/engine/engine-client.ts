@@ -101,7 +101,7 @@ async function prepareGeneration(
     const stream = await peer.stream("generate", { model, work }, signal)
     const sizes = await first(stream, AbortSignal.any([signal, deadline.signal]))
     if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
-    return new RemoteGeneration(stream, sizes)
+    return new PeerGeneration(stream, sizes)
   } finally {
     clearTimeout(timer)
   }
@@ -112,7 +112,7 @@ const tooSlow = (): Fault =>
     retryAfterMs: 1000,
   })
 
-class RemoteGeneration implements PreparedGeneration {
+class PeerGeneration implements PreparedGeneration {
   readonly inputTokensMost: number
   readonly outputTokensMost: number
   readonly notEnforced: readonly string[]

@@ -5,7 +5,7 @@ import { PGlite } from "@electric-sql/pglite"
 import { servePeer } from "../base/peer/serve.ts"
 import { valueParsers, type EncodedValue } from "./values.ts"
 
-export interface WorkerSettings {
+export interface PgliteWorkerSettings {
   /** Where the files are; in memory when absent. */
   readonly directory?: string
   /** A dump of a freshly created cluster, used instead of creating one; written when it does not exist. */
@@ -14,7 +14,7 @@ export interface WorkerSettings {
 
 /** What the thread serves. PGlite runs what it is given in order, so calls may overlap. */
 export interface PgliteService {
-  open: { input: WorkerSettings; output: null }
+  open: { input: PgliteWorkerSettings; output: null }
   query: { input: { readonly text: string; readonly values: readonly EncodedValue[] }; output: Outcome }
   script: { input: string; output: Outcome }
   notifications: { input: null; item: Notification; output: never }
@@ -79,7 +79,7 @@ async function outcomeOf(run: () => Promise<object[]>): Promise<Outcome> {
   }
 }
 
-async function start({ directory, seedFile }: WorkerSettings): Promise<PGlite> {
+async function start({ directory, seedFile }: PgliteWorkerSettings): Promise<PGlite> {
   const seed = seedFile === undefined ? undefined : await readSeed(seedFile)
   const postgres = new PGlite({
     parsers: { ...valueParsers },

@@ -8,7 +8,7 @@ import { lockDirectory, type DirectoryLock } from "./directory-lock.ts"
 import { SqlError, StoreUnavailable } from "./sql.ts"
 import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
 import { checkChannel, ListenerSet } from "./listeners.ts"
-import type { Outcome, PgliteService, StatementFailure, WorkerSettings } from "./pglite-worker.ts"
+import type { Outcome, PgliteService, StatementFailure, PgliteWorkerSettings } from "./pglite-worker.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
 import { encodeValue } from "./values.ts"
 
@@ -20,7 +20,7 @@ const transactionMaxMsDefault = 60_000
 interface PgliteSettings {
   /** Where to keep the files; everything is in memory, and gone at the end, when absent. */
   readonly directory?: string
-  /** See WorkerSettings. Creating a cluster takes 2 to 5 seconds, loading a dump half of one; tests open many. */
+  /** See PgliteWorkerSettings. Creating a cluster takes 2 to 5 seconds, loading a dump half of one; tests open many. */
   readonly seedFile?: string
   /** How long the work of one transaction may take before it is rolled back. */
   readonly transactionMaxMs?: number
@@ -45,7 +45,7 @@ export async function openPglite(settings: PgliteSettings = {}): Promise<Databas
 /** Waits until the thread can serve. Exported for the test that ends the thread under a running database. */
 export async function connectPglite(
   peer: Connection<PgliteService>,
-  worker: WorkerSettings,
+  worker: PgliteWorkerSettings,
   settings: ConnectionSettings,
 ): Promise<Database> {
   try {

@@ -59,7 +59,7 @@ type Answer =
 export function httpPeer<S extends Service<S>>(settings: HttpPeerSettings): Peer<S> {
   return {
     async call<Name extends CallName<S>>(method: Name, input: S[Name]["input"], signal?: AbortSignal) {
-      const step = await new Exchange(settings, { method, input, part: "first" }).next(signal)
+      const step = await new HttpCall(settings, { method, input, part: "first" }).next(signal)
       return step.value
     },
     // oxlint-disable-next-line typescript/require-await -- nothing to wait for, unlike in other peers
@@ -73,12 +73,12 @@ export function httpPeer<S extends Service<S>>(settings: HttpPeerSettings): Peer
 }
 
 class HttpStream implements PeerStream<unknown, unknown, unknown> {
-  readonly #open: (part: Request["part"], value: unknown) => Exchange
-  #first: Exchange | null = null
-  #rest: Exchange | null = null
+  readonly #open: (part: Request["part"], value: unknown) => HttpCall
+  #first: HttpCall | null = null
+  #rest: HttpCall | null = null
 
   constructor(settings: HttpPeerSettings, method: string, input: unknown) {
-    this.#open = (part, value) => new Exchange(settings, { method, input, part, value })
+    this.#open = (part, value) => new HttpCall(settings, { method, input, part, value })
   }
 
   async next(value?: unknown, signal?: AbortSignal): Promise<IteratorResult<unknown, unknown>> {
@@ -94,7 +94,7 @@ class HttpStream implements PeerStream<unknown, unknown, unknown> {
 }
 
 /** One request and its answers. */
-class Exchange {
+class HttpCall {
   readonly #abort = new AbortController()
   readonly #silenceMsMax: number
   readonly #part: Request["part"]

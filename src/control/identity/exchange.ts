@@ -15,7 +15,7 @@ import type { Handshake } from "./x509.ts"
 /** The caller is not known yet, so there is no rate limit of its own: this bounds what all of them can cost. */
 const runningMax = 256
 
-export interface ExchangeParts extends ControlParts, DecisionParts {
+export interface TokenExchangeParts extends ControlParts, DecisionParts {
   readonly providers: KnownProviders
   readonly tokens: AccessTokens
   readonly log: Log
@@ -33,7 +33,7 @@ export interface Presented {
   readonly handshake: Handshake
 }
 
-export interface Exchange {
+export interface TokenExchange {
   (
     parameters: Readonly<Record<string, string>>,
     request: ExchangeRequest,
@@ -41,7 +41,7 @@ export interface Exchange {
   ): Promise<IssuedToken>
 }
 
-export function createExchange(parts: ExchangeParts): Exchange {
+export function createTokenExchange(parts: TokenExchangeParts): TokenExchange {
   let running = 0
   const limit = createRefusalLimit(parts.clock)
   return async (parameters, request, presented) => {
@@ -77,13 +77,13 @@ const Parameters = z.object({
   audience: z.string().min(1).optional(),
 })
 
-interface Asked {
+interface TokenRequest {
   readonly providerId: string | null
   readonly evidence: Evidence
 }
 
 /** What RFC 8693 knows beyond these parameters (scope, resource, actor) is ignored, as RFC 6749 asks: the rules decide. */
-function readParameters(given: Readonly<Record<string, string>>, presented: Presented | null): Asked {
+function readParameters(given: Readonly<Record<string, string>>, presented: Presented | null): TokenRequest {
   const parsed = Parameters.safeParse(given)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
@@ -106,7 +106,7 @@ function readParameters(given: Readonly<Record<string, string>>, presented: Pres
 function readToken(
   { subject_token, subject_token_type }: z.infer<typeof Parameters>,
   providerId: string | null,
-): Asked {
+): TokenRequest {
   if (subject_token === undefined)
     throw invalid("subject_token is missing; certificates are exchanged on the mTLS port")
   if (subject_token_type !== tokenTypes.jwt && subject_token_type !== tokenTypes.idToken)
@@ -119,7 +119,7 @@ function readPresented(
   { subject_token }: z.infer<typeof Parameters>,
   named: string | null,
   { providerId, handshake }: Presented,
-): Asked {
+): TokenRequest {
   if (subject_token !== undefined)
     throw invalid("a subject_token is not taken on the mTLS port: the certificate is the assertion")
   if (named !== null && named !== providerId)
@@ -141,7 +141,7 @@ class Refused extends Fault {
 }
 
 async function exchange(
-  parts: ExchangeParts,
+  parts: TokenExchangeParts,
   known: KnownProvider | null,
   evidence: Evidence,
 ): Promise<IssuedToken> {
@@ -166,7 +166,7 @@ async function exchange(
 }
 
 async function issue(
-  { tokens, clock, lifetimeSecondsMax }: ExchangeParts,
+  { tokens, clock, lifetimeSecondsMax }: TokenExchangeParts,
   known: KnownProvider,
   { assertion, attributes, permissions }: Extract<Decision, { accepted: true }>,
 ): Promise<IssuedToken> {
@@ -193,7 +193,7 @@ const nobody = "none"
 
 /** A refusal is answered even when it cannot be recorded: the store being away must not open or close any door. */
 async function recordRefusal(
-  parts: ExchangeParts,
+  parts: TokenExchangeParts,
   known: KnownProvider | null,
   { record }: Refused,
   request: ExchangeRequest,

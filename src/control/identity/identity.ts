@@ -14,10 +14,10 @@ import type { ControlParts } from "../change.ts"
 import { createAccessTokens } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
 import {
-  type Exchange,
+  type TokenExchange,
   type ExchangeRequest,
   type Presented,
-  createExchange,
+  createTokenExchange,
   parseParameters,
 } from "./exchange.ts"
 import { createJsonFetcher } from "./fetch-json.ts"
@@ -81,7 +81,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   const lifetimeSecondsMax = parts.lifetimeMinutes * 60
   const counted: { count?: (labels: Labels) => void } = {}
   const onExchanged = (outcome: string): void => counted.count?.({ outcome })
-  const exchange = createExchange({
+  const exchange = createTokenExchange({
     ...parts,
     cel,
     keySets,
@@ -138,7 +138,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
   }
 }
 
-function openHandlers(exchange: Exchange): Pick<Handlers<typeof identityEndpoints>, "exchangeToken"> {
+function openHandlers(exchange: TokenExchange): Pick<Handlers<typeof identityEndpoints>, "exchangeToken"> {
   return {
     exchangeToken: async (call) =>
       await exchange(parseParameters(call.body, call.request.header("content-type")), call.request, null),

@@ -26,9 +26,9 @@ interface ChatPrompt {
   readonly startsReasoning: boolean
 }
 
-type Asked = Pick<GenerateWork, "messages" | "tools" | "effort">
+type PromptRequest = Pick<GenerateWork, "messages" | "tools" | "effort">
 
-export function writePrompt(facts: TemplateFacts, asked: Asked, think: boolean): ChatPrompt {
+export function writePrompt(facts: TemplateFacts, asked: PromptRequest, think: boolean): ChatPrompt {
   const shield = new Shield(facts.controlTexts)
   const messages = asked.messages.map((message) => shield.cover(toTemplate(message)))
   const text = render(facts, shield, { ...asked, messages }, think)
@@ -40,7 +40,10 @@ export function writePrompt(facts: TemplateFacts, asked: Asked, think: boolean):
 }
 
 type TemplateMessage = Record<string, unknown> & { readonly role: string; readonly content: unknown }
-type Conversation = { readonly messages: readonly TemplateMessage[] } & Pick<Asked, "tools" | "effort">
+type TemplateInput = { readonly messages: readonly TemplateMessage[] } & Pick<
+  PromptRequest,
+  "tools" | "effort"
+>
 
 function toTemplate(message: ChatMessage): TemplateMessage {
   const { role, content, reasoning, toolCalls, toolCallId } = message
@@ -75,7 +78,7 @@ function parse(text: string): Template {
   return parsed
 }
 
-function render(facts: TemplateFacts, shield: Shield, conversation: Conversation, think: boolean): string {
+function render(facts: TemplateFacts, shield: Shield, conversation: TemplateInput, think: boolean): string {
   const { family, template } = facts
   const shown = family.showsTools ? conversation : toolsAsText(conversation, shield, family)
   if (template === undefined) return plainText(shown.messages)
@@ -116,7 +119,7 @@ const toolForTemplate = ({ name, description, parameters }: FunctionTool): JsonO
 })
 
 /** For templates that know no tools: they are described in the system turn, and calls and results are written as text. */
-function toolsAsText(conversation: Conversation, shield: Shield, family: Family): Conversation {
+function toolsAsText(conversation: TemplateInput, shield: Shield, family: Family): TemplateInput {
   const [before, between, after] = family.calls[0]?.written ?? ["", "", ""]
   const messages = conversation.messages.map((message): TemplateMessage => {
     if (message.role === "tool")

@@ -2,12 +2,12 @@
 import type { EmbedEngine } from "../generate/generate.ts"
 import { normalised } from "../generate/vectors.ts"
 import type { RemoteModel } from "./remote-generator.ts"
-import { type WorkerClient, garbage } from "./worker-client.ts"
+import { type HttpClient, garbage } from "./http-client.ts"
 
 /** Around each input a tokenizer writes a few tokens of its own. */
 const TOKENS_PER_INPUT = 8
 
-export function remoteEmbedder(client: WorkerClient, model: RemoteModel): EmbedEngine {
+export function remoteEmbedder(client: HttpClient, model: RemoteModel): EmbedEngine {
   return {
     prepare: async ({ inputs, dimensions }) => {
       const most = inputs.reduce(

@@ -13,7 +13,7 @@ import { noGenerationUsage } from "../generate/generate.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Dialect } from "./dialects.ts"
 import { readEvents } from "./sse.ts"
-import { type WorkerClient, garbage } from "./worker-client.ts"
+import { type HttpClient, garbage } from "./http-client.ts"
 
 export interface RemoteModel {
   /** What the worker calls it. */
@@ -25,7 +25,7 @@ export interface RemoteModel {
 const TOKENS_PER_MESSAGE = 16
 const PROMPT_TOKENS_MIN = 64
 
-export function remoteGenerator(client: WorkerClient, dialect: Dialect, model: RemoteModel): GenerateEngine {
+export function remoteGenerator(client: HttpClient, dialect: Dialect, model: RemoteModel): GenerateEngine {
   return {
     prepare: async (work) => new RemoteGeneration(client, dialect, model, work),
     close: async () => await client.close(),
@@ -37,13 +37,13 @@ class RemoteGeneration implements PreparedGeneration {
   readonly outputTokensMost: number
   readonly isHandedOn = true
   readonly notEnforced: readonly string[]
-  readonly #client: WorkerClient
+  readonly #client: HttpClient
   readonly #dialect: Dialect
   readonly #model: RemoteModel
   readonly #work: GenerateWork
   #usage: GenerationUsage = noGenerationUsage
 
-  constructor(client: WorkerClient, dialect: Dialect, model: RemoteModel, work: GenerateWork) {
+  constructor(client: HttpClient, dialect: Dialect, model: RemoteModel, work: GenerateWork) {
     this.#client = client
     this.#dialect = dialect
     this.#model = model

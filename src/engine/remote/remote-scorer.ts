@@ -6,7 +6,7 @@ import { type PromptFrame, splitTemplate } from "../llama/prompt.ts"
 import { readGguf } from "../llama/gguf.ts"
 import type { Dialect, ScoreCall, TokenizeCall } from "./dialects.ts"
 import type { RemoteModel } from "./remote-generator.ts"
-import { type WorkerClient, garbage } from "./worker-client.ts"
+import { type HttpClient, garbage } from "./http-client.ts"
 
 export interface RemoteScoredModel extends RemoteModel {
   /** A GGUF of the same model on this machine, for its chat template; null asks the worker. */
@@ -28,7 +28,7 @@ interface Ready {
   readonly no: ReadonlySet<number>
 }
 
-export function remoteScorer(client: WorkerClient, dialect: Dialect, model: RemoteScoredModel): ScoreEngine {
+export function remoteScorer(client: HttpClient, dialect: Dialect, model: RemoteScoredModel): ScoreEngine {
   const { tokenize, score } = dialect
   if (!tokenize || !score) return unable()
   let opening: Promise<Ready> | null = null
@@ -66,7 +66,7 @@ async function refuse(): Promise<never> {
 }
 
 async function open(
-  client: WorkerClient,
+  client: HttpClient,
   dialect: Dialect,
   call: TokenizeCall,
   model: RemoteScoredModel,
@@ -97,7 +97,7 @@ async function open(
 }
 
 async function frameOf(
-  client: WorkerClient,
+  client: HttpClient,
   { template }: Dialect,
   model: RemoteScoredModel,
   signal: AbortSignal,
@@ -121,7 +121,7 @@ async function frameOf(
 }
 
 async function tokens(
-  client: WorkerClient,
+  client: HttpClient,
   call: TokenizeCall,
   model: string,
   text: string,
@@ -138,7 +138,7 @@ async function tokens(
 const specialLooking = /<[^<>\s]{1,64}>|\[\/?[A-Z_]{2,32}\]/g
 
 async function plainTokens(
-  client: WorkerClient,
+  client: HttpClient,
   call: TokenizeCall,
   model: string,
   text: string,
@@ -153,7 +153,7 @@ async function plainTokens(
 }
 
 interface Parts {
-  readonly client: WorkerClient
+  readonly client: HttpClient
   readonly tokenize: TokenizeCall
   readonly score: ScoreCall
   readonly model: RemoteScoredModel

@@ -6,7 +6,7 @@ import { remoteEmbedder } from "./remote-embedder.ts"
 import { type RemoteScoredModel, remoteScorer } from "./remote-scorer.ts"
 import { remoteGenerator } from "./remote-generator.ts"
 import { systemOneScorer } from "./systemone-scorer.ts"
-import { WorkerClient, type WorkerAddress, type WorkerTimes } from "./worker-client.ts"
+import { HttpClient, type RemoteAddress, type HttpTimeouts } from "./http-client.ts"
 
 export interface RemoteWorker {
   readonly scorer: ScoreEngine
@@ -17,13 +17,13 @@ export interface RemoteWorker {
 }
 
 export function openRemoteWorker(
-  address: WorkerAddress,
+  address: RemoteAddress,
   dialectName: DialectName,
   model: RemoteScoredModel,
-  times: Partial<WorkerTimes> = {},
+  times: Partial<HttpTimeouts> = {},
 ): RemoteWorker {
   const dialect = dialects[dialectName]
-  const client = new WorkerClient(address, times)
+  const client = new HttpClient(address, times)
   return {
     scorer:
       dialectName === "systemone" ? systemOneScorer(client, model) : remoteScorer(client, dialect, model),

@@ -3,14 +3,14 @@ import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import type { ScoreEngine } from "../engine.ts"
 import type { RemoteScoredModel } from "./remote-scorer.ts"
-import { type WorkerClient, garbage } from "./worker-client.ts"
+import { type HttpClient, garbage } from "./http-client.ts"
 
 /** Probabilities this close to 0 or 1 have no finite margin in double precision. */
 const PROBABILITY_LEAST = 1e-300
 /** Around each text the worker writes a frame of its own. */
 const TOKENS_PER_TEXT = 64
 
-export function systemOneScorer(client: WorkerClient, model: RemoteScoredModel): ScoreEngine {
+export function systemOneScorer(client: HttpClient, model: RemoteScoredModel): ScoreEngine {
   return {
     facts: async () => ({
       name: model.name,

@@ -2,19 +2,19 @@
 import { type Dispatcher, Pool } from "undici"
 import { Fault } from "../../contract/errors.ts"
 
-export interface WorkerAddress {
+export interface RemoteAddress {
   /** With or without /v1 at its end. */
   readonly url: string
   readonly key?: string | undefined
 }
 
-export interface WorkerTimes {
+export interface HttpTimeouts {
   readonly connectMs: number
   readonly firstByteMs: number
   readonly idleMs: number
 }
 
-const DEFAULT_TIMES: WorkerTimes = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 }
+const DEFAULT_TIMES: HttpTimeouts = { connectMs: 5_000, firstByteMs: 120_000, idleMs: 60_000 }
 const CONNECTIONS_MAX = 256
 /** Tries while nothing was sent: the connection was refused or could not be made. */
 const CONNECT_ATTEMPTS_MAX = 2
@@ -22,13 +22,13 @@ const ERROR_BYTES_MAX = 64 * 1024
 const ANSWER_BYTES_MAX = 256 * 1024 * 1024
 const QUOTED_CHARACTERS_MAX = 300
 
-export class WorkerClient {
+export class HttpClient {
   /** What stands before every path: the worker may live below the top of its server. */
   readonly #root: string
   readonly #headers: Record<string, string>
   readonly #pool: Pool
 
-  constructor({ url, key }: WorkerAddress, times: Partial<WorkerTimes> = {}) {
+  constructor({ url, key }: RemoteAddress, times: Partial<HttpTimeouts> = {}) {
     const { connectMs, firstByteMs, idleMs } = { ...DEFAULT_TIMES, ...times }
     const { origin, pathname } = new URL(url)
     this.#root = pathname.replace(/\/+$/, "").replace(/\/v1$/, "")
