@@ -39,7 +39,7 @@ export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, 
     },
     async requestModelAccess(call) {
       const { principal, standing } = acting(call)
-      const model = findModel(parts.catalog, call.body.model_sku)
+      const model = requireModel(parts.catalog, call.body.model_sku)
       return await change(parts, call, async (scoped) => {
         const requestedBy = await creatorOf(scoped.sql, principal)
         return toRequest(await request(scoped, parts, standing.organizationId, model, requestedBy))
@@ -64,7 +64,7 @@ export async function decideModelAccess(
   decision: { readonly organizationId: string; readonly modelSku: string; readonly state: "grant" | "deny" },
 ): Promise<ModelAccess> {
   const { organizationId, state } = decision
-  const modelSku = findModel(parts.catalog, decision.modelSku).sku
+  const modelSku = requireModel(parts.catalog, decision.modelSku).sku
   const before = await lockAccess(sql, organizationId, modelSku)
   const after = before
     ? await updateModelAccess(sql, organizationId, modelSku, { state, updatedAt: now })
@@ -138,7 +138,7 @@ async function lockAccess(sql: Sql, organizationId: string, modelSku: string): P
   return await findModelAccess(sql, organizationId, modelSku)
 }
 
-function findModel(catalog: Catalog, sku: string): Model {
+function requireModel(catalog: Catalog, sku: string): Model {
   const model = catalog.find(sku)
   if (model) return model
   throw new Fault("unknown_model", "Cannot find the model: the catalog has none of this name", {

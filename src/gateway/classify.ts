@@ -24,6 +24,7 @@ import {
   noUsage,
   success,
 } from "./meter.ts"
+import { findModel } from "./model-access.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
@@ -94,7 +95,7 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
       },
     )
     sequence.name(classification.model)
-    const model = findClassifier(parts.catalog, classification.model)
+    const model = findModel(parts.catalog, classification.model, "decisions")
     const calibration = readCalibration(call.request, parts.calibrations)
     const { margins, usage } = await score(parts, asked, model, classification)
     const calibrated = calibration ? calibrateMargins(margins, calibration) : margins
@@ -166,23 +167,4 @@ function readCalibration(request: RequestFacts, calibrations: Calibrations): Cal
       { param: calibrationHeader },
     )
   return found
-}
-
-function findClassifier(catalog: Catalog, sku: string): Model {
-  const model = catalog.find(sku, "decisions")
-  if (!model)
-    throw new Fault(
-      "unknown_model",
-      `Cannot classify: no model ${JSON.stringify(sku)} is in the catalog; ${catalog.fallback.sku} is`,
-      { param: "model" },
-    )
-  if (!model.enabled)
-    throw new Fault("model_disabled", `Cannot classify: the model ${sku} is switched off`, { param: "model" })
-  if (model.kind !== "generation")
-    throw new Fault(
-      "unknown_model",
-      `Cannot classify: the model ${sku} makes embeddings; a generation model is needed`,
-      { param: "model" },
-    )
-  return model
 }

@@ -1,5 +1,5 @@
-/** Lets an organization use a model that is not public only after the operator granted it, on every way to an engine. */
-import type { Catalog } from "../base/catalog.ts"
+/** Which models a request may use: those that can do its task and, unless public, that the operator granted. */
+import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Change, listenToChanges } from "../store/changes.ts"
@@ -79,4 +79,30 @@ function unknownAccess(error: unknown): unknown {
   return new Fault("routing_failed", "Cannot route the request: which models it may use is not known now", {
     cause: error,
   })
+}
+
+/** The model that a request names, if it can do what the request wants. */
+export function findModel(
+  catalog: Catalog,
+  sku: string,
+  wanted: "decisions" | "generation" | "embedding",
+): Model {
+  const isDecision = wanted === "decisions"
+  // The contract of the decision endpoints has a code of its own.
+  const notFound = isDecision ? "unknown_model" : "model_not_found"
+  const model = catalog.find(sku, isDecision ? "decisions" : "generation")
+  if (!model) {
+    const named = JSON.stringify(sku.slice(0, 256))
+    throw refuse(notFound, `no model ${named} is in the catalog; GET /v1/models lists them`)
+  }
+  if (!model.enabled) throw refuse("model_disabled", `the model ${sku} is switched off`)
+  const purpose = isEncoderFile(model.file) ? "decisions" : model.kind
+  // Every generation model also decides.
+  if (isDecision ? model.kind !== "generation" : purpose !== wanted)
+    throw refuse(notFound, `${sku} is a model for ${purpose}; one for ${wanted} is needed`)
+  return model
+}
+
+function refuse(code: "unknown_model" | "model_not_found" | "model_disabled", why: string): Fault {
+  return new Fault(code, `Cannot run the request: ${why}`, { param: "model" })
 }

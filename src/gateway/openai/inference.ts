@@ -1,5 +1,5 @@
 /** What every inference handler does around its work: find the model, reserve, run, and record how it ended. */
-import { type Catalog, type Model, type ModelKind, isEncoderFile } from "../../base/catalog.ts"
+import type { Catalog, Model } from "../../base/catalog.ts"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
@@ -20,6 +20,7 @@ import {
   finishFailed,
   noUsage,
 } from "../meter.ts"
+import { findModel } from "../model-access.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
@@ -120,28 +121,6 @@ export class MeteredCall {
       ...ended,
     })
   }
-}
-
-export function findModel(catalog: Catalog, sku: string, kind: ModelKind): Model {
-  const model = catalog.find(sku, "generation")
-  if (!model)
-    throw new Fault(
-      "model_not_found",
-      `Cannot run the request: no model ${JSON.stringify(sku.slice(0, 256))} is in the catalog; GET /v1/models lists them`,
-      { param: "model" },
-    )
-  if (!model.enabled)
-    throw new Fault("model_disabled", `Cannot run the request: the model ${sku} is switched off`, {
-      param: "model",
-    })
-  const purpose = isEncoderFile(model.file) ? "decisions" : model.kind
-  if (purpose !== kind)
-    throw new Fault(
-      "model_not_found",
-      `Cannot run the request: ${sku} is a model for ${purpose}; one for ${kind} is needed`,
-      { param: "model" },
-    )
-  return model
 }
 
 export const meterUsage = (used: GenerationUsage): Usage => ({

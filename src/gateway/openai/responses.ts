@@ -10,14 +10,8 @@ import type {
 } from "../../contract/openai/responses.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
 import { noUsage } from "../meter.ts"
-import {
-  type Asker,
-  Generating,
-  type InferenceParts,
-  MeteredCall,
-  findModel,
-  meterUsage,
-} from "./inference.ts"
+import { findModel } from "../model-access.ts"
+import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
 import { responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
