@@ -12,11 +12,15 @@ export function branchText(branch: Branch): string {
     case "predicate":
       return branch.yesMeans === "" ? stem : `${stem} (${branch.yesMeans})`
     case "choice":
-      return `${stem} answer: ${described(branch.value, branch.description)}`
+      return `${stem} answer: ${optionText(branch)}`
     case "score":
       return `${stem} rating ${branch.level} of ${branch.levels - 1}: ${described(branch.label, branch.description)}`
   }
 }
+
+/** An option by itself, for its vector. */
+export const optionText = ({ value, description }: Extract<Branch, { kind: "choice" }>): string =>
+  described(value, description)
 
 const described = (text: string, description: string): string =>
   description === "" ? text : `${text}: ${description}`

@@ -3,11 +3,11 @@ import { availableParallelism } from "node:os"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
-import { branchText } from "./branch-text.ts"
+import { branchText, optionText } from "./branch-text.ts"
 import { type Graph, type Tokens, openGraph } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
-import { Scheduler, type SchedulerStats, blockEnd } from "./scheduler.ts"
+import { Scheduler, type SchedulerStats } from "./scheduler.ts"
 import { WordPiece, textPieces } from "./wordpiece.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
@@ -61,6 +61,7 @@ export class Encoder {
   ): Promise<PreparedWork> {
     const evidenceTokens = await this.#evidenceTokens(evidence, signal)
     const tokens: Tokens[] = []
+    const options: (Tokens | undefined)[] = []
     let inputTokens = evidenceTokens.length
     for (const [index, branch] of branches.entries()) {
       if (index % BRANCHES_PER_TURN === BRANCHES_PER_TURN - 1) await nextTurn()
@@ -69,34 +70,37 @@ export class Encoder {
       this.#refuseTooLong(evidenceTokens.length + ids.length)
       inputTokens += ids.length
       tokens.push(Int32Array.from(ids))
+      options.push(this.#optionTokens(branch))
     }
     const kinds = branches.map(({ kind }) => kind)
-    return { organizationId, evidence: evidenceTokens, branches: tokens, inputTokens, kinds }
+    return { organizationId, evidence: evidenceTokens, branches: tokens, options, inputTokens, kinds }
   }
 
   async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array> {
-    const margins = await this.#scheduler.submit(work, signal)
-    const { calibration } = this.#file.description
+    const { margins, cosines } = await this.#scheduler.submit(work, signal)
+    const { calibration, similarity } = this.#file.description
     return margins.map((margin, index) => {
       const { temperature, bias } = calibration[work.kinds[index] ?? "predicate"]
-      return margin / temperature + bias
+      const similar =
+        similarity && work.options[index] ? similarity.factor * (cosines[index] ?? 0) + similarity.bias : 0
+      return (margin + similar) / temperature + bias
     })
   }
 
   /** The mean of the last layer over all tokens, of length one. */
-  async vector({ evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
+  async vector({ organizationId, evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
     const tokens = await this.#evidenceTokens(evidence, signal)
-    let sum: Float32Array | undefined
-    for (let start = 0; start < tokens.length;) {
-      signal.throwIfAborted()
-      const end = blockEnd(tokens.length, start, this.#file.description.blockTokensMax)
-      const pooled = await this.#graph.poolEvidence(tokens.subarray(start, end), start)
-      const before = sum
-      sum = before ? pooled.map((value, at) => value + (before[at] ?? 0)) : pooled
-      start = end
-      await nextTurn()
-    }
-    return { inputTokens: tokens.length, vector: normalized(sum ?? new Float32Array()) }
+    const work = { organizationId, evidence: tokens, branches: [], options: [] }
+    const { vector } = await this.#scheduler.submit(work, signal)
+    return { inputTokens: tokens.length, vector }
+  }
+
+  #optionTokens(branch: Branch): Tokens | undefined {
+    const { similarity } = this.#file.description
+    if (similarity === undefined || branch.kind !== "choice") return undefined
+    const { start, separator } = this.#words.special
+    const ids = this.#words.encode(optionText(branch)).slice(0, similarity.optionTokensMax)
+    return Int32Array.from([start, ...ids, separator])
   }
 
   /** All are counted, so that a refusal can tell the length; only as many as fit are kept. */
@@ -134,11 +138,6 @@ export class Encoder {
     await this.#scheduler.idle()
     await this.#graph.close()
   }
-}
-
-function normalized(vector: Float32Array): Float32Array {
-  const length = Math.hypot(...vector)
-  return length === 0 ? vector : vector.map((value) => value / length)
 }
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

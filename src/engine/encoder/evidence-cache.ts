@@ -13,6 +13,8 @@ export interface Evidence {
   readonly tokens: Tokens
   readonly past: Past
   tokensRead: number
+  /** The sum of the last layer over what was read; empty before. */
+  vector: Float32Array
 }
 
 interface Entry extends Evidence {
@@ -74,7 +76,8 @@ export class EvidenceCache {
       if (!this.#removeOldest([...this.#organizations.values()].flat())) break
     }
     const past = this.#graph.createPast(tokens.length)
-    const entry: Entry = { organizationId, tokens, past, tokensRead: 0, holders: 0, usedAt: 0 }
+    const progress = { tokensRead: 0, vector: new Float32Array() }
+    const entry: Entry = { organizationId, tokens, past, ...progress, holders: 0, usedAt: 0 }
     const entries = this.#organizations.get(organizationId) ?? []
     this.#organizations.set(organizationId, entries)
     entries.push(entry)

@@ -1,5 +1,8 @@
-/** A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. */
-import type { BranchPart, Graph, GraphRow, Past, Tokens } from "./graph.ts"
+/**
+ * A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. A
+ * vector has the number of its tokens in the place of each token's last digit.
+ */
+import type { BranchPart, Graph, GraphRow, Past, RowScore, Tokens } from "./graph.ts"
 
 export type FakeRun =
   | { readonly kind: "rows"; readonly rows: number }
@@ -30,9 +33,10 @@ export class FakeGraph implements Graph {
     return { ...(past as FakePast), tokens: past.tokens + tokens }
   }
 
-  async readEvidence(past: Past, block: Tokens, start: number): Promise<void> {
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
     await this.#run({ kind: "evidence", tokens: block.length, start })
     ;(past as FakePast).sum += sum(block)
+    return digits(block)
   }
 
   async readBranch(past: Past, part: Tokens, { offset }: BranchPart): Promise<void> {
@@ -40,20 +44,17 @@ export class FakeGraph implements Graph {
     ;(past as FakePast).sum += sum(part)
   }
 
-  async scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]> {
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]> {
     await this.#run({ kind: "rows", rows: rows.length })
-    return rows.map(({ evidence, branches }) =>
-      Float32Array.from(branches, (branch) => sum(evidence) + sum(branch)),
-    )
+    return rows.map(({ evidence, branches, isPooled }) => ({
+      margins: Float32Array.from(branches, (branch) => sum(evidence) + sum(branch)),
+      vector: isPooled ? digits(evidence) : new Float32Array(),
+    }))
   }
 
   async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<Float32Array> {
     await this.#run({ kind: "branches", branches: branches.length, pastTokens: past.tokens })
     return Float32Array.from(branches, (branch) => (past as FakePast).sum + sum(branch))
-  }
-
-  async poolEvidence(block: Tokens): Promise<Float32Array> {
-    return Float32Array.of(sum(block))
   }
 
   async close(): Promise<void> {
@@ -67,3 +68,9 @@ export class FakeGraph implements Graph {
 }
 
 const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)
+
+export function digits(tokens: Tokens): Float32Array {
+  const counts = new Float32Array(10)
+  for (const token of tokens) counts[token % 10] = (counts[token % 10] ?? 0) + 1
+  return counts
+}

@@ -15,6 +15,15 @@ export type Tokens = Int32Array
 export interface GraphRow {
   readonly evidence: Tokens
   readonly branches: readonly Tokens[]
+  /** Whether the evidence's vector is wanted: every token of it then goes through the whole of the last layer. */
+  readonly isPooled: boolean
+}
+
+export interface RowScore {
+  /** One per branch. */
+  readonly margins: Float32Array
+  /** The sum of the last layer over the evidence; empty when it is not pooled. */
+  readonly vector: Float32Array
 }
 
 /** What evidence has become: the network's keys and values, one pair per layer. */
@@ -28,18 +37,15 @@ export interface Past {
 export interface Graph {
   bytesOf(tokens: number): number
   createPast(tokens: number): Past
-  /** Reads a block of evidence into a past; blocks do not see each other. */
-  readEvidence(past: Past, block: Tokens, start: number): Promise<void>
+  /** Reads a block of evidence into a past; blocks do not see each other. Returns the sum of the last layer over it. */
+  readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array>
   /** A past with room for `tokens` more that begins with what another has read. */
   extendPast(past: Past, tokens: number): Past
   /** Reads the next part of a branch into a past; it sees the past and itself. */
   readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
-  /** One margin per branch of each row. */
-  scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]>
+  scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]>
   /** One margin per branch; `offset` is the position of the first token in its branch. */
   scoreBranches(past: Past, branches: readonly Tokens[], offset?: number): Promise<Float32Array>
-  /** The sum of the last layer over the tokens of a block. */
-  poolEvidence(block: Tokens, start: number): Promise<Float32Array>
   close(): Promise<void>
 }
 
@@ -94,6 +100,17 @@ interface PlacedRow {
   readonly offset: number
 }
 
+/** Tokens of a run: the row and the place in it. */
+type Places = readonly (readonly number[])[]
+
+interface Reading {
+  readonly row: PlacedRow
+  readonly ends: Places
+  readonly inputs: Feeds
+  /** Row of the past that the first token goes to. */
+  readonly to: number
+}
+
 class OnnxGraph implements Graph {
   readonly #session: InferenceSession
   readonly #description: EncoderDescription
@@ -104,7 +121,7 @@ class OnnxGraph implements Graph {
   constructor(session: InferenceSession, description: EncoderDescription) {
     this.#session = session
     this.#description = description
-    this.#cacheOutputs = layerNames(description.layers, "")
+    this.#cacheOutputs = [...layerNames(description.layers, ""), "hidden"]
     // Keys have two more columns: a one for the run's own share, and what is added to the score.
     this.#keySize = description.headSize + 2
     this.#valueSize = description.headSize
@@ -138,25 +155,31 @@ class OnnxGraph implements Graph {
     return longer
   }
 
-  async readEvidence(past: Past, block: Tokens, start: number): Promise<void> {
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
     const row = { parts: [block], group: 0, offset: start } as const
-    await this.#read(past as LayeredPast, row, noPast(this.#description, 1), start)
+    const ends = placesOf(0, 0, block.length)
+    const inputs = noPast(this.#description, 1)
+    const hidden = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
+    return sumRows(hidden, 0, ends.length)
   }
 
   async readBranch(past: Past, part: Tokens, { offset, row }: BranchPart): Promise<void> {
     const layered = past as LayeredPast
     const placed = { parts: [part], group: 1, offset } as const
-    await this.#read(layered, placed, this.#pastInputs(layered), row)
+    const inputs = this.#pastInputs(layered)
+    await this.#read(layered, { row: placed, ends: [[0, 0]], inputs, to: row })
   }
 
-  async #read(past: LayeredPast, row: PlacedRow, inputs: Feeds, to: number): Promise<void> {
+  /** Returns the last layer at the ends. */
+  async #read(past: LayeredPast, { row, ends, inputs, to }: Reading): Promise<Float32Array> {
     const count = row.parts[0]?.length ?? 0
-    const feeds = { ...this.#tokenInputs([row], count), ends: ints([0, 0], [1, 2]), ...inputs }
+    const feeds = { ...this.#tokenInputs([row], count), ends: places(ends), ...inputs }
     const read = await this.#session.run(feeds, this.#cacheOutputs)
     for (const [layer, keys] of past.keys.entries())
       this.#copyRows(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
     for (const [layer, values] of past.values.entries())
       this.#copyRows(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
+    return floats(read["hidden"])
   }
 
   /** Copies the first `count` rows of each head, after the zero row, to row `to`. */
@@ -175,56 +198,43 @@ class OnnxGraph implements Graph {
     }
   }
 
-  async scoreRows(rows: readonly GraphRow[]): Promise<Float32Array[]> {
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]> {
     const placed = rows.map(({ evidence, branches }): PlacedRow => ({
       parts: [evidence, ...branches],
       group: 0,
       offset: 0,
     }))
-    const ends = placed.flatMap(({ parts }, row) => {
-      let at = -1
-      return parts.map((part) => [row, (at += part.length)]).slice(1)
+    const ends = rows.flatMap(({ evidence, branches, isPooled }, row) => {
+      let at = evidence.length - 1
+      const branchEnds = branches.map((branch) => [row, (at += branch.length)])
+      return isPooled ? [...branchEnds, ...placesOf(row, 0, evidence.length)] : branchEnds
     })
-    const margins = await this.#score(placed, ends, noPast(this.#description, rows.length))
+    const { margins, hidden } = await this.#score(placed, ends, noPast(this.#description, rows.length))
     let taken = 0
-    return rows.map(({ branches }) => margins.slice(taken, (taken += branches.length)))
+    return rows.map(({ evidence, branches, isPooled }) => {
+      const found = margins.slice(taken, (taken += branches.length))
+      if (!isPooled) return { margins: found, vector: new Float32Array() }
+      return { margins: found, vector: sumRows(hidden, taken, (taken += evidence.length), ends.length) }
+    })
   }
 
   async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<Float32Array> {
     const rows = branches.map((branch): PlacedRow => ({ parts: [branch], group: 1, offset }))
     const ends = branches.map((branch, row) => [row, branch.length - 1])
-    return await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
+    const { margins } = await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
+    return margins
   }
 
+  /** The margins and the last layer at the ends. */
   async #score(
     rows: readonly PlacedRow[],
-    ends: readonly (readonly number[])[],
+    ends: Places,
     inputs: Feeds,
-  ): Promise<Float32Array> {
+  ): Promise<{ margins: Float32Array; hidden: Float32Array }> {
     const width = Math.max(...rows.map(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0)))
-    const feeds = {
-      ...this.#tokenInputs(rows, width),
-      ends: ints(ends.flat(), [ends.length, 2]),
-      ...inputs,
-    }
-    const { margins } = await this.#session.run(feeds, ["margins"])
-    return floats(margins)
-  }
-
-  async poolEvidence(block: Tokens, start: number): Promise<Float32Array> {
-    const row: PlacedRow = { parts: [block], group: 0, offset: start }
-    const ends = Array.from(block, (_, at) => [0, at]).flat()
-    const feeds = {
-      ...this.#tokenInputs([row], block.length),
-      ends: ints(ends, [block.length, 2]),
-      ...noPast(this.#description, 1),
-    }
-    const { hidden } = await this.#session.run(feeds, ["hidden"])
-    const all = floats(hidden)
-    const width = all.length / block.length
-    const sum = new Float32Array(width)
-    for (let at = 0; at < all.length; at++) sum[at % width] = (sum[at % width] ?? 0) + (all[at] ?? 0)
-    return sum
+    const feeds = { ...this.#tokenInputs(rows, width), ends: places(ends), ...inputs }
+    const { margins, hidden } = await this.#session.run(feeds, ["margins", "hidden"])
+    return { margins: floats(margins), hidden: floats(hidden) }
   }
 
   #tokenInputs(rows: readonly PlacedRow[], width: number): Feeds {
@@ -290,6 +300,20 @@ const inputNames = (layers: number): string[] => [
 
 const ints = (values: ArrayLike<number>, dims: readonly number[]): Tensor =>
   new Tensor("int32", values instanceof Int32Array ? values : Int32Array.from(values), dims)
+
+const places = (ends: Places): Tensor => ints(ends.flat(), [ends.length, 2])
+
+const placesOf = (row: number, start: number, end: number): Places =>
+  Array.from({ length: end - start }, (_, index) => [row, start + index])
+
+/** The sum of rows `start` to `end` of a matrix of `count` rows. */
+function sumRows(matrix: Float32Array, start: number, end: number, count = end): Float32Array {
+  const width = matrix.length / count
+  const sum = new Float32Array(width)
+  for (let row = start; row < end; row++)
+    for (let at = 0; at < width; at++) sum[at] = (sum[at] ?? 0) + (matrix[row * width + at] ?? 0)
+  return sum
+}
 
 function floats(tensor: Tensor | undefined): Float32Array {
   // The graph's outputs that are read here are all float32.

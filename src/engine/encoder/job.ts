@@ -2,6 +2,7 @@
 import type { Share } from "../fair-share.ts"
 import type { Evidence } from "./evidence-cache.ts"
 import type { Past, Tokens } from "./graph.ts"
+import { cosine, normalized } from "./vectors.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
 export const ROW_TOKENS_MAX = 256
@@ -10,6 +11,17 @@ export interface EncoderWork {
   readonly organizationId: string
   readonly evidence: Tokens
   readonly branches: readonly Tokens[]
+  /** Of each branch: the option that it proposes as a text of its own, where its vector is compared with the evidence's. */
+  readonly options: readonly (Tokens | undefined)[]
+}
+
+export interface Scored {
+  /** One per branch. */
+  readonly margins: Float64Array
+  /** Of the evidence with the option of each branch; 0 for a branch without. */
+  readonly cosines: Float64Array
+  /** Of the evidence, of length one; empty when there are branches and none has an option. */
+  readonly vector: Float32Array
 }
 
 export interface Organization extends Share {
@@ -27,10 +39,15 @@ export interface Job extends Share {
   readonly work: EncoderWork
   readonly organization: Organization
   readonly signal: AbortSignal
-  readonly settle: PromiseWithResolvers<Float64Array>
+  readonly settle: PromiseWithResolvers<Scored>
   readonly margins: Float64Array
   /** Numbers of the branches that are not scored yet, shortest first. */
   readonly pending: number[]
+  /** Numbers of the branches whose options have no vector yet, shortest first. */
+  unreadOptions: number[]
+  readonly optionVectors: Map<number, Float32Array>
+  /** Whether the evidence's vector is wanted. */
+  readonly isPooled: boolean
   readonly isRow: boolean
   /** Held while the job is at work; a row needs none. */
   evidence: Evidence | null
@@ -38,23 +55,39 @@ export interface Job extends Share {
 }
 
 export function createJob(work: EncoderWork, organization: Organization, signal: AbortSignal): Job {
-  const { evidence, branches } = work
-  const tokens = branches.reduce((sum, branch) => sum + branch.length, evidence.length)
+  const { branches, options } = work
+  const unreadOptions = [...branches.keys()].filter((index) => options[index] !== undefined)
   return {
     work,
     organization,
     signal,
-    settle: Promise.withResolvers<Float64Array>(),
+    settle: Promise.withResolvers<Scored>(),
     margins: new Float64Array(branches.length),
-    pending: [...branches.keys()].toSorted((a, b) => lengthOf(work, a) - lengthOf(work, b)),
-    isRow: tokens <= ROW_TOKENS_MAX,
+    pending: [...branches.keys()].toSorted((a, b) => branchOf(work, a).length - branchOf(work, b).length),
+    unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
+    optionVectors: new Map(),
+    isPooled: branches.length === 0 || unreadOptions.length > 0,
+    isRow: rowLength(work) <= ROW_TOKENS_MAX,
     evidence: null,
     longBranch: null,
     servedTokens: 0,
   }
 }
 
-export const lengthOf = ({ branches }: EncoderWork, index: number): number => branches[index]?.length ?? 0
+export const branchOf = ({ branches }: EncoderWork, index: number): Tokens =>
+  branches[index] ?? new Int32Array()
 
-export const rowLength = ({ work }: Job): number =>
-  work.branches.reduce((sum, branch) => sum + branch.length, work.evidence.length)
+export const optionOf = ({ options }: EncoderWork, index: number): Tokens =>
+  options[index] ?? new Int32Array()
+
+export const rowLength = ({ branches, evidence }: EncoderWork): number =>
+  branches.reduce((sum, branch) => sum + branch.length, evidence.length)
+
+/** What a finished job resolves to. */
+export function scoredOf({ margins, optionVectors }: Job, vector: Float32Array): Scored {
+  const cosines = margins.map((_, index) => {
+    const option = optionVectors.get(index)
+    return option ? cosine(vector, option) : 0
+  })
+  return { margins, cosines, vector: normalized(vector) }
+}

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { onnxField, onnxProperty } from "../../../test/onnx-metadata.ts"
 import { factsOf, readEncoderFile } from "./model-file.ts"
 
 const description = {
@@ -21,21 +22,14 @@ const description = {
   ),
 }
 
-/** A protobuf field of bytes; lengths below 16,384 take two bytes of varint. */
-function field(number: number, content: Buffer): Buffer {
-  const { length } = content
-  return Buffer.concat([Buffer.of(number * 8 + 2, (length & 0x7f) | 0x80, length >> 7), content])
-}
-const property = (key: string, value: string): Buffer =>
-  field(14, Buffer.concat([field(1, Buffer.from(key)), field(2, Buffer.from(value))]))
 const version = Buffer.of(8, 9)
-const graph = field(7, Buffer.alloc(5000, 1))
+const graph = onnxField(7, Buffer.alloc(5000, 1))
 const whole = (about: unknown = description): Buffer =>
   Buffer.concat([
     version,
     graph,
-    property("umpire.encoder", JSON.stringify(about)),
-    property("umpire.vocabulary", "[UNK]\n[CLS]\n[SEP]\na"),
+    onnxProperty("umpire.encoder", JSON.stringify(about)),
+    onnxProperty("umpire.vocabulary", "[UNK]\n[CLS]\n[SEP]\na"),
   ])
 
 let folder: string
@@ -64,7 +58,11 @@ test("a file tells what it is and its vocabulary without being loaded", async ()
 test.each([
   ["cut in its weights", whole().subarray(0, 3000), "is truncated: it has 3000 bytes and needs 5005"],
   ["cut before its description", Buffer.concat([version, graph]), "not one of an Umpire encoder"],
-  ["of another model", Buffer.concat([version, graph, property("a", "b")]), "not one of an Umpire encoder"],
+  [
+    "of another model",
+    Buffer.concat([version, graph, onnxProperty("a", "b")]),
+    "not one of an Umpire encoder",
+  ],
   ["of a later version", whole({ ...description, version: 2 }), "in a form that this version does not know"],
   ["of another kind", Buffer.from("PK\u0003\u0004 not a model"), "is not an ONNX file"],
   ["without content", Buffer.alloc(0), "is not an ONNX file"],

@@ -1,8 +1,9 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { FAKE_TOKEN_BYTES, FakeGraph } from "./fake-graph.ts"
+import { FAKE_TOKEN_BYTES, FakeGraph, digits } from "./fake-graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
+import { cosine, normalized } from "./vectors.ts"
 
 const never = new AbortController().signal
 const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000 }
@@ -19,7 +20,25 @@ const work = (evidence: number, branches: readonly number[], organizationId = "a
   organizationId,
   evidence: tokens(evidence),
   branches: branches.map((length, index) => tokens(length, index + 1)),
+  options: [],
 })
+
+/** A choice: the options are told apart by their tokens. */
+const choice = (
+  evidence: number,
+  options: readonly (readonly number[])[],
+  organizationId = "a",
+): EncoderWork => ({
+  ...work(
+    evidence,
+    options.map(() => 10),
+    organizationId,
+  ),
+  options: options.map((option) => Int32Array.from(option)),
+})
+
+const expectedCosines = ({ evidence, options }: EncoderWork): number[] =>
+  options.map((option) => cosine(digits(evidence), digits(option ?? new Int32Array())))
 
 const expected = ({ evidence, branches }: EncoderWork): number[] =>
   branches.map((branch) => [...evidence, ...branch].reduce((sum, token) => sum + token, 0))
@@ -33,7 +52,7 @@ test("every branch is answered in its place and sees all of the evidence and of 
         const { scheduler } = setUp()
         const works = requests.map(([evidence, branches], index) => work(evidence, branches, `o${index % 2}`))
         const margins = await Promise.all(works.map((one) => scheduler.submit(one, never)))
-        expect(margins.map((one) => [...one])).toEqual(works.map(expected))
+        expect(margins.map((one) => [...one.margins])).toEqual(works.map(expected))
       },
     ),
     { numRuns: 30 },
@@ -92,7 +111,49 @@ test("a long branch whose request is aborted makes room for the next", async () 
   const other = work(500, [700], "b")
   const answered = scheduler.submit(other, never)
   await expect(left).rejects.toThrow("enough")
-  expect([...(await answered)]).toEqual(expected(other))
+  expect([...(await answered).margins]).toEqual(expected(other))
+})
+
+test("every option is compared with the whole evidence, whatever the sizes", async () => {
+  const option = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 50 })
+  const options = fc.array(option, { minLength: 1, maxLength: 80 })
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.integer({ min: 2, max: 3000 }), options), { minLength: 1, maxLength: 5 }),
+      async (requests) => {
+        const { scheduler } = setUp()
+        const works = requests.map(([evidence, some], index) => choice(evidence, some, `o${index % 2}`))
+        const scored = await Promise.all(works.map((one) => scheduler.submit(one, never)))
+        expect(scored.map(({ cosines }) => [...cosines])).toEqual(works.map(expectedCosines))
+        expect(scored.map(({ margins }) => [...margins])).toEqual(works.map(expected))
+        expect(scheduler.stats().jobs).toBe(0)
+      },
+    ),
+    { numRuns: 30 },
+  )
+})
+
+test("an option is read once for all requests of an organization, and never for another", async () => {
+  const { graph, scheduler } = setUp()
+  const colours = [[3], [4], [3]]
+  await scheduler.submit(choice(50, colours), never)
+  expect(graph.runs).toEqual([
+    { kind: "rows", rows: 2 },
+    { kind: "rows", rows: 1 },
+  ])
+  await scheduler.submit(choice(60, colours), never)
+  expect(graph.runs).toHaveLength(3)
+  await scheduler.submit(choice(50, colours, "b"), never)
+  expect(graph.runs).toHaveLength(5)
+})
+
+test("work without branches has the vector of its evidence, read or found", async () => {
+  const { graph, scheduler } = setUp()
+  for (const size of [20, 2500, 2500]) {
+    const { vector } = await scheduler.submit(work(size, []), never)
+    expect(vector).toEqual(normalized(digits(tokens(size))))
+  }
+  expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows", "evidence", "evidence", "evidence"])
 })
 
 test("long evidence is read in equal blocks", async () => {
@@ -134,7 +195,7 @@ test("requests whose evidence exceeds the memory together run one after the othe
   graph.onRun = () => (most = Math.max(most, scheduler.stats().cacheBytes))
   const works = [900, 901, 902].map((size) => work(size, [10, 10]))
   const margins = await Promise.all(works.map((one) => scheduler.submit(one, never)))
-  expect(margins.map((one) => [...one])).toEqual(works.map(expected))
+  expect(margins.map((one) => [...one.margins])).toEqual(works.map(expected))
   expect(most).toBeLessThanOrEqual(1500 * FAKE_TOKEN_BYTES)
 })
 

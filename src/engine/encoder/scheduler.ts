@@ -1,12 +1,23 @@
 /**
- * Decides what the network runs next: rows of several small requests, a block of evidence, or branches about evidence that
- * was read. The least served organization goes first, and in it the least served request.
+ * Decides what the network runs next: rows of several small requests, options, a block of evidence, or branches about evidence
+ * that was read. The least served organization goes first, and in it the least served request.
  */
 import { Fault } from "../../contract/errors.ts"
 import { type Share, levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
 import type { Graph, Tokens } from "./graph.ts"
-import { type EncoderWork, type Job, type Organization, createJob, lengthOf, rowLength } from "./job.ts"
+import {
+  type EncoderWork,
+  type Job,
+  type Organization,
+  type Scored,
+  branchOf,
+  createJob,
+  optionOf,
+  rowLength,
+  scoredOf,
+} from "./job.ts"
+import { OptionVectors, added, keyOf } from "./vectors.ts"
 
 /** Tokens of one run: more gains nothing once both cores are busy, and what lies between layers leaves their caches. */
 const RUN_TOKENS_MAX = 512
@@ -37,6 +48,7 @@ export interface SchedulerStats {
 export class Scheduler {
   readonly #graph: Graph
   readonly #cache: EvidenceCache
+  readonly #optionVectors = new OptionVectors()
   readonly #blockTokensMax: number
   readonly #waitingMax: number
   readonly #organizations = new Map<string, Organization>()
@@ -57,10 +69,9 @@ export class Scheduler {
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
   }
 
-  /** Resolves to one margin per branch. Aborting ends the job before the next run. */
-  submit(work: EncoderWork, signal: AbortSignal): Promise<Float64Array> {
+  /** Aborting ends the job before the next run. */
+  submit(work: EncoderWork, signal: AbortSignal): Promise<Scored> {
     if (this.#failure !== undefined) return Promise.reject(engineFault(this.#failure))
-    if (work.branches.length === 0) return Promise.resolve(new Float64Array(0))
     if (this.#jobs >= this.#waitingMax) {
       const sentence = `Cannot queue the request: ${this.#jobs} are waiting; try again later`
       return Promise.reject(new Fault("overloaded", sentence, { retryAfterMs: 1000 }))
@@ -139,30 +150,76 @@ export class Scheduler {
 
   async #advance(job: Job): Promise<void> {
     const { evidence } = job
-    if (job.isRow) await this.#scoreRows(job)
+    if (this.#hasUnreadOptions(job)) await this.#readOptions(job)
+    else if (job.isRow) await this.#scoreRows(job)
     else if (evidence === null) throw new Error("The job has not started")
     else if (evidence.tokensRead < evidence.tokens.length) await this.#readBlock(job)
+    else if (isDone(job)) this.#finish(job, evidence.vector)
     else if (job.longBranch !== null || this.#isLong(job))
       await this.#readLongBranch(this.#longBranchJob ?? job)
     else await this.#scoreBranches(job)
   }
 
+  /** Looks first for those that another request has had read meanwhile. */
+  #hasUnreadOptions(job: Job): boolean {
+    const { work, optionVectors } = job
+    job.unreadOptions = job.unreadOptions.filter((index) => {
+      const known = this.#optionVectors.find(work.organizationId, optionOf(work, index))
+      if (known !== undefined) optionVectors.set(index, known)
+      return known === undefined
+    })
+    return job.unreadOptions.length > 0
+  }
+
+  /** Options of the first job, then of others, each read alone as one row; equal ones of an organization once. */
+  async #readOptions(first: Job): Promise<void> {
+    const chosen = new Map<string, { job: Job; index: number; tokens: Tokens }>()
+    let width = 0
+    for (const job of [first, ...this.#jobsByShare()]) {
+      for (const index of job.unreadOptions) {
+        const tokens = optionOf(job.work, index)
+        const wider = Math.max(width, tokens.length)
+        if (chosen.size > 0 && (chosen.size + 1) * wider > RUN_TOKENS_MAX) break
+        const key = keyOf(job.work.organizationId, tokens)
+        if (chosen.has(key)) continue
+        width = wider
+        chosen.set(key, { job, index, tokens })
+      }
+    }
+    const options = [...chosen.values()]
+    const rows = options.map(({ tokens }) => ({ evidence: tokens, branches: [], isPooled: true }))
+    const scores = await this.#graph.scoreRows(rows)
+    this.#counters.runs++
+    for (const [row, { job, index, tokens }] of options.entries()) {
+      const vector = scores[row]?.vector ?? new Float32Array()
+      this.#optionVectors.keep(job.work.organizationId, tokens, vector)
+      job.optionVectors.set(index, vector)
+      this.#serve(job, tokens.length)
+    }
+    for (const job of new Set(options.map(({ job }) => job))) {
+      job.unreadOptions = job.unreadOptions.filter((index) => !job.optionVectors.has(index))
+      this.#finishIfDone(job)
+    }
+  }
+
   /** The first job and as many other small ones as fit, padded to one length. */
   async #scoreRows(first: Job): Promise<void> {
     const chosen = [first]
-    let width = rowLength(first)
+    let width = rowLength(first.work)
     for (const job of this.#jobsByShare()) {
       if (!job.isRow || job === first) continue
-      const wider = Math.max(width, rowLength(job))
-      if ((chosen.length + 1) * wider > RUN_TOKENS_MAX) continue
+      const wider = Math.max(width, rowLength(job.work))
+      if ((chosen.length + 1) * wider > RUN_TOKENS_MAX || this.#hasUnreadOptions(job)) continue
       width = wider
       chosen.push(job)
     }
-    const margins = await this.#graph.scoreRows(chosen.map(({ work }) => work))
+    const rows = chosen.map(({ work, isPooled }) => ({ ...work, isPooled }))
+    const scores = await this.#graph.scoreRows(rows)
     for (const [row, job] of chosen.entries()) {
-      this.#serve(job, rowLength(job))
-      job.margins.set(margins[row] ?? [])
-      this.#finish(job)
+      const { margins = [], vector = new Float32Array() } = scores[row] ?? {}
+      this.#serve(job, rowLength(job.work))
+      job.margins.set(margins)
+      this.#finish(job, vector)
     }
     this.#counters.runs++
   }
@@ -173,9 +230,11 @@ export class Scheduler {
     if (evidence === null) return
     const { tokens, tokensRead, past } = evidence
     const end = blockEnd(tokens.length, tokensRead, this.#blockTokensMax)
-    await this.#graph.readEvidence(past, tokens.subarray(tokensRead, end), tokensRead)
+    const vector = await this.#graph.readEvidence(past, tokens.subarray(tokensRead, end), tokensRead)
+    evidence.vector = added(evidence.vector, vector)
     evidence.tokensRead = end
     this.#count(job, end - tokensRead)
+    this.#finishIfDone(job)
   }
 
   /** Branches of this job, then of others about the same evidence, shortest first. */
@@ -187,7 +246,7 @@ export class Scheduler {
     for (const job of this.#about(first)) {
       while (job.pending.length > 0) {
         const index = job.pending[0] ?? 0
-        const wider = Math.max(width, lengthOf(job.work, index))
+        const wider = Math.max(width, branchOf(job.work, index).length)
         if (chosen.length > 0 && !this.#fits(wider * (chosen.length + 1), wider, evidence.tokens)) break
         if (this.#isLong(job)) break
         width = wider
@@ -200,7 +259,7 @@ export class Scheduler {
     this.#counters.runs++
     for (const [row, { job, index }] of chosen.entries()) {
       job.margins[index] = margins[row] ?? Number.NaN
-      this.#serve(job, lengthOf(job.work, index))
+      this.#serve(job, branchOf(job.work, index).length)
     }
     for (const job of new Set(chosen.map(({ job }) => job))) this.#finishIfDone(job)
   }
@@ -220,7 +279,7 @@ export class Scheduler {
 
   /** Whether the shortest branch that is left does not fit into one run. */
   #isLong({ work, pending }: Job): boolean {
-    const length = lengthOf(work, pending[0] ?? 0)
+    const length = branchOf(work, pending[0] ?? 0).length
     return length > PART_TOKENS_MIN && !this.#fits(length, length, work.evidence)
   }
 
@@ -265,12 +324,12 @@ export class Scheduler {
   }
 
   #finishIfDone(job: Job): void {
-    if (job.pending.length === 0 && job.longBranch === null) this.#finish(job)
+    if (job.evidence !== null && isDone(job)) this.#finish(job, job.evidence.vector)
   }
 
-  #finish(job: Job): void {
+  #finish(job: Job, vector: Float32Array): void {
     this.#forget(job)
-    job.settle.resolve(job.margins)
+    job.settle.resolve(scoredOf(job, vector))
   }
 
   #forget(job: Job): void {
@@ -306,9 +365,14 @@ export function blockEnd(length: number, start: number, blockTokensMax: number):
   return Math.min(length, start + size)
 }
 
-const byShare = (a: Share, b: Share): number => a.servedTokens - b.servedTokens
+/** Of a job that has evidence: whether all of that is read, and every branch and option. */
+const isDone = ({ evidence, pending, unreadOptions, longBranch }: Job): boolean =>
+  evidence !== null &&
+  evidence.tokensRead === evidence.tokens.length &&
+  pending.length + unreadOptions.length === 0 &&
+  longBranch === null
 
-const branchOf = ({ branches }: EncoderWork, index: number): Tokens => branches[index] ?? new Int32Array()
+const byShare = (a: Share, b: Share): number => a.servedTokens - b.servedTokens
 
 function engineFault(cause: unknown): Fault {
   return new Fault("inference_failed", "Cannot score the request: the engine failed while it worked", {
