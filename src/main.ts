@@ -1,56 +1,86 @@
 /**
- * The entry: hands each command of the CLI what it needs of the other layers. The server and the store are loaded only
- * by the commands that use them, so that the others answer at once.
+ * The entry: the table of commands, and what each needs of the other layers. A command loads its own code only, so that
+ * the small ones answer at once.
  */
-import { loadConfig } from "./base/config.ts"
-import { access } from "./cli/access.ts"
-import { analytics } from "./cli/analytics.ts"
-import { ask } from "./cli/ask.ts"
-import { billing } from "./cli/billing.ts"
-import { audit } from "./cli/audit.ts"
 import type { CliContext } from "./cli/command.ts"
-import { doctor } from "./cli/doctor.ts"
-import { evaluation } from "./cli/eval.ts"
-import { identity } from "./cli/identity.ts"
-import { keys } from "./cli/keys.ts"
-import { models } from "./cli/models.ts"
-import { type Operate, operateOverSocket } from "./cli/operator.ts"
-import { orgs } from "./cli/orgs.ts"
+import type { Operate } from "./cli/operator.ts"
 import { type Commands, runCli } from "./cli/run.ts"
-import { serve } from "./cli/serve.ts"
-import { status } from "./cli/status.ts"
-import { worker } from "./cli/worker.ts"
-import { users } from "./cli/users.ts"
-import { Fault } from "./contract/errors.ts"
 import { version } from "./main/version.ts"
-import { operatorAddress } from "./server/operator-socket.ts"
 
 const commands: Commands = {
-  serve: serve(async (config, bootstrap, log) => {
-    const { startUmpire } = await import("./main/umpire.ts")
-    const { catalog, ...umpire } = await startUmpire(config, bootstrap, log)
-    return { ...umpire, modelSku: catalog.fallback.sku }
-  }),
-  worker: worker(async (...given) => {
-    const { startWorker } = await import("./main/worker.ts")
-    return await startWorker(...given)
-  }),
-  ask,
-  eval: evaluation(operator),
-  models: models(operator),
-  keys: keys(operator),
-  orgs: orgs(operator),
-  users: users(operator),
-  access: access(operator),
-  audit: audit(operator),
-  identity: identity(operator),
-  billing: billing(operator),
-  analytics: analytics(operator),
-  status: status(operator),
-  doctor: doctor(async (context) => {
-    const { examine } = await import("./main/checks.ts")
-    return await examine(context)
-  }),
+  serve: {
+    summary: "run the server; what umpire does without a command",
+    load: async () =>
+      (await import("./cli/serve.ts")).serve(async (config, bootstrap, log) => {
+        const { startUmpire } = await import("./main/umpire.ts")
+        const { catalog, ...umpire } = await startUmpire(config, bootstrap, log)
+        return { ...umpire, modelSku: catalog.fallback.sku }
+      }),
+  },
+  worker: {
+    summary: "run models for gateways on other machines",
+    load: async () =>
+      (await import("./cli/worker.ts")).worker(async (...given) => {
+        const { startWorker } = await import("./main/worker.ts")
+        return await startWorker(...given)
+      }),
+  },
+  ask: {
+    summary: "ask typed questions about a text",
+    load: async () => (await import("./cli/ask.ts")).ask,
+  },
+  eval: {
+    summary: "measure a model on labelled questions",
+    load: async () => (await import("./cli/eval.ts")).evaluation(operator),
+  },
+  models: {
+    summary: "list models, and add them from a file, an address or Hugging Face",
+    load: async () => (await import("./cli/models.ts")).models(operator),
+  },
+  keys: {
+    summary: "create, list and revoke API keys",
+    load: async () => (await import("./cli/keys.ts")).keys(operator),
+  },
+  orgs: {
+    summary: "create, list, limit and delete organizations",
+    load: async () => (await import("./cli/orgs.ts")).orgs(operator),
+  },
+  users: {
+    summary: "list users and reset passwords",
+    load: async () => (await import("./cli/users.ts")).users(operator),
+  },
+  access: {
+    summary: "grant or deny organizations the models that are not public",
+    load: async () => (await import("./cli/access.ts")).access(operator),
+  },
+  audit: {
+    summary: "verify the audit log",
+    load: async () => (await import("./cli/audit.ts")).audit(operator),
+  },
+  identity: {
+    summary: "list workload identity providers and test tokens and certificates with them",
+    load: async () => (await import("./cli/identity.ts")).identity(operator),
+  },
+  billing: {
+    summary: "credit and adjust billing accounts, show and verify their ledgers",
+    load: async () => (await import("./cli/billing.ts")).billing(operator),
+  },
+  analytics: {
+    summary: "import, export, prune and verify the events behind analytics",
+    load: async () => (await import("./cli/analytics.ts")).analytics(operator),
+  },
+  status: {
+    summary: "show regions, workers, queues, leases and journal of the running server",
+    load: async () => (await import("./cli/status.ts")).status(operator),
+  },
+  doctor: {
+    summary: "check this machine and say what to fix",
+    load: async () =>
+      (await import("./cli/doctor.ts")).doctor(async (context) => {
+        const { examine } = await import("./main/checks.ts")
+        return await examine(context)
+      }),
+  },
 }
 
 export async function main(argv: readonly string[]): Promise<number> {
@@ -69,16 +99,23 @@ const ofRunningServer = ["status", "classification.margins"]
 
 /** An operator's command goes to the running server if there is one, for it holds the embedded store. */
 function operator({ environment, workingDirectory }: CliContext): Operate {
-  const config = loadConfig(environment, workingDirectory)
   return async (operation, input) => {
+    const { loadConfig } = await import("./base/config.ts")
+    const { operateOverSocket } = await import("./cli/operator.ts")
+    const { operatorAddress } = await import("./server/operator-socket.ts")
+    const config = loadConfig(environment, workingDirectory)
     const answered = await operateOverSocket(operatorAddress(config.data_dir), operation, input)
     if (answered) return answered.result
-    if (ofRunningServer.includes(operation))
-      throw new Fault(
-        "not_ready",
-        "Cannot run the command: no server runs on this data directory; umpire serve starts one",
-      )
+    if (ofRunningServer.includes(operation)) throw await notRunning()
     const { operateOffline } = await import("./main/offline.ts")
     return await operateOffline(config, operation, input)
   }
+}
+
+async function notRunning(): Promise<Error> {
+  const { Fault } = await import("./contract/errors.ts")
+  return new Fault(
+    "not_ready",
+    "Cannot run the command: no server runs on this data directory; umpire serve starts one",
+  )
 }

@@ -30,7 +30,12 @@ async function billing(...given: string[]): Promise<{ status: number; stdout: st
   })
   const [stdout, stderr] = [new Collector(), new Collector()]
   const status = await runCli(
-    { billing: command(() => async (name, input) => await operations[name]?.(input)) },
+    {
+      billing: {
+        summary: "",
+        load: async () => command(() => async (name, input) => operations[name]?.(input)),
+      },
+    },
     "0",
     ["billing", ...given],
     { stdout, stderr, stdin: process.stdin, environment: {}, workingDirectory: "" },

@@ -32,13 +32,15 @@ interface TestServerOptions {
   readonly dataDirectory?: string
   /** False starts without a bootstrap key, as on a laptop. */
   readonly bootstrap?: boolean
+  /** The command to run instead of the one in this folder. */
+  readonly command?: string
 }
 
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), "umpire-test-"))
   const embedded = options.env?.["UMPIRE_DATABASE_URL"] === undefined
   if (embedded && options.dataDirectory === undefined) await prepareDirectory(join(dataDirectory, "database"))
-  const child = spawn(process.execPath, [command, "serve"], {
+  const child = spawn(process.execPath, [options.command ?? command, "serve"], {
     env: {
       ...withoutUmpire(process.env),
       UMPIRE_DATA_DIR: dataDirectory,

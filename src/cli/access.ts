@@ -11,7 +11,6 @@ interface ListedRequest {
 }
 
 export const access = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "grant or deny organizations the models that are not public",
   usage: [
     "umpire access list [--organization org_...]",
     "umpire access grant <model> [--organization org_...]",

@@ -24,7 +24,6 @@ interface Verdict {
 const exitFailure = 1
 
 export const analytics = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "import, export, prune and verify the events behind analytics",
   usage: [
     "umpire analytics status",
     "umpire analytics import events.jsonl",

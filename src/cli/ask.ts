@@ -10,7 +10,6 @@ import { drawAnswers } from "./answer-bars.ts"
 const evidenceBytesMax = 4 * 1024 * 1024
 
 export const ask: Command = {
-  summary: "ask typed questions about a text",
   usage: [
     "umpire ask letter.txt --yes-no 'Does the writer ask for a refund?'",
     "cat letter.txt | umpire ask --choice 'What is it about? = delivery | billing | password'",

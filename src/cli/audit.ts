@@ -12,7 +12,6 @@ interface Finding {
 const exitBroken = 1
 
 export const audit = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "verify the audit log",
   usage: ["umpire audit verify [--organization org_...]"],
   options: { organization: { type: "string", short: "o" }, json: { type: "boolean" } },
   optionHelp: { organization: "one organization instead of all", json: "print JSON" },

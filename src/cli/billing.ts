@@ -29,7 +29,6 @@ interface Verdict {
 const exitFailure = 1
 
 export const billing = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "credit and adjust billing accounts, show and verify their ledgers",
   usage: [
     "umpire billing credit --cents 5000 --reason 'goodwill' [--account ba_...]",
     "umpire billing adjust --cents=-250 --reason 'double booking of 3 May' [--account ba_...]",

@@ -14,7 +14,6 @@ export interface CliContext {
 }
 
 export interface Command {
-  readonly summary: string
   /** Lines shown by --help. */
   readonly usage: readonly string[]
   readonly options: Options

@@ -15,7 +15,6 @@ type Examine = (context: CliContext) => Promise<readonly Finding[]>
 const marks = { ok: "✓", note: "•", bad: "✗" } as const
 
 export const doctor = (examine: Examine): Command => ({
-  summary: "check this machine and say what to fix",
   usage: ["umpire doctor [--json]"],
   options: { json: { type: "boolean" } },
   optionHelp: { json: "print JSON" },

@@ -19,7 +19,6 @@ import type { Operate } from "./operator.ts"
 const concurrencyMax = 64
 
 export const evaluation = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "measure a model on labelled questions",
   usage: [
     "umpire eval labelled.jsonl [more.jsonl ...] [--model a --model b] [--out report.html]",
     "umpire eval labelled.jsonl --calibrate support-triage",

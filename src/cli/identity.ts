@@ -18,7 +18,6 @@ interface ListedProvider {
 const exitRefused = 1
 
 export const identity = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "list workload identity providers and test tokens and certificates with them",
   usage: [
     "umpire identity list [--organization org_...]",
     "umpire identity test wi_... --token token.jwt      (- reads standard input)",

@@ -13,7 +13,6 @@ interface ListedKey {
 }
 
 export const keys = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "create, list and revoke API keys",
   usage: [
     "umpire keys create --name ci [--permission inference ...] [--organization org_...] [--expires 2027-01-01T00:00:00Z]",
     "umpire keys list",

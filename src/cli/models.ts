@@ -16,7 +16,6 @@ interface ListedModel {
 }
 
 export const models = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "list models, and add them from a file, an address or Hugging Face",
   usage: [
     "umpire models list",
     "umpire models pull hf:owner/repository:Q4_K_M [--sku name]",

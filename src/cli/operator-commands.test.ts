@@ -5,10 +5,11 @@ import { Writable } from "node:stream"
 import { expect, test } from "vitest"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
+import type { Command } from "./command.ts"
 import { keys } from "./keys.ts"
 import { models } from "./models.ts"
 import { orgs } from "./orgs.ts"
-import { runCli } from "./run.ts"
+import { type CommandEntry, runCli } from "./run.ts"
 import { users } from "./users.ts"
 
 class Written extends Writable {
@@ -20,6 +21,8 @@ class Written extends Writable {
   }
 }
 
+const entry = (command: Command): CommandEntry => ({ summary: "", load: async () => command })
+
 /** Runs a line with a server that answers `result` to whatever it is told, or fails with it where it is an error. */
 async function type(line: string, result: unknown = {}, environment: Record<string, string> = {}) {
   const [stdout, stderr] = [new Written(), new Written()]
@@ -30,12 +33,12 @@ async function type(line: string, result: unknown = {}, environment: Record<stri
     return result
   }
   const commands = {
-    orgs: orgs(operate),
-    users: users(operate),
-    access: access(operate),
-    audit: audit(operate),
-    keys: keys(operate),
-    models: models(operate),
+    orgs: entry(orgs(operate)),
+    users: entry(users(operate)),
+    access: entry(access(operate)),
+    audit: entry(audit(operate)),
+    keys: entry(keys(operate)),
+    models: entry(models(operate)),
   }
   const surroundings = { stdout, stderr, stdin: process.stdin, environment, workingDirectory: "/" }
   const status = await runCli(commands, "0", line.split(" "), surroundings)

@@ -11,7 +11,6 @@ interface ListedOrganization {
 }
 
 export const orgs = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "create, list, limit and delete organizations",
   usage: [
     "umpire orgs create --name Acme --owner ada@example.com [--billing-account ba_...]",
     "umpire orgs list",

@@ -1,13 +1,18 @@
 /** Finds the command that the arguments name, reads its options, runs it, and turns mistakes into sentences. */
 import { parseArgs } from "node:util"
-import { ConfigError } from "../base/config.ts"
-import { Fault } from "../contract/errors.ts"
-import { ClientError } from "../contract/client.ts"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
-export type Commands = Readonly<Record<string, Command>>
+export interface CommandEntry {
+  /** One line of `umpire --help`. */
+  readonly summary: string
+  load(): Promise<Command>
+}
+
+export type Commands = Readonly<Record<string, CommandEntry>>
 type Surroundings = Pick<CliContext, "environment" | "workingDirectory" | "stdout" | "stderr" | "stdin">
 
+/** What `umpire` alone, or with options only, means. */
+const commandDefault = "serve"
 const exitUsage = 2
 const exitFailure = 1
 
@@ -17,16 +22,20 @@ export async function runCli(
   argv: readonly string[],
   surroundings: Surroundings,
 ): Promise<number> {
-  const [name, ...rest] = argv
-  if (name === "--version" || name === "-v") return print(surroundings, `${version}\n`)
-  if (name === undefined || name === "--help" || name === "-h" || name === "help")
+  const [first = commandDefault] = argv
+  if (first === "--help" || first === "-h" || first === "help")
     return print(surroundings, overview(commands, version))
-  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
-  if (!command) {
+  const isOption = first.startsWith("-")
+  const name = isOption ? commandDefault : first
+  const rest = isOption ? [...argv] : argv.slice(1)
+  const entry = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!entry) {
     surroundings.stderr.write(`umpire: no command ${name}; umpire --help lists them\n`)
     return exitUsage
   }
-  if (rest.includes("--help") || rest.includes("-h")) return print(surroundings, help(name, command))
+  const command = await entry.load()
+  if (rest.includes("--help") || rest.includes("-h"))
+    return print(surroundings, help(name, entry.summary, command))
   return await attempt(name, command, rest, surroundings)
 }
 
@@ -61,12 +70,8 @@ function sentenceOf(error: unknown, { environment }: Surroundings): string {
   return isExpected(error) ? error.message : `Cannot finish: ${line} (UMPIRE_DEBUG=1 shows where)`
 }
 
+/** Failures that name themselves: a mistake in the arguments, a Fault, a locked directory, a database that is away. */
 const isExpected = (error: Error): boolean =>
-  error instanceof UsageError ||
-  error instanceof ConfigError ||
-  error instanceof Fault ||
-  error instanceof ClientError ||
-  // Failures that name themselves: a locked directory, a model that cannot be loaded, a database that is away.
   !["Error", "TypeError", "RangeError", "SyntaxError", "AssertionError"].includes(error.name)
 
 function overview(commands: Commands, version: string): string {
@@ -83,13 +88,13 @@ function overview(commands: Commands, version: string): string {
   ].join("\n")
 }
 
-function help(name: string, command: Command): string {
+function help(name: string, summary: string, command: Command): string {
   const options = Object.entries(command.options).map(([option, { type, short }]) => {
     const flag = `${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
     return `  ${flag.padEnd(32)}${command.optionHelp[option] ?? ""}`
   })
   return [
-    `umpire ${name}: ${command.summary}`,
+    `umpire ${name}: ${summary}`,
     "",
     ...command.usage.map((line) => `  ${line}`),
     "",

@@ -31,7 +31,6 @@ interface Bootstrap {
 }
 
 export const serve = (start: Start): Command => ({
-  summary: "run the server",
   usage: ["umpire serve [--config umpire.yaml] [--host 127.0.0.1] [--port 8484]"],
   options: {
     config: { type: "string", short: "c" },

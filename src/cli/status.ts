@@ -36,7 +36,6 @@ const mebibyte = 1024 * 1024
 const ticksPerDollar = 1e10
 
 export const status = (operator: (context: CliContext) => Operate): Command => ({
-  summary: "show regions, workers, queues, leases and journal of the running server",
   usage: ["umpire status [--json]"],
   options: { json: { type: "boolean" } },
   optionHelp: { json: "print JSON" },

@@ -11,7 +11,6 @@ interface ListedUser {
 }
 
 export const users = (operate: (context: CliContext) => Operate): Command => ({
-  summary: "list users and reset passwords",
   usage: ["umpire users list", "umpire users reset ada@example.com"],
   options: { json: { type: "boolean" } },
   optionHelp: { json: "print JSON" },

@@ -15,7 +15,6 @@ const portDefault = "8485"
 const portMax = 65_535
 
 export const worker = (start: StartWorker): Command => ({
-  summary: "run models for gateways on other machines",
   usage: ["umpire worker [--config umpire.yaml] [--host 127.0.0.1] [--port 8485]"],
   options: {
     config: { type: "string", short: "c" },

@@ -1,0 +1,93 @@
+/** The npm package: what `npm pack` makes is installed into an empty folder, without the sources, and runs there. */
+import { type SpawnSyncReturns, spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import manifest from "../package.json" with { type: "json" }
+import consoleManifest from "../console/package.json" with { type: "json" }
+import { bootstrapKey, startServer } from "./server.ts"
+
+const root = join(import.meta.dirname, "..")
+const installTimeoutMs = 600_000
+const installedBytesMax = 450_000_000
+
+let folder = ""
+const installed = (...path: string[]): string => join(folder, "node_modules", manifest.name, ...path)
+
+const run = (command: string, args: readonly string[], cwd: string): SpawnSyncReturns<string> => {
+  const ran = spawnSync(command, args, { cwd, encoding: "utf8" })
+  expect([ran.status, ran.stderr]).toEqual([0, expect.anything()])
+  return ran
+}
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "umpire-package-"))
+  run("npm", ["pack", "--pack-destination", folder, "--loglevel=error"], root)
+  const tarball = `./${manifest.name}-${manifest.version}.tgz`
+  run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], folder)
+}, installTimeoutMs)
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+describe("the installed package", () => {
+  test("answers the README's request", async () => {
+    const server = await startServer({ command: installed("bin", "umpire.js") })
+    const request = /-d '(\{[\s\S]*?\})'/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
+    const response = await server.post("/v1/decisions", request)
+    const { answers } = (await response.json()) as { answers: { name: string }[] }
+    expect([response.status, answers.map(({ name }) => name)]).toEqual([200, ["refund", "topic", "anger"]])
+    const page = await fetch(`${server.url}/`, { headers: { accept: "text/html" } })
+    expect(await page.text()).toContain("<title>")
+    const chat = await server.post("/v1/chat/completions", {
+      model: "umpire-chat",
+      messages: [{ role: "user", content: "Hello" }],
+      max_tokens: 2,
+    })
+    expect([chat.status, server.key]).toEqual([200, bootstrapKey])
+    expect(await server.stop()).toBe(0)
+  })
+
+  test("has no sources, no tests, no development packages, and is not too large", () => {
+    expect(existsSync(installed("src"))).toBe(false)
+    const files = readdirSync(installed("dist"), { recursive: true, encoding: "utf8" })
+    expect(files.filter((file) => /\.ts$|\.test\./.test(file))).toEqual([])
+    const names = Object.keys({ ...manifest.devDependencies, ...consoleManifest.dependencies })
+    expect(names.filter((name) => existsSync(join(folder, "node_modules", name)))).toEqual([])
+    expect(sizeOf(join(folder, "node_modules"))).toBeLessThan(installedBytesMax)
+  })
+
+  test("tells its version, and runs only the commands that exist", () => {
+    const umpire = installed("bin", "umpire.js")
+    expect(run(process.execPath, [umpire, "--version"], folder).stdout).toBe(`${manifest.version}\n`)
+    expect(run(process.execPath, [umpire, "--help"], folder).stdout).toContain("serve")
+  })
+
+  test("a line of dist is the line of the source", () => {
+    const lines = (path: string): number => readFileSync(path, "utf8").split("\n").length
+    for (const file of ["main", "main/umpire", "engine/encoder/scheduler", "store/pglite"])
+      expect([file, lines(installed("dist", `${file}.js`))]).toEqual([
+        file,
+        lines(join(root, "src", `${file}.ts`)),
+      ])
+  })
+})
+
+test("an older Node is told, or replaced by the one that clones run on", () => {
+  const text = readFileSync(join(root, "bin", "newer-node.js"), "utf8")
+  expect(text).toContain(`const version = "${consoleManifest.dependencies.node}"`)
+  expect(manifest.engines.node).toBe(">=22.19")
+  expect(text).toContain("Node 22.19 or newer")
+})
+
+test("packing leaves no shrinkwrap behind, which npm would read instead of the lock", () => {
+  expect(existsSync(join(root, "npm-shrinkwrap.json"))).toBe(false)
+})
+
+/** The bytes of all files, as they are, not as a file system rounds them up. */
+function sizeOf(path: string): number {
+  const entries = readdirSync(path, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .reduce((bytes, { parentPath, name }) => bytes + statSync(join(parentPath, name)).size, 0)
+}
