@@ -33,12 +33,16 @@ const document = JSON.parse(readFileSync(path, "utf8")) as { packages: Record<st
 const missing = missingOptionals(document.packages)
 for (const { place, name, version } of missing) {
   const { dev, license } = document.packages[place] as { dev?: boolean; license?: string }
+  const { cpu, os, libc } = platformOf(name)
+  // In npm's own order, so that its next write changes nothing.
   document.packages[`node_modules/${name}`] = {
     version,
-    ...platformOf(name),
+    ...(cpu ? { cpu } : {}),
     ...(dev === true ? { dev } : {}),
+    ...(libc ? { libc } : {}),
     ...(license === undefined ? {} : { license }),
     optional: true,
+    ...(os ? { os } : {}),
   }
 }
 const sorted = Object.entries(document.packages).toSorted(([a], [b]) => (a < b ? -1 : 1))
