@@ -45,7 +45,7 @@ class Decisions:
     warm_up_steps: int = 100
     smoothing: float = 0.06  # of the right answer's share, moved to the wrong one
     group_weight: float = 0.7
-    language_weight: float = 0.25
+    language_weight: float = 1.0  # chat is what this model is for
     compile_blocks: bool = True  # False compiles the network as a whole: slower to start
     seed: int = 3
 
@@ -63,6 +63,8 @@ class Selection:
     passages_per_shard: int = 10_000
     labelled_times: int = 2
     examples_per_bank_row: int = 18
+    decision_share: float = 0.4  # of the examples, for the decoder; the encoder takes all
+    chat_share: float = 0.8  # of the tasks with free answers, as chats for the decoder
     generated_parts: int = 20
     records_per_part: int = 5_000
     messages_per_part: int = 2_200

@@ -1,4 +1,4 @@
-"""Completes an exported encoder: adds the output for pooled vectors, and what the engine reads of the file before it loads it.
+"""Completes an exported encoder with what the engine reads of the file before it loads it.
 
 python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx
 
@@ -10,20 +10,12 @@ import sys
 
 import numpy
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+
+from .encoder.network import SIMILARITY_CENTRE
 
 NEUTRAL = {"temperature": 1, "bias": 0}
 POSITIONS = {"evidencePositions": 384, "branchPositions": 128}
-
-
-def add_hidden(model: onnx.ModelProto) -> None:
-    """The last layer at the tokens of `ends`, before the two layers that make a margin of it."""
-    graph = model.graph
-    if any(output.name == "hidden" for output in graph.output):
-        return
-    last = [node for node in graph.node if node.op_type == "LayerNormalization"][-1]
-    graph.node.append(helper.make_node("Identity", [last.output[0]], ["hidden"]))
-    graph.output.append(helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["M", "W"]))
 
 
 def description(model: onnx.ModelProto, calibration: dict) -> dict:
@@ -40,6 +32,7 @@ def description(model: onnx.ModelProto, calibration: dict) -> dict:
         "headSize": keys[0][3].dim_value - 2,
         **POSITIONS,
         "blockTokensMax": 2048,
+        "similarityCentre": SIMILARITY_CENTRE,
         "calibration": {kind: calibration.get(kind, NEUTRAL) for kind in ("predicate", "choice", "score")},
     }
 
@@ -53,7 +46,6 @@ def vocabulary(tokenizer: dict) -> str:
 
 def main(source: str, wordpiece: str, calibration: str, out: str) -> None:
     model = onnx.load(source)
-    add_hidden(model)
     with open(calibration, encoding="utf8") as file:
         about = description(model, json.load(file))
     with open(wordpiece, encoding="utf8") as file:

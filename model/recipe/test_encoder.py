@@ -132,8 +132,10 @@ class Networks(unittest.TestCase):
 @unittest.skipIf(torch is None, "not installed: torch")
 class Losses(unittest.TestCase):
     def of(self, margins, cosines=(0.0, 0.0, 0.0)):
-        yes, groups = torch.tensor([True, False, True]), torch.tensor([0, 0, -1])
-        has_option = torch.tensor([True, True, False])
+        """One choice, its right option first, then one predicate."""
+        count = len(margins) - 1
+        yes, groups = torch.tensor([True, *[False] * (count - 1), True]), torch.tensor([*[0] * count, -1])
+        has_option = torch.tensor([*[True] * count, False])
         return losses(torch.tensor(margins), yes, groups, torch.tensor(cosines), has_option, 0.0)
 
     def test_the_group_loss_is_that_of_the_right_option(self) -> None:
@@ -141,9 +143,14 @@ class Losses(unittest.TestCase):
         self.assertAlmostEqual(self.of([1.0, -0.5, 2.0]).group.item(), -(share[0] / share.sum()).log().item(), places=5)
 
     def test_every_part_falls_when_its_answer_improves(self) -> None:
-        worse, better = self.of([0.0, 0.0, 0.0]), self.of([2.0, -2.0, 2.0], (0.9, 0.1, 0.0))
+        worse = self.of([0.0] * 6, [0.5] * 6)
+        better = self.of([2.0, *[-2.0] * 4, 2.0], [0.9, *[0.1] * 4, 0.0])
         for before, after in zip(worse, better):
             self.assertLess(after.item(), before.item())
+
+    def test_similarity_is_learnt_from_choices_of_five_and_more(self) -> None:
+        self.assertEqual(self.of([0.0] * 5, [0.5] * 5).similarity.item(), 0.0)
+        self.assertGreater(self.of([0.0] * 6, [0.5] * 6).similarity.item(), 0.0)
 
     def test_without_groups_there_is_only_the_single_loss(self) -> None:
         none = losses(torch.tensor([1.0]), torch.tensor([True]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)

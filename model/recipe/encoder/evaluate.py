@@ -10,7 +10,7 @@ from ..evaluate import SCORES, line, read_rows
 from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
 from .config import Network, Rows
-from .network import Encoder, tree_mask, vectors
+from .network import SIMILARITY_CENTRE, Encoder, tree_mask, vectors
 from .rows import Encode, Item, encode, lay_out, wordpiece
 
 BATCH_TOKENS_MAX = 32_768
@@ -37,10 +37,11 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
         answers = torch.tensor([(place, *answer) for place, row in enumerate(laid) for answer in row.answers], device=device)
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
             hidden = network(ids, positions, branches, tree_mask(documents, branches))
-            margins = network.margins(hidden[answers[:, 0], answers[:, 1]])
+            ends = hidden[answers[:, 0], answers[:, 1]]
+            margins, weights = network.margins(ends), network.similarity_weights(ends)
         pairs = [vectors(hidden, documents, branches, answers[:, [0, column]]) for column in (4, 5)]
         cosines = (pairs[0] * pairs[1]).sum(-1)
-        margins = torch.where(answers[:, 5] > 0, margins + network.similar(cosines), margins)
+        margins = torch.where(answers[:, 5] > 0, margins + weights * (cosines - SIMILARITY_CENTRE), margins)
         for place, margin in zip(answers[:, 0].tolist(), margins.tolist()):
             found[batch[place]].append(margin)
     return found
@@ -49,15 +50,17 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
 def evaluate(recipe: Recipe) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     network = load(recipe, device)
-    tokens_of, report = wordpiece(recipe.wordpiece), {}
+    tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
     for path in [*sorted(recipe.kept_back.glob("*.jsonl")), *sorted(recipe.held_out.glob("*.jsonl"))]:
         rows = read_rows(path)
-        found = margins_of(network, tokens_of, rows, device)
+        found = margins_by_set[path.stem] = margins_of(network, tokens_of, rows, device)
         outcomes = [judge(row["options"], row["gold"], margins) for row, margins in zip(rows, found)]
         figures = summarise(outcomes, len(rows[0]["options"]))
         report[path.stem] = asdict(figures)
         print(f"{path.stem:24} {figures.rows:5} rows {figures.options:3} options  {line(figures)}", flush=True)
     recipe.checkpoint("encoder").with_suffix(".evaluation.json").write_text(json.dumps(report, indent=1))
+    # For the calibration, which needs no network.
+    recipe.checkpoint("encoder").with_suffix(".margins.json").write_text(json.dumps(margins_by_set))
 
 
 def load(recipe: Recipe, device: str) -> Encoder:

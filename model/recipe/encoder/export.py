@@ -2,7 +2,8 @@
 
 Rows [B, T] of tokens; group: -1 padding, 0 evidence, 1, 2, ... branches. A token sees evidence and its own group in its row,
 and the past that its row belongs to: B = P * R, row i sees past i // R. ends [M, 2]: row and token of every branch's last token,
-where its margin is read.
+where its margin is read; also how much the cosine of evidence and option counts (`similarity`), and the last layer itself
+(`hidden`), from which such vectors are made.
 
 Past keys and values [P, H, E, ...] are never joined to a row's own. They start with a row of zeros that stands for all of the
 row's own: own attention is done first, the logarithm of its sum of weights is taken off all past scores (a column of ones in
@@ -18,6 +19,8 @@ import numpy
 import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
+
+from .network import SIMILARITY_SCALE
 
 KINDS = ("float32", "float16", "stored8", "int8", "token8")
 
@@ -176,11 +179,14 @@ class Exporter:
         x = g("Reshape", x, g.ints(-1, self.width))
         for i in range(self.layers):
             x = self.layer(i, x)
+        g("Identity", x, name="hidden")
+        gate = g("Sigmoid", g("Gemm", x, self.vector("gate.weight"), self.vector("gate.bias"), transB=1))
+        g("Reshape", g("Mul", gate, g.scalar(2 * SIMILARITY_SCALE)), g.ints(-1), name="similarity")
         x = g("Tanh", g("Gemm", x, self.stored(s["dense.weight"], "dense.weight"), self.vector("dense.bias"), transB=1))
         g("Reshape", g("Gemm", x, self.vector("out.weight"), self.vector("out.bias"), transB=1), g.ints(-1), name="margins")
         info, d = helper.make_tensor_value_info, self.size
         inputs = [*(info(n, T.INT32, ["B", "T"]) for n in ("ids", "positions", "group")), info("ends", T.INT32, ["M", 2])]
-        outputs = [info("margins", T.FLOAT, ["M"])]
+        outputs = [info("margins", T.FLOAT, ["M"]), info("similarity", T.FLOAT, ["M"]), info("hidden", T.FLOAT, ["M", self.width])]
         for i in range(self.layers):
             inputs += [info(f"past_keys.{i}", T.FLOAT, ["P", HEADS, "E", d + 2]), info(f"past_values.{i}", T.FLOAT, ["P", HEADS, "E", d])]
             outputs += [info(f"keys.{i}", T.FLOAT, ["P", HEADS, "S", d + 2]), info(f"values.{i}", T.FLOAT, ["P", HEADS, "S", d])]

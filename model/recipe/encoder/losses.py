@@ -7,7 +7,9 @@ from torch import Tensor
 
 RIGHT_OPTION_SHARE = 0.5
 CHOICE_SHARE = 1.5
-COSINE_SCALE = 20.0
+COSINE_SCALE = 50.0
+# In a choice of few the options often say nothing of the text ("entailment", "the first answer"): no similarity to learn.
+SIMILAR_OPTIONS_MIN = 5
 
 
 class Losses(NamedTuple):
@@ -38,8 +40,9 @@ def losses(
     single = (each * weight).sum() / weight.sum()
     group = _of_group(F.logsigmoid(margins), grouped, grouped & yes, index, sizes, smoothing)
     similarity = cosines.sum() * 0
-    if (has_option & yes).any():
-        similarity = _of_group(COSINE_SCALE * cosines, has_option, has_option & yes, index, sizes, smoothing)
+    many = has_option & (sizes[index] >= SIMILAR_OPTIONS_MIN)
+    if (many & yes).any():
+        similarity = _of_group(COSINE_SCALE * cosines, many, many & yes, index, sizes, smoothing)
     return Losses(single, group, similarity)
 
 

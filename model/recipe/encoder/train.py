@@ -15,7 +15,7 @@ from torch.nn.attention.flex_attention import create_block_mask
 from ..config import Recipe
 from .config import Network, Training
 from .losses import losses
-from .network import Encoder, load_pretrained, tree_mask, vectors
+from .network import SIMILARITY_CENTRE, Encoder, load_pretrained, tree_mask, vectors
 
 COLUMNS = ("ids", "positions", "documents", "branches")
 BATCHES_AHEAD = 6
@@ -91,7 +91,7 @@ def parameter_groups(network: Encoder, training: Training) -> list[dict]:
         if name.startswith("blocks."):
             below = layers - 1 - int(name.split(".")[1])
         else:
-            below = 0 if name.split(".")[0] in ("dense", "out", "similarity") else layers
+            below = 0 if name.split(".")[0] in ("dense", "out", "gate") else layers
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
         made.setdefault((training.layer_decay**below, decay), []).append(parameter)
     return [dict(params=p, weight_decay=decay, scale=scale) for (scale, decay), p in made.items()]
@@ -109,12 +109,13 @@ def step_losses(network: Encoder, forward, make_mask, batch: Batch, device: str,
         mask = make_mask(sees, ids.shape[0], None, ids.shape[1], ids.shape[1], device=device)
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
         hidden = forward(ids, positions, branches, mask)
-        margins = network.margins(hidden[answers[:, 0], answers[:, 1]])
+        ends = hidden[answers[:, 0], answers[:, 1]]
+        margins, weights = network.margins(ends), network.similarity_weights(ends)
     has_option = answers[:, 5] > 0
     evidence = vectors(hidden, documents, branches, answers[:, [0, 4]])
     options = vectors(hidden, documents, branches, answers[:, [0, 5]])
     cosines = (evidence * options).sum(-1)
-    margins = torch.where(has_option, margins + network.similar(cosines), margins)
+    margins = torch.where(has_option, margins + weights * (cosines - SIMILARITY_CENTRE), margins)
     yes = answers[:, 2] > 0
     return losses(margins, yes, groups, cosines, has_option, smoothing), ((margins > 0) == yes).float().mean()
 
