@@ -14,6 +14,8 @@ export interface Places {
   readonly key: () => Promise<string>
   /** An open invitation: its id and its token. */
   readonly invitation: () => Promise<{ readonly id: string; readonly token: string }>
+  /** A question set with a version that has the label `stable`. */
+  readonly questionSet: () => Promise<string>
   /** A one-time link of some user. */
   readonly link: () => Promise<string>
 }
@@ -61,6 +63,14 @@ const administered = (done: string) => ({
   sessions: `${done} ${done} 403 404`,
   keys: `403 403 403 ${done}`,
   userKeys: `${done} ${done} 403`,
+  workloads: noWorkload,
+  foreignKey: "404",
+})
+/** Changed with `api-write`, which member sessions hold too. */
+const written = (done: string) => ({
+  sessions: `${done} ${done} ${done} 404`,
+  keys: `403 403 ${done} 403`,
+  userKeys: `${done} ${done} ${done}`,
   workloads: noWorkload,
   foreignKey: "404",
 })
@@ -508,11 +518,96 @@ const gateway: readonly Row[] = [
   { endpoint: "GET /v1/models/{model}", ...inference, request: inferenceRequest("/v1/models/open") },
 ]
 
-const service: readonly Row[] = ["/healthz", "/readyz", "/metrics", "/openapi.json"].map((path) => ({
+const service: readonly Row[] = [
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/openapi.json",
+  "/schemas/question-set.json",
+].map((path) => ({
   endpoint: `GET ${path}`,
   ...open("200"),
   request: () => ({ path }),
 }))
+
+const setsAt = ({ org }: Places, rest = ""): string => `/v1/organizations/${org}/question_sets${rest}`
+const setAt =
+  (rest: string, body?: unknown) =>
+  async (places: Places): Promise<Request> => ({
+    path: setsAt(places, `/${await places.questionSet()}${rest}`),
+    ...(body === undefined ? {} : { body }),
+  })
+let setsNamed = 0
+const newSetName = (): string => `matrix-${++setsNamed}`
+
+const questionSets: readonly Row[] = [
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets",
+    ...read,
+    request: (places) => ({ path: setsAt(places) }),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets",
+    ...written("200"),
+    request: (places) => ({
+      path: setsAt(places),
+      body: { name: newSetName(), model: "open", questions: [] },
+    }),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/import",
+    ...written("200"),
+    request: (places) => ({
+      path: setsAt(places, "/import"),
+      body: { yaml: `name: ${newSetName()}\nmodel: open\nquestions: []\n` },
+    }),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}",
+    ...read,
+    request: setAt(""),
+  },
+  {
+    endpoint: "PATCH /v1/organizations/{org_id}/question_sets/{set_id}",
+    ...written("200"),
+    request: setAt("", { description: "Changed" }),
+  },
+  {
+    endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}",
+    ...written("204"),
+    request: setAt(""),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/versions",
+    ...read,
+    request: setAt("/versions"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/versions/{version}",
+    ...read,
+    request: setAt("/versions/1"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/difference",
+    ...read,
+    request: setAt("/difference?from=1&to=latest"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/file",
+    ...read,
+    request: setAt("/file"),
+  },
+  {
+    endpoint: "PUT /v1/organizations/{org_id}/question_sets/{set_id}/labels/{label}",
+    ...written("200"),
+    request: setAt("/labels/production", { version: 1 }),
+  },
+  {
+    endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/labels/{label}",
+    ...written("204"),
+    request: setAt("/labels/stable"),
+  },
+]
 
 /** Other areas add their endpoints here; an endpoint without a row fails the matrix. */
 export const accessMatrix: readonly Row[] = [
@@ -522,5 +617,6 @@ export const accessMatrix: readonly Row[] = [
   ...analytics,
   ...billing,
   ...gateway,
+  ...questionSets,
   ...service,
 ]

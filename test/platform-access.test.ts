@@ -54,6 +54,13 @@ beforeAll(async () => {
       const sent = await platform.send("POST", `/v1/organizations/${org}/invites`, { bearer: owner, body })
       return { id: sent.body.data.id, token: sent.body.data.accept_token }
     },
+    questionSet: async () => {
+      const at = `/v1/organizations/${org}/question_sets`
+      const body = { name: `set-${++made}`, model: "open", questions: [] }
+      const { id } = (await platform.send("POST", at, { bearer: owner, body })).body.data
+      await platform.send("PUT", `${at}/${id}/labels/stable`, { bearer: owner, body: { version: 1 } })
+      return id
+    },
     link: async () => {
       const id = await seed.user(`linked${++made}@matrix.test`)
       return (await createOneTimeLink(platform.database, id, new Date())).link

@@ -46,6 +46,10 @@ async function side(name: string): Promise<Side> {
     bearer,
     body: { email: `mark-${name}-invited@example.com`, role: "member" },
   })
+  const set = await platform.send("POST", `/v1/organizations/${org}/question_sets`, {
+    bearer,
+    body: { name: `mark-${name}-set`, description: `mark-${name}`, model: "open", questions: [] },
+  })
   const key = await seed.key(org, ["api-read"])
   const ids = {
     org_id: org,
@@ -53,6 +57,7 @@ async function side(name: string): Promise<Side> {
     user_id: member,
     key_id: key.id,
     invitation_id: sent.body.data.id as string,
+    set_id: set.body.data.id as string,
   }
   return {
     ids,
@@ -75,11 +80,23 @@ const bodies: Readonly<Record<string, unknown>> = {
   createApiKey: { name: "intruder", permissions: ["api-read"] },
   updateApiKey: { name: "taken over" },
   rotateApiKey: {},
+  createQuestionSet: { name: "intruder", model: "open", questions: [] },
+  importQuestionSet: { yaml: "name: intruder\nmodel: open\nquestions: []\n" },
+  updateQuestionSet: { description: "taken over" },
+  putQuestionSetLabel: { version: 1 },
 }
 
 /** Everything about an organization that a change could touch. */
 async function stateOf({ ids }: Side): Promise<unknown> {
-  const tables = ["memberships", "invitations", "api_keys", "model_access", "routing_policies", "audit_log"]
+  const tables = [
+    "memberships",
+    "invitations",
+    "api_keys",
+    "model_access",
+    "routing_policies",
+    "question_sets",
+    "audit_log",
+  ]
   const rows = tables.map(
     async (name) =>
       await platform.database.query(

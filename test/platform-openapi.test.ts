@@ -45,7 +45,7 @@ test("every operation documents its errors, each with a body", () => {
   }
 })
 
-/** What a schema cannot know: tokens that only a mail or the operator has, the name of a model, a provider. */
+/** What a schema cannot know: tokens that only a mail or the operator has, the name of a model, a provider, a version. */
 const unreachable = new Set([
   "createSession",
   "describeInvitation",
@@ -53,6 +53,9 @@ const unreachable = new Set([
   "requestModelAccess",
   "startSingleSignOn",
   "finishSingleSignOn",
+  "createQuestionSet",
+  "importQuestionSet",
+  "putQuestionSetLabel",
 ])
 
 describe.each(Object.keys(platformTable))("%s", (name) => {
@@ -110,13 +113,25 @@ async function freshPlace(path: string): Promise<Place> {
       return id
     },
     key_id: async () => (await seed.key(org, ["api-read"])).id,
+    set_id: async (index) => {
+      const at = `/v1/organizations/${org}/question_sets`
+      const body = { name: `set-${index}`, model: "open", questions: [] }
+      const { id } = (await platform.send("POST", at, { bearer, body })).body.data
+      for (const label of ["production", "stable"])
+        await platform.send("PUT", `${at}/${id}/labels/${label}`, { bearer, body: { version: 1 } })
+      return id
+    },
     invitation_id: async (index) => {
       const body = { email: `invited${index}${org}@schema.test`, role: "member" }
       const sent = await platform.send("POST", `/v1/organizations/${org}/invites`, { bearer, body })
       return sent.body.data.id
     },
   }
-  const ids: Record<string, string[]> = { org_id: [org] }
+  const ids: Record<string, string[]> = {
+    org_id: [org],
+    version: ["1", "latest"],
+    label: ["production", "stable"],
+  }
   for (const [name, make] of Object.entries(makers))
     for (let index = 0; path.includes(`{${name}}`) && index < targetsPerOperation; index++)
       (ids[name] ??= []).push(await make(index))

@@ -21,6 +21,14 @@ beforeAll(async () => {
   bearer = await seed.session(owner)
   await seed.key(organizationId, ["api-read"])
   await seed.key(organizationId, ["api-read"])
+  for (const name of ["paged", "paged-too"]) {
+    const body = { name, model: "open", questions: [] }
+    await platform.send("POST", `/v1/organizations/${organizationId}/question_sets`, { bearer, body })
+  }
+  await platform.send("PATCH", `/v1/organizations/${organizationId}/question_sets/paged`, {
+    bearer,
+    body: { calibration: { temperature: 2, bias: 0 } },
+  })
 })
 afterAll(async () => {
   await platform.close()
@@ -31,7 +39,10 @@ const lists = Object.entries<Endpoint>(table).filter(
   ([, { query }]) => "shape" in query && "cursor" in Object(query.shape),
 )
 const at = (path: string): string =>
-  path.replace("{org_id}", organizationId).replace("{billing_account_id}", accountId)
+  path
+    .replace("{org_id}", organizationId)
+    .replace("{billing_account_id}", accountId)
+    .replace("{set_id}", "paged")
 const read = async (path: string, query: string) =>
   await platform.send("GET", `${at(path)}?${query}`, { bearer })
 
@@ -47,9 +58,12 @@ describe.each(lists.map(([name, { path }]) => [name, path]))("%s", (_, path) => 
   )
 })
 
-test.each(["members", "api_keys"])("%s goes on after its own cursor", async (list) => {
-  const path = `/v1/organizations/{org_id}/${list}`
-  const first = await read(path, "limit=1")
-  const second = await read(path, `limit=1&cursor=${first.body.next_cursor}`)
-  expect([second.status, second.body.data.length, second.body.next_cursor]).toEqual([200, 1, null])
-})
+test.each(["members", "api_keys", "question_sets", "question_sets/paged/versions"])(
+  "%s goes on after its own cursor",
+  async (list) => {
+    const path = `/v1/organizations/{org_id}/${list}`
+    const first = await read(path, "limit=1")
+    const second = await read(path, `limit=1&cursor=${first.body.next_cursor}`)
+    expect([second.status, second.body.data.length, second.body.next_cursor]).toEqual([200, 1, null])
+  },
+)

@@ -91,6 +91,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         paymentProvider: "local",
         singleSignOn: null,
         billingStatus: async () => null,
+        publicUrl: () => state.url,
         ...options.parts,
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),

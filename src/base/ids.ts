@@ -24,6 +24,10 @@ const idPrefixes = [
   "gw",
   "adj",
   "ma",
+  "qs",
+  "ex",
+  "case",
+  "job",
 ] as const
 type IdPrefix = (typeof idPrefixes)[number]
 

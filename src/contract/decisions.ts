@@ -62,14 +62,14 @@ const DecisionScoreLevel = z
   .meta({ id: "DecisionScoreLevel", description: "A level; its numeric value is its zero-based position." })
 type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
 
-const predicateQuestion = z
+export const predicateQuestion = z
   .strictObject({ type: z.literal("predicate"), name: name.optional(), instructions })
   .meta({
     id: "DecisionPredicateQuestion",
     description: "Whether a condition holds for the input; one branch.",
   })
 
-const choiceQuestion = z
+export const choiceQuestion = z
   .strictObject({
     type: z.literal("choice"),
     name: name.optional(),
@@ -87,7 +87,7 @@ const choiceQuestion = z
     description: "Which one of distinct values fits; one branch per option.",
   })
 
-const scoreQuestion = z
+export const scoreQuestion = z
   .strictObject({
     type: z.literal("score"),
     name: name.optional(),

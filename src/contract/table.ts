@@ -5,6 +5,7 @@ import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
 import { inferenceEndpoints } from "./openai/endpoints.ts"
 import { platformTable } from "./platform/table.ts"
+import { getQuestionSetSchema } from "./question-sets/sets.ts"
 import { getHealth, getMetrics, getOpenapi, getReadiness } from "./service.ts"
 
 export const table = {
@@ -19,6 +20,7 @@ export const table = {
   getReadiness,
   getMetrics,
   getOpenapi,
+  getQuestionSetSchema,
 }
 
 export type Table = typeof table

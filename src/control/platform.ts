@@ -12,6 +12,7 @@ import { memberHandlers } from "./members.ts"
 import type { BillingStatus } from "./model-status.ts"
 import { listOrganizationModels, modelHandlers } from "./models.ts"
 import { type OrganizationParts, organizationHandlers } from "./organizations.ts"
+import { setHandlers } from "./question-sets/sets.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionHandlers } from "./sessions.ts"
 import { createSignInLimits } from "./sign-in-limits.ts"
@@ -30,6 +31,8 @@ export interface PlatformParts extends ControlParts {
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
   billingStatus(organizationId: string): Promise<BillingStatus>
+  /** The address of this installation as browsers see it; known once it listens. */
+  publicUrl(): string
 }
 
 export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> {
@@ -50,5 +53,6 @@ export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> 
     ...auditLogHandlers(parts),
     ...sessionHandlers(parts),
     ...singleSignOnHandlers(parts, given.singleSignOn),
+    ...setHandlers(parts),
   }
 }

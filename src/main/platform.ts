@@ -22,11 +22,12 @@ interface PlatformNeeds {
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, billingStatus } = needs
+  const { control, catalog, billingStatus, publicUrl } = needs
   return {
     ...control,
     catalog,
     billingStatus,
+    publicUrl,
     regions: regionsOf(config),
     placement: placementOf(config, catalog),
     rateLimit: {

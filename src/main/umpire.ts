@@ -14,6 +14,7 @@ import { Document, type Handlers } from "../contract/endpoint.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
 import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { openapi } from "../contract/openapi.ts"
+import { questionSetSchema } from "../contract/question-sets/sets.ts"
 import { type Table, table } from "../contract/table.ts"
 import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
@@ -286,6 +287,7 @@ function handlers(
     version,
     description: "Typed decisions and inference, self-hosted.",
   })
+  const schema = questionSetSchema()
   return {
     ...classificationHandlers({
       catalog,
@@ -300,5 +302,6 @@ function handlers(
     getHealth: async () => ({ status: "ok" }),
     getReadiness: readiness,
     getOpenapi: async () => document,
+    getQuestionSetSchema: async () => schema,
   }
 }

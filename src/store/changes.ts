@@ -13,11 +13,13 @@ const changedTables = [
   "billing_accounts",
   "workload_identity_providers",
   "workload_signing_keys",
+  "question_sets",
+  "question_set_jobs",
 ] as const
 
 export interface Change {
   readonly table: (typeof changedTables)[number]
-  /** The row's id; for memberships, model access and routing policies the organization's. */
+  /** The row's id; for memberships, model access, routing policies and question sets the organization's. */
   readonly id: string
 }
 

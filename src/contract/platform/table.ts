@@ -30,6 +30,7 @@ import {
   startSingleSignOn,
   updateSessionUser,
 } from "./sessions.ts"
+import { questionSetTable } from "../question-sets/table.ts"
 
 export const platformTable = {
   listOrganizations,
@@ -66,5 +67,6 @@ export const platformTable = {
   setPassword,
   startSingleSignOn,
   finishSingleSignOn,
+  ...questionSetTable,
 }
 export type PlatformTable = typeof platformTable

@@ -11,6 +11,7 @@ import {
   lockOrganization,
   updateOrganization,
 } from "../../store/organizations.ts"
+import { deleteSetsOf } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
 import { change, difference, systemCaller } from "../change.ts"
@@ -125,11 +126,12 @@ async function changeLimits(
   })
 }
 
-/** Nothing is lost: keys still authenticate and find nothing. */
+/** Keys still authenticate and find nothing. The organization's texts, which its question sets hold, are deleted. */
 async function endOrganization(parts: OperatorParts, id: string): Promise<unknown> {
   return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
     const ended = await deleteOrganization(sql, id, now)
     if (!ended) throw unknown(id)
+    await deleteSetsOf(sql, id)
     await audit({
       organizationId: id,
       action: "organization.delete",

@@ -1,0 +1,141 @@
+/** What a version of a question set holds: a model, questions, and how far each answer is trusted. */
+import { z } from "zod"
+import { LIMITS, fitsUtf8 } from "../classification-limits.ts"
+import { choiceQuestion, predicateQuestion, scoreQuestion } from "../decisions.ts"
+
+export const questionSetLimits = {
+  questionsMax: 256,
+  /** Of the JSON of one version. */
+  contentBytesMax: 1024 * 1024,
+  /** YAML takes about 0.3 s for each MiB. */
+  fileCharactersMax: 512 * 1024,
+  setsMax: 1000,
+  versionsMax: 10_000,
+  labelsMax: 50,
+  examplesMax: 10_000,
+  examplesPerRequestMax: 1000,
+  casesMax: 1000,
+  /** The text of one example or frozen case. */
+  inputBytesMax: 64 * 1024,
+  uploadBytesMax: 8 * 1024 * 1024,
+  shadowResultsMax: 10_000,
+} as const
+
+/** In URLs, file names and `set:NAME`. */
+export const SetName = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
+  error: "1 to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit",
+})
+const SetQuestionName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, {
+  error: "1 to 64 of A-Z, a-z, 0-9, dot, dash and underscore",
+})
+
+const descriptionCharactersMax = 2000
+/** The store cannot hold U+0000. */
+export const Description = z
+  .string()
+  .max(descriptionCharactersMax)
+  .regex(/^[^\0]*$/, { error: "U+0000 is not allowed" })
+
+const Calibration = z
+  .strictObject({ temperature: z.number().positive().max(100), bias: z.number().min(-100).max(100) })
+  .meta({ id: "QuestionSetCalibration", description: "Margins become `margin / temperature + bias`." })
+
+const share = z.number().min(0).max(1)
+
+const settings = {
+  name: SetQuestionName.meta({ description: "Unique in the set." }),
+  threshold: share.nullable().default(null).meta({
+    description: "An answer whose probability is lower is below the threshold; null: none is.",
+  }),
+  below: z
+    .enum(["abstain", "answer"])
+    .default("abstain")
+    .meta({ description: "The verdict below the threshold." }),
+  target_accuracy: z.number().gt(0.5).lt(1).nullable().default(null).meta({
+    description: "Teaching chooses a threshold above which answers are right at least this often.",
+  }),
+  calibration: Calibration.nullable().default(null).meta({ description: "Used where nothing was taught." }),
+  artefact: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .optional()
+    .meta({
+      description:
+        "What teaching found, by hash. Left out: kept where the question is unchanged. Null: no longer used.",
+    }),
+}
+
+export const SetQuestion = z
+  .discriminatedUnion("type", [
+    predicateQuestion.extend(settings).meta({ id: "QuestionSetPredicate" }),
+    choiceQuestion.extend(settings).meta({ id: "QuestionSetChoice" }),
+    scoreQuestion.extend(settings).meta({ id: "QuestionSetScore" }),
+  ])
+  .meta({ id: "QuestionSetQuestion", description: "A question of POST /v1/decisions with its settings." })
+export type SetQuestion = z.infer<typeof SetQuestion>
+
+export const contentShape = {
+  model: z
+    .string()
+    .min(1)
+    .max(LIMITS.modelBytesMax)
+    .meta({ description: "The classification model that answers." }),
+  questions: z
+    .array(SetQuestion)
+    .max(questionSetLimits.questionsMax)
+    .refine((questions) => new Set(questions.map(({ name }) => name)).size === questions.length, {
+      error: "Two questions have the same name.",
+    })
+    .refine((questions) => questions.reduce((sum, one) => sum + branchesOf(one), 0) <= LIMITS.branchesMax, {
+      error: "Over 4096 branches.",
+    })
+    .refine((questions) => questions.every(fitsOneBranch), { error: "A question expands to over 16 KiB." })
+    .meta({ description: "None: a request brings its own questions, and the set only calibrates them." }),
+  calibration: Calibration.nullable().default(null).meta({
+    description: "For questions that have none of their own.",
+  }),
+}
+
+export const QuestionSetContent = z.strictObject(contentShape)
+/** As stored in a version. */
+export type QuestionSetContent = z.infer<typeof QuestionSetContent>
+
+/** One file of a set: what `umpire sets pull` writes and `push` reads. */
+export const QuestionSetFile = z.strictObject({
+  name: SetName.meta({ description: "Asked as `set:NAME`." }),
+  description: Description.default(""),
+  ...contentShape,
+})
+export type QuestionSetFile = z.infer<typeof QuestionSetFile>
+
+function branchesOf(question: SetQuestion): number {
+  switch (question.type) {
+    case "predicate":
+      return 1
+    case "choice":
+      return question.choices.length
+    case "score":
+      return question.levels.length
+  }
+}
+
+/** Wordings add less than this to the texts of a branch. */
+const wordingBytesMax = 128
+
+function fitsOneBranch(question: SetQuestion): boolean {
+  return alternativesOf(question).every((text) =>
+    fitsUtf8(question.instructions + text, LIMITS.expandedQuestionBytesMax - wordingBytesMax),
+  )
+}
+
+function alternativesOf(question: SetQuestion): string[] {
+  switch (question.type) {
+    case "predicate":
+      return [""]
+    case "choice":
+      return question.choices.map(({ value, description }) => `${String(value)} - ${description ?? ""}`)
+    case "score":
+      return question.levels.map(({ label, description }) => `${label} - ${description ?? ""}`)
+  }
+}

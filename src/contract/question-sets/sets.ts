@@ -1,0 +1,294 @@
+/** Question sets of an organization: saved questions with versions and labels. */
+import { z } from "zod"
+import { Document, endpoint } from "../endpoint.ts"
+import { Datetime, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import {
+  Description,
+  QuestionSetFile,
+  SetName,
+  SetQuestion,
+  contentShape,
+  questionSetLimits,
+} from "./content.ts"
+
+const area = "Question sets"
+const surface = "platform"
+const principals = ["session", "key"] as const
+export const readAccess = { principals, permission: "api-read" } as const
+export const writeAccess = { principals, permission: "api-write" } as const
+
+export const setsPath = "/v1/organizations/{org_id}/question_sets"
+export const setPath = `${setsPath}/{set_id}` as const
+/** `set_id` is the id of a set or its name. */
+export const SetPath = z.object({ org_id: PathId, set_id: PathId })
+
+const noteCharactersMax = 500
+const Note = Text(noteCharactersMax)
+
+/** Begins with a letter, so that a number is always a version. */
+const LabelName = z.string().regex(/^[a-z][a-z0-9._-]{0,63}$/)
+/** The number of a version, or a label: `latest`, `production` or one's own. */
+export const VersionReference = z
+  .string()
+  .regex(/^(?:[1-9][0-9]{0,8}|[a-z][a-z0-9._-]{0,63})$/)
+  .meta({ description: "A version's number, `latest`, `production` or another label." })
+
+const versionNumber = z.int().min(1).max(999_999_999)
+
+const SetLabel = z
+  .object({ label: z.string(), version: versionNumber, updated_at: Datetime })
+  .meta({ id: "QuestionSetLabel" })
+
+const summary = {
+  id: z.string(),
+  name: z.string(),
+  description: z.string(),
+  model: z.string().describe("Of the latest version."),
+  question_names: z.array(z.string()).describe("Of the latest version."),
+  latest_version: versionNumber,
+  production_version: versionNumber
+    .nullable()
+    .describe("What `set:NAME` answers with; null: the latest does."),
+  created_by: z.string().nullable(),
+  created_at: Datetime,
+  updated_at: Datetime,
+  revision: z.int().describe("Counts the changes; `If-Match` takes it."),
+}
+
+export const QuestionSetItem = z.object(summary).meta({ id: "QuestionSetItem" })
+export type QuestionSetItem = z.infer<typeof QuestionSetItem>
+
+export const ShadowSettings = z
+  .strictObject({
+    version: versionNumber.nullable().default(null).describe("Null: the version that answers the request."),
+    model: z.string().min(1).max(256).nullable().default(null).describe("Null: the model of the version."),
+    share: z.number().gt(0).max(1).describe("Of the requests for the published version."),
+  })
+  .meta({
+    id: "QuestionSetShadow",
+    description: "What answers beside the published version, unseen by callers.",
+  })
+export type ShadowSettings = z.infer<typeof ShadowSettings>
+
+export const QuestionSet = z
+  .object({
+    ...summary,
+    labels: z.array(SetLabel),
+    questions: z.array(SetQuestion).describe("Of the latest version."),
+    calibration: contentShape.calibration,
+    hash: z.string().describe("Of the latest version."),
+    shadow: ShadowSettings.nullable(),
+    counts: z.object({ examples: z.int(), cases: z.int() }),
+  })
+  .meta({ id: "QuestionSet" })
+export type QuestionSet = z.infer<typeof QuestionSet>
+
+const versionSummary = {
+  version: versionNumber,
+  hash: z.string().describe("SHA-256 of the content: equal contents have equal hashes."),
+  note: z.string(),
+  labels: z.array(z.string()),
+  created_by: z.string().nullable(),
+  created_at: Datetime,
+}
+export const QuestionSetVersionItem = z.object(versionSummary).meta({ id: "QuestionSetVersionItem" })
+export type QuestionSetVersionItem = z.infer<typeof QuestionSetVersionItem>
+export const QuestionSetVersion = z
+  .object({ ...versionSummary, ...contentShape })
+  .meta({ id: "QuestionSetVersion", description: "Never changes once it is made." })
+export type QuestionSetVersion = z.infer<typeof QuestionSetVersion>
+
+export const listQuestionSets = endpoint({
+  method: "GET",
+  path: setsPath,
+  area,
+  surface,
+  summary: "Question sets, newest first",
+  access: readAccess,
+  params: z.object({ org_id: PathId }),
+  query: pageQuery(idForm("qs")),
+  output: pageOf(QuestionSetItem),
+  wrap: "none",
+})
+
+export const createQuestionSet = endpoint({
+  method: "POST",
+  path: setsPath,
+  area,
+  surface,
+  summary: "Create a question set; its content becomes version 1",
+  access: writeAccess,
+  params: z.object({ org_id: PathId }),
+  body: QuestionSetFile,
+  bodyBytesMax: questionSetLimits.contentBytesMax,
+  output: QuestionSet,
+})
+
+export const getQuestionSet = endpoint({
+  method: "GET",
+  path: setPath,
+  area,
+  surface,
+  summary: "A question set with the content of its latest version",
+  access: readAccess,
+  params: SetPath,
+  output: QuestionSet,
+})
+
+export const updateQuestionSet = endpoint({
+  method: "PATCH",
+  path: setPath,
+  area,
+  surface,
+  summary: "Change a question set; a changed content becomes a new version; If-Match prevents lost updates",
+  access: writeAccess,
+  params: SetPath,
+  body: z.strictObject({
+    name: SetName.optional(),
+    description: Description.optional(),
+    model: contentShape.model.optional(),
+    questions: contentShape.questions.optional(),
+    calibration: contentShape.calibration.unwrap().optional(),
+    note: Note.optional().describe("Why, for the list of versions."),
+    shadow: ShadowSettings.nullish().describe("Null ends the shadow."),
+  }),
+  bodyBytesMax: questionSetLimits.contentBytesMax,
+  output: QuestionSet,
+  errors: ["precondition_failed"],
+})
+
+export const deleteQuestionSet = endpoint({
+  method: "DELETE",
+  path: setPath,
+  area,
+  surface,
+  summary: "Delete a question set with its versions, examples, cases and results",
+  access: writeAccess,
+  params: SetPath,
+  output: z.void(),
+  status: 204,
+})
+
+export const listQuestionSetVersions = endpoint({
+  method: "GET",
+  path: `${setPath}/versions`,
+  area,
+  surface,
+  summary: "Versions, newest first",
+  access: readAccess,
+  params: SetPath,
+  query: pageQuery(/^v[1-9][0-9]{0,8}$/),
+  output: pageOf(QuestionSetVersionItem),
+  wrap: "none",
+})
+
+export const getQuestionSetVersion = endpoint({
+  method: "GET",
+  path: `${setPath}/versions/{version}`,
+  area,
+  surface,
+  summary: "One version, by its number or a label",
+  access: readAccess,
+  params: SetPath.extend({ version: VersionReference }),
+  output: QuestionSetVersion,
+})
+
+const LabelPath = SetPath.extend({ label: LabelName })
+
+export const putQuestionSetLabel = endpoint({
+  method: "PUT",
+  path: `${setPath}/labels/{label}`,
+  area,
+  surface,
+  summary: "Point a label at a version; `production` publishes it",
+  access: writeAccess,
+  params: LabelPath,
+  body: z.strictObject({ version: versionNumber }),
+  output: QuestionSet,
+})
+
+export const deleteQuestionSetLabel = endpoint({
+  method: "DELETE",
+  path: `${setPath}/labels/{label}`,
+  area,
+  surface,
+  summary: "Remove a label",
+  access: writeAccess,
+  params: LabelPath,
+  output: z.void(),
+  status: 204,
+})
+
+export const compareQuestionSetVersions = endpoint({
+  method: "GET",
+  path: `${setPath}/difference`,
+  area,
+  surface,
+  summary: "What changed from one version to another",
+  access: readAccess,
+  params: SetPath,
+  query: z.object({
+    from: VersionReference.default("production"),
+    to: VersionReference.default("latest"),
+  }),
+  output: z
+    .object({
+      from: versionNumber,
+      to: versionNumber,
+      changes: z.array(
+        z.object({
+          path: z.string().describe("A field, or `questions.NAME.FIELD`."),
+          before: z.unknown(),
+          after: z.unknown(),
+        }),
+      ),
+    })
+    .meta({ id: "QuestionSetDifference" }),
+})
+
+export const exportQuestionSet = endpoint({
+  method: "GET",
+  path: `${setPath}/file`,
+  area,
+  surface,
+  summary: "A version as a YAML file, to be kept in git",
+  access: readAccess,
+  params: SetPath,
+  query: z.object({ version: VersionReference.default("latest") }),
+  output: z.instanceof(Document),
+  produces: "application/yaml; charset=utf-8",
+})
+
+export const importQuestionSet = endpoint({
+  method: "POST",
+  path: `${setsPath}/import`,
+  area,
+  surface,
+  summary: "Create or change the set that a YAML file names; the same content again changes nothing",
+  access: writeAccess,
+  params: z.object({ org_id: PathId }),
+  body: z.strictObject({
+    yaml: z.string().min(1).max(questionSetLimits.fileCharactersMax),
+    note: Note.optional(),
+  }),
+  bodyBytesMax: 2 * questionSetLimits.contentBytesMax,
+  output: z
+    .object({ set: QuestionSet, result: z.enum(["created", "changed", "unchanged"]) })
+    .meta({ id: "ImportedQuestionSet" }),
+})
+
+export const getQuestionSetSchema = endpoint({
+  method: "GET",
+  path: "/schemas/question-set.json",
+  area: "Service",
+  surface: "service",
+  summary: "The JSON Schema of a question set's YAML file, for editors",
+  access: { principals: [] },
+  output: z.record(z.string(), z.unknown()),
+})
+
+/** For editors, which complete and check a file by it. */
+export function questionSetSchema(): Record<string, unknown> {
+  const schema = z.toJSONSchema(QuestionSetFile, { io: "input", unrepresentable: "any" })
+  return { title: "Umpire question set", ...schema }
+}

@@ -1,0 +1,126 @@
+/** The content of a version: normalised, hashed, and compared with another. */
+import { createHash } from "node:crypto"
+import type { Catalog } from "../../base/catalog.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
+
+interface EncodedContent {
+  readonly text: string
+  /** SHA-256 of the text, in hexadecimal. */
+  readonly hash: string
+}
+
+export function encodeContent(content: QuestionSetContent): EncodedContent {
+  const text = JSON.stringify(sorted(content))
+  return { text, hash: createHash("sha256").update(text).digest("hex") }
+}
+
+export function decodeContent(text: string): QuestionSetContent {
+  // Written by encodeContent.
+  return JSON.parse(text) as QuestionSetContent
+}
+
+/** Keys in one order, so that equal contents have equal hashes. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== "object" || value === null) return value
+  const entries = Object.entries(value).filter(([, member]) => member !== undefined)
+  return Object.fromEntries(
+    entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, member]) => [key, sorted(member)]),
+  )
+}
+
+/** What was taught stays with a question that is still asked in the same words of the same model. */
+export function keepArtefacts(
+  content: QuestionSetContent,
+  before: QuestionSetContent | null,
+): QuestionSetContent {
+  const known = new Map(before?.questions.map((question) => [question.name, question]))
+  const questions = content.questions.map((question): SetQuestion => {
+    if (question.artefact !== undefined) return question
+    const old = known.get(question.name)
+    const isSame = old && before?.model === content.model && wordingOf(old) === wordingOf(question)
+    return { ...question, artefact: isSame ? (old.artefact ?? null) : null }
+  })
+  return { ...content, questions }
+}
+
+/** Everything that the model is asked. */
+function wordingOf(question: SetQuestion): string {
+  const { type, instructions } = question
+  switch (question.type) {
+    case "predicate":
+      return JSON.stringify([type, instructions])
+    case "choice":
+      return JSON.stringify([
+        type,
+        instructions,
+        question.choices.map(({ value, description }) => [value, description ?? ""]),
+      ])
+    case "score":
+      return JSON.stringify([
+        type,
+        instructions,
+        question.levels.map(({ label, description }) => [label, description ?? ""]),
+      ])
+  }
+}
+
+export function artefactsIn({ questions }: QuestionSetContent): string[] {
+  return [...new Set(questions.flatMap(({ artefact }) => artefact ?? []))]
+}
+
+/** Throws Fault `invalid_body` where the model cannot classify. */
+export function checkModel(catalog: Catalog, sku: string): void {
+  const model = catalog.find(sku, "decisions")
+  if (model?.kind === "generation") return
+  throw new Fault("invalid_body", `Cannot save the set: no model ${JSON.stringify(sku)} can classify`, {
+    details: [{ path: "model", message: "no such classification model" }],
+  })
+}
+
+export interface ContentChange {
+  readonly path: string
+  readonly before: unknown
+  readonly after: unknown
+}
+
+/** Field by field; a question that is new or gone is one change. */
+export function differenceOf(before: QuestionSetContent, after: QuestionSetContent): ContentChange[] {
+  const { questions: oldQuestions, ...oldFields } = before
+  const { questions: newQuestions, ...newFields } = after
+  const old = new Map(oldQuestions.map((question) => [question.name, question]))
+  const names = new Set([...old.keys(), ...newQuestions.map(({ name }) => name)])
+  const current = new Map(newQuestions.map((question) => [question.name, question]))
+  return [
+    ...fieldChanges(oldFields, newFields, ""),
+    ...orderChange(oldQuestions, newQuestions),
+    ...[...names].flatMap((name) => questionChanges(old.get(name), current.get(name), `questions.${name}`)),
+  ]
+}
+
+function questionChanges(
+  before: SetQuestion | undefined,
+  after: SetQuestion | undefined,
+  path: string,
+): ContentChange[] {
+  if (before && after) return fieldChanges(before, after, `${path}.`)
+  return [{ path, before: before ?? null, after: after ?? null }]
+}
+
+function fieldChanges(before: object, after: object, prefix: string): ContentChange[] {
+  const [old, current] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
+  return [...new Set([...old.keys(), ...current.keys()])].toSorted().flatMap((field) => {
+    const [was, is] = [old.get(field) ?? null, current.get(field) ?? null]
+    const isSame = JSON.stringify(sorted(was)) === JSON.stringify(sorted(is))
+    return isSame ? [] : [{ path: prefix + field, before: was, after: is }]
+  })
+}
+
+function orderChange(before: readonly SetQuestion[], after: readonly SetQuestion[]): ContentChange[] {
+  const [was, is] = [namesAlsoIn(before, after), namesAlsoIn(after, before)]
+  return was.join() === is.join() ? [] : [{ path: "questions", before: was, after: is }]
+}
+
+const namesAlsoIn = (questions: readonly SetQuestion[], others: readonly SetQuestion[]): string[] =>
+  questions.map(({ name }) => name).filter((name) => others.some((other) => other.name === name))

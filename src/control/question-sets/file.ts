@@ -1,0 +1,62 @@
+/** A question set as a YAML file. */
+import { parseDocument, stringify } from "yaml"
+import { Fault } from "../../contract/errors.ts"
+import { type QuestionSetContent, QuestionSetFile } from "../../contract/question-sets/content.ts"
+
+const schemaComment = "# yaml-language-server: $schema="
+
+/**
+ * What has its default is left out, so that a file stays as short as it was written. What was taught is not in the file: it
+ * belongs to this installation, and stays with every question that is pushed back unchanged.
+ */
+export function writeFile(
+  set: { readonly name: string; readonly description: string },
+  content: QuestionSetContent,
+  schemaUrl: string,
+): string {
+  const { model, questions, calibration } = content
+  const file = {
+    name: set.name,
+    ...(set.description === "" ? {} : { description: set.description }),
+    model,
+    ...(calibration ? { calibration } : {}),
+    questions: questions.map(
+      ({ threshold, below, target_accuracy, calibration: own, artefact: _artefact, ...asked }) => ({
+        ...asked,
+        ...(threshold === null ? {} : { threshold }),
+        ...(below === "abstain" ? {} : { below }),
+        ...(target_accuracy === null ? {} : { target_accuracy }),
+        ...(own ? { calibration: own } : {}),
+      }),
+    ),
+  }
+  return `${schemaComment}${schemaUrl}\n${stringify(file, { lineWidth: 100 })}`
+}
+
+/** Throws Fault `invalid_body`. */
+export function readFile(yaml: string): QuestionSetFile {
+  const found = parsed(yaml)
+  const checked = QuestionSetFile.safeParse(found)
+  if (checked.success) return checked.data
+  const details = checked.error.issues
+    .slice(0, 20)
+    .map(({ path, message }) => ({ path: path.join("."), message }))
+  const first = details[0]
+  throw new Fault("invalid_body", `Cannot use the file: ${first?.path || "its top"}: ${first?.message}`, {
+    details,
+  })
+}
+
+function parsed(yaml: string): unknown {
+  try {
+    const document = parseDocument(yaml, { strict: true, uniqueKeys: true })
+    if (document.errors[0]) throw document.errors[0]
+    // Aliases would let a small file stand for a huge one.
+    return document.toJS({ maxAliasCount: 0 }) as unknown
+  } catch (cause) {
+    throw new Fault("invalid_body", `Cannot use the file: it is not YAML: ${firstLine(cause)}`, { cause })
+  }
+}
+
+const firstLine = (cause: unknown): string =>
+  (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)[0] ?? ""

@@ -1,0 +1,503 @@
+/** Question sets: created, changed into new versions, labelled and published, exported and imported. */
+import type { Catalog } from "../../base/catalog.ts"
+import type { Principal, Standing } from "../../contract/access.ts"
+import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
+import type {
+  QuestionSet as WireSet,
+  QuestionSetItem,
+  QuestionSetVersion,
+} from "../../contract/question-sets/sets.ts"
+import { lockOrganization } from "../../store/organizations.ts"
+import {
+  type QuestionSet,
+  type SetLabel,
+  type SetVersion,
+  countRows,
+  countSets,
+  deleteLabel,
+  deleteSet,
+  findSet,
+  findVersion,
+  insertSet,
+  insertVersion,
+  listArtefacts,
+  listLabels,
+  lockSet,
+  pageSets,
+  pageVersions,
+  putLabel,
+  updateSet,
+} from "../../store/question-sets/sets.ts"
+import { type Sql, isUniqueViolation } from "../../store/sql.ts"
+import {
+  type ChangeScope,
+  type ControlParts,
+  acting,
+  change,
+  checkVersion,
+  etag,
+  notFound,
+} from "../change.ts"
+import { creatorOf } from "../keys.ts"
+import {
+  artefactsIn,
+  checkModel,
+  decodeContent,
+  differenceOf,
+  encodeContent,
+  keepArtefacts,
+} from "./content.ts"
+import { readFile, writeFile } from "./file.ts"
+
+export interface QuestionSetParts extends ControlParts {
+  readonly catalog: Catalog
+  /** The address of this installation, where editors find the schema of a file. */
+  publicUrl(): string
+}
+
+type Names =
+  | "listQuestionSets"
+  | "createQuestionSet"
+  | "importQuestionSet"
+  | "getQuestionSet"
+  | "updateQuestionSet"
+  | "deleteQuestionSet"
+  | "listQuestionSetVersions"
+  | "getQuestionSetVersion"
+  | "compareQuestionSetVersions"
+  | "putQuestionSetLabel"
+  | "deleteQuestionSetLabel"
+  | "exportQuestionSet"
+
+export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    async listQuestionSets(call) {
+      const { organizationId } = acting(call).standing
+      const { items, nextCursor } = await pageSets(database, organizationId, call.query)
+      return {
+        data: items.map((set) => toItem(set, decodeContent(set.content), set.production)),
+        next_cursor: nextCursor,
+      }
+    },
+    createQuestionSet: async (call) => await create(parts, call),
+    importQuestionSet: async (call) => await importFile(parts, call),
+    async getQuestionSet(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      call.header("etag", etag(set.revision))
+      return await toView(database, set)
+    },
+    updateQuestionSet: async (call) => await update(parts, call),
+    deleteQuestionSet: async (call) => await remove(parts, call),
+    async listQuestionSetVersions(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const [{ items, nextCursor }, labels] = await Promise.all([
+        pageVersions(database, set.id, call.query),
+        listLabels(database, set.id),
+      ])
+      return { data: items.map((version) => toVersionItem(version, set, labels)), next_cursor: nextCursor }
+    },
+    async getQuestionSetVersion(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const version = await readVersion(database, set, call.params.version)
+      return toVersion(version, set, await listLabels(database, set.id))
+    },
+    async compareQuestionSetVersions(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const from = await readVersion(database, set, call.query.from)
+      const to = await readVersion(database, set, call.query.to)
+      const changes = differenceOf(decodeContent(from.content), decodeContent(to.content))
+      return { from: from.number, to: to.number, changes }
+    },
+    putQuestionSetLabel: async (call) => await pointLabel(parts, call),
+    deleteQuestionSetLabel: async (call) => await removeLabel(parts, call),
+    async exportQuestionSet(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const { content } = await readVersion(database, set, call.query.version)
+      const schemaUrl = `${parts.publicUrl()}/schemas/question-set.json`
+      return new Document(Buffer.from(writeFile(set, decodeContent(content), schemaUrl)))
+    },
+  }
+}
+
+async function create(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["createQuestionSet"]>,
+): Promise<WireSet> {
+  const { principal, standing } = acting(call)
+  const { name, description, ...content } = call.body
+  const id = parts.ids.next("qs")
+  return await change(parts, call, async (scope) => {
+    const set = await insert(parts, scope, { id, name, description, content, principal, standing })
+    call.header("etag", etag(set.revision))
+    return await toView(scope.sql, set)
+  })
+}
+
+interface NewSet {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  readonly content: QuestionSetContent
+  readonly principal: Principal
+  readonly standing: Standing
+  readonly note?: string | undefined
+}
+
+async function insert(parts: QuestionSetParts, scope: ChangeScope, given: NewSet): Promise<QuestionSet> {
+  const { sql, now, audit, touched } = scope
+  const { id, name, description, principal, standing } = given
+  const { organizationId } = standing
+  checkModel(parts.catalog, given.content.model)
+  const content = keepArtefacts(given.content, null)
+  refuseUnknownArtefacts(artefactsIn(content), [])
+  // Two that create at once are counted one after the other.
+  await lockOrganization(sql, organizationId)
+  if ((await countSets(sql, organizationId)) >= questionSetLimits.setsMax)
+    throw new Fault("conflict", `Cannot create the set: there are ${questionSetLimits.setsMax} already`)
+  const createdBy = await creatorOf(sql, principal)
+  const set = await insertSet(sql, {
+    id,
+    organizationId,
+    name,
+    description,
+    latest: 1,
+    createdBy,
+    createdAt: now,
+    updatedAt: now,
+  }).catch((error: unknown) => {
+    throw isUniqueViolation(error) ? nameTaken(name) : error
+  })
+  const { text, hash } = encodeContent(content)
+  const note = given.note ?? ""
+  await insertVersion(sql, { setId: id, number: 1, hash, content: text, note, createdBy, createdAt: now })
+  await audit({
+    organizationId,
+    action: "question_set.create",
+    resource: { type: "question_set", id },
+    before: null,
+    after: { name, description, version: 1, hash },
+  })
+  touched({ table: "question_sets", id: organizationId })
+  return set
+}
+
+async function importFile(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["importQuestionSet"]>,
+): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
+  const { principal, standing } = acting(call)
+  const { name, description, ...content } = readFile(call.body.yaml)
+  const { note } = call.body
+  const id = parts.ids.next("qs")
+  return await change(parts, call, async (scope) => {
+    const before = await lockSet(scope.sql, standing.organizationId, name)
+    if (!before || before.name !== name) {
+      const set = await insert(parts, scope, { id, name, description, content, principal, standing, note })
+      return { set: await toView(scope.sql, set), result: "created" as const }
+    }
+    const set = await revise(parts, scope, before, { description, content, note, principal })
+    const result = set.revision === before.revision ? ("unchanged" as const) : ("changed" as const)
+    return { set: await toView(scope.sql, set), result }
+  })
+}
+
+async function update(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["updateQuestionSet"]>,
+): Promise<WireSet> {
+  const { principal, standing } = acting(call)
+  const { name, description, note, shadow, model, questions, calibration } = call.body
+  return await change(parts, call, async (scope) => {
+    const { sql } = scope
+    const before = await lockReadSet(sql, standing, call.params.set_id)
+    checkVersion(call.request, before.revision)
+    const current = decodeContent((await readVersion(sql, before, "latest")).content)
+    const content = {
+      model: model ?? current.model,
+      questions: questions ?? current.questions,
+      calibration: calibration === undefined ? current.calibration : calibration,
+    }
+    if (shadow) {
+      if (shadow.model !== null) checkModel(parts.catalog, shadow.model)
+      if (shadow.version !== null) await readVersion(sql, before, String(shadow.version))
+    }
+    const set = await revise(parts, scope, before, {
+      name,
+      description,
+      content,
+      note,
+      principal,
+      ...(shadow === undefined ? {} : { shadow }),
+    })
+    call.header("etag", etag(set.revision))
+    return await toView(sql, set)
+  })
+}
+
+interface Revision {
+  readonly name?: string | undefined
+  readonly description?: string | undefined
+  readonly content: QuestionSetContent
+  readonly note?: string | undefined
+  readonly shadow?: { version: number | null; model: string | null; share: number } | null
+  readonly principal: Principal
+}
+
+/** Makes a new version where the content differs; answers the set as it was where nothing does. */
+async function revise(
+  parts: QuestionSetParts,
+  scope: ChangeScope,
+  before: QuestionSet,
+  revision: Revision,
+): Promise<QuestionSet> {
+  const { sql, now, audit, touched } = scope
+  const old = await readVersion(sql, before, "latest")
+  const added = await addVersion(parts, scope, before, old, revision)
+  const { shadow } = revision
+  const settings = {
+    ...(revision.name === undefined || revision.name === before.name ? {} : { name: revision.name }),
+    ...(revision.description === undefined || revision.description === before.description
+      ? {}
+      : { description: revision.description }),
+    ...(shadow === undefined
+      ? {}
+      : {
+          shadowVersion: shadow?.version ?? null,
+          shadowModel: shadow?.model ?? null,
+          shadowShare: shadow?.share ?? 0,
+        }),
+  }
+  if (!added && Object.keys(settings).length === 0) return before
+  const changes = { ...settings, ...(added ? { latest: added.number } : {}) }
+  const after = await updateSet(sql, before.id, changes, now).catch((error: unknown) => {
+    throw isUniqueViolation(error) ? nameTaken(revision.name ?? "") : error
+  })
+  if (!after) throw notFound("question set")
+  await audit({
+    organizationId: before.organizationId,
+    action: "question_set.update",
+    resource: { type: "question_set", id: before.id },
+    before: { ...settingsOf(before), version: before.latest, hash: old.hash },
+    after: { ...settingsOf(after), version: after.latest, hash: added?.hash ?? old.hash },
+  })
+  touched({ table: "question_sets", id: before.organizationId })
+  return after
+}
+
+async function addVersion(
+  parts: QuestionSetParts,
+  { sql, now }: ChangeScope,
+  set: QuestionSet,
+  old: SetVersion,
+  { content: given, note, principal }: Revision,
+): Promise<SetVersion | null> {
+  const current = decodeContent(old.content)
+  const content = keepArtefacts(given, current)
+  const { text, hash } = encodeContent(content)
+  if (hash === old.hash) return null
+  // A model that is gone meanwhile does not keep thresholds from being changed.
+  if (content.model !== current.model) checkModel(parts.catalog, content.model)
+  const named = artefactsIn(content)
+  const known = await listArtefacts(sql, set.id, named)
+  refuseUnknownArtefacts(
+    named,
+    known.map((artefact) => artefact.hash),
+  )
+  if (set.latest >= questionSetLimits.versionsMax)
+    throw new Fault("conflict", `Cannot change the set: it has ${questionSetLimits.versionsMax} versions`)
+  const version: SetVersion = {
+    setId: set.id,
+    number: set.latest + 1,
+    hash,
+    content: text,
+    note: note ?? "",
+    createdBy: await creatorOf(sql, principal),
+    createdAt: now,
+  }
+  await insertVersion(sql, version)
+  return version
+}
+
+async function remove(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["deleteQuestionSet"]>,
+): Promise<void> {
+  const { standing } = acting(call)
+  await change(parts, call, async ({ sql, audit, touched }) => {
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    await deleteSet(sql, set.id)
+    await audit({
+      organizationId: set.organizationId,
+      action: "question_set.delete",
+      resource: { type: "question_set", id: set.id },
+      before: { ...settingsOf(set), version: set.latest },
+      after: null,
+    })
+    touched({ table: "question_sets", id: set.organizationId })
+  })
+}
+
+async function pointLabel(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["putQuestionSetLabel"]>,
+): Promise<WireSet> {
+  const { principal, standing } = acting(call)
+  const { label } = call.params
+  if (label === "latest")
+    throw new Fault("conflict", "Cannot move the label latest: it is always the newest version")
+  return await change(parts, call, async (scope) => {
+    const { sql, now } = scope
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const version = await readVersion(sql, set, String(call.body.version))
+    const labels = await listLabels(sql, set.id)
+    const before = labels.find((one) => one.label === label)?.number ?? null
+    if (before === null && labels.length >= questionSetLimits.labelsMax)
+      throw new Fault("conflict", `Cannot add the label: the set has ${questionSetLimits.labelsMax}`)
+    const updatedBy = await creatorOf(sql, principal)
+    await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
+    const after = await labelsChanged(scope, set, label, { before, after: version.number })
+    call.header("etag", etag(after.revision))
+    return await toView(sql, after)
+  })
+}
+
+async function removeLabel(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
+): Promise<void> {
+  const { standing } = acting(call)
+  await change(parts, call, async (scope) => {
+    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
+    const version = await findVersion(scope.sql, set, call.params.label)
+    if (!version || !(await deleteLabel(scope.sql, set.id, call.params.label))) throw notFound("label")
+    await labelsChanged(scope, set, call.params.label, { before: version.number, after: null })
+  })
+}
+
+/** The set's own row changes with its labels: gateways hear of it, and If-Match sees it. */
+async function labelsChanged(
+  { sql, now, audit, touched }: ChangeScope,
+  set: QuestionSet,
+  label: string,
+  versions: { readonly before: number | null; readonly after: number | null },
+): Promise<QuestionSet> {
+  const after = await updateSet(sql, set.id, {}, now)
+  if (!after) throw notFound("question set")
+  const shown = (version: number | null): unknown => (version === null ? null : { label, version })
+  await audit({
+    organizationId: set.organizationId,
+    action: label === "production" ? "question_set.publish" : "question_set.label",
+    resource: { type: "question_set", id: set.id },
+    before: shown(versions.before),
+    after: shown(versions.after),
+  })
+  touched({ table: "question_sets", id: set.organizationId })
+  return after
+}
+
+export async function readSet(
+  sql: Sql,
+  { organizationId }: Standing,
+  idOrName: string,
+): Promise<QuestionSet> {
+  const set = await findSet(sql, organizationId, idOrName)
+  if (!set) throw notFound("question set")
+  return set
+}
+
+export async function lockReadSet(
+  sql: Sql,
+  { organizationId }: Standing,
+  idOrName: string,
+): Promise<QuestionSet> {
+  const set = await lockSet(sql, organizationId, idOrName)
+  if (!set) throw notFound("question set")
+  return set
+}
+
+export async function readVersion(sql: Sql, set: QuestionSet, reference: string): Promise<SetVersion> {
+  const version = await findVersion(sql, set, reference)
+  if (!version) throw notFound("version")
+  return version
+}
+
+const nameTaken = (name: string): Fault =>
+  new Fault("conflict", `Cannot use the name ${name}: another set of the organization has it`)
+
+function refuseUnknownArtefacts(named: readonly string[], known: readonly string[]): void {
+  const missing = named.find((hash) => !known.includes(hash))
+  if (missing === undefined) return
+  throw new Fault(
+    "invalid_body",
+    "Cannot save the set: a question names an artefact that was not taught here; leave `artefact` out",
+    { details: [{ path: "questions", message: `no artefact ${missing}` }] },
+  )
+}
+
+function settingsOf(set: QuestionSet): Record<string, unknown> {
+  return { name: set.name, description: set.description, shadow: shadowOf(set) }
+}
+
+function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): WireSet["shadow"] {
+  return shadowShare === 0 ? null : { version: shadowVersion, model: shadowModel, share: shadowShare }
+}
+
+function toItem(set: QuestionSet, content: QuestionSetContent, production: number | null): QuestionSetItem {
+  return {
+    id: set.id,
+    name: set.name,
+    description: set.description,
+    model: content.model,
+    question_names: content.questions.map(({ name }) => name),
+    latest_version: set.latest,
+    production_version: production,
+    created_by: set.createdBy,
+    created_at: set.createdAt.toISOString(),
+    updated_at: set.updatedAt.toISOString(),
+    revision: Number(set.revision),
+  }
+}
+
+async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
+  const labels = await listLabels(sql, set.id)
+  const version = await readVersion(sql, set, "latest")
+  const content = decodeContent(version.content)
+  const production = labels.find(({ label }) => label === "production")?.number ?? null
+  return {
+    ...toItem(set, content, production),
+    labels: labels.map(({ label, number, updatedAt }) => ({
+      label,
+      version: number,
+      updated_at: updatedAt.toISOString(),
+    })),
+    questions: content.questions,
+    calibration: content.calibration,
+    hash: version.hash,
+    shadow: shadowOf(set),
+    counts: await countRows(sql, set.id),
+  }
+}
+
+function toVersionItem(
+  version: Omit<SetVersion, "content">,
+  set: QuestionSet,
+  labels: readonly SetLabel[],
+): Omit<QuestionSetVersion, keyof QuestionSetContent> {
+  const own = labels.filter(({ number }) => number === version.number).map(({ label }) => label)
+  return {
+    version: version.number,
+    hash: version.hash,
+    note: version.note,
+    labels: version.number === set.latest ? ["latest", ...own] : own,
+    created_by: version.createdBy,
+    created_at: version.createdAt.toISOString(),
+  }
+}
+
+function toVersion(version: SetVersion, set: QuestionSet, labels: readonly SetLabel[]): QuestionSetVersion {
+  return { ...toVersionItem(version, set, labels), ...decodeContent(version.content) }
+}

@@ -1,0 +1,218 @@
+/** Question sets, their versions and labels. A set is found by its id or its name. */
+import {
+  type Page,
+  type PageRequest,
+  insertNew,
+  queryRecord,
+  queryRecords,
+  toPage,
+  updateRecord,
+} from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+export interface QuestionSet {
+  readonly id: string
+  readonly organizationId: string
+  readonly name: string
+  readonly description: string
+  /** The number of the newest version. */
+  readonly latest: number
+  readonly shadowVersion: number | null
+  readonly shadowModel: string | null
+  readonly shadowShare: number
+  readonly createdBy: string | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  /** Counts the changes, those of labels too. */
+  readonly revision: bigint
+}
+
+export interface SetVersion {
+  readonly setId: string
+  readonly number: number
+  readonly hash: string
+  /** JSON. */
+  readonly content: string
+  readonly note: string
+  readonly createdBy: string | null
+  readonly createdAt: Date
+}
+
+export interface SetLabel {
+  readonly setId: string
+  readonly label: string
+  readonly number: number
+  readonly updatedAt: Date
+}
+
+type NewSet = Omit<QuestionSet, "revision" | "shadowVersion" | "shadowModel" | "shadowShare">
+
+export function insertSet(sql: Sql, set: NewSet): Promise<QuestionSet> {
+  return insertNew<QuestionSet>(sql, "question_sets", { ...set })
+}
+
+export async function insertVersion(sql: Sql, version: SetVersion): Promise<void> {
+  await insertNew<SetVersion>(sql, "question_set_versions", { ...version })
+}
+
+export function findSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
+  return queryRecord<QuestionSet>(
+    sql,
+    "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2)",
+    [organizationId, idOrName],
+  )
+}
+
+/** Held until the transaction ends, so that two changes follow one another. */
+export function lockSet(sql: Sql, organizationId: string, idOrName: string): Promise<QuestionSet | null> {
+  return queryRecord<QuestionSet>(
+    sql,
+    "SELECT * FROM question_sets WHERE organization_id = $1 AND (id = $2 OR name = $2) FOR UPDATE",
+    [organizationId, idOrName],
+  )
+}
+
+export async function countSets(sql: Sql, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM question_sets WHERE organization_id = $1",
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+export async function pageSets(
+  sql: Sql,
+  organizationId: string,
+  page: PageRequest,
+): Promise<Page<QuestionSet & { readonly content: string; readonly production: number | null }>> {
+  const sets = await queryRecords<
+    QuestionSet & { readonly content: string; readonly production: number | null }
+  >(
+    sql,
+    `SELECT s.*, v.content, l.number AS production FROM question_sets s
+     JOIN question_set_versions v ON v.set_id = s.id AND v.number = s.latest
+     LEFT JOIN question_set_labels l ON l.set_id = s.id AND l.label = 'production'
+     WHERE s.organization_id = $1 AND ($2::text IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
+    [organizationId, page.cursor ?? null, page.limit + 1],
+  )
+  return toPage(sets, page.limit, ({ id }) => id)
+}
+
+export type SetChanges = Partial<
+  Pick<QuestionSet, "name" | "description" | "latest" | "shadowVersion" | "shadowModel" | "shadowShare">
+>
+
+export function updateSet(
+  sql: Sql,
+  id: string,
+  changes: SetChanges,
+  updatedAt: Date,
+): Promise<QuestionSet | null> {
+  return updateRecord<QuestionSet>(sql, {
+    table: "question_sets",
+    where: "id = $1",
+    whereValues: [id],
+    changes: { ...changes, updatedAt },
+    also: "revision = revision + 1",
+  })
+}
+
+export async function deleteSet(sql: Sql, id: string): Promise<void> {
+  await sql.query("DELETE FROM question_sets WHERE id = $1", [id])
+}
+
+/** With everything that belongs to them. */
+export async function deleteSetsOf(sql: Sql, organizationId: string): Promise<void> {
+  await sql.query("DELETE FROM question_sets WHERE organization_id = $1", [organizationId])
+}
+
+/** By number, `latest` or a label. */
+export function findVersion(sql: Sql, set: QuestionSet, reference: string): Promise<SetVersion | null> {
+  const number = reference === "latest" ? set.latest : /^[0-9]+$/.test(reference) ? Number(reference) : null
+  return queryRecord<SetVersion>(
+    sql,
+    number === null
+      ? `SELECT v.* FROM question_set_versions v JOIN question_set_labels l USING (set_id, number)
+         WHERE set_id = $1 AND l.label = $2`
+      : "SELECT * FROM question_set_versions WHERE set_id = $1 AND number = $2",
+    [set.id, number ?? reference],
+  )
+}
+
+export async function pageVersions(
+  sql: Sql,
+  setId: string,
+  page: PageRequest,
+): Promise<Page<Omit<SetVersion, "content">>> {
+  const versions = await queryRecords<Omit<SetVersion, "content">>(
+    sql,
+    `SELECT set_id, number, hash, note, created_by, created_at FROM question_set_versions
+     WHERE set_id = $1 AND ($2::int IS NULL OR number < $2) ORDER BY number DESC LIMIT $3`,
+    [setId, page.cursor == null ? null : Number(page.cursor.slice(1)), page.limit + 1],
+  )
+  return toPage(versions, page.limit, ({ number }) => `v${number}`)
+}
+
+export function listLabels(sql: Sql, setId: string): Promise<SetLabel[]> {
+  return queryRecords<SetLabel>(
+    sql,
+    "SELECT set_id, label, number, updated_at FROM question_set_labels WHERE set_id = $1 ORDER BY label",
+    [setId],
+  )
+}
+
+export async function putLabel(
+  sql: Sql,
+  label: SetLabel & { readonly updatedBy: string | null },
+): Promise<void> {
+  await sql.query(
+    `INSERT INTO question_set_labels (set_id, label, number, updated_by, updated_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT (set_id, label) DO UPDATE SET number = excluded.number, updated_by = excluded.updated_by,
+       updated_at = excluded.updated_at`,
+    [label.setId, label.label, label.number, label.updatedBy, label.updatedAt],
+  )
+}
+
+/** Answers false when there is no such label. */
+export async function deleteLabel(sql: Sql, setId: string, label: string): Promise<boolean> {
+  const rows = await sql.query(
+    "DELETE FROM question_set_labels WHERE set_id = $1 AND label = $2 RETURNING label",
+    [setId, label],
+  )
+  return rows.length > 0
+}
+
+export interface Artefact {
+  readonly setId: string
+  readonly hash: string
+  readonly question: string
+  /** JSON. */
+  readonly body: string
+  readonly createdAt: Date
+}
+
+export async function insertArtefact(sql: Sql, artefact: Artefact): Promise<void> {
+  await sql.query(
+    `INSERT INTO question_set_artefacts (set_id, hash, question, body, created_at) VALUES ($1, $2, $3, $4, $5)
+     ON CONFLICT DO NOTHING`,
+    [artefact.setId, artefact.hash, artefact.question, artefact.body, artefact.createdAt],
+  )
+}
+
+export function listArtefacts(sql: Sql, setId: string, hashes: readonly string[]): Promise<Artefact[]> {
+  if (hashes.length === 0) return Promise.resolve([])
+  return queryRecords<Artefact>(
+    sql,
+    "SELECT * FROM question_set_artefacts WHERE set_id = $1 AND hash = ANY($2::text[])",
+    [setId, hashes],
+  )
+}
+
+export async function countRows(sql: Sql, setId: string): Promise<{ examples: number; cases: number }> {
+  const [row] = await sql.query<{ examples: number; cases: number }>(
+    `SELECT (SELECT count(*)::int FROM question_set_examples WHERE set_id = $1) AS examples,
+       (SELECT count(*)::int FROM question_set_cases WHERE set_id = $1) AS cases`,
+    [setId],
+  )
+  return row ?? { examples: 0, cases: 0 }
+}
