@@ -1,16 +1,20 @@
-/** Lets one process at a time own a directory, because two PGlite on the same files silently lose rows. */
-import { execFile } from "node:child_process"
-import { randomUUID } from "node:crypto"
-import { link, readFile, readlink, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
-import { hostname } from "node:os"
-import { join } from "node:path"
-import { promisify } from "node:util"
-
-/** How often the owner says that it lives, and how long its silence is believed to be a pause. */
-const heartbeatMs = 10_000
-const silenceMaxMs = 60_000
-
-const claimAttemptsMax = 3
+/**
+ * Lets one process at a time own a directory, because two PGlite on the same files silently lose rows. The kernel holds
+ * the lock: it ends with the process, however that ends, and holds across containers that share the directory.
+ */
+import {
+  closeSync,
+  constants as open,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeSync,
+} from "node:fs"
+import { type Server, createServer } from "node:net"
+import { constants } from "node:os"
+import { join, resolve } from "node:path"
+import koffi from "koffi"
 
 export interface DirectoryLock {
   release(): Promise<void>
@@ -21,144 +25,81 @@ export class DirectoryLocked extends Error {
   override readonly name = "DirectoryLocked"
 }
 
-interface Owner {
-  readonly pid: number
-  /** When the process started, as the system says it: tells it from a later process with the same number. */
-  readonly started: string | null
-  /** Where the number means something: the machine and, on Linux, the namespace of process numbers. */
-  readonly realm: string
-  readonly token: string
-}
+/** LOCK_EX | LOCK_NB of flock(2). */
+const exclusiveWithoutWaiting = 2 | 4
+/** Version 0.1 kept no kernel lock, but touched its lock file every 10 s. */
+const oldHeartbeatMaxMs = 25_000
 
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
+  return process.platform === "win32" ? await lockByPipe(directory) : lockByFile(directory)
+}
+
+function lockByFile(directory: string): DirectoryLock {
   const path = join(directory, "umpire.lock")
-  const own: Owner = {
-    pid: process.pid,
-    started: await startOf(process.pid),
-    realm: await readRealm(),
-    token: randomUUID(),
-  }
-  const draft = `${path}.${own.token}`
-  await writeFile(draft, JSON.stringify(own), { mode: 0o600 })
+  // A plain descriptor, because a FileHandle that nobody holds is closed by the garbage collector.
+  const file = openSync(path, open.O_RDWR | open.O_CREAT, 0o600)
   try {
-    await claim(path, draft, own)
-  } finally {
-    await rm(draft, { force: true })
+    claim(file, path)
+  } catch (error) {
+    closeSync(file)
+    throw error
   }
-  const heartbeat = setInterval(() => void beat(path), heartbeatMs).unref()
+  ftruncateSync(file)
+  writeSync(file, JSON.stringify({ pid: process.pid }), 0)
   return {
+    // The file stays: removing it would let two processes lock two files of one name.
     release: async () => {
-      clearInterval(heartbeat)
-      if ((await readOwner(path))?.token === own.token) await rm(path, { force: true })
+      ftruncateSync(file)
+      closeSync(file)
     },
   }
 }
 
-async function claim(path: string, draft: string, own: Owner): Promise<void> {
-  for (let attempt = 1; attempt <= claimAttemptsMax; attempt++) {
-    // A link appears whole or not at all, and never replaces what is there.
-    if (await linked(draft, path)) return
-    const owner = await readOwner(path)
-    if (owner === null) continue // released between the two steps
-    if (await isAlive(path, owner, own)) throw new DirectoryLocked(refusal(path, owner))
-    await takeOver(path, draft, owner)
-    return
-  }
-  throw new DirectoryLocked(
-    `Cannot open the data directory: ${path} changes all the time; start one process only`,
-  )
-}
-
-/**
- * Replaces the lock of a dead owner. Of several processes that found the same dead owner, the link named after its token
- * lets one through; a late one finds that the lock has changed since.
- */
-async function takeOver(path: string, draft: string, dead: Owner): Promise<void> {
-  const turn = `${path}.takeover.${dead.token}`
-  if (!(await linked(draft, turn))) {
-    throw new DirectoryLocked(
-      `Cannot open the data directory: another process is taking it over; if none is, remove ${turn}`,
+function claim(file: number, path: string): void {
+  const flock = koffi.load(null).func("int flock(int fd, int operation)") as (
+    fd: number,
+    operation: number,
+  ) => number
+  const owner = readOwner(path)
+  if (flock(file, exclusiveWithoutWaiting) !== 0) {
+    if (koffi.errno() === constants.errno.EWOULDBLOCK) throw new DirectoryLocked(refusal(path, owner.pid))
+    throw new Error(
+      `Cannot lock ${path}: its file system has no locks (errno ${koffi.errno()}); use a local disk`,
     )
   }
-  try {
-    const now = await readOwner(path)
-    if (now?.token !== dead.token) throw new DirectoryLocked(refusal(path, now ?? dead))
-    await rename(draft, path)
-  } finally {
-    await rm(turn, { force: true })
-  }
-}
-
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to)
-    return true
-  } catch (error) {
-    if (hasCode(error, "EEXIST")) return false
-    throw error
-  }
-}
-
-async function readOwner(path: string): Promise<Owner | null> {
-  try {
-    // Only this module writes the file, whole; anything else in its place fails below and is reported as it is.
-    return JSON.parse(await readFile(path, "utf8")) as Owner
-  } catch (error) {
-    if (hasCode(error, "ENOENT")) return null
+  if (owner.isOld && Date.now() - fstatSync(file).mtimeMs < oldHeartbeatMaxMs)
     throw new DirectoryLocked(
-      `Cannot read the lock ${path}; remove it if no other process uses the directory`,
-      { cause: error },
+      `${refusal(path, owner.pid)}; if version 0.1 was killed, try again in ${oldHeartbeatMaxMs / 1000} s`,
     )
-  }
 }
 
-/** In another container or on another machine the process cannot be looked up: there its heartbeat decides. */
-async function isAlive(path: string, owner: Owner, own: Owner): Promise<boolean> {
-  if (owner.realm !== own.realm) return Date.now() - (await stat(path)).mtimeMs < silenceMaxMs
-  if (!isRunning(owner.pid)) return false
-  const started = await startOf(owner.pid)
-  return owner.started === null || started === null || owner.started === started
-}
-
-function isRunning(pid: number): boolean {
+/** What the owner wrote, for the sentence only; between taking the lock and writing it is empty. */
+function readOwner(path: string): { pid: number | undefined; isOld: boolean } {
   try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    // EPERM: it runs, as someone else.
-    return hasCode(error, "EPERM")
-  }
-}
-
-/** The 22nd field of /proc/PID/stat, counted after the name in parentheses, is the start in clock ticks since boot. */
-async function startOf(pid: number): Promise<string | null> {
-  try {
-    if (process.platform === "linux") {
-      const text = await readFile(`/proc/${pid}/stat`, "utf8")
-      return text.slice(text.lastIndexOf(")") + 2).split(" ")[19] ?? null
-    }
-    const { stdout } = await promisify(execFile)("ps", ["-o", "lstart=", "-p", String(pid)])
-    return stdout.trim()
+    const { pid, realm } = JSON.parse(readFileSync(path, "utf8")) as { pid?: number; realm?: string }
+    return { pid, isOld: realm !== undefined }
   } catch {
-    return null
+    return { pid: undefined, isOld: false }
   }
 }
 
-async function readRealm(): Promise<string> {
-  const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "")
-  const namespace = await readlink("/proc/self/ns/pid").catch(() => "")
-  return [hostname(), boot.trim(), namespace].join(" ")
+/** Windows: a named pipe has one server, and ends with its process. */
+async function lockByPipe(directory: string): Promise<DirectoryLock> {
+  const name = resolve(directory)
+    .toLowerCase()
+    .replaceAll(/[^\w]+/g, "-")
+  const server = createServer().unref()
+  await new Promise<void>((listening, fail) => {
+    server
+      .once("error", () => fail(new DirectoryLocked(refusal(directory, undefined))))
+      .listen(`\\\\.\\pipe\\umpire-lock-${name}`, listening)
+  })
+  return { release: async () => await closed(server) }
 }
 
-/** A beat that fails is not an error: the file may be gone because the directory is. */
-async function beat(path: string): Promise<void> {
-  const now = new Date()
-  await utimes(path, now, now).catch(() => undefined)
-}
+const closed = async (server: Server): Promise<void> =>
+  await new Promise((resolve) => server.close(() => resolve()))
 
-const refusal = (path: string, owner: Owner): string =>
-  `Cannot open the data directory: process ${owner.pid} uses it; stop that process, or use another directory ` +
-  `(the lock is ${path})`
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && "code" in error && error.code === code
+const refusal = (path: string, pid: number | undefined): string =>
+  `Cannot open the data directory: ${pid === undefined ? "another process" : `process ${pid}`} uses it; ` +
+  `stop that process, or use another directory (the lock is ${path})`

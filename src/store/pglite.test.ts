@@ -1,7 +1,7 @@
 /** What only PGlite has: one process for each directory, files that outlive a killed process, a thread that can end. */
 import { spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import { cp, mkdtemp, readdir, readFile, rm, utimes, writeFile } from "node:fs/promises"
+import { cp, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -55,7 +55,6 @@ describe("PGlite in a directory", () => {
     )
     expect(await database.query("SELECT 1 AS still")).toEqual([{ still: 1 }])
     await database.close()
-    expect(await readdir(directory)).not.toContain("umpire.lock")
   })
 
   test("a second open in the same process is refused as well", async () => {
@@ -73,7 +72,6 @@ describe("PGlite in a directory", () => {
     }
     child.kill("SIGKILL")
     await once(child, "exit")
-    expect(await readdir(directory)).toContain("umpire.lock")
     const database = await openPglite({ directory })
     const rows = await database.query<{ n: number }>("SELECT n FROM written ORDER BY n")
     expect(rows.map(({ n }) => n)).toEqual(Array.from({ length: 20 }, (_, index) => index + 1))
@@ -83,7 +81,7 @@ describe("PGlite in a directory", () => {
   test("files that are not a database are refused with a sentence, and the lock is given back", async () => {
     await rm(join(directory, "postgres", "global"), { recursive: true })
     await expect(openPglite({ directory })).rejects.toBeInstanceOf(StoreUnavailable)
-    expect(await readdir(directory)).not.toContain("umpire.lock")
+    await (await lockDirectory(directory)).release()
   })
 })
 
@@ -130,65 +128,5 @@ describe("the thread of PGlite", () => {
     const database = await openPglite({ seedFile: await seedFile() })
     await database.close()
     await expect(database.query("SELECT 1")).rejects.toThrow("it is closed")
-  })
-})
-
-describe("the lock of a directory", () => {
-  let directory: string
-  let path: string
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "umpire-lock-"))
-    path = join(directory, "umpire.lock")
-    const made = directory
-    onTestFinished(() => rm(made, { recursive: true, force: true }))
-  })
-  /** A lock as this process would write it, changed as given. */
-  const givenLock = async (changes: object, ageSeconds = 0): Promise<void> => {
-    await rm(path, { force: true })
-    const lock = await lockDirectory(directory)
-    const owner: unknown = JSON.parse(await readFile(path, "utf8"))
-    await lock.release()
-    await writeFile(path, JSON.stringify({ ...(owner as object), token: "theirs", ...changes }))
-    const then = Date.now() / 1000 - ageSeconds
-    await utimes(path, then, then)
-  }
-
-  test("a process that runs keeps its lock, however old", async () => {
-    await givenLock({}, 1_000_000)
-    await expect(lockDirectory(directory)).rejects.toBeInstanceOf(DirectoryLocked)
-  })
-
-  test("another process that was given the number of a dead owner does not keep its lock", async () => {
-    await givenLock({ started: "1" })
-    await (await lockDirectory(directory)).release()
-  })
-
-  test("a lock from another machine holds while it is refreshed, and no longer", async () => {
-    await givenLock({ realm: "elsewhere" }, 30)
-    await expect(lockDirectory(directory)).rejects.toBeInstanceOf(DirectoryLocked)
-    await givenLock({ realm: "elsewhere" }, 61)
-    await (await lockDirectory(directory)).release()
-  })
-
-  test("of many that find a dead owner at once, one takes over", async () => {
-    await givenLock({ started: "1" })
-    const attempts = await Promise.allSettled(Array.from({ length: 20 }, () => lockDirectory(directory)))
-    expect(attempts.filter(({ status }) => status === "fulfilled")).toHaveLength(1)
-    for (const attempt of attempts) {
-      if (attempt.status === "rejected") expect(attempt.reason).toBeInstanceOf(DirectoryLocked)
-    }
-    expect(await readdir(directory)).toEqual(["umpire.lock"])
-  })
-
-  test("a release leaves the lock of whoever took over", async () => {
-    const lock = await lockDirectory(directory)
-    await writeFile(path, JSON.stringify({ pid: 1, started: null, realm: "elsewhere", token: "theirs" }))
-    await lock.release()
-    expect(await readdir(directory)).toEqual(["umpire.lock"])
-  })
-
-  test("a lock that cannot be read is refused with what to do", async () => {
-    await writeFile(path, "not json")
-    await expect(lockDirectory(directory)).rejects.toThrow(/remove it if no other process/)
   })
 })

@@ -44,7 +44,6 @@ async function kill(): Promise<void> {
   await stop()
   await rm(directory, { recursive: true })
   directory = left
-  await rm(join(left, "umpire.lock"))
 }
 
 const record = (seq_id: string): SequenceRecord => ({
