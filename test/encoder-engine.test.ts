@@ -5,15 +5,13 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, test } from "vitest"
-import { type Branch, predicate } from "../src/engine/branch.ts"
+import { predicate } from "../src/engine/branch.ts"
 import {
   type EncoderEngine,
   type EncoderEngineOptions,
   startEncoderEngine,
 } from "../src/engine/encoder/engine.ts"
-import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
 import { decisionModelFile } from "./models.ts"
-import { onnxProperty } from "./onnx-metadata.ts"
 
 const never = new AbortController().signal
 const POLL = { timeout: 60_000, interval: 50 }
@@ -220,41 +218,4 @@ test("vectors have length one, and like texts are nearer than unlike ones", asyn
   expect(late).toHaveLength(384)
   expect(product(late, late)).toBeCloseTo(1, 5)
   expect(product(late, parcel)).toBeGreaterThan(product(late, sun))
-})
-
-test("an option's margin has the cosine of its own vector with that of the evidence", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "umpire-onnx-"))
-  try {
-    const { description } = await readEncoderFile(decisionModelFile)
-    const withSimilarity = async (factor: number, bias: number): Promise<EncoderEngine> => {
-      const modelFile = join(folder, `factor${factor}.onnx`)
-      const similarity = { factor, bias, optionTokensMax: 48 }
-      const entry = onnxProperty("umpire.encoder", JSON.stringify({ ...description, similarity }))
-      await writeFile(modelFile, Buffer.concat([await readFile(decisionModelFile), entry]))
-      return await start({ modelFile })
-    }
-    const [without, six] = [await withSimilarity(0, 0), await withSimilarity(6, -2)]
-    const { temperature } = description.calibration.choice
-    const options = ["delivery", "a complaint about the weather in Lisbon", "money"]
-    const branches = options.map((value) => choiceOption("What is it about?", value))
-    for (const evidence of [short.evidence, long.evidence]) {
-      const work = { organizationId: "a", evidence, branches: [...branches, predicate("Is it late?")] }
-      const [plain, similar] = [await score(without, work), await score(six, work)]
-      const about = await vectorOf(six, evidence)
-      for (const [index, option] of options.entries()) {
-        const gained = ((similar[index] ?? 0) - (plain[index] ?? 0)) * temperature
-        expect(gained).toBeCloseTo(6 * product(about, await vectorOf(six, option)) - 2, 2)
-      }
-      expect(similar.at(-1)).toBeCloseTo(plain.at(-1) ?? 0, 2)
-    }
-  } finally {
-    await rm(folder, { recursive: true })
-  }
-})
-
-const choiceOption = (question: string, value: string): Branch => ({
-  kind: "choice",
-  question,
-  value,
-  description: "",
 })

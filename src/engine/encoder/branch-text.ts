@@ -18,6 +18,9 @@ export function branchText(branch: Branch): string {
   }
 }
 
+/** Tokens of an option that its vector is made of, as in training. */
+export const OPTION_TOKENS_MAX = 48
+
 /** An option by itself, for its vector. */
 export const optionText = ({ value, description }: Extract<Branch, { kind: "choice" }>): string =>
   described(value, description)

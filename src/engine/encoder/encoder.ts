@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
-import { branchText, optionText } from "./branch-text.ts"
+import { OPTION_TOKENS_MAX, branchText, optionText } from "./branch-text.ts"
 import { type Graph, type Tokens, openGraph } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
@@ -77,13 +77,12 @@ export class Encoder {
   }
 
   async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array> {
-    const { margins, cosines } = await this.#scheduler.submit(work, signal)
-    const { calibration, similarity } = this.#file.description
+    const { margins, cosines, similarityWeights } = await this.#scheduler.submit(work, signal)
+    const { calibration, similarityCentre = 0 } = this.#file.description
     return margins.map((margin, index) => {
       const { temperature, bias } = calibration[work.kinds[index] ?? "predicate"]
-      const similar =
-        similarity && work.options[index] ? similarity.factor * (cosines[index] ?? 0) + similarity.bias : 0
-      return (margin + similar) / temperature + bias
+      const [cosine = 0, weight = 0] = work.options[index] ? [cosines[index], similarityWeights[index]] : []
+      return (margin + weight * (cosine - similarityCentre)) / temperature + bias
     })
   }
 
@@ -96,10 +95,9 @@ export class Encoder {
   }
 
   #optionTokens(branch: Branch): Tokens | undefined {
-    const { similarity } = this.#file.description
-    if (similarity === undefined || branch.kind !== "choice") return undefined
+    if (this.#file.description.similarityCentre === undefined || branch.kind !== "choice") return undefined
     const { start, separator } = this.#words.special
-    const ids = this.#words.encode(optionText(branch)).slice(0, similarity.optionTokensMax)
+    const ids = this.#words.encode(optionText(branch)).slice(0, OPTION_TOKENS_MAX)
     return Int32Array.from([start, ...ids, separator])
   }
 

@@ -1,8 +1,8 @@
 /**
  * A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. A
- * vector has the number of its tokens in the place of each token's last digit.
+ * vector has the number of its tokens in the place of each token's last digit, and similarity counts by a branch's length.
  */
-import type { BranchPart, Graph, GraphRow, Past, RowScore, Tokens } from "./graph.ts"
+import type { BranchPart, BranchScores, Graph, GraphRow, Past, RowScores, Tokens } from "./graph.ts"
 
 export type FakeRun =
   | { readonly kind: "rows"; readonly rows: number }
@@ -44,17 +44,17 @@ export class FakeGraph implements Graph {
     ;(past as FakePast).sum += sum(part)
   }
 
-  async scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]> {
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
     await this.#run({ kind: "rows", rows: rows.length })
     return rows.map(({ evidence, branches, isPooled }) => ({
-      margins: Float32Array.from(branches, (branch) => sum(evidence) + sum(branch)),
+      ...scoresOf(sum(evidence), branches),
       vector: isPooled ? digits(evidence) : new Float32Array(),
     }))
   }
 
-  async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<Float32Array> {
+  async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<BranchScores> {
     await this.#run({ kind: "branches", branches: branches.length, pastTokens: past.tokens })
-    return Float32Array.from(branches, (branch) => (past as FakePast).sum + sum(branch))
+    return scoresOf((past as FakePast).sum, branches)
   }
 
   async close(): Promise<void> {
@@ -66,6 +66,11 @@ export class FakeGraph implements Graph {
     this.runs.push(run)
   }
 }
+
+const scoresOf = (seen: number, branches: readonly Tokens[]): BranchScores => ({
+  margins: Float32Array.from(branches, (branch) => seen + sum(branch)),
+  similarityWeights: Float32Array.from(branches, ({ length }) => length),
+})
 
 const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)
 

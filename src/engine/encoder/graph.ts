@@ -19,9 +19,14 @@ export interface GraphRow {
   readonly isPooled: boolean
 }
 
-export interface RowScore {
+export interface BranchScores {
   /** One per branch. */
   readonly margins: Float32Array
+  /** How much the similarity of its option to the evidence counts, one per branch; 0 of models that do not know it. */
+  readonly similarityWeights: Float32Array
+}
+
+export interface RowScores extends BranchScores {
   /** The sum of the last layer over the evidence; empty when it is not pooled. */
   readonly vector: Float32Array
 }
@@ -43,9 +48,9 @@ export interface Graph {
   extendPast(past: Past, tokens: number): Past
   /** Reads the next part of a branch into a past; it sees the past and itself. */
   readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
-  scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]>
-  /** One margin per branch; `offset` is the position of the first token in its branch. */
-  scoreBranches(past: Past, branches: readonly Tokens[], offset?: number): Promise<Float32Array>
+  scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]>
+  /** `offset` is the position of the first token in its branch. */
+  scoreBranches(past: Past, branches: readonly Tokens[], offset?: number): Promise<BranchScores>
   close(): Promise<void>
 }
 
@@ -78,8 +83,8 @@ export async function openGraph(description: EncoderDescription, options: GraphO
   }).catch((cause: unknown) => {
     throw new Error(`Cannot load the model: ONNX Runtime does not accept ${options.modelFile}`, { cause })
   })
-  const missing = inputNames(description.layers).find((name) => !session.inputNames.includes(name))
-  if (missing !== undefined || !session.outputNames.includes("hidden")) {
+  const names = new Set([...session.inputNames, ...session.outputNames])
+  if (namesOf(description).some((name) => !names.has(name))) {
     await session.release()
     throw new Error(`${options.modelFile} is not the graph of an Umpire encoder`)
   }
@@ -115,6 +120,7 @@ class OnnxGraph implements Graph {
   readonly #session: InferenceSession
   readonly #description: EncoderDescription
   readonly #cacheOutputs: readonly string[]
+  readonly #scoreOutputs: readonly string[]
   readonly #keySize: number
   readonly #valueSize: number
 
@@ -122,6 +128,7 @@ class OnnxGraph implements Graph {
     this.#session = session
     this.#description = description
     this.#cacheOutputs = [...layerNames(description.layers, ""), "hidden"]
+    this.#scoreOutputs = scoreNames(description)
     // Keys have two more columns: a one for the run's own share, and what is added to the score.
     this.#keySize = description.headSize + 2
     this.#valueSize = description.headSize
@@ -198,7 +205,7 @@ class OnnxGraph implements Graph {
     }
   }
 
-  async scoreRows(rows: readonly GraphRow[]): Promise<RowScore[]> {
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
     const placed = rows.map(({ evidence, branches }): PlacedRow => ({
       parts: [evidence, ...branches],
       group: 0,
@@ -209,32 +216,37 @@ class OnnxGraph implements Graph {
       const branchEnds = branches.map((branch) => [row, (at += branch.length)])
       return isPooled ? [...branchEnds, ...placesOf(row, 0, evidence.length)] : branchEnds
     })
-    const { margins, hidden } = await this.#score(placed, ends, noPast(this.#description, rows.length))
+    const scored = await this.#score(placed, ends, noPast(this.#description, rows.length))
     let taken = 0
     return rows.map(({ evidence, branches, isPooled }) => {
-      const found = margins.slice(taken, (taken += branches.length))
-      if (!isPooled) return { margins: found, vector: new Float32Array() }
-      return { margins: found, vector: sumRows(hidden, taken, (taken += evidence.length), ends.length) }
+      const start = taken
+      const end = (taken += branches.length)
+      if (isPooled) taken += evidence.length
+      return {
+        margins: scored.margins.slice(start, end),
+        similarityWeights: scored.similarityWeights.slice(start, end),
+        vector: isPooled ? sumRows(scored.hidden, end, taken, ends.length) : new Float32Array(),
+      }
     })
   }
 
-  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<Float32Array> {
+  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<BranchScores> {
     const rows = branches.map((branch): PlacedRow => ({ parts: [branch], group: 1, offset }))
     const ends = branches.map((branch, row) => [row, branch.length - 1])
-    const { margins } = await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
-    return margins
+    return await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
   }
 
-  /** The margins and the last layer at the ends. */
+  /** The scores and the last layer at the ends. */
   async #score(
     rows: readonly PlacedRow[],
     ends: Places,
     inputs: Feeds,
-  ): Promise<{ margins: Float32Array; hidden: Float32Array }> {
+  ): Promise<BranchScores & { hidden: Float32Array }> {
     const width = Math.max(...rows.map(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0)))
     const feeds = { ...this.#tokenInputs(rows, width), ends: places(ends), ...inputs }
-    const { margins, hidden } = await this.#session.run(feeds, ["margins", "hidden"])
-    return { margins: floats(margins), hidden: floats(hidden) }
+    const { margins, similarity, hidden } = await this.#session.run(feeds, this.#scoreOutputs)
+    const similarityWeights = similarity ? floats(similarity) : new Float32Array(ends.length)
+    return { margins: floats(margins), similarityWeights, hidden: floats(hidden) }
   }
 
   #tokenInputs(rows: readonly PlacedRow[], width: number): Feeds {
@@ -290,12 +302,18 @@ function noPast({ layers, heads, headSize }: EncoderDescription, rows: number): 
 const layerNames = (layers: number, prefix: string): string[] =>
   Array.from({ length: layers }, (_, layer) => [`${prefix}keys.${layer}`, `${prefix}values.${layer}`]).flat()
 
-const inputNames = (layers: number): string[] => [
+const scoreNames = ({ similarityCentre }: EncoderDescription): string[] =>
+  similarityCentre === undefined ? ["margins", "hidden"] : ["margins", "hidden", "similarity"]
+
+/** Inputs and outputs that the graph must have. */
+const namesOf = (description: EncoderDescription): string[] => [
   "ids",
   "positions",
   "group",
   "ends",
-  ...layerNames(layers, "past_"),
+  ...layerNames(description.layers, "past_"),
+  ...layerNames(description.layers, ""),
+  ...scoreNames(description),
 ]
 
 const ints = (values: ArrayLike<number>, dims: readonly number[]): Tensor =>

@@ -18,8 +18,9 @@ export interface EncoderWork {
 export interface Scored {
   /** One per branch. */
   readonly margins: Float64Array
-  /** Of the evidence with the option of each branch; 0 for a branch without. */
+  /** Of the evidence with the option of each branch, and how much each counts; 0 for a branch without. */
   readonly cosines: Float64Array
+  readonly similarityWeights: Float64Array
   /** Of the evidence, of length one; empty when there are branches and none has an option. */
   readonly vector: Float32Array
 }
@@ -41,6 +42,7 @@ export interface Job extends Share {
   readonly signal: AbortSignal
   readonly settle: PromiseWithResolvers<Scored>
   readonly margins: Float64Array
+  readonly similarityWeights: Float64Array
   /** Numbers of the branches that are not scored yet, shortest first. */
   readonly pending: number[]
   /** Numbers of the branches whose options have no vector yet, shortest first. */
@@ -63,6 +65,7 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     signal,
     settle: Promise.withResolvers<Scored>(),
     margins: new Float64Array(branches.length),
+    similarityWeights: new Float64Array(branches.length),
     pending: [...branches.keys()].toSorted((a, b) => branchOf(work, a).length - branchOf(work, b).length),
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
@@ -84,10 +87,10 @@ export const rowLength = ({ branches, evidence }: EncoderWork): number =>
   branches.reduce((sum, branch) => sum + branch.length, evidence.length)
 
 /** What a finished job resolves to. */
-export function scoredOf({ margins, optionVectors }: Job, vector: Float32Array): Scored {
+export function scoredOf({ margins, similarityWeights, optionVectors }: Job, vector: Float32Array): Scored {
   const cosines = margins.map((_, index) => {
     const option = optionVectors.get(index)
     return option ? cosine(vector, option) : 0
   })
-  return { margins, cosines, vector: normalized(vector) }
+  return { margins, cosines, similarityWeights, vector: normalized(vector) }
 }

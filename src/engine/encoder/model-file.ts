@@ -22,14 +22,6 @@ const Calibration = z.strictObject({
   bias: z.number(),
 })
 
-/** What the cosine of the evidence's vector and an option's adds to that option's margin. */
-const Similarity = z.strictObject({
-  factor: z.number(),
-  bias: z.number(),
-  /** Tokens of an option's text that its vector is made of. */
-  optionTokensMax: z.number().int().positive(),
-})
-
 const Description = z.object({
   version: z.literal(1),
   name: z.string(),
@@ -44,8 +36,8 @@ const Description = z.object({
   branchPositions: z.number().int().positive(),
   /** Tokens of evidence that see each other; longer evidence is read in blocks of at most this. */
   blockTokensMax: z.number().int().min(64),
-  /** Of models that were trained with it. */
-  similarity: Similarity.optional(),
+  /** Taken from the cosine of evidence and option before it is weighed; of models that were trained with similarity. */
+  similarityCentre: z.number().optional(),
   calibration: z.strictObject({ predicate: Calibration, choice: Calibration, score: Calibration }),
 })
 export type EncoderDescription = z.infer<typeof Description>

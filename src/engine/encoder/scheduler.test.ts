@@ -125,6 +125,7 @@ test("every option is compared with the whole evidence, whatever the sizes", asy
         const works = requests.map(([evidence, some], index) => choice(evidence, some, `o${index % 2}`))
         const scored = await Promise.all(works.map((one) => scheduler.submit(one, never)))
         expect(scored.map(({ cosines }) => [...cosines])).toEqual(works.map(expectedCosines))
+        for (const { similarityWeights } of scored) expect(new Set(similarityWeights)).toEqual(new Set([10]))
         expect(scored.map(({ margins }) => [...margins])).toEqual(works.map(expected))
         expect(scheduler.stats().jobs).toBe(0)
       },

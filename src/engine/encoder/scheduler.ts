@@ -5,7 +5,7 @@
 import { Fault } from "../../contract/errors.ts"
 import { type Share, levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
-import type { Graph, Tokens } from "./graph.ts"
+import type { BranchScores, Graph, Tokens } from "./graph.ts"
 import {
   type EncoderWork,
   type Job,
@@ -216,9 +216,10 @@ export class Scheduler {
     const rows = chosen.map(({ work, isPooled }) => ({ ...work, isPooled }))
     const scores = await this.#graph.scoreRows(rows)
     for (const [row, job] of chosen.entries()) {
-      const { margins = [], vector = new Float32Array() } = scores[row] ?? {}
+      const { margins = [], similarityWeights = [], vector = new Float32Array() } = scores[row] ?? {}
       this.#serve(job, rowLength(job.work))
       job.margins.set(margins)
+      job.similarityWeights.set(similarityWeights)
       this.#finish(job, vector)
     }
     this.#counters.runs++
@@ -255,10 +256,10 @@ export class Scheduler {
       }
     }
     const branches = chosen.map(({ job, index }) => branchOf(job.work, index))
-    const margins = await this.#graph.scoreBranches(evidence.past, branches)
+    const scores = await this.#graph.scoreBranches(evidence.past, branches)
     this.#counters.runs++
     for (const [row, { job, index }] of chosen.entries()) {
-      job.margins[index] = margins[row] ?? Number.NaN
+      setScore(job, index, scores, row)
       this.#serve(job, branchOf(job.work, index).length)
     }
     for (const job of new Set(chosen.map(({ job }) => job))) this.#finishIfDone(job)
@@ -303,8 +304,7 @@ export class Scheduler {
     if (long.tokensRead < branch.length) {
       await this.#graph.readBranch(long.past, part, { offset, row: evidence.tokens.length + offset })
     } else {
-      const [margin = Number.NaN] = await this.#graph.scoreBranches(long.past, [part], offset)
-      job.margins[index] = margin
+      setScore(job, index, await this.#graph.scoreBranches(long.past, [part], offset))
       job.longBranch = null
       this.#longBranchJob = null
     }
@@ -363,6 +363,11 @@ export class Scheduler {
 export function blockEnd(length: number, start: number, blockTokensMax: number): number {
   const size = Math.ceil(length / Math.ceil(length / blockTokensMax))
   return Math.min(length, start + size)
+}
+
+function setScore(job: Job, index: number, { margins, similarityWeights }: BranchScores, from = 0): void {
+  job.margins[index] = margins[from] ?? Number.NaN
+  job.similarityWeights[index] = similarityWeights[from] ?? Number.NaN
 }
 
 /** Of a job that has evidence: whether all of that is read, and every branch and option. */
