@@ -11,9 +11,11 @@ const commands: Commands = {
   serve: {
     summary: "run the server; what umpire does without a command",
     load: async () =>
-      (await import("./cli/serve.ts")).serve(async (config, bootstrap, log) => {
+      (await import("./cli/serve.ts")).serve(async (config, ...rest) => {
+        const { checkPort } = await import("./server/port.ts")
+        await checkPort(config.server.host, config.server.port)
         const { startUmpire } = await import("./main/umpire.ts")
-        const { catalog, ...umpire } = await startUmpire(config, bootstrap, log)
+        const { catalog, ...umpire } = await startUmpire(config, ...rest)
         return { ...umpire, modelSku: catalog.fallback.sku }
       }),
   },
@@ -21,6 +23,8 @@ const commands: Commands = {
     summary: "run models for gateways on other machines",
     load: async () =>
       (await import("./cli/worker.ts")).worker(async (...given) => {
+        const { checkPort } = await import("./server/port.ts")
+        await checkPort(given[1].host, given[1].port)
         const { startWorker } = await import("./main/worker.ts")
         return await startWorker(...given)
       }),
@@ -38,7 +42,7 @@ const commands: Commands = {
     load: async () => (await import("./cli/models.ts")).models(operator),
   },
   keys: {
-    summary: "create, list and revoke API keys",
+    summary: "create, list and revoke API keys; show how to begin",
     load: async () => (await import("./cli/keys.ts")).keys(operator),
   },
   orgs: {
@@ -46,7 +50,7 @@ const commands: Commands = {
     load: async () => (await import("./cli/orgs.ts")).orgs(operator),
   },
   users: {
-    summary: "list users and reset passwords",
+    summary: "list users, make sign-in links and reset passwords",
     load: async () => (await import("./cli/users.ts")).users(operator),
   },
   access: {

@@ -1,9 +1,13 @@
 /** From an empty directory to an answer, and through stops and restarts, as on somebody's laptop. */
-import { type SpawnSyncReturns, spawnSync } from "node:child_process"
-import { mkdtempSync } from "node:fs"
+import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createInterface } from "node:readline"
 import { describe, expect, test } from "vitest"
+import { prepareDirectory } from "./database.ts"
 import { bootstrapKey, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -72,6 +76,52 @@ describe("the first start", () => {
   })
 })
 
+test("a busy port is told in one sentence before anything is created", async () => {
+  const taken = createServer().listen(0, "127.0.0.1")
+  await once(taken, "listening")
+  const { port } = taken.address() as AddressInfo
+  const dataDirectory = join(freshDirectory(), "data")
+  const { status, stderr, stdout } = run(["serve", "--port", String(port)], {
+    UMPIRE_DATA_DIR: dataDirectory,
+  })
+  expect([status, stdout, stderr]).toEqual([
+    1,
+    "",
+    `umpire serve: Cannot listen on 127.0.0.1:${port}: another process uses the port; stop it, or choose a port with --port (0 picks a free one)\n`,
+  ])
+  expect(existsSync(dataDirectory)).toBe(false)
+  taken.close()
+})
+
+describe.runIf(process.platform === "linux")("on a terminal, the first start", () => {
+  test.each([
+    ["opens the console's link in the browser", "", true],
+    ["opens nothing with --no-open", " --no-open", false],
+  ])("%s", async (_name, option, opens) => {
+    const folder = freshDirectory()
+    const browser = join(folder, "browser")
+    writeFileSync(browser, `#!/bin/sh\necho "$1" > ${folder}/opened\n`, { mode: 0o755 })
+    await prepareDirectory(join(folder, "data", "database"))
+    const env = { PATH: process.env["PATH"] ?? "", BROWSER: browser, UMPIRE_DATA_DIR: join(folder, "data") }
+    const line = `"${process.execPath}" "${umpire}" serve --port 0${option}`
+    const terminal = spawn("script", ["-qec", line, "/dev/null"], { env, stdio: ["pipe", "pipe", "inherit"] })
+    const lines = createInterface({ input: terminal.stdout })
+    const printed: string[] = []
+    for await (const text of lines) {
+      printed.push(text)
+      if (text.includes("Umpire is ready")) terminal.stdin.write("\u0003")
+    }
+    const text = printed.join("\n")
+    expect(text).toContain("Loading umpire-decide...")
+    const link = /http\S+\/sign-in#link=\w+/.exec(text)?.[0]
+    if (opens)
+      await expect
+        .poll(() => existsSync(`${folder}/opened`) && readFileSync(`${folder}/opened`, "utf8"))
+        .toBe(`${link}\n`)
+    else expect([link !== undefined, existsSync(`${folder}/opened`)]).toEqual([true, false])
+  })
+})
+
 describe("the command line", () => {
   test("keys made while the server runs work at once, and revoked ones stop", async () => {
     const server = await startServer()
@@ -115,6 +165,17 @@ describe("the command line", () => {
       UMPIRE_API_KEY: server.key,
     })
     expect(JSON.parse(json.stdout)).toMatchObject({ answers: [{ type: "predicate" }] })
+    const again = JSON.parse(run(["keys", "first", "--json"], env).stdout) as {
+      secret: string
+      console_url: string
+    }
+    expect(again).toMatchObject({ url: server.url })
+    expect(again.console_url).toMatch(new RegExp(`^${server.url}/sign-in#link=\\w+$`))
+    const models = await fetch(`${server.url}/v1/models`, {
+      headers: { authorization: `Bearer ${again.secret}` },
+    })
+    expect(models.status).toBe(200)
+    expect(run(["users", "link"], env).stdout).toContain(`${server.url}/sign-in#link=`)
     expect(run(["doctor"], env).stdout).toContain("open in the running server")
     await server.stop()
   })

@@ -3,6 +3,7 @@ import { permissions } from "../contract/access.ts"
 import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
+import { drawWelcome } from "./welcome.ts"
 
 interface ListedKey {
   readonly id: string
@@ -17,6 +18,7 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
     "umpire keys create --name ci [--permission inference ...] [--organization org_...] [--expires 2027-01-01T00:00:00Z]",
     "umpire keys list",
     "umpire keys revoke key_...",
+    "umpire keys first",
   ],
   options: {
     name: { type: "string", short: "n" },
@@ -47,9 +49,23 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
     case "revoke":
       if (!id) throw new UsageError("which key? umpire keys revoke key_...")
       return show(context, await operate("keys.revoke", { ...scope, id }), () => `${id} is revoked.\n`)
+    case "first":
+      return await first(context, operate, scope)
     default:
-      throw new UsageError("say create, list or revoke")
+      throw new UsageError("say create, list, revoke or first")
   }
+}
+
+/** What the first start shows, again: with a new key, because values of keys are not kept, and a new link. */
+async function first(context: CliContext, operate: Operate, scope: object): Promise<number> {
+  // What keys.create and users.link answer.
+  const key = (await operate("keys.create", { ...scope, name: "first key", permissions })) as {
+    secret: string
+  }
+  const { url } = (await operate("users.link", {})) as { url: string }
+  const address = url.slice(0, url.indexOf("/sign-in"))
+  const welcome = { url: address, modelSku: "umpire-decide", keyValue: key.secret, consoleUrl: url }
+  return show(context, { ...key, url: address, console_url: url }, () => drawWelcome(welcome))
 }
 
 function newKey(context: CliContext): Record<string, unknown> {

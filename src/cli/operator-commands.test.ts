@@ -3,6 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { expect, test } from "vitest"
+import { permissions } from "../contract/access.ts"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
 import type { Command } from "./command.ts"
@@ -65,6 +66,8 @@ test.each([
   ["orgs limit org_1 --every-region", "orgs.update", { id: "org_1", regions: [] }],
   ["orgs delete org_1", "orgs.delete", { id: "org_1" }],
   ["users reset a@b.c", "users.reset", { email: "a@b.c" }],
+  ["users link a@b.c", "users.link", { email: "a@b.c" }],
+  ["users link", "users.link", {}],
   ["access grant nano -o org_1", "access.grant", { organization: "org_1", model: "nano" }],
   ["access deny nano", "access.deny", { model: "nano" }],
   ["keys revoke key_1", "keys.revoke", { id: "key_1" }],
@@ -79,7 +82,7 @@ test.each([
   ["orgs limit", "which organization?"],
   ["orgs delete", "which organization?"],
   ["users reset", "whose password?"],
-  ["users", "say list or reset"],
+  ["users", "say list, link or reset"],
   ["access grant", "which model?"],
   ["access", "say list, grant or deny"],
   ["audit", "say verify"],
@@ -127,6 +130,23 @@ test("a reset prints the whole address that signs in", async () => {
     expires_at: "2026-01-01T00:00:00Z",
   })
   expect(stdout).toContain(`  ${url}\n`)
+})
+
+test("keys first shows a new key, the console's whole address and a request to paste", async () => {
+  const { status, stdout, told } = await type("keys first", {
+    secret: "ump_1_2",
+    url: "http://127.0.0.1:8484/sign-in#link=abc",
+  })
+  expect([status, told]).toEqual([
+    0,
+    [
+      ["keys.create", { name: "first key", permissions: [...permissions] }],
+      ["users.link", {}],
+    ],
+  ])
+  expect(stdout).toContain("  ump_1_2\n")
+  expect(stdout).toContain("  http://127.0.0.1:8484/sign-in#link=abc\n")
+  expect(stdout).toContain("curl -s http://127.0.0.1:8484/v1/decisions")
 })
 
 test.each([

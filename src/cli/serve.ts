@@ -3,7 +3,9 @@ import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import type { CliContext, Command } from "./command.ts"
 import { text } from "./command.ts"
+import { openBrowser } from "./open-browser.ts"
 import { runUntilStopped } from "./run-until-stopped.ts"
+import { drawWelcome } from "./welcome.ts"
 
 /** What serving needs of the composition root. */
 interface Running {
@@ -22,6 +24,7 @@ type Start = (
   config: ReturnType<typeof loadConfig>,
   bootstrap: Bootstrap,
   log: ReturnType<typeof createLog>,
+  progress: (step: string) => void,
 ) => Promise<Running>
 
 interface Bootstrap {
@@ -31,18 +34,20 @@ interface Bootstrap {
 }
 
 export const serve = (start: Start): Command => ({
-  usage: ["umpire serve [--config umpire.yaml] [--host 127.0.0.1] [--port 8484]"],
+  usage: ["umpire serve [--config umpire.yaml] [--host 127.0.0.1] [--port 8484] [--no-open]"],
   options: {
     config: { type: "string", short: "c" },
     host: { type: "string" },
     port: { type: "string", short: "p" },
     "data-dir": { type: "string" },
+    "no-open": { type: "boolean" },
   },
   optionHelp: {
     config: "the YAML file to read (UMPIRE_CONFIG)",
     host: "address to listen on (UMPIRE_HOST)",
-    port: "port to listen on (UMPIRE_PORT)",
+    port: "port to listen on (UMPIRE_PORT); 0 picks a free one",
     "data-dir": "where the embedded parts keep their data (UMPIRE_DATA_DIR)",
+    "no-open": "do not open the console in a browser at the first start",
   },
   run: async (context) => await run(start, context),
 })
@@ -51,15 +56,28 @@ async function run(start: Start, context: CliContext): Promise<number> {
   const environment = withFlags(context)
   const config = loadConfig(environment, context.workingDirectory)
   const log = createLog(config.log.level)
-  const { stdout } = context
+  const { stdout, stderr } = context
+  const isAttended = stdout.isTTY === true && context.stdin.isTTY === true
+  const progress = (step: string): void => void (isAttended && stderr.write(`${step}...\n`))
   const announce = (running: Running): void => {
-    if (running.first) stdout.write(welcome(running))
+    const consoleUrl = consoleUrlOf(running)
+    if (running.first?.keyValue)
+      stdout.write(
+        `\nThis is a new installation. ${drawWelcome({ ...running, keyValue: running.first.keyValue, consoleUrl })}`,
+      )
+    if (consoleUrl !== null && isAttended && context.values["no-open"] !== true)
+      openBrowser(consoleUrl, context.environment)
     stdout.write(
       `Umpire is ready on ${running.url} (OpenAPI at ${running.url}/openapi.json, data in ${config.data_dir})\n`,
     )
   }
-  return await runUntilStopped(log, async () => await start(config, bootstrapOf(environment), log), announce)
+  const bootstrap = bootstrapOf(environment)
+  return await runUntilStopped(log, async () => await start(config, bootstrap, log, progress), announce)
 }
+
+/** In the fragment, which browsers do not send: it reaches no log of a proxy. */
+const consoleUrlOf = ({ url, first }: Running): string | null =>
+  first?.consoleLink ? `${url}/sign-in#link=${first.consoleLink}` : null
 
 function withFlags(context: CliContext): Record<string, string | undefined> {
   const environment: Record<string, string | undefined> = { ...context.environment }
@@ -80,41 +98,4 @@ function bootstrapOf(environment: Readonly<Record<string, string | undefined>>):
     email: environment["UMPIRE_BOOTSTRAP_EMAIL"] || undefined,
     password: environment["UMPIRE_BOOTSTRAP_PASSWORD"] || undefined,
   }
-}
-
-/** Shown once. The request is ready to paste, and answers within seconds. */
-function welcome({ url, modelSku, first }: Running): string {
-  if (!first?.keyValue) return ""
-  const body = {
-    model: modelSku,
-    input: "The parcel arrived two weeks late and the box was crushed. I want my money back.",
-    questions: [
-      { type: "predicate", name: "refund", instructions: "Does the customer ask for a refund?" },
-      {
-        type: "choice",
-        name: "topic",
-        instructions: "What is the complaint about?",
-        choices: [{ value: "delivery" }, { value: "billing" }, { value: "password" }],
-      },
-    ],
-  }
-  return [
-    "",
-    "This is a new installation. Your API key (shown only now):",
-    "",
-    `  ${first.keyValue}`,
-    "",
-    ...(first.consoleLink === null
-      ? []
-      : // In the fragment, which browsers do not send: it reaches no log of a proxy.
-        ["The console (this link signs you in once):", "", `  ${url}/sign-in#link=${first.consoleLink}`, ""]),
-    "Try it:",
-    "",
-    `curl -s ${url}/v1/decisions \\`,
-    `  -H 'Authorization: Bearer ${first.keyValue}' \\`,
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(body)}'`,
-    "",
-    "",
-  ].join("\n")
 }

@@ -1,6 +1,5 @@
 /** What `umpire doctor` looks at. */
 import { accessSync, constants, existsSync } from "node:fs"
-import { createServer } from "node:net"
 import { availableParallelism, freemem, totalmem } from "node:os"
 import { dirname } from "node:path"
 import { loadConfig } from "../base/config.ts"
@@ -9,6 +8,7 @@ import type { CliContext } from "../cli/command.ts"
 import type { Finding } from "../cli/doctor.ts"
 import { openLlamaLibrary } from "../engine/llama/library.ts"
 import { operatorAddress } from "../server/operator-socket.ts"
+import { checkPort } from "../server/port.ts"
 import { migrationStatus } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import { operateOverSocket } from "../cli/operator.ts"
@@ -156,19 +156,14 @@ async function store(config: Config): Promise<Finding> {
 }
 
 async function port({ server }: Config): Promise<Finding> {
-  const free = await new Promise<boolean>((resolve) => {
-    const probe = createServer().once("error", () => resolve(false))
-    probe.listen(server.port, server.host, () => probe.close(() => resolve(true)))
-  })
-  const found = `${server.host}:${server.port}`
-  return free
-    ? ok("port", `${found} is free`)
-    : {
-        name: "port",
-        state: "note",
-        found: `${found} is in use`,
-        advice: "another server runs there; choose a port with UMPIRE_PORT if it is not Umpire",
-      }
+  const place = `${server.host}:${server.port}`
+  try {
+    await checkPort(server.host, server.port)
+    return ok("port", `${place} is free`)
+  } catch (error) {
+    const advice = "another server runs there; choose a port with UMPIRE_PORT if it is not Umpire"
+    return { name: "port", state: "note", found: sentence(error), advice }
+  }
 }
 
 const ok = (name: string, found: string): Finding => ({ name, state: "ok", found })

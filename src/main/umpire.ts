@@ -67,23 +67,36 @@ interface Umpire {
   close(): Promise<void>
 }
 
-export async function startUmpire(config: Config, bootstrap: Bootstrap, log: Log): Promise<Umpire> {
+/** Told what the start waits for. */
+type Progress = (step: string) => void
+
+export async function startUmpire(
+  config: Config,
+  bootstrap: Bootstrap,
+  log: Log,
+  progress: Progress = () => undefined,
+): Promise<Umpire> {
   const closers: (() => Promise<void>)[] = []
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).toReversed()) await close()
   }
   try {
-    return await compose(config, bootstrap, log, closers, closeAll)
+    return await compose({ config, bootstrap, log, progress }, closers, closeAll)
   } catch (error) {
     await closeAll()
     throw error
   }
 }
 
+interface Given {
+  readonly config: Config
+  readonly bootstrap: Bootstrap
+  readonly log: Log
+  readonly progress: Progress
+}
+
 async function compose(
-  config: Config,
-  bootstrap: Bootstrap,
-  log: Log,
+  { config, bootstrap, log, progress }: Given,
   closers: (() => Promise<void>)[],
   closeAll: () => Promise<void>,
 ): Promise<Umpire> {
@@ -96,6 +109,7 @@ async function compose(
   const loading = runsHere(config, catalog.fallback) ? engines.open(catalog.fallback) : undefined
   // Awaited below; until then a failure of something else must not make this one an unhandled rejection.
   loading?.catch(() => undefined)
+  progress(config.database.url === undefined ? "Opening the database" : "Connecting to PostgreSQL")
   const database = await openStore(config, closers)
   const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
   const lastUsed = openLastUsed(database, log)
@@ -153,6 +167,7 @@ async function compose(
   const router = access.guard(routing)
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
+  if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading
   const state = { stopping: false, url: config.server.public_url ?? "" }
   const regions = regionsOf(config)

@@ -30,6 +30,10 @@ export function findUserByEmail(sql: Sql, email: string): Promise<User | null> {
   return queryRecord<User>(sql, "SELECT * FROM users WHERE lower(email) = lower($1)", [email])
 }
 
+export function findFirstUser(sql: Sql): Promise<User | null> {
+  return queryRecord<User>(sql, "SELECT * FROM users ORDER BY id LIMIT 1", [])
+}
+
 export function updateUser(
   sql: Sql,
   id: string,

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { Fault } from "../../contract/errors.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
-import { findUserByEmail, updateUser } from "../../store/users.ts"
+import { findFirstUser, findUserByEmail, updateUser } from "../../store/users.ts"
 import { change, systemCaller } from "../change.ts"
 import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
 import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
@@ -10,6 +10,7 @@ import { type Operations, type OperatorParts, read, signInAddress } from "./inpu
 const usersListedMax = 1000
 
 const EmailInput = z.strictObject({ email: z.string() })
+const LinkInput = z.strictObject({ email: z.string().optional() })
 
 export function userOperations(parts: OperatorParts): Operations {
   return {
@@ -20,8 +21,28 @@ export function userOperations(parts: OperatorParts): Operations {
          FROM users u ORDER BY u.id DESC LIMIT $1`,
         [usersListedMax],
       ),
+    "users.link": async (input) => await makeLink(parts, read(LinkInput, input).email),
     "users.reset": async (input) => await resetPassword(parts, read(EmailInput, input).email),
   }
+}
+
+/** Without an address, for the first user. The password and the sessions stay as they are. */
+async function makeLink(parts: OperatorParts, email: string | undefined): Promise<unknown> {
+  return await change(parts, systemCaller, async (scope) => {
+    const { sql, now } = scope
+    const user = await (email === undefined ? findFirstUser(sql) : findUserByEmail(sql, email))
+    if (!user)
+      throw new Fault("not_found", `Cannot find ${email ? `a user with the address ${email}` : "a user"}`)
+    const { link, expiresAt } = await createOneTimeLink(sql, user.id, now)
+    await tellOrganizations(scope, user.id, "user.create_link", { type: "user", id: user.id })
+    return {
+      id: user.id,
+      email: user.email,
+      link,
+      url: signInAddress(parts, link),
+      expires_at: expiresAt.toISOString(),
+    }
+  })
 }
 
 /** The old password and every session end; the link signs in once, and the user then sets a new password. */
