@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest"
-import type { Question } from "./classification.ts"
+import { type Question, expandQuestion } from "./classification.ts"
 import { promptText } from "../../engine/branch.ts"
-import { expandQuestion } from "./branches.ts"
 
 const stem = { name: null, path: "questions[0]", instructions: "What is it?" }
 const predicate = (yesMeans = "", noMeans = ""): Question => ({
