@@ -1,8 +1,15 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
-import { fitsUtf8, isBlank, utf8Bytes } from "./classification-limits.ts"
-import { combinedText, DecisionAnswer, DecisionsRequest, DecisionsResponse } from "./decisions.ts"
+import {
+  DecisionAnswer,
+  DecisionsRequest,
+  DecisionsResponse,
+  combinedText,
+  fitsUtf8,
+  isBlank,
+  utf8Bytes,
+} from "./decisions.ts"
 import { SystemOneRequest, SystemOneResponse } from "./systemone.ts"
 
 describe("measures of text", () => {

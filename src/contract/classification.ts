@@ -1,6 +1,5 @@
 /** The two typed-classification endpoints. */
-import { LIMITS } from "./classification-limits.ts"
-import { DecisionsRequest, DecisionsResponse } from "./decisions.ts"
+import { DecisionsRequest, DecisionsResponse, LIMITS } from "./decisions.ts"
 import { endpoint } from "./endpoint.ts"
 import type { FaultCode } from "./errors.ts"
 import { SystemOneRequest, SystemOneResponse } from "./systemone.ts"

@@ -1,6 +1,6 @@
 /** The wire of POST /v1/systemone: a map of named questions about one state, answered under the same names. */
 import { z } from "zod"
-import { fitsUtf8, isBlank, LIMITS } from "./classification-limits.ts"
+import { LIMITS, fitsUtf8, isBlank } from "./decisions.ts"
 
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)

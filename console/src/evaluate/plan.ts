@@ -1,6 +1,5 @@
 /** What an evaluation asks of each row, and how the row's label reads as an answer. */
-import { LIMITS } from "../../../src/contract/classification-limits.ts"
-import type { DecisionsRequest } from "../../../src/contract/decisions.ts"
+import { type DecisionsRequest, LIMITS } from "../../../src/contract/decisions.ts"
 import type { Judged } from "../../../src/scoring/evaluation.ts"
 import type { Answer, QuestionType } from "../playground/draft.ts"
 import type { Rows } from "./rows.ts"

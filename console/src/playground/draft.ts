@@ -1,6 +1,10 @@
 /** What the playground is about to ask: evidence and questions, in a form that both endpoints can be made from. */
-import { LIMITS, fitsUtf8 } from "../../../src/contract/classification-limits.ts"
-import type { DecisionAnswer, DecisionsRequest } from "../../../src/contract/decisions.ts"
+import {
+  type DecisionAnswer,
+  type DecisionsRequest,
+  LIMITS,
+  fitsUtf8,
+} from "../../../src/contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneRequest } from "../../../src/contract/systemone.ts"
 
 export const questionTypes = ["predicate", "choice", "score"] as const

@@ -1,6 +1,6 @@
 /** The evidence: pasted, dropped as a file, or taken from an example. */
 import { type DragEvent, type ReactNode, useRef, useState } from "react"
-import { LIMITS } from "../../../src/contract/classification-limits.ts"
+import { LIMITS } from "../../../src/contract/decisions.ts"
 import { Button } from "../parts/button.tsx"
 import { plural } from "../parts/format.ts"
 import { Menu, MenuItem } from "../parts/menu.tsx"

@@ -1,6 +1,6 @@
 /** The options of a choice or the levels of a score: written, pasted as lines, ordered and removed. */
 import { type ClipboardEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
-import { LIMITS } from "../../../src/contract/classification-limits.ts"
+import { LIMITS } from "../../../src/contract/decisions.ts"
 import { Button } from "../parts/button.tsx"
 import { count } from "../parts/format.ts"
 import { moved } from "../parts/moved.ts"

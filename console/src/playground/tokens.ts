@@ -1,5 +1,5 @@
 /** About how many tokens a text is. Tokenizers differ, so the estimate takes after what the server counted last. */
-import { utf8Bytes } from "../../../src/contract/classification-limits.ts"
+import { utf8Bytes } from "../../../src/contract/decisions.ts"
 import type { Draft, DraftQuestion } from "./draft.ts"
 
 const bytesPerTokenUsual = 4

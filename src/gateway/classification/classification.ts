@@ -1,5 +1,5 @@
 /** What both classification wires come to: one text of evidence, typed questions, and a branch per binary read. */
-import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/classification-limits.ts"
+import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, branchLength, promptText } from "../../engine/branch.ts"
 

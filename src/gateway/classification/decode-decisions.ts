@@ -1,7 +1,11 @@
 /** Decodes the body of POST /v1/decisions; every refusal is a Fault with a stable code and the path of what is wrong. */
-import { isBlank, LIMITS } from "../../contract/classification-limits.ts"
-import { combinedText } from "../../contract/decisions.ts"
-import type { DecisionInputMessage, DecisionInputText } from "../../contract/decisions.ts"
+import {
+  type DecisionInputMessage,
+  type DecisionInputText,
+  LIMITS,
+  combinedText,
+  isBlank,
+} from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
 import { composeClassification, refuseOversizedEvidence } from "./classification.ts"

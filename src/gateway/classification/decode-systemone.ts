@@ -1,5 +1,5 @@
 /** Decodes the body of POST /v1/systemone; every refusal is a Fault with a stable code and the path of what is wrong. */
-import { isBlank, LIMITS } from "../../contract/classification-limits.ts"
+import { LIMITS, isBlank } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
 import { composeClassification, refuseOversizedEvidence } from "./classification.ts"

@@ -1,5 +1,5 @@
 /** Reads the fields of a request body and says, with the path, what is wrong with one. */
-import { fitsUtf8, LIMITS, utf8Bytes } from "../../contract/classification-limits.ts"
+import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   JsonError,
