@@ -1,7 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { readChoice, readPredicate, readScore } from "./answers.ts"
-import { UnusableMargin } from "./probability.ts"
+import { UnusableMargin, readChoice, readPredicate, readScore } from "./answers.ts"
 
 const finite = fc.double({ noNaN: true, noDefaultInfinity: true })
 const ordinary = fc.double({ min: -30, max: 30, noNaN: true })

@@ -1,5 +1,5 @@
 /** A calibration moves margins so that stated probabilities match how often answers are right: `d / temperature + bias`. */
-import { logSumExp, softplus } from "./probability.ts"
+import { logSumExp, softplus } from "./answers.ts"
 
 export interface Calibration {
   readonly temperature: number

@@ -8,7 +8,7 @@ import {
   uncalibrated,
 } from "./calibration.ts"
 import { type Judged, answerOf, evaluate } from "./evaluation.ts"
-import { sigmoid } from "./probability.ts"
+import { sigmoid } from "./answers.ts"
 
 const yesNo = (yes: number, gold: "yes" | "no"): Judged => ({
   classes: ["yes", "no"],

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { logSumExp, normalise, sigmoid, softplus, UnusableMargin, usable } from "./probability.ts"
+import { UnusableMargin, logSumExp, normalise, sigmoid, softplus, usable } from "./answers.ts"
 
 const finite = fc.double({ noNaN: true, noDefaultInfinity: true })
 const ordinary = fc.double({ min: -30, max: 30, noNaN: true })

@@ -1,7 +1,6 @@
 /** Turns the margins of a classification's branches into the response body of the wire that asked. */
 import { Fault } from "../../contract/errors.ts"
-import { readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
-import { UnusableMargin } from "../../scoring/probability.ts"
+import { UnusableMargin, readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
 import { branchCount } from "./classification.ts"
 import type { Classification, Question } from "./classification.ts"
 
