@@ -10,8 +10,7 @@ import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
 import type { Reservation } from "./money/lease-account.ts"
-import type { LeaseBook } from "./money/lease-book.ts"
-import type { Payers } from "./money/payers.ts"
+import type { LeaseBook, Payers } from "./money/lease-book.ts"
 
 const callSources = [
   "decisions",

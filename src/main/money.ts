@@ -19,8 +19,7 @@ import {
   noUsage,
 } from "../gateway/meter.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
-import { type LeaseBook, type LeaseReport, openLeaseBook } from "../gateway/money/lease-book.ts"
-import { openPayers } from "../gateway/money/payers.ts"
+import { type LeaseBook, type LeaseReport, openLeaseBook, openPayers } from "../gateway/money/lease-book.ts"
 import { type Journal, openJournal } from "../store/journal/writer.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { inspectJournal } from "./billing.ts"

@@ -1,12 +1,16 @@
 /** Admits requests against what this gateway holds, in memory; asks the store for more before it has to. */
 import { setTimeout as wait } from "node:timers/promises"
+import type { Clock } from "../../base/clock.ts"
 import type { Ticks } from "../../base/money.ts"
+import { Fault } from "../../contract/errors.ts"
 import { listenToChanges } from "../../store/changes.ts"
+import { FreshCache } from "../../store/fresh-cache.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
 import { type LeaseMessage, dropEmptyLeases, listenToLeases, renewLeases } from "../../store/leases.ts"
 import { monthOf } from "../../store/months.ts"
-import { StoreUnavailable } from "../../store/sql.ts"
-import { LeaseAccount, type LeaseParts, type Reservation, expiry } from "./lease-account.ts"
+import { findOrganization } from "../../store/organizations.ts"
+import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import { type LeaseParts, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
 
 export interface LeaseReport {
   readonly accountId: string
@@ -125,3 +129,38 @@ class Book implements LeaseBook {
 
 const dayText = (month: string | Date): string =>
   typeof month === "string" ? month : month.toISOString().slice(0, "2026-01-01".length)
+
+export interface Payers {
+  of(organizationId: string): Promise<string>
+  close(): Promise<void>
+}
+
+/** A change made elsewhere is seen within this time even when its notification is lost. */
+const freshMs = 15_000
+const cachedMax = 10_000
+
+/** `graceMs` is how long a payer goes on being used while the store is away. */
+export async function openPayers(database: Database, clock: Clock, graceMs: number): Promise<Payers> {
+  const cache = new FreshCache<string>(
+    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    async (organizationId) => (await findOrganization(database, organizationId))?.billingAccountId ?? null,
+  )
+  const close = await listenToChanges(database, ({ table, id }) => {
+    if (table === "organizations") cache.forget(id)
+  })
+  return {
+    async of(organizationId) {
+      const accountId = await cache.get(organizationId).catch((cause: unknown) => {
+        if (!(cause instanceof StoreUnavailable)) throw cause
+        throw new Fault(
+          "metering_unavailable",
+          "Cannot admit the request: who pays for it is not known now",
+          { cause },
+        )
+      })
+      if (accountId !== null) return accountId
+      throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
+    },
+    close,
+  }
+}
