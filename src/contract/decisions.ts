@@ -1,6 +1,7 @@
 /** The wire of POST /v1/decisions: an ordered list of typed questions about one text, answered in the same order. */
 import { z } from "zod"
 
+/** The limits that the contract puts on both classification endpoints. */
 export const LIMITS = {
   bodyBytesMax: 8 * 1024 * 1024,
   /** Combined input text of decisions, rendered state of System One. */

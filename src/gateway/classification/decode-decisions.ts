@@ -8,24 +8,26 @@ import {
 } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
-import { composeClassification, refuseOversizedEvidence } from "./classification.ts"
-import type { Classification, Question } from "./classification.ts"
 import {
+  type Classification,
+  type Question,
   asList,
   asObject,
   asOneOf,
   asOptionalString,
   asString,
+  composeClassification,
   fieldPath,
   invalid,
   readBody,
   refuseCountOutside,
   refuseLongName,
+  refuseOversizedEvidence,
   refuseTooManyQuestions,
   refuseUnknownFields,
   shown,
   wrong,
-} from "./fields.ts"
+} from "./classification.ts"
 
 export function decodeDecisions(bytes: Uint8Array): Classification {
   const body = readBody(bytes)

@@ -2,23 +2,25 @@
 import { LIMITS, isBlank } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
-import { composeClassification, refuseOversizedEvidence } from "./classification.ts"
-import type { Classification, Question } from "./classification.ts"
 import {
+  type Classification,
+  type Question,
   asList,
   asObject,
   asOneOf,
   asString,
+  composeClassification,
   entryPath,
   fieldPath,
   invalid,
   readBody,
   refuseCountOutside,
   refuseLongName,
+  refuseOversizedEvidence,
   refuseTooManyQuestions,
   refuseUnknownFields,
   wrong,
-} from "./fields.ts"
+} from "./classification.ts"
 
 export interface SystemOneCompatibility {
   /** Take null instructions and criteria as empty ones, for clients that send them; a null state stays refused. */
