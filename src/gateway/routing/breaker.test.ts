@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
-import { Breaker, type BreakerOptions, type Permit } from "./breaker.ts"
+import { type BreakerOptions, type Permit, Breaker } from "./worker.ts"
 
 const options: BreakerOptions = {
   failuresMax: 3,

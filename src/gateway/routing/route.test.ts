@@ -5,10 +5,9 @@ import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { GenerationEvent, PreparedGeneration } from "../../engine/generate/generate.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
-import { type RetryBudget, WorkerPool } from "./pool.ts"
 import { Route, type RouteParts } from "./route.ts"
 import { routedGenerator, routedScorer } from "./routed.ts"
-import { Worker, type WorkerEngines, type WorkerSettings } from "./worker.ts"
+import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 const clock = new ManualClock(0)
 const never = new AbortController().signal

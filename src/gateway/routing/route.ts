@@ -12,10 +12,8 @@ import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JoinedSignal } from "./abort.ts"
-import type { Permit } from "./breaker.ts"
-import type { WorkerPool } from "./pool.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
-import type { Worker, WorkerEngines } from "./worker.ts"
+import type { Permit, Worker, WorkerEngines, WorkerPool } from "./worker.ts"
 
 export interface RouteParts {
   readonly plan: readonly Region[]

@@ -5,7 +5,6 @@ import type { Region } from "../../base/regions.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { planRoute } from "./plan.ts"
 import type { Policies } from "./policies.ts"
-import { WorkerPool } from "./pool.ts"
 import { Route } from "./route.ts"
 import {
   type RoutedEmbedder,
@@ -15,7 +14,7 @@ import {
   routedGenerator,
   routedScorer,
 } from "./routed.ts"
-import { Worker, type WorkerReport, type WorkerSettings } from "./worker.ts"
+import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 interface RouterParts {
   readonly regions: readonly Region[]
