@@ -6,7 +6,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { GenerationEvent, PreparedGeneration } from "../../engine/generate/generate.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
 import { Route, type RouteParts } from "./route.ts"
-import { routedGenerator, routedScorer } from "./routed.ts"
+import { routedGenerator, routedScorer } from "./router.ts"
 import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 const clock = new ManualClock(0)

@@ -1,7 +1,7 @@
 import { predicate } from "../../engine/branch.ts"
 import { expect, test } from "vitest"
 import type { PreparedScore } from "../../engine/engine.ts"
-import { type NewRoute, routedScorer } from "./routed.ts"
+import { type NewRoute, routedScorer } from "./router.ts"
 
 const never = new AbortController().signal
 

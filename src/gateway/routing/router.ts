@@ -1,19 +1,23 @@
-/** Finds a way for each request: plans by policy, then takes it to workers that are up, willing and not full. */
+/** Routes each request: plans its regions by policy, and runs its work at workers that are up, willing and not full, behind the engines' own ports. */
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
+import { Fault } from "../../contract/errors.ts"
+import { branchLength } from "../../engine/branch.ts"
+import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
+import type {
+  EmbedEngine,
+  EmbedWork,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  PreparedEmbedding,
+  PreparedGeneration,
+} from "../../engine/generate/generate.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { planRoute } from "./plan.ts"
 import type { Policies } from "./policies.ts"
-import { Route } from "./route.ts"
-import {
-  type RoutedEmbedder,
-  type RoutedGenerator,
-  type RoutedScorer,
-  routedEmbedder,
-  routedGenerator,
-  routedScorer,
-} from "./routed.ts"
+import { type Placed, type Work, Route } from "./route.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 interface RouterParts {
@@ -153,3 +157,219 @@ class RoutedRequest implements Routed {
 
 /** Of a model that runs nowhere: every region is found not to host it. */
 const emptyPool = new WorkerPool([])
+
+type RoutedScorer = Pick<ScoreEngine, "prepare">
+type RoutedGenerator = Pick<GenerateEngine, "prepare">
+type RoutedEmbedder = Pick<EmbedEngine, "prepare">
+
+/** English text has about four bytes a token; enough to balance by until the request is tokenised. */
+const bytesPerToken = 4
+/** What a request with an open end is expected to write. */
+const outputTokensExpected = 512
+/** How many messages name the prefix of a conversation: the instructions and what it began with. */
+const namingMessages = 2
+
+/** Begins a route of its own for each piece of work of a request. */
+export type NewRoute = () => Route
+
+export function routedScorer(newRoute: NewRoute): RoutedScorer {
+  return {
+    async prepare(work, signal) {
+      const { organizationId, evidence, branches } = work
+      const bytes = branches.reduce((sum, branch) => sum + branchLength(branch), evidence.length)
+      return await RoutedWork.place<Float64Array, PreparedScore>(
+        newRoute(),
+        {
+          slot: { organizationId, tokens: Math.ceil(bytes / bytesPerToken), isReady: true },
+          sharesSlot: false,
+          prefix: evidence,
+          prepare: (engines, either) => prepareAt(engines.scorer, work, either),
+        },
+        signal,
+      )
+    },
+  }
+}
+
+function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
+  return {
+    async prepare(work: EmbedWork, signal) {
+      const tokens = work.inputs.reduce(
+        (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
+        0,
+      )
+      return await RoutedWork.place<readonly Float32Array[], PreparedEmbedding>(
+        newRoute(),
+        {
+          slot: { organizationId, tokens: Math.ceil(tokens), isReady: true },
+          sharesSlot: false,
+          prefix: null,
+          prepare: (engines, either) => prepareAt(engines.embedder, work, either),
+        },
+        signal,
+      )
+    },
+  }
+}
+
+/** Work that is prepared at a worker and answers all at once. */
+interface Runnable<Result> {
+  readonly inputTokens: number
+  run(signal: AbortSignal): Promise<Result>
+  discard(): void
+}
+
+/** Work that was prepared at a worker, and runs at one after the other until one answers. */
+class RoutedWork<Result, Prepared extends Runnable<Result>> {
+  readonly #route: Route
+  readonly #work: Work<Prepared>
+  #placed: Placed<Prepared>
+
+  static async place<Result, Prepared extends Runnable<Result>>(
+    route: Route,
+    work: Work<Prepared>,
+    signal: AbortSignal,
+  ): Promise<RoutedWork<Result, Prepared>> {
+    return new RoutedWork<Result, Prepared>(route, work, await route.place(work, signal))
+  }
+
+  private constructor(route: Route, work: Work<Prepared>, placed: Placed<Prepared>) {
+    this.#route = route
+    this.#work = work
+    this.#placed = placed
+    placed.attempt.measured(placed.prepared.inputTokens)
+  }
+
+  /** At the worker that has it now. */
+  get inputTokens(): number {
+    return this.#placed.prepared.inputTokens
+  }
+
+  async run(signal: AbortSignal): Promise<Result> {
+    for (;;) {
+      const { attempt, prepared } = this.#placed
+      try {
+        const result = await attempt.step(signal, (either) => prepared.run(either))
+        attempt.succeeded()
+        return result
+      } catch (error) {
+        this.#route.failed(attempt, error, signal)
+      }
+      this.#placed = await this.#route.place(this.#work, signal)
+      this.#placed.attempt.measured(this.#placed.prepared.inputTokens)
+    }
+  }
+
+  discard(): void {
+    this.#placed.prepared.discard()
+    this.#placed.attempt.abandon()
+  }
+}
+
+export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
+  let sharesSlot = false
+  return {
+    async prepare(request, signal) {
+      const route = newRoute()
+      const { organizationId } = request
+      const work: Work<PreparedGeneration> = {
+        slot: { organizationId, tokens: Math.ceil(expectedTokens(request)), isReady: false },
+        sharesSlot,
+        prefix: prefixOf(request),
+        prepare: (engines, either) => prepareAt(engines.generator, request, either),
+      }
+      sharesSlot = true
+      let placed = await route.place(work, signal)
+      const { inputTokensMost, outputTokensMost, notEnforced, isHandedOn } = placed.prepared
+      placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
+      return {
+        inputTokensMost,
+        outputTokensMost,
+        notEnforced,
+        isHandedOn,
+        usage: () => placed.prepared.usage(),
+        run: (outputTokensMax, runSignal) =>
+          generate(route, placed, outputTokensMax, runSignal, async () => {
+            placed = await route.place(work, runSignal)
+            return placed
+          }),
+        discard: () => {
+          placed.prepared.discard()
+          placed.attempt.abandon()
+        },
+      }
+    },
+  }
+}
+
+/** At one worker after the other up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
+async function* generate(
+  route: Route,
+  first: Placed<PreparedGeneration>,
+  outputTokensMax: number,
+  signal: AbortSignal,
+  again: () => Promise<Placed<PreparedGeneration>>,
+): AsyncGenerator<GenerationEvent> {
+  for (let placed = first; ; placed = await again()) {
+    const { attempt, prepared } = placed
+    const either = attempt.joined(signal)
+    const events = prepared.run(outputTokensMax, either.signal)[Symbol.asyncIterator]()
+    let isStarted = false
+    let isOver = false
+    try {
+      for (;;) {
+        const next = await either.until(events.next())
+        if (next.done) break
+        attempt.started()
+        isStarted = true
+        yield next.value
+      }
+      isOver = true
+      attempt.succeeded()
+      return
+    } catch (error) {
+      isOver = true
+      route.failed(attempt, error, signal)
+      if (isStarted) throw error
+    } finally {
+      // A reader that leaves ends the work and gives back the slot.
+      if (!isOver) {
+        either.abort(new Fault("inference_failed", "Cannot continue: the stream is no longer read"))
+        await events.return?.()
+      }
+      attempt.abandon()
+    }
+  }
+}
+
+function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
+  const bytes = messages.reduce((sum, { content }) => sum + content.length, 0)
+  return bytes / bytesPerToken + Math.min(outputTokensMax ?? outputTokensExpected, outputTokensExpected)
+}
+
+function prefixOf({ messages }: GenerateWork): string {
+  return messages
+    .slice(0, namingMessages)
+    .map(({ role, content }) => `${role}\n${content}`)
+    .join("\n")
+}
+
+/** What prepares work of a kind. */
+interface Preparer<Request, Prepared> {
+  prepare(request: Request, signal: AbortSignal): Promise<Prepared>
+}
+
+async function prepareAt<Request, Prepared>(
+  open: (() => Preparer<Request, Prepared> | Promise<Preparer<Request, Prepared>>) | undefined,
+  request: Request,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  if (!open)
+    throw new Fault(
+      "invalid_request",
+      "Cannot run the request: the model's workers do not offer this operation",
+    )
+  const engine = await open()
+  signal.throwIfAborted()
+  return await engine.prepare(request, signal)
+}
