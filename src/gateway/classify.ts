@@ -24,7 +24,7 @@ import {
   noUsage,
   success,
 } from "./meter.ts"
-import { findModel } from "./model-access.ts"
+import { findModel } from "./organization-access.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
 import type { Routed, Router } from "./routing/router.ts"
 

@@ -1,6 +1,6 @@
 /** One life of a peer in a process or thread: matches answers with calls, watches it, and fails what it leaves behind. */
 import { Fault } from "../../contract/errors.ts"
-import { abortable } from "./abortable.ts"
+import { abortable } from "../abort.ts"
 import { decodeFailure } from "./failure.ts"
 import {
   type CallName,

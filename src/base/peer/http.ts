@@ -5,7 +5,7 @@
 import { hash, timingSafeEqual } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Fault } from "../../contract/errors.ts"
-import { abortable } from "./abortable.ts"
+import { abortable } from "../abort.ts"
 import { brokenAnswer, decodeFailure, encodeFailure } from "./failure.ts"
 import { decodeFrames, encodeFrame } from "./frames.ts"
 import {

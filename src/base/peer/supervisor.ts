@@ -1,6 +1,6 @@
 /** A peer that is started when first used and again when it dies, with exponential backoff. */
 import { setTimeout as delay } from "node:timers/promises"
-import { abortable } from "./abortable.ts"
+import { abortable } from "../abort.ts"
 import { Connection, type ConnectionSettings } from "./connection.ts"
 import {
   type CallName,

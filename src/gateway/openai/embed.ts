@@ -4,7 +4,7 @@ import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import type { EmbedInput } from "../../engine/generate/generate.ts"
 import { noUsage } from "../meter.ts"
-import { findModel } from "../model-access.ts"
+import { findModel } from "../organization-access.ts"
 import { type InferenceParts, MeteredCall } from "./inference.ts"
 
 export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {

@@ -20,7 +20,7 @@ import {
   finishFailed,
   noUsage,
 } from "../meter.ts"
-import { findModel } from "../model-access.ts"
+import { findModel } from "../organization-access.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"

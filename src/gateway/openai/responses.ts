@@ -10,7 +10,7 @@ import type {
 } from "../../contract/openai/responses.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
 import { noUsage } from "../meter.ts"
-import { findModel } from "../model-access.ts"
+import { findModel } from "../organization-access.ts"
 import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
 import { responseWork } from "./response-work.ts"

@@ -7,7 +7,7 @@ import { openPostgres } from "../../store/postgres.ts"
 import { putRoutingPolicy } from "../../store/routing-policies.ts"
 import type { Database } from "../../store/sql.ts"
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres.ts"
-import { openPolicies } from "./policies.ts"
+import { openPolicies } from "../organization-access.ts"
 
 const organizationId = "org_1"
 const at = new Date(0)

@@ -11,7 +11,7 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JoinedSignal } from "./abort.ts"
+import { JoinedSignal } from "../../base/abort.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
 import type { Permit, Worker, WorkerEngines, WorkerPool } from "./worker.ts"
 

@@ -16,7 +16,7 @@ import type {
 } from "../../engine/generate/generate.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { planRoute } from "./plan.ts"
-import type { Policies } from "./policies.ts"
+import type { Policies } from "../organization-access.ts"
 import { type Placed, type Work, Route } from "./route.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 

@@ -6,7 +6,7 @@ import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertModelAccess, updateModelAccess } from "../store/model-access.ts"
 import { insertOrganization } from "../store/organizations.ts"
 import type { Database } from "../store/sql.ts"
-import { type ModelAccessGate, openModelAccess } from "./model-access.ts"
+import { type ModelAccessGate, openModelAccess } from "./organization-access.ts"
 import type { Routed, Router } from "./routing/router.ts"
 
 const now = new Date()

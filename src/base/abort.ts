@@ -1,5 +1,4 @@
-/** Bounds waits, also on something that does not heed its signal. */
-import { abortable } from "../../base/peer/abortable.ts"
+/** Waits that end when a signal is aborted, also for work that ignores its signal. */
 
 /**
  * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at sources that live long, such as a
@@ -40,5 +39,26 @@ export class JoinedSignal {
   release(): void {
     for (const source of this.#sources) source.removeEventListener("abort", this.#onAbort)
     this.#sources.length = 0
+  }
+}
+
+/** Rejects with the signal's reason after `onAbort`; a later outcome of the promise is ignored. */
+export async function abortable<Result>(
+  promise: Promise<Result>,
+  signal: AbortSignal | undefined,
+  onAbort: () => void = () => undefined,
+): Promise<Result> {
+  if (!signal) return await promise
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => {
+    onAbort()
+    aborted.reject(signal.reason)
+  }
+  if (signal.aborted) abort()
+  signal.addEventListener("abort", abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted.promise])
+  } finally {
+    signal.removeEventListener("abort", abort)
   }
 }
