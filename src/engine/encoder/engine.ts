@@ -1,5 +1,5 @@
 /** The embedded engine of encoders: ONNX Runtime in a process of its own. */
-import { type ScoreProcess, startScoreProcess } from "../score-process.ts"
+import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
 import type { EncoderStatus } from "./child.ts"
 import type { EncoderOptions } from "./encoder.ts"
 

@@ -1,5 +1,5 @@
 /** The embedded engine of GGUF models: llama.cpp in a process of its own. */
-import { type ScoreProcess, startScoreProcess } from "../score-process.ts"
+import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
 import type { ScorerStatus } from "./child.ts"
 import type { ScorerOptions } from "./scorer.ts"
 
