@@ -2,7 +2,7 @@
 import { centsExact, fromCents, type Ticks } from "../base/money.ts"
 import { appendAudit } from "./audit.ts"
 import type { BillingAccount } from "./billing-accounts.ts"
-import { monthOf } from "./months.ts"
+import { monthOf } from "../base/clock.ts"
 import { listOrganizationsOfBillingAccount } from "./organizations.ts"
 import { queryRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"

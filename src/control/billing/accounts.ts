@@ -6,7 +6,7 @@ import {
   findBillingAccount,
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
-import { monthOf } from "../../store/months.ts"
+import { monthOf } from "../../base/clock.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import { findLastRefill } from "../../store/purchases.ts"
 import { findMonthSpend, isCutOff } from "../../store/spend.ts"

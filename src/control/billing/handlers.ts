@@ -8,7 +8,7 @@ import {
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
 import { type Invoice, findInvoice, listInvoiceLines, pageInvoices } from "../../store/invoices.ts"
-import { monthOf } from "../../store/months.ts"
+import { monthOf } from "../../base/clock.ts"
 import { findPurchase, pageRefills } from "../../store/purchases.ts"
 import { checkWarnings, noteCutoff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"

@@ -14,7 +14,7 @@ import {
   noteInvoiced,
   readInvoiceContent,
 } from "../../store/invoices.ts"
-import { addMonths, monthOf } from "../../store/months.ts"
+import { addMonths, monthOf } from "../../base/clock.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type BillingParts, auditSystem, readAccount } from "./parts.ts"
 import { buy } from "./purchases.ts"

@@ -2,7 +2,7 @@
 import { centsExact, type Ticks } from "../../base/money.ts"
 import type { UsageSpend } from "../../contract/billing.ts"
 import { type DaySpend, listDaySpend } from "../../store/ledger.ts"
-import { dayOf } from "../../store/months.ts"
+import { dayOf } from "../../base/clock.ts"
 import type { Sql } from "../../store/sql.ts"
 
 const dayMs = 24 * 3_600_000

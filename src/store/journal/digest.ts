@@ -2,7 +2,7 @@
 import { threadChannel } from "../../base/peer/channels.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import type { Ticks } from "../../base/money.ts"
-import { dayOf, monthOf } from "../months.ts"
+import { dayOf, monthOf } from "../../base/clock.ts"
 import type { Damage } from "./damage.ts"
 import type { SequenceRecord } from "./record.ts"
 import { type JournalPosition, isBefore, readJournal } from "./segments.ts"
