@@ -11,9 +11,8 @@ import type { Table } from "../src/contract/table.ts"
 import { billingHandlers } from "../src/control/billing/handlers.ts"
 import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
-import { openLastUsed } from "../src/control/last-used.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
-import { openPrincipals } from "../src/control/principals.ts"
+import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import {
   type GenerateEngine,

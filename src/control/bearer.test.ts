@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { hashSecret, newKeyValue, parseBearer, sameHash } from "./bearer.ts"
+import { hashSecret, newKeyValue, parseBearer, sameHash } from "./principals.ts"
 
 test("a fresh key value names its key and matches its hash", () => {
   const { value, secretHash } = newKeyValue("key_01abc")

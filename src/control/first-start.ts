@@ -10,7 +10,7 @@ import { appendLedger } from "../store/ledger.ts"
 import { insertMembership, insertOrganization } from "../store/organizations.ts"
 import type { Database, Sql } from "../store/sql.ts"
 import { hasUsers, insertUser } from "../store/users.ts"
-import { hashSecret, newKeyValue, parseBearer } from "./bearer.ts"
+import { hashSecret, newKeyValue, parseBearer } from "./principals.ts"
 import { hashPassword } from "./passwords.ts"
 import { createOneTimeLink } from "./sessions.ts"
 

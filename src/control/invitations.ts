@@ -25,7 +25,7 @@ import {
 import { insertMembership, lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { type User, findUser, findUserByEmail, insertUser } from "../store/users.ts"
-import { hashSecret } from "./bearer.ts"
+import { hashSecret } from "./principals.ts"
 import { acting, change, notFound } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"

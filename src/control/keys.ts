@@ -6,7 +6,7 @@ import type { ApiKey, ApiKeyWithSecret } from "../contract/platform/keys.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
 import type { Sql } from "../store/sql.ts"
-import { newKeyValue } from "./bearer.ts"
+import { newKeyValue } from "./principals.ts"
 import {
   type ChangeScope,
   type ControlParts,

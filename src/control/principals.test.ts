@@ -14,8 +14,7 @@ import {
 import { insertSession } from "../store/sessions.ts"
 import type { Database } from "../store/sql.ts"
 import { insertUser } from "../store/users.ts"
-import { hashSecret, newKeyValue } from "./bearer.ts"
-import { type Principals, openPrincipals } from "./principals.ts"
+import { type Principals, hashSecret, newKeyValue, openPrincipals } from "./principals.ts"
 
 const now = new Date("2026-11-15T00:00:00Z")
 const times = { createdAt: now, updatedAt: now }

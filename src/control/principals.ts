@@ -1,5 +1,8 @@
-/** Says who a bearer value stands for and what that one is where; from short-lived caches, so that no request waits. */
+/** Who a bearer value stands for, what that principal may do where (from short-lived caches), and when it was last used. */
+import { hash, timingSafeEqual } from "node:crypto"
 import type { Clock } from "../base/clock.ts"
+import { newSecret } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
 import {
   type Permission,
   type Principal,
@@ -10,13 +13,11 @@ import {
 } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Change, listenToChanges } from "../store/changes.ts"
-import { type Key, type KeyPrincipal, findKeyPrincipal } from "../store/keys.ts"
-import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
-import { type SessionPrincipal, findSessionPrincipal } from "../store/sessions.ts"
-import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { hashSecret, parseBearer, sameHash } from "./bearer.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
-import type { LastUsed } from "./last-used.ts"
+import { type Key, type KeyPrincipal, findKeyPrincipal, touchKeys } from "../store/keys.ts"
+import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
+import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
+import { type Database, StoreUnavailable } from "../store/sql.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
@@ -272,3 +273,79 @@ function forget({ keys, sessions, memberships, organizations }: Caches, { table,
       return
   }
 }
+
+const flushEveryMs = 15_000
+const pendingMax = 10_000
+/** Uses that follow one another within this time are one. */
+const exactMs = 100
+
+interface LastUsed {
+  key(id: string, atMs: number): void
+  session(id: string, atMs: number): void
+  /** Writes what is pending now. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+export function openLastUsed(database: Database, log: Log): LastUsed {
+  let keys = new Map<string, number>()
+  let sessions = new Map<string, number>()
+
+  const flush = async (): Promise<void> => {
+    const [usedKeys, usedSessions] = [keys, sessions]
+    keys = new Map()
+    sessions = new Map()
+    await touchKeys(database, new Map([...usedKeys].map(([id, atMs]) => [id, new Date(atMs)])))
+    for (const [id, atMs] of usedSessions) await touchSession(database, id, new Date(atMs))
+  }
+  const flushOrLog = async (): Promise<void> => {
+    await flush().catch((error: unknown) => log.warn({ err: error }, "last uses could not be written"))
+  }
+  const timer = setInterval(() => void flushOrLog(), flushEveryMs).unref()
+
+  return {
+    key: (id, atMs) => note(keys, id, atMs),
+    session: (id, atMs) => note(sessions, id, atMs),
+    flush,
+    close: async () => {
+      clearInterval(timer)
+      await flushOrLog()
+    },
+  }
+}
+
+function note(uses: Map<string, number>, id: string, atMs: number): void {
+  const known = uses.get(id)
+  if (known !== undefined && atMs - known < exactMs) return
+  // Beyond the bound a use goes unrecorded until the next batch; nothing depends on it.
+  if (uses.size < pendingMax || known !== undefined) uses.set(id, atMs)
+}
+
+const keyForm = /^ump_([0-9A-Za-z-]{1,64})_([0-9A-Za-z_-]{16,256})$/
+const sessionForm = /^ums_([0-9A-Za-z_-]{16,256})$/
+const workloadForm = /^[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}$/
+
+type Bearer =
+  | { readonly kind: "key"; readonly keyId: string; readonly secret: string }
+  | { readonly kind: "session"; readonly secret: string }
+  | { readonly kind: "workload"; readonly token: string }
+
+export function parseBearer(value: string): Bearer | null {
+  const [, id, keySecret] = keyForm.exec(value) ?? []
+  if (id !== undefined && keySecret !== undefined)
+    return { kind: "key", keyId: `key_${id}`, secret: keySecret }
+  const [, sessionSecret] = sessionForm.exec(value) ?? []
+  if (sessionSecret !== undefined) return { kind: "session", secret: sessionSecret }
+  return workloadForm.test(value) ? { kind: "workload", token: value } : null
+}
+
+/** A fresh key value; only its hash is ever stored. */
+export function newKeyValue(keyId: string): { readonly value: string; readonly secretHash: Uint8Array } {
+  const secret = newSecret()
+  return { value: `ump_${keyId.slice("key_".length)}_${secret}`, secretHash: hashSecret(secret) }
+}
+
+export const hashSecret = (secret: string): Uint8Array => hash("sha256", secret, "buffer")
+
+/** Compares hashes, in a time that does not tell how much of them is alike. */
+export const sameHash = (given: Uint8Array, known: Uint8Array): boolean => timingSafeEqual(given, known)

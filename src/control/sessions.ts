@@ -16,7 +16,7 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { hasSsoIdentity } from "../store/sso-identities.ts"
 import { type User, findUser, findUserByEmail, updateUser } from "../store/users.ts"
-import { hashSecret } from "./bearer.ts"
+import { hashSecret } from "./principals.ts"
 import { type Caller, type ChangeScope, type ControlParts, change, difference } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import { sessionMaxMs } from "./session-lifetime.ts"
