@@ -30,7 +30,7 @@ import { analyticsConsumers, openAnalytics } from "../src/main/analytics.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
 import { openInference } from "../src/main/inference.ts"
 import { openMoney } from "../src/main/money.ts"
-import { gateOf, regionsOf } from "../src/main/platform.ts"
+import { regionsOf } from "../src/main/platform.ts"
 import { openRouting, remoteEngines } from "../src/main/routing.ts"
 import { createStatus } from "../src/main/status.ts"
 import { createHttp } from "../src/server/http.ts"
@@ -171,7 +171,7 @@ async function serveUmpire(): Promise<Served> {
     } as unknown as Handlers<Table>,
     refused: (refusal) => money.refused(refusal),
     answered: (answered) => status.observe(answered),
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),
     socket: inference.socket,
     limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),

@@ -29,7 +29,6 @@ import type { Meter } from "../src/gateway/meter.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
 import { openMoney } from "../src/main/money.ts"
-import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
@@ -118,7 +117,7 @@ async function openScene(
       nullDescriptions: false,
       calibrations: {},
     }) as unknown as Handlers<Table>,
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),
     limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),
     clock,

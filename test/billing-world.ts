@@ -18,7 +18,6 @@ import { modelHandlers } from "../src/control/models.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
 import type { PaymentProvider } from "../src/control/payments/provider.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { type BillingAccountChanges, updateBillingAccount } from "../src/store/billing-accounts.ts"
@@ -122,7 +121,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
       }),
       ...auditLogHandlers(control),
     } as unknown as Handlers<Table>,
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),
     clock,

@@ -12,7 +12,6 @@ import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type Identity, openIdentity } from "../src/control/identity/identity.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { openMtls } from "../src/server/mtls.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
@@ -97,7 +96,7 @@ export async function startIdentityServer(
   const http = createHttp({
     // Nothing else is called in these tests.
     handlers: identity.handlers as unknown as Handlers<Table>,
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter(noLimit),
     clock,

@@ -24,7 +24,6 @@ import { createBodyReader } from "../src/gateway/openai/body.ts"
 import { chatHandler } from "../src/gateway/openai/chat.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { openMoney } from "../src/main/money.ts"
-import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
@@ -130,7 +129,7 @@ const http = createHttp({
       seller: { name: "Test", addressLines: [], taxNumber: null, tax: null },
     }),
   } as unknown as Handlers<Table>,
-  gate: gateOf(principals),
+  gate: principals,
   idempotency: createIdempotencyStore(control),
   refused: (refusal) => money.refused(refusal),
   limiter: createRequestLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),

@@ -14,7 +14,6 @@ import type { ControlParts } from "../src/control/change.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import { gateOf } from "../src/main/platform.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
@@ -94,7 +93,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
     },
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }),
     clock,

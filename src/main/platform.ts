@@ -4,13 +4,10 @@ import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { type Region, localRegion } from "../base/regions.ts"
 import { ConfigError } from "../base/config.ts"
-import type { Principal } from "../contract/access.ts"
 import type { ControlParts } from "../control/change.ts"
 import { createOidcProvider } from "../control/sso-provider.ts"
 import type { PlatformParts } from "../control/platform.ts"
-import type { Principals } from "../control/principals.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
-import type { Gate, Subject } from "../server/access.ts"
 
 interface PlatformNeeds {
   readonly control: ControlParts
@@ -61,20 +58,6 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
     home: regionId === home,
     models: skus.filter((sku) => regionsOfModel(sku).includes(regionId)),
   })
-}
-
-/** Joins what the server asks about principals with those who know. */
-export function gateOf(principals: Principals): Gate {
-  return {
-    authenticate: async (bearer) => await principals.authenticate(bearer),
-    standing: async (principal: Principal, subject: Subject) =>
-      await principals.standing(
-        principal,
-        subject.kind === "billing_account"
-          ? { billingAccountId: subject.billingAccountId }
-          : { organizationId: subject.organizationId },
-      ),
-  }
 }
 
 function singleSignOnOf({ sso }: Config, { log, publicUrl }: PlatformNeeds): SingleSignOn | null {

@@ -49,7 +49,7 @@ import { openGenerator, openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { modelOperations } from "./models.ts"
-import { gateOf, platformParts, regionsOf } from "./platform.ts"
+import { platformParts, regionsOf } from "./platform.ts"
 import { createReadiness } from "./readiness.ts"
 import { createStatus } from "./status.ts"
 import { localEngines, openRouting, remoteEngines, runsHere } from "./routing.ts"
@@ -236,7 +236,7 @@ async function compose(
     },
     refused: (refusal) => money.refused(refusal),
     answered: (answered) => status.observe(answered),
-    gate: gateOf(principals),
+    gate: principals,
     idempotency: createIdempotencyStore(control),
     socket: inference.socket,
     pages: await loadPages(consoleDirectory),
