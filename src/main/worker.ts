@@ -10,9 +10,8 @@ import { Fault } from "../contract/errors.ts"
 import { engineHandlers } from "../engine/engine-service.ts"
 import { healthPath, protocolVersion, workPath } from "../engine/worker/protocol.ts"
 import { loadCatalog } from "./catalog.ts"
-import { createEngines, startEngine } from "./engines.ts"
 import { openGenerator } from "./inference.ts"
-import { localEngines } from "./routing.ts"
+import { createEngines, localEngines, startEngine } from "./routing.ts"
 
 interface WorkerServer {
   readonly url: string
