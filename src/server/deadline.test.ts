@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { Fault } from "../contract/errors.ts"
-import { Deadlines } from "./deadline.ts"
+import { Deadlines } from "./handle-request.ts"
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())

@@ -7,11 +7,11 @@ import type { Ids } from "../base/ids.ts"
 import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
-import { Deadlines } from "./deadline.ts"
 import {
   type LooseHandler,
   type Mounted,
   type RequestParts,
+  Deadlines,
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
