@@ -15,10 +15,9 @@ import {
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
-import { drain } from "./input.ts"
+import { MessageFacts, drain, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
 import { Reply, faultText } from "./reply.ts"
-import { MessageFacts, hasSeveralHosts, headerOf, readTarget } from "./request-facts.ts"
 import { type RouteMatch, Routes } from "./routes.ts"
 import { type WebSocketParts, createWebSockets } from "./websocket.ts"
 

@@ -12,7 +12,7 @@ import { Fault } from "../contract/errors.ts"
 import { type AccessParts, admit } from "./access.ts"
 import { endConnection } from "./http.ts"
 import { asFault, errorBody } from "./reply.ts"
-import { MessageFacts, readTarget } from "./request-facts.ts"
+import { MessageFacts, readTarget } from "./input.ts"
 
 const mebibyte = 1024 * 1024
 const messageBytesMax = 8 * mebibyte
