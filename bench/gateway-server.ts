@@ -170,7 +170,7 @@ async function serveUmpire(): Promise<Served> {
       }),
     } as unknown as Handlers<Table>,
     refused: (refusal) => money.refused(refusal),
-    answered: (answered) => status.observe(answered),
+    metrics: status.metrics,
     gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),
     socket: inference.socket,

@@ -14,6 +14,7 @@ import { parseArgs } from "node:util"
 import { Agent, request } from "undici"
 import { noProxies } from "../src/base/addresses.ts"
 import { systemClock } from "../src/base/clock.ts"
+import { Metrics } from "../src/base/metrics.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -117,6 +118,7 @@ async function openScene(
       nullDescriptions: false,
       calibrations: {},
     }) as unknown as Handlers<Table>,
+    metrics: new Metrics(),
     gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),
     limiter: createRequestLimiter({ requestsPerMinute: 100_000_000, burst: 100_000_000 }),

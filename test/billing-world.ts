@@ -2,6 +2,7 @@
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { ManualClock } from "../src/base/clock.ts"
+import { Metrics } from "../src/base/metrics.ts"
 import { createIds, type Ids } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
@@ -121,6 +122,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
       }),
       ...auditLogHandlers(control),
     } as unknown as Handlers<Table>,
+    metrics: new Metrics(),
     gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter({ requestsPerMinute: 1_000_000, burst: 1_000_000 }),

@@ -2,6 +2,7 @@
 import { request } from "node:https"
 import { noProxies } from "../src/base/addresses.ts"
 import { type Clock, systemClock } from "../src/base/clock.ts"
+import { Metrics } from "../src/base/metrics.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
@@ -96,6 +97,7 @@ export async function startIdentityServer(
   const http = createHttp({
     // Nothing else is called in these tests.
     handlers: identity.handlers as unknown as Handlers<Table>,
+    metrics: new Metrics(),
     gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter(noLimit),

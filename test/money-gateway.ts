@@ -3,6 +3,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
+import { Metrics } from "../src/base/metrics.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
 import { createLog } from "../src/base/log.ts"
@@ -129,6 +130,7 @@ const http = createHttp({
       seller: { name: "Test", addressLines: [], taxNumber: null, tax: null },
     }),
   } as unknown as Handlers<Table>,
+  metrics: new Metrics(),
   gate: principals,
   idempotency: createIdempotencyStore(control),
   refused: (refusal) => money.refused(refusal),

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { noProxies, parseTrustedProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { systemClock } from "../src/base/clock.ts"
+import { Metrics } from "../src/base/metrics.ts"
 import { createIds, newSecret } from "../src/base/ids.ts"
 import { type Log, silentLog } from "../src/base/log.ts"
 import type { Region } from "../src/base/regions.ts"
@@ -93,6 +94,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
     },
+    metrics: new Metrics(),
     gate: principals,
     idempotency: createIdempotencyStore(control),
     limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }),

@@ -1,10 +1,9 @@
 /** What this process says about itself: the metrics, and the report that `umpire status` prints. */
 import type { Clock } from "../base/clock.ts"
-import { type Labels, Metrics, type Sample, durationBucketsMs } from "../base/metrics.ts"
+import { type Labels, Metrics, type Sample } from "../base/metrics.ts"
 import type { Region } from "../base/regions.ts"
 import type { ModelReport, Router } from "../gateway/routing/router.ts"
 import type { WorkerReport } from "../gateway/routing/worker.ts"
-import type { Answered } from "../server/http.ts"
 import type { Money } from "./money.ts"
 import { version } from "./version.ts"
 
@@ -33,7 +32,6 @@ interface StatusReport {
 
 interface Status {
   readonly metrics: Metrics
-  observe(answered: Answered): void
   report(): StatusReport
 }
 
@@ -43,51 +41,12 @@ const breakerLevels = { closed: 0, half_open: 1, open: 2 } as const
 export function createStatus(needs: StatusNeeds): Status {
   const metrics = new Metrics()
   const startedMs = needs.clock.monotonicMs()
-  const observe = requestMetrics(metrics)
   addWorkerMetrics(metrics, needs.router)
   addMoneyMetrics(metrics, needs.money)
   metrics.gauge("umpire_process_resident_memory_bytes", "Memory of the gateway process.", () => [
     { labels: {}, value: process.memoryUsage.rss() },
   ])
-  return {
-    metrics,
-    observe,
-    report: () => reportOf(needs, startedMs),
-  }
-}
-
-/** Different combinations of route, method and status; more are counted too, only slower. */
-const answersKnownMax = 1_000
-
-interface Series {
-  count(): void
-  observe(durationMs: number): void
-}
-
-function requestMetrics(metrics: Metrics): (answered: Answered) => void {
-  const requests = metrics.counters("umpire_http_requests_total", "Requests that were answered.")
-  const durations = metrics.histograms(
-    "umpire_http_request_duration_ms",
-    "Time from the head of a request to the end of its answer.",
-    durationBucketsMs,
-  )
-  /** By route, method and status: words that are there already, so that none has to be put together. */
-  const known = new Map<string, Map<string, Map<number, Series>>>()
-  let knownCount = 0
-  const add = ({ route, method, status }: Answered): Series => {
-    const count = requests({ route, method, status: String(status) })
-    const series = { count: () => count(), observe: durations({ route, method }) }
-    if (knownCount++ >= answersKnownMax) return series
-    const methods = known.get(route) ?? new Map<string, Map<number, Series>>()
-    const statuses = methods.get(method) ?? new Map<number, Series>()
-    known.set(route, methods.set(method, statuses.set(status, series)))
-    return series
-  }
-  return (answered) => {
-    const series = known.get(answered.route)?.get(answered.method)?.get(answered.status) ?? add(answered)
-    series.count()
-    series.observe(answered.durationMs)
-  }
+  return { metrics, report: () => reportOf(needs, startedMs) }
 }
 
 function addWorkerMetrics(metrics: Metrics, router: Pick<Router, "report">): void {

@@ -234,7 +234,7 @@ async function compose(
       ...inference.handlers,
     },
     refused: (refusal) => money.refused(refusal),
-    answered: (answered) => status.observe(answered),
+    metrics: status.metrics,
     gate: principals,
     idempotency: createIdempotencyStore(control),
     socket: inference.socket,

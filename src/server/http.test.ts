@@ -5,12 +5,13 @@ import { afterEach, expect, test, vi } from "vitest"
 import { noProxies } from "../base/addresses.ts"
 import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
+import { Metrics } from "../base/metrics.ts"
 import { silentLog } from "../base/log.ts"
 import { type Call, EncodedJson, EventStream, type Handlers, type StreamEvent } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import { openAccess } from "../../test/open-access.ts"
-import { type Answered, type HttpParts, type HttpServer, createHttp } from "./http.ts"
+import { type HttpParts, type HttpServer, createHttp } from "./http.ts"
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -20,14 +21,14 @@ afterEach(async () => {
 interface Served {
   readonly http: HttpServer
   readonly port: number
-  readonly answered: Answered[]
+  readonly metrics: Metrics
 }
 
 type Decide = (call: Call, text: string) => unknown
 
 /** A server whose decisions are made by `decide`, of the text of the body. */
 async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Served> {
-  const answered: Answered[] = []
+  const metrics = new Metrics()
   const http = createHttp({
     handlers: {
       createDecision: async (call: Call) => {
@@ -40,14 +41,14 @@ async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Se
     clock: systemClock,
     ids: createIds(),
     log: silentLog,
-    answered: (one) => answered.push(one),
+    metrics,
     requestTimeoutMs: 60_000,
     trustedProxies: noProxies,
     ...parts,
   })
   const url = new URL(await http.listen("127.0.0.1", 0))
   closers.push(() => http.close(100))
-  return { http, port: Number(url.port), answered }
+  return { http, port: Number(url.port), metrics }
 }
 
 const post = (body: string, more = "", target = "/v1/decisions"): string =>
@@ -295,7 +296,7 @@ test("an error is told in full, and the connection goes on", async () => {
 test("a client that goes away ends its request", async () => {
   const reasons: unknown[] = []
   const started: string[] = []
-  const { port, answered } = await serve(async ({ request: { signal } }, text) => {
+  const { port, metrics } = await serve(async ({ request: { signal } }, text) => {
     started.push(text)
     await once(signal, "abort")
     reasons.push(signal.reason)
@@ -305,7 +306,8 @@ test("a client that goes away ends its request", async () => {
   closing?.socket.end()
   breaking?.socket.resetAndDestroy()
   await expect.poll(() => reasons).toMatchObject([{ code: "client_closed" }, { code: "client_closed" }])
-  await expect.poll(() => answered.length).toBe(2)
+  const counted = 'umpire_http_requests_total{route="/v1/decisions",method="POST",status="200"} 2'
+  await expect.poll(() => metrics.text()).toContain(counted)
 })
 
 test("a server that stops ends idle connections at once, and answers the request that it has", async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { type TrustedProxies, isTrustedPeer, networkOf } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
+import { type Metrics, durationBucketsMs } from "../base/metrics.ts"
 import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
@@ -28,8 +29,8 @@ export interface HttpParts extends RequestParts {
   /** Connections that stay open for several turns. */
   readonly socket?: WebSocketParts
   readonly ids: Ids
-  /** Told of every request when its answer has left. */
-  answered?(answered: Answered): void
+  /** Where requests are counted and timed. */
+  readonly metrics: Metrics
   readonly trustedProxies: TrustedProxies
   readonly requestTimeoutMs: number
   readonly limits?: ConnectionLimits
@@ -41,14 +42,6 @@ interface HttpTimes {
   readonly headTimeoutMs: number
   /** How often connections are looked at for it. */
   readonly checkEveryMs: number
-}
-
-export interface Answered {
-  /** The path of the endpoint, with its parameters in braces; "other" for what has none. */
-  readonly route: string
-  readonly method: string
-  readonly status: number
-  readonly durationMs: number
 }
 
 export interface HttpServer {
@@ -68,10 +61,13 @@ const requestIdForm = /^[\w.:-]{1,128}$/
 export function createHttp(parts: HttpParts): HttpServer {
   const routes = mount(parts.handlers)
   const deadlines = new Deadlines(parts.requestTimeoutMs)
+  const observe = observeRequests(parts.metrics)
   const state = { isStopping: false }
   const server = openServer(parts, (message, response) => {
     connections.answering(response)
-    receive({ parts, routes, deadlines, state }, message, response, () => connections.answered(response))
+    receive({ parts, routes, deadlines, observe, state }, message, response, () =>
+      connections.answered(response),
+    )
   })
   const connections = new Connections(server, parts.limits ?? standardLimits, parts.trustedProxies)
   const sockets = parts.socket ? createWebSockets(parts.socket, parts) : null
@@ -140,12 +136,13 @@ interface Receiving {
   readonly parts: HttpParts
   readonly routes: Routes<Mounted>
   readonly deadlines: Deadlines
+  readonly observe: ObserveRequest
   readonly state: { readonly isStopping: boolean }
 }
 
 /** Takes one request to its endpoint, to a page, or to 404, and tells when its answer has left. */
 function receive(
-  { parts, routes, deadlines, state }: Receiving,
+  { parts, routes, deadlines, observe, state }: Receiving,
   message: IncomingMessage,
   response: ServerResponse,
   onClose: () => void,
@@ -162,12 +159,7 @@ function receive(
     if (!response.writableFinished)
       deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
     const route = match?.target.endpoint.path ?? "other"
-    parts.answered?.({
-      route,
-      method,
-      status: response.statusCode,
-      durationMs: clock.monotonicMs() - startedMs,
-    })
+    observe(method, route, response.statusCode, clock.monotonicMs() - startedMs)
   })
   const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"), () => state.isStopping)
   const answer = async (): Promise<void> => {
@@ -187,6 +179,34 @@ function receive(
     log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
     response.destroy()
   })
+}
+
+/** `route` is the path of the endpoint, with its parameters in braces; "other" for what has none. */
+type ObserveRequest = (method: string, route: string, status: number, durationMs: number) => void
+
+function observeRequests(metrics: Metrics): ObserveRequest {
+  const requests = metrics.counters("umpire_http_requests_total", "Requests that were answered.")
+  const durations = metrics.histograms(
+    "umpire_http_request_duration_ms",
+    "Time from the head of a request to the end of its answer.",
+    durationBucketsMs,
+  )
+  /** There are only so many routes, methods and statuses. */
+  const known = new Map<string, (durationMs: number) => void>()
+  const open = (method: string, route: string, status: number): ((durationMs: number) => void) => {
+    const count = requests({ route, method, status: String(status) })
+    const time = durations({ route, method })
+    return (durationMs) => {
+      count()
+      time(durationMs)
+    }
+  }
+  return (method, route, status, durationMs) => {
+    const key = `${method} ${route} ${status}`
+    let add = known.get(key)
+    if (!add) known.set(key, (add = open(method, route, status)))
+    add(durationMs)
+  }
 }
 
 /** HEAD is answered as GET is, and node:http leaves out the body. */
