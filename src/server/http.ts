@@ -18,7 +18,7 @@ import {
 } from "./handle-request.ts"
 import { MessageFacts, drain, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
-import { Reply, faultText } from "./reply.ts"
+import { Reply, endConnection, faultText } from "./reply.ts"
 import { type RouteMatch, Routes } from "./routes.ts"
 import { type WebSocketParts, createWebSockets } from "./websocket.ts"
 
@@ -259,9 +259,6 @@ interface ConnectionLimits {
 
 const standardLimits: ConnectionLimits = { connectionsMax: 10_000, perAddressMax: 2_000 }
 
-/** What a client gets to read its last answer and close. */
-const lingerMsMax = 1_000
-
 /** What is being answered on a connection. */
 interface ConnectionState {
   answers: number
@@ -303,14 +300,6 @@ class Connections {
     }
     endConnection(stream, rawRefusal(statusOf[error.code ?? ""] ?? "400 Bad Request"))
   }
-}
-
-/** Sends the last bytes of a connection; a client that does not close its side is cut off. */
-export function endConnection(stream: Duplex, text = ""): void {
-  stream.on("error", () => undefined)
-  stream.end(text)
-  const cutOff = setTimeout(() => stream.destroy(), lingerMsMax)
-  stream.once("close", () => clearTimeout(cutOff))
 }
 
 const statusOf: Readonly<Record<string, string>> = {

@@ -1,5 +1,6 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
 import type { ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
 import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
 import { Fault, faultCatalog } from "../contract/errors.ts"
 
@@ -128,4 +129,15 @@ export function asFault(error: unknown): Fault {
     "Cannot answer the request: an unexpected failure; quote the request id to the operator",
     { cause: error },
   )
+}
+
+/** What a client gets to read its last answer and close. */
+const lingerMsMax = 1_000
+
+/** Sends the last bytes of a connection; a client that does not close its side is cut off. */
+export function endConnection(stream: Duplex, text = ""): void {
+  stream.on("error", () => undefined)
+  stream.end(text)
+  const cutOff = setTimeout(() => stream.destroy(), lingerMsMax)
+  stream.once("close", () => clearTimeout(cutOff))
 }

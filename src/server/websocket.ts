@@ -10,8 +10,7 @@ import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessParts, admit } from "./access.ts"
-import { endConnection } from "./http.ts"
-import { asFault, errorBody } from "./reply.ts"
+import { asFault, endConnection, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 
 const mebibyte = 1024 * 1024
