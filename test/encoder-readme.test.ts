@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import type { DecisionAnswer } from "../src/contract/decisions.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import { answer } from "../src/gateway/classification/answer.ts"
-import { decodeDecisions } from "../src/gateway/classification/decode-decisions.ts"
+import { decodeDecisions } from "../src/gateway/classification/decode.ts"
 import { decisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal

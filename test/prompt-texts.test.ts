@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { readGguf } from "../src/engine/llama/gguf.ts"
 import { splitTemplate } from "../src/engine/llama/prompt.ts"
-import { decodeDecisions } from "../src/gateway/classification/decode-decisions.ts"
+import { decodeDecisions } from "../src/gateway/classification/decode.ts"
 import { decodeSystemOne } from "../src/gateway/classification/decode-systemone.ts"
 
 const Fixture = z.object({

@@ -6,7 +6,7 @@ import { goodClassificationInputs } from "../../../test/good-classification-inpu
 import { DecisionsRequest } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { SystemOneRequest } from "../../contract/systemone.ts"
-import { decodeDecisions } from "./decode-decisions.ts"
+import { decodeDecisions } from "./decode.ts"
 import { decodeSystemOne } from "./decode-systemone.ts"
 
 const encoder = new TextEncoder()

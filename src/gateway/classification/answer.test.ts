@@ -4,7 +4,7 @@ import { DecisionsResponse } from "../../contract/decisions.ts"
 import { SystemOneResponse } from "../../contract/systemone.ts"
 import { answer } from "./answer.ts"
 import type { Classification } from "./classification.ts"
-import { decodeDecisions } from "./decode-decisions.ts"
+import { decodeDecisions } from "./decode.ts"
 import { decodeSystemOne } from "./decode-systemone.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)

@@ -1,8 +1,36 @@
-/** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread. */
+/** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread; those of decisions by the rules here. */
+import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
 import { threadChannel } from "../../base/peer/channels.ts"
 import { createPool } from "../../base/peer/pool.ts"
-import { type Classification, type Wire, composeClassification } from "./classification.ts"
-import { decodeDecisions } from "./decode-decisions.ts"
+import {
+  type DecisionInputMessage,
+  type DecisionInputText,
+  LIMITS,
+  combinedText,
+  isBlank,
+} from "../../contract/decisions.ts"
+import { Fault } from "../../contract/errors.ts"
+import {
+  type Classification,
+  type Question,
+  type Wire,
+  asList,
+  asObject,
+  asOneOf,
+  asOptionalString,
+  asString,
+  composeClassification,
+  fieldPath,
+  invalid,
+  readBody,
+  refuseCountOutside,
+  refuseLongName,
+  refuseOversizedEvidence,
+  refuseTooManyQuestions,
+  refuseUnknownFields,
+  shown,
+  wrong,
+} from "./classification.ts"
 import { type SystemOneCompatibility, decodeSystemOne } from "./decode-systemone.ts"
 
 /** What the thread serves. */
@@ -52,3 +80,162 @@ export function decodeBody({ wire, bytes, compatibility }: DecodeJob): Classific
       return decodeSystemOne(bytes, compatibility)
   }
 }
+
+/** Every refusal is a Fault with a stable code and the path of what is wrong. */
+export function decodeDecisions(bytes: Uint8Array): Classification {
+  const body = readBody(bytes)
+  refuseUnknownFields(body, ["model", "input", "questions", "safety_identifier"], "")
+  const model = decodeModel(body.get("model"))
+  asOptionalString(body.get("safety_identifier"), "safety_identifier")
+  const evidence = decodeInput(body.get("input"))
+  const questions = decodeQuestions(body.get("questions"))
+  return composeClassification({ wire: "decisions", model, evidence, questions })
+}
+
+function decodeModel(value: JsonValue | undefined): string {
+  const model = asString(value, "model")
+  if (isBlank(model)) throw invalid("model is blank", "name a classification model")
+  refuseLongName(model, LIMITS.modelBytesMax, "model")
+  return model
+}
+
+function decodeInput(value: JsonValue | undefined): string {
+  if (typeof value !== "string" && !isList(value))
+    throw wrong("input", value, "a string or a list of user messages")
+  const text = combinedText(typeof value === "string" ? value : value.map(decodeMessage))
+  if (isBlank(text)) {
+    throw new Fault(
+      "input_blank",
+      "Cannot classify: input holds no text; it must have a character that is not blank",
+    )
+  }
+  refuseOversizedEvidence(text, "input")
+  return text
+}
+
+/** What a message is comes before what it may hold, so that another kind of item is called unsupported. */
+function decodeMessage(value: JsonValue, at: number): DecisionInputMessage {
+  const path = `input[${at}]`
+  const message = asObject(value, path)
+  if (message.has("type")) {
+    const type = asString(message.get("type"), fieldPath(path, "type"))
+    if (type !== "message") throw unsupported(`${path} is of type ${shown(type)}`)
+  }
+  if (message.has("role")) {
+    const role = asString(message.get("role"), fieldPath(path, "role"))
+    if (role !== "user") throw unsupported(`${path} has the role ${shown(role)}`)
+  }
+  refuseUnknownFields(message, ["type", "role", "content"], path)
+  if (!message.has("role")) throw invalid(`${path}.role is missing`, 'it must be "user"')
+  return { role: "user", content: decodeContent(message.get("content"), fieldPath(path, "content")) }
+}
+
+function decodeContent(value: JsonValue | undefined, path: string): string | DecisionInputText[] {
+  if (typeof value === "string") return value
+  if (isList(value)) return value.map((part, at) => decodePart(part, `${path}[${at}]`))
+  throw wrong(path, value, "a string or a list of input_text parts")
+}
+
+function decodePart(value: JsonValue, path: string): DecisionInputText {
+  const part = asObject(value, path)
+  const type = asString(part.get("type"), fieldPath(path, "type"))
+  if (type !== "input_text") throw unsupported(`${path} is of type ${shown(type)}`)
+  refuseUnknownFields(part, ["type", "text"], path)
+  return { type, text: asString(part.get("text"), fieldPath(path, "text")) }
+}
+
+const unsupported = (found: string): Fault =>
+  new Fault("unsupported_input", `Cannot classify: ${found}; only text of user messages is supported`)
+
+function decodeQuestions(value: JsonValue | undefined): Question[] {
+  const questions = asList(value, "questions")
+  refuseTooManyQuestions(questions.length)
+  return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
+}
+
+function decodeQuestion(value: JsonValue, path: string): Question {
+  const question = asObject(value, path)
+  const type = asOneOf(question.get("type"), ["predicate", "choice", "score"], fieldPath(path, "type"))
+  switch (type) {
+    case "predicate":
+      refuseUnknownFields(question, ["type", "name", "instructions"], path)
+      return { type, ...decodeStem(question, path), yesMeans: "", noMeans: "" }
+    case "choice":
+      refuseUnknownFields(question, ["type", "name", "instructions", "choices"], path)
+      return {
+        type,
+        ...decodeStem(question, path),
+        options: decodeOptions(question, fieldPath(path, "choices")),
+      }
+    case "score":
+      refuseUnknownFields(question, ["type", "name", "instructions", "levels"], path)
+      return {
+        type,
+        ...decodeStem(question, path),
+        levels: decodeLevels(question, fieldPath(path, "levels")),
+      }
+  }
+}
+
+function decodeStem(question: JsonObject, path: string): Pick<Question, "name" | "path" | "instructions"> {
+  return {
+    name: asOptionalString(question.get("name"), fieldPath(path, "name")),
+    path,
+    instructions: asString(question.get("instructions"), fieldPath(path, "instructions")),
+  }
+}
+
+interface Option {
+  readonly value: string | boolean
+  readonly description: string
+}
+
+function decodeOptions(question: JsonObject, path: string): Option[] {
+  const choices = asList(question.get("choices"), path)
+  refuseCountOutside(choices.length, [LIMITS.optionsMin, LIMITS.optionsMax], path)
+  const options = choices.map((choice, at) => decodeOption(choice, `${path}[${at}]`))
+  refuseDuplicates(options, path)
+  return options
+}
+
+function decodeOption(value: JsonValue, path: string): Option {
+  const option = asObject(value, path)
+  refuseUnknownFields(option, ["value", "description"], path)
+  const chosen = option.get("value")
+  if (typeof chosen !== "string" && typeof chosen !== "boolean") {
+    throw wrong(fieldPath(path, "value"), chosen, "a string or a boolean")
+  }
+  return { value: chosen, description: decodeDescription(option, path) }
+}
+
+/** A set keeps `true` and `"true"` apart, as the contract does. */
+function refuseDuplicates(options: readonly Option[], path: string): void {
+  const seen = new Set<string | boolean>()
+  for (const [at, { value }] of options.entries()) {
+    if (seen.has(value)) {
+      const printed = typeof value === "string" ? shown(value) : String(value)
+      throw new Fault(
+        "duplicate_choice",
+        `Cannot classify: ${path}[${at}] repeats the value ${printed}; the values of a choice must be distinct`,
+      )
+    }
+    seen.add(value)
+  }
+}
+
+function decodeLevels(question: JsonObject, path: string): { label: string; description: string }[] {
+  const levels = asList(question.get("levels"), path)
+  refuseCountOutside(levels.length, [LIMITS.levelsMin, LIMITS.levelsMax], path)
+  return levels.map((value, at) => {
+    const levelPath = `${path}[${at}]`
+    const level = asObject(value, levelPath)
+    refuseUnknownFields(level, ["label", "description"], levelPath)
+    return {
+      label: asString(level.get("label"), fieldPath(levelPath, "label")),
+      description: decodeDescription(level, levelPath),
+    }
+  })
+}
+
+const decodeDescription = (object: JsonObject, path: string): string =>
+  asOptionalString(object.get("description"), fieldPath(path, "description")) ?? ""
