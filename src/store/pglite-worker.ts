@@ -2,7 +2,7 @@
 import { readFile, rename, writeFile } from "node:fs/promises"
 import { threadId } from "node:worker_threads"
 import { PGlite } from "@electric-sql/pglite"
-import { servePeer } from "../base/peer/serve.ts"
+import { servePeer } from "../base/peer/connection.ts"
 import { valueParsers, type EncodedValue } from "./values.ts"
 
 export interface PgliteWorkerSettings {

@@ -19,7 +19,7 @@ import {
   type StreamName,
   type StreamOf,
 } from "./peer.ts"
-import { type AnyHandler, isStream } from "./serve.ts"
+import { type AnyHandler, isStream } from "./connection.ts"
 
 export interface HttpSettings {
   /** Said in every request and every answer. It changes when either side would misunderstand the other. */

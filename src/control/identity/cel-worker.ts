@@ -1,7 +1,7 @@
 /** The thread that compiles and runs policies, none of them for long. */
 import assert from "node:assert"
 import type { Handlers } from "../../base/peer/peer.ts"
-import { servePeer } from "../../base/peer/serve.ts"
+import { servePeer } from "../../base/peer/connection.ts"
 import {
   type Claims,
   type ExpressionCheck,

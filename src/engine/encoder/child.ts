@@ -1,5 +1,5 @@
 /** The process that scores with one encoder. */
-import { endProcess, servePeer } from "../../base/peer/serve.ts"
+import { endProcess, servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, engineHandlers } from "../engine-service.ts"
 import type { ModelFacts, PreparedScore, ScoreWork } from "../engine.ts"

@@ -1,5 +1,5 @@
 /** The process that generates or embeds with one model. */
-import { servePeer } from "../../base/peer/serve.ts"
+import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, type ModelEngines, engineHandlers } from "../engine-service.ts"
 import { EmbeddingModel } from "./embedding-model.ts"

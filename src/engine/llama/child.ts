@@ -1,5 +1,5 @@
 /** The process that scores with one model. */
-import { servePeer, endProcess } from "../../base/peer/serve.ts"
+import { endProcess, servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
 import { type EngineService, engineHandlers } from "../engine-service.ts"

@@ -1,5 +1,5 @@
 /** The thread that decodes large bodies, so that the others are answered meanwhile. */
-import { servePeer } from "../../base/peer/serve.ts"
+import { servePeer } from "../../base/peer/connection.ts"
 import { type DecodeService, decodeBody } from "./decode.ts"
 
 servePeer<DecodeService>({

@@ -1,7 +1,7 @@
 /** The thread that checks answers against JSON schemas. */
 import { Ajv, type Options } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { servePeer } from "../../base/peer/serve.ts"
+import { servePeer } from "../../base/peer/connection.ts"
 import { accepts } from "../../engine/generate/schema/automaton.ts"
 import { Budget } from "../../engine/generate/schema/budget.ts"
 import { patternOf } from "../../engine/generate/schema/pattern.ts"

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs"
 import { mkdir } from "node:fs/promises"
 import { getPriority, setPriority } from "node:os"
-import { servePeer } from "../../base/peer/serve.ts"
+import { servePeer } from "../../base/peer/connection.ts"
 import { lockDirectory } from "../directory-lock.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { Intake } from "./intake.ts"
