@@ -1,8 +1,7 @@
 /** The engine ports over a peer that serves them: a process of this machine, restarted when it dies, or a worker elsewhere. */
-import { childChannel } from "../base/peer/channels.ts"
 import { brokenAnswer } from "../base/peer/failure.ts"
 import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
-import { Supervisor } from "../base/peer/supervisor.ts"
+import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
 import type { ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"

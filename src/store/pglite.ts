@@ -1,7 +1,7 @@
 /** The SQL port on PGlite: PostgreSQL inside this process, in a worker thread because it blocks its event loop. */
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
-import { threadChannel } from "../base/peer/channels.ts"
+import { threadChannel } from "../base/peer/supervisor.ts"
 import { Connection } from "../base/peer/connection.ts"
 import { PeerGone } from "../base/peer/peer.ts"
 import { lockDirectory, type DirectoryLock } from "./directory-lock.ts"

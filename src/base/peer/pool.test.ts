@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { threadChannel } from "./channels.ts"
+import { threadChannel } from "./supervisor.ts"
 import { type Pool, type PoolSettings, createPool } from "./pool.ts"
 
 /** Work that is over when its gate opens: so that a test decides what runs and what waits. */

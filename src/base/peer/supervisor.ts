@@ -1,22 +1,24 @@
-/** A peer that is started when first used and again when it dies, with exponential backoff. */
+/** Channels to child processes and threads, and a supervisor that starts a peer again when it dies. */
 import { setTimeout as delay } from "node:timers/promises"
+import { fork } from "node:child_process"
+import { type WorkerOptions, Worker } from "node:worker_threads"
 import { abortable } from "../abort.ts"
-import { Connection, type ConnectionSettings } from "./connection.ts"
+import { type ConnectionSettings, Connection } from "./connection.ts"
 import {
   type CallName,
   type Channel,
   type Method,
   type Peer,
-  PeerGone,
   type Service,
   type StreamName,
   type StreamOf,
+  PeerGone,
 } from "./peer.ts"
 
 /** A supervised service has a method `open`, which is called once after each start, before all others. */
-export type SupervisedService<S> = Service<S> & { open: Method }
+type SupervisedService<S> = Service<S> & { open: Method }
 
-export interface SupervisorSettings<S extends SupervisedService<S>> extends ConnectionSettings {
+interface SupervisorSettings<S extends SupervisedService<S>> extends ConnectionSettings {
   spawn(): Channel
   /** The input of `open`. A peer whose `open` fails is ended; whoever waits for it gets the failure. */
   readonly open: S["open"]["input"]
@@ -167,3 +169,59 @@ export class Supervisor<S extends SupervisedService<S>> implements Peer<S> {
 }
 
 const closed = (): PeerGone => new PeerGone("it is closed")
+
+interface ChildOptions {
+  /** The Node to run it with, where it is not this one. */
+  readonly execPath?: string | undefined
+}
+
+/** What a child wrote to stderr before it ended, for the reason of its end. */
+const lastWordsMax = 2000
+
+/** The child's stderr is passed on to this process's, and its end is the reason where the child crashes. */
+export function childChannel(entry: URL, { execPath }: ChildOptions = {}): Channel {
+  const child = fork(entry, {
+    serialization: "advanced",
+    execArgv: [],
+    stdio: ["ignore", "ignore", "pipe", "ipc"],
+    ...(execPath === undefined ? {} : { execPath }),
+  })
+  let lastWords = ""
+  child.stderr?.on("data", (chunk: Buffer) => {
+    process.stderr.write(chunk)
+    lastWords = (lastWords + chunk.toString()).slice(-lastWordsMax)
+  })
+  return {
+    pid: child.pid,
+    send: (message) => {
+      // A message that was taken and then not delivered is followed by the end of the child.
+      child.send(message, () => undefined)
+    },
+    listen(onMessage, onEnd) {
+      child.on("message", onMessage)
+      // One that closed its channel cannot be reached any more; its exit follows.
+      child.on("disconnect", () => child.kill("SIGKILL"))
+      child.on("error", (error) => onEnd(`it could not be started or reached: ${error.message}`))
+      child.on("exit", (code, signal) => onEnd(`${signal ?? `status ${code}`} ${lastWords}`.trim()))
+    },
+    kill: () => void child.kill("SIGKILL"),
+  }
+}
+
+export function threadChannel(entry: URL, options: WorkerOptions = {}): Channel {
+  const worker = new Worker(entry, options)
+  let lastError = "its thread ended"
+  return {
+    pid: undefined,
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a worker thread has no origin
+    send: (message) => worker.postMessage(message),
+    listen(onMessage, onEnd) {
+      worker.on("message", onMessage)
+      // An exit follows.
+      worker.on("error", (error) => (lastError = error instanceof Error ? error.message : String(error)))
+      worker.on("exit", () => onEnd(lastError))
+    },
+    kill: () => void worker.terminate(),
+    keepAlive: (needed) => (needed ? worker.ref() : worker.unref()),
+  }
+}

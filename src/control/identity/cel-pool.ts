@@ -1,5 +1,5 @@
 /** Two threads for CEL and a spare, shared by all organizations, of which each has one at most. */
-import { threadChannel } from "../../base/peer/channels.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { PeerGone } from "../../base/peer/peer.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import {

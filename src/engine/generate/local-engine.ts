@@ -1,6 +1,5 @@
 /** Local generation and embeddings as the gateway sees them: a process per model, started when first used. */
-import { childChannel } from "../../base/peer/channels.ts"
-import { Supervisor } from "../../base/peer/supervisor.ts"
+import { Supervisor, childChannel } from "../../base/peer/supervisor.ts"
 import { type EngineClient, engineClient } from "../engine-client.ts"
 import type { GeneratorService } from "./child.ts"
 import type {

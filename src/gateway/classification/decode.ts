@@ -1,6 +1,6 @@
 /** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread; those of decisions by the rules here. */
 import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
-import { threadChannel } from "../../base/peer/channels.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import {
   type DecisionInputMessage,

@@ -1,5 +1,5 @@
 /** Checks answers of workers that were handed a strict schema: their word that they kept to it is not taken. */
-import { threadChannel } from "../../base/peer/channels.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/generate/generate.ts"

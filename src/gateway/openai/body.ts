@@ -1,6 +1,6 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
-import { threadChannel } from "../../base/peer/channels.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import "../../contract/messages.ts"

@@ -1,7 +1,6 @@
 /** The gateway's side of analytics: asks the analytics process, which is started with the first question. */
-import { childChannel } from "../../base/peer/channels.ts"
 import { PeerGone } from "../../base/peer/peer.ts"
-import { Supervisor } from "../../base/peer/supervisor.ts"
+import { Supervisor, childChannel } from "../../base/peer/supervisor.ts"
 import { EventEngineError } from "./engine.ts"
 import type { AnalyticsService, Place, QuestionKind } from "./service.ts"
 

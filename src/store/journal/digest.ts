@@ -1,5 +1,5 @@
 /** What the ledger needs to know of a stretch of the journal, made without the store: small stretches at once, large ones in a thread. */
-import { threadChannel } from "../../base/peer/channels.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf } from "../../base/clock.ts"
