@@ -1,6 +1,6 @@
 /** What a version of a question set holds: a model, questions, and how far each answer is trusted. */
 import { z } from "zod"
-import { LIMITS, fitsUtf8 } from "../classification-limits.ts"
+import { LIMITS, fitsUtf8 } from "../decisions.ts"
 import { choiceQuestion, predicateQuestion, scoreQuestion } from "../decisions.ts"
 
 export const questionSetLimits = {
