@@ -25,7 +25,12 @@ export interface Scored {
   readonly vector: Float32Array
 }
 
-export interface Organization extends Share {
+/** What a party was given, and whether any of it was in a run. */
+export interface RunShare extends Share {
+  hasRun: boolean
+}
+
+export interface Organization extends RunShare {
   readonly jobs: Set<Job>
 }
 
@@ -36,7 +41,7 @@ export interface LongBranch {
   tokensRead: number
 }
 
-export interface Job extends Share {
+export interface Job extends RunShare {
   readonly work: EncoderWork
   readonly organization: Organization
   readonly signal: AbortSignal
@@ -74,6 +79,7 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     evidence: null,
     longBranch: null,
     servedTokens: 0,
+    hasRun: false,
   }
 }
 

@@ -6,7 +6,7 @@ import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
 import { cosine, normalized } from "./vectors.ts"
 
 const never = new AbortController().signal
-const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000 }
+const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000, runTokensMax: 400 }
 
 function setUp(options: Partial<SchedulerOptions> = {}): { graph: FakeGraph; scheduler: Scheduler } {
   const graph = new FakeGraph()
@@ -178,6 +178,36 @@ test("an organization with one request does not wait for another's hundred", asy
   }
   await Promise.all([...Array.from({ length: 100 }, (_, i) => ask("a", 600 + i)), ask("b", 600)])
   expect(done.indexOf("b")).toBeLessThan(3)
+})
+
+test("a newcomer goes before an organization or request that has run", async () => {
+  const { graph, scheduler } = setUp()
+  const runsUntil = async (id: string): Promise<number> => {
+    const before = graph.runs.length
+    await scheduler.submit(work(20, [5], id), never)
+    return graph.runs.length - before
+  }
+  const newcomers: Promise<number>[] = []
+  // After the run: messages are read when it has ended.
+  const comeAfter = (id: string) => setImmediate(() => newcomers.push(runsUntil(id)))
+  graph.onRun = () => {
+    if (graph.runs.length === 4) comeAfter("b")
+    if (graph.runs.length === 8) comeAfter("a")
+  }
+  const branches = Array.from({ length: 100 }, () => 40)
+  await scheduler.submit(work(500, branches), never)
+  expect(await Promise.all(newcomers)).toEqual([1, 1])
+})
+
+test("requests that have not run yet are taken in their order", async () => {
+  const { scheduler } = setUp({ runTokensMax: 30 })
+  const done: number[] = []
+  const ask = async (number: number): Promise<void> => {
+    await scheduler.submit(work(20, [10]), never)
+    done.push(number)
+  }
+  await Promise.all([1, 2, 3, 4, 5].map(ask))
+  expect(done).toEqual([1, 2, 3, 4, 5])
 })
 
 test("a cancelled request ends before the next run, and its evidence is not kept half read", async () => {

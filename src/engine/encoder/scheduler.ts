@@ -3,13 +3,14 @@
  * that was read. The least served organization goes first, and in it the least served request.
  */
 import { Fault } from "../../contract/errors.ts"
-import { type Share, levelWith } from "../fair-share.ts"
+import { levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
 import type { BranchScores, Graph, Tokens } from "./graph.ts"
 import {
   type EncoderWork,
   type Job,
   type Organization,
+  type RunShare,
   type Scored,
   branchOf,
   createJob,
@@ -19,8 +20,8 @@ import {
 } from "./job.ts"
 import { OptionVectors, added, keyOf } from "./vectors.ts"
 
-/** Tokens of one run: more gains nothing once both cores are busy, and what lies between layers leaves their caches. */
-const RUN_TOKENS_MAX = 512
+/** A longer branch is read in parts. */
+const BRANCH_TOKENS_MAX = 512
 /** Attention scores of one run and head, which bounds the memory of branches about long evidence. */
 const RUN_SCORES_MAX = 2_000_000
 /** Branches read in parts of fewer tokens would take for ever. */
@@ -31,6 +32,8 @@ export interface SchedulerOptions {
   readonly cacheBytesMax: number
   /** Tokens of evidence that see each other. */
   readonly blockTokensMax: number
+  /** Tokens of requests or branches that share a run, during which nobody else is answered. */
+  readonly runTokensMax: number
   readonly waitingMax?: number
 }
 
@@ -50,6 +53,7 @@ export class Scheduler {
   readonly #cache: EvidenceCache
   readonly #optionVectors = new OptionVectors()
   readonly #blockTokensMax: number
+  readonly #runTokensMax: number
   readonly #waitingMax: number
   readonly #organizations = new Map<string, Organization>()
   #jobs = 0
@@ -66,6 +70,7 @@ export class Scheduler {
     this.#graph = graph
     this.#cache = new EvidenceCache(graph, options.cacheBytesMax)
     this.#blockTokensMax = options.blockTokensMax
+    this.#runTokensMax = options.runTokensMax
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
   }
 
@@ -179,7 +184,7 @@ export class Scheduler {
       for (const index of job.unreadOptions) {
         const tokens = optionOf(job.work, index)
         const wider = Math.max(width, tokens.length)
-        if (chosen.size > 0 && (chosen.size + 1) * wider > RUN_TOKENS_MAX) break
+        if (chosen.size > 0 && (chosen.size + 1) * wider > this.#runTokensMax) break
         const key = keyOf(job.work.organizationId, tokens)
         if (chosen.has(key)) continue
         width = wider
@@ -209,7 +214,7 @@ export class Scheduler {
     for (const job of this.#jobsByShare()) {
       if (!job.isRow || job === first) continue
       const wider = Math.max(width, rowLength(job.work))
-      if ((chosen.length + 1) * wider > RUN_TOKENS_MAX || this.#hasUnreadOptions(job)) continue
+      if ((chosen.length + 1) * wider > this.#runTokensMax || this.#hasUnreadOptions(job)) continue
       width = wider
       chosen.push(job)
     }
@@ -248,7 +253,12 @@ export class Scheduler {
       while (job.pending.length > 0) {
         const index = job.pending[0] ?? 0
         const wider = Math.max(width, branchOf(job.work, index).length)
-        if (chosen.length > 0 && !this.#fits(wider * (chosen.length + 1), wider, evidence.tokens)) break
+        const runTokens = wider * (chosen.length + 1)
+        if (
+          chosen.length > 0 &&
+          runTokens > Math.min(this.#runTokensMax, branchTokensMax(wider, evidence.tokens))
+        )
+          break
         if (this.#isLong(job)) break
         width = wider
         job.pending.shift()
@@ -274,14 +284,10 @@ export class Scheduler {
     }
   }
 
-  #fits(runTokens: number, width: number, evidence: Tokens): boolean {
-    return runTokens <= RUN_TOKENS_MAX && runTokens * (evidence.length + width) <= RUN_SCORES_MAX
-  }
-
   /** Whether the shortest branch that is left does not fit into one run. */
   #isLong({ work, pending }: Job): boolean {
-    const length = branchOf(work, pending[0] ?? 0).length
-    return length > PART_TOKENS_MIN && !this.#fits(length, length, work.evidence)
+    const { length } = branchOf(work, pending[0] ?? 0)
+    return length > Math.max(PART_TOKENS_MIN, branchTokensMax(length, work.evidence))
   }
 
   /** All parts but the last become a past of the branch's own; its end then sees the whole of it. */
@@ -295,8 +301,7 @@ export class Scheduler {
       past: this.#graph.extendPast(evidence.past, branch.length),
       tokensRead: 0,
     })
-    const seen = evidence.tokens.length + branch.length
-    const size = Math.max(PART_TOKENS_MIN, Math.min(RUN_TOKENS_MAX, Math.floor(RUN_SCORES_MAX / seen)))
+    const size = Math.max(PART_TOKENS_MIN, branchTokensMax(branch.length, work.evidence))
     this.#longBranchJob = job
     const offset = long.tokensRead
     const part = branch.subarray(offset, offset + size)
@@ -318,8 +323,10 @@ export class Scheduler {
   }
 
   #serve(job: Job, tokens: number): void {
-    job.servedTokens += tokens
-    job.organization.servedTokens += tokens
+    for (const share of [job, job.organization]) {
+      share.servedTokens += tokens
+      share.hasRun = true
+    }
     this.#counters.tokensRun += tokens
   }
 
@@ -352,7 +359,7 @@ export class Scheduler {
   #organization(id: string): Organization {
     const known = this.#organizations.get(id)
     if (known !== undefined) return known
-    const created: Organization = { servedTokens: 0, jobs: new Set() }
+    const created: Organization = { servedTokens: 0, hasRun: false, jobs: new Set() }
     levelWith(created, this.#organizations.values())
     this.#organizations.set(id, created)
     return created
@@ -364,6 +371,10 @@ export function blockEnd(length: number, start: number, blockTokensMax: number):
   const size = Math.ceil(length / Math.ceil(length / blockTokensMax))
   return Math.min(length, start + size)
 }
+
+/** Tokens of branches of a width that one run may have about this evidence. */
+const branchTokensMax = (width: number, evidence: Tokens): number =>
+  Math.min(BRANCH_TOKENS_MAX, Math.floor(RUN_SCORES_MAX / (evidence.length + width)))
 
 function setScore(job: Job, index: number, { margins, similarityWeights }: BranchScores, from = 0): void {
   job.margins[index] = margins[from] ?? Number.NaN
@@ -377,7 +388,9 @@ const isDone = ({ evidence, pending, unreadOptions, longBranch }: Job): boolean 
   pending.length + unreadOptions.length === 0 &&
   longBranch === null
 
-const byShare = (a: Share, b: Share): number => a.servedTokens - b.servedTokens
+/** The least served first; among equals, one that came in at this level before one that has already run. */
+const byShare = (a: RunShare, b: RunShare): number =>
+  a.servedTokens - b.servedTokens || Number(a.hasRun) - Number(b.hasRun)
 
 function engineFault(cause: unknown): Fault {
   return new Fault("inference_failed", "Cannot score the request: the engine failed while it worked", {
