@@ -1,0 +1,79 @@
+/** Applies what was taught: the engine's margins become margins that are read like the engine's own. */
+import type { TaughtArtefact } from "./artefact.ts"
+import { decodeFloats } from "./artefact.ts"
+import type { QuestionKind } from "./question.ts"
+import { writeLogits } from "./temperature.ts"
+import { normalise, sigmoid } from "../probability.ts"
+
+export interface Taught {
+  readonly kind: QuestionKind
+  readonly needsVector: boolean
+  /** Margins in the order of the options. Throws RangeError for margins or a vector of another length. */
+  apply(margins: ArrayLike<number>, vector: Float32Array | null): Float64Array
+}
+
+/** Decodes once what is applied often. */
+export function loadArtefact({ kind, options, parameters, vectorSize }: TaughtArtefact): Taught {
+  const { priorWeight, optionBiases } = parameters
+  const weights = decodeFloats(parameters.weights)
+  const marginCount = kind === "predicate" ? 1 : options.length
+  const needsVector = weights.length > 0
+  return {
+    kind,
+    needsVector,
+    apply(margins, vector) {
+      if (margins.length !== marginCount)
+        throw new RangeError(`the question has ${marginCount} margins, not ${margins.length}`)
+      if (needsVector && vector?.length !== vectorSize)
+        throw new RangeError(`the vector must have ${vectorSize} numbers`)
+      // The only option is certain, and log-odds have no number for that.
+      if (options.length === 1) return Float64Array.from(margins)
+      const logits = new Float64Array(options.length)
+      writeLogits(kind, margins, parameters, logits)
+      for (let option = 0; option < logits.length; option++)
+        logits[option] = priorWeight * (logits[option] ?? 0) + (optionBiases[option] ?? 0)
+      if (needsVector && vector) addProduct(weights, vector, logits)
+      return kind === "predicate" ? Float64Array.of((logits[0] ?? 0) - (logits[1] ?? 0)) : logOdds(logits)
+    },
+  }
+}
+
+function addProduct(weights: Float32Array, vector: Float32Array, into: Float64Array): void {
+  const size = vector.length
+  for (let option = 0; option < into.length; option++) {
+    let sum = 0
+    for (let index = 0; index < size; index++)
+      sum += (weights[option * size + index] ?? 0) * (vector[index] ?? 0)
+    into[option] = (into[option] ?? 0) + sum
+  }
+}
+
+/**
+ * Log-odds of each option against all others. Their sigmoids are the softmax of the logits and add up to one, so that
+ * `normalise` leaves them as they are.
+ */
+export function logOdds(logits: Float64Array): Float64Array {
+  let [greatest, second] = [-Infinity, -Infinity]
+  for (const logit of logits) {
+    if (logit > greatest) [greatest, second] = [logit, greatest]
+    else if (logit > second) second = logit
+  }
+  const weights = logits.map((logit) => Math.exp(logit - greatest))
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  const winner = logits.indexOf(greatest)
+  return logits.map((logit, option) => {
+    if (option !== winner) return logit - greatest - Math.log(total - (weights[option] ?? 0))
+    // Subtracting a winner that is nearly everything would leave rounding alone: the others are added up by themselves.
+    const others = logits.reduce(
+      (sum, other, at) => (at === winner ? sum : sum + Math.exp(other - second)),
+      0,
+    )
+    return logit - second - Math.log(others)
+  })
+}
+
+/** Probability of the answer that would be given: what a threshold is compared with. */
+export function answerConfidence(kind: QuestionKind, margins: ArrayLike<number>): number {
+  if (kind === "predicate") return sigmoid(Math.abs(margins[0] ?? 0))
+  return Math.max(...normalise(margins))
+}

@@ -1,0 +1,92 @@
+/** What teaching a question leaves behind: plain JSON, small enough to be loaded by every gateway. */
+import type { HeldOutAnswer } from "./promise.ts"
+import type { QuestionKind } from "./question.ts"
+
+/** From the simplest up. */
+export type Form = "zero_shot" | "temperature" | "option_bias" | "head"
+
+/** With its 95 % confidence interval. */
+export interface Interval {
+  readonly value: number
+  readonly low: number
+  readonly high: number
+}
+
+export interface Figures {
+  readonly rows: number
+  readonly accuracy: Interval
+  readonly calibrationError: Interval
+  readonly brier: Interval
+}
+
+export interface BeforeAndAfter {
+  /** Of the model's own answers. */
+  readonly before: Figures
+  readonly after: Figures
+}
+
+/** What a form got in cross-validation. */
+export interface FormScore {
+  readonly form: Form
+  readonly logLoss: number
+  readonly standardError: number
+  readonly accuracy: number
+}
+
+export interface Baselines {
+  /** Accuracy of always giving the most frequent label. */
+  readonly majority: number
+  /** Of a random judge. */
+  readonly random: number
+  /** Of the model's answer to empty evidence; null when it was not asked. */
+  readonly emptyEvidence: number | null
+  /** The taught answers are not surely better than the best of these: the text may not matter for the question. */
+  readonly answeredWithoutEvidence: boolean
+}
+
+/** The logit of an option is `priorWeight` times that of the calibrated margin, plus its bias, plus weights times vector. */
+export interface ArtefactParameters {
+  readonly temperature: number
+  readonly bias: number
+  readonly priorWeight: number
+  /** One per option; none without a form that has them. */
+  readonly optionBiases: readonly number[]
+  /** Little-endian float32 in base64, by option; empty without a head. */
+  readonly weights: string
+}
+
+export interface TaughtArtefact {
+  readonly version: 1
+  readonly kind: QuestionKind
+  readonly options: readonly string[]
+  /** Of the engine that gave margins and vectors: the numbers mean nothing for another. */
+  readonly modelVersion: string
+  /** 0 when applying it needs no vector. */
+  readonly vectorSize: number
+  readonly seed: number
+  readonly examplesHash: string
+  readonly rows: { readonly train: number; readonly heldOut: number }
+  readonly form: Form
+  readonly parameters: ArtefactParameters
+  readonly forms: readonly FormScore[]
+  /** Nested, over the training rows. */
+  readonly crossValidated: BeforeAndAfter
+  /** Over the rows that fitting never saw; null when there are none. */
+  readonly heldOut: BeforeAndAfter | null
+  readonly baselines: Baselines
+  /** Most confident first: what promises and curves are made of. */
+  readonly heldOutAnswers: readonly HeldOutAnswer[]
+  /** Sentences for people. */
+  readonly notes: readonly string[]
+}
+
+export function encodeFloats(values: Float64Array): string {
+  const bytes = Buffer.alloc(values.length * 4)
+  for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
+  return bytes.toString("base64")
+}
+
+export function decodeFloats(text: string): Float32Array {
+  const bytes = Buffer.from(text, "base64")
+  return Float32Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readFloatLE(index * 4))
+}

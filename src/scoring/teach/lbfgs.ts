@@ -1,0 +1,126 @@
+/** Limited-memory BFGS: minimises a smooth function from its value and gradient. */
+
+/** Returns the value at a point and writes its gradient. */
+export type Objective = (at: Float64Array, gradient: Float64Array) => number
+
+export interface MinimiseOptions {
+  readonly iterationsMax: number
+  /** Ends when the largest element of the gradient is at most this. */
+  readonly gradientMax: number
+  /** Ends when an iteration lowers the value by less than this share of it. */
+  readonly gainMin: number
+  /** Awaited between iterations: gives other work a turn, and throws when the work is cancelled. */
+  readonly pace: () => Promise<void>
+}
+
+export interface Minimum {
+  readonly at: Float64Array
+  readonly value: number
+  readonly iterations: number
+}
+
+/** Pairs of steps and gradient changes that stand for the Hessian. */
+const PAIRS_MAX = 8
+/** A step must gain this share of what the slope promises. */
+const ARMIJO = 1e-4
+const HALVINGS_MAX = 40
+
+interface Pair {
+  readonly step: Float64Array
+  readonly change: Float64Array
+  /** One over their product. */
+  readonly scale: number
+}
+
+export async function minimise(
+  objective: Objective,
+  start: Float64Array,
+  { iterationsMax, gradientMax, gainMin, pace }: MinimiseOptions,
+): Promise<Minimum> {
+  let at = Float64Array.from(start)
+  let gradient = new Float64Array(at.length)
+  let value = objective(at, gradient)
+  const pairs: Pair[] = []
+  let iterations = 0
+  while (iterations < iterationsMax && largest(gradient) > gradientMax) {
+    await pace()
+    const direction = descentDirection(gradient, pairs)
+    const next = searchLine(objective, { at, value, gradient }, direction)
+    if (next === null) break
+    iterations++
+    remember(pairs, difference(next.at, at), difference(next.gradient, gradient))
+    const gain = value - next.value
+    ;({ at, value, gradient } = next)
+    if (gain <= gainMin * Math.abs(value)) break
+  }
+  return { at, value, iterations }
+}
+
+interface Point {
+  readonly at: Float64Array<ArrayBuffer>
+  readonly value: number
+  readonly gradient: Float64Array<ArrayBuffer>
+}
+
+/** The two-loop recursion: the gradient times the inverse Hessian that the pairs describe, downhill. */
+function descentDirection(gradient: Float64Array, pairs: readonly Pair[]): Float64Array {
+  const direction = gradient.map((slope) => -slope)
+  const weights: number[] = []
+  for (const { step, change, scale } of pairs.toReversed()) {
+    const weight = scale * dot(step, direction)
+    addScaled(direction, change, -weight)
+    weights.push(weight)
+  }
+  const last = pairs.at(-1)
+  const first = last ? 1 / (last.scale * dot(last.change, last.change)) : 1 / Math.max(1, norm(gradient))
+  for (let index = 0; index < direction.length; index++) direction[index] = (direction[index] ?? 0) * first
+  for (const [index, { step, change, scale }] of pairs.entries()) {
+    const weight = weights[weights.length - 1 - index] ?? 0
+    addScaled(direction, step, weight - scale * dot(change, direction))
+  }
+  return direction
+}
+
+/** Halves the step until the value falls enough; null when it does not, at the limit of precision. */
+function searchLine(objective: Objective, from: Point, direction: Float64Array): Point | null {
+  const slope = dot(from.gradient, direction)
+  if (!(slope < 0)) return null
+  for (let halving = 0, length = 1; halving < HALVINGS_MAX; halving++, length /= 2) {
+    const at = Float64Array.from(from.at)
+    addScaled(at, direction, length)
+    const gradient = new Float64Array(at.length)
+    const value = objective(at, gradient)
+    if (value <= from.value + ARMIJO * length * slope) return { at, value, gradient }
+  }
+  return null
+}
+
+/** A pair without positive curvature would make the next direction point uphill. */
+function remember(pairs: Pair[], step: Float64Array, change: Float64Array): void {
+  const curvature = dot(step, change)
+  if (curvature <= 1e-12 * dot(change, change)) return
+  pairs.push({ step, change, scale: 1 / curvature })
+  if (pairs.length > PAIRS_MAX) pairs.shift()
+}
+
+function dot(left: Float64Array, right: Float64Array): number {
+  let sum = 0
+  for (let index = 0; index < left.length; index++) sum += (left[index] ?? 0) * (right[index] ?? 0)
+  return sum
+}
+
+const norm = (vector: Float64Array): number => Math.sqrt(dot(vector, vector))
+
+function addScaled(target: Float64Array, other: Float64Array, scale: number): void {
+  for (let index = 0; index < target.length; index++)
+    target[index] = (target[index] ?? 0) + scale * (other[index] ?? 0)
+}
+
+const difference = (left: Float64Array, right: Float64Array): Float64Array =>
+  left.map((value, index) => value - (right[index] ?? 0))
+
+function largest(vector: Float64Array): number {
+  let found = 0
+  for (const value of vector) found = Math.max(found, Math.abs(value))
+  return found
+}

@@ -1,0 +1,69 @@
+/** What teaching is given: a question, and rows of evidence that a person has labelled. */
+import { createHash } from "node:crypto"
+
+export type QuestionKind = "predicate" | "choice" | "score"
+
+export interface TaughtQuestion {
+  readonly kind: QuestionKind
+  /** In the order of the margins: values of a choice, labels of a score's levels; a predicate has "yes" and "no". */
+  readonly options: readonly string[]
+  /** The engine's vector of each option's own text; null for a predicate or an engine without vectors. */
+  readonly optionVectors: readonly Float32Array[] | null
+  /** The engine's margins for empty evidence; null when they were not asked for. */
+  readonly emptyMargins: readonly number[] | null
+}
+
+export type Split = "train" | "held_out"
+
+export interface TaughtRow {
+  /** Of the evidence. */
+  readonly hash: string
+  readonly split: Split
+  /** As the engine gave them: one for a predicate, else one for each option. */
+  readonly margins: ArrayLike<number>
+  /** The engine's vector of the evidence, of length one; null in all rows where the engine has none. */
+  readonly vector: Float32Array | null
+  /** Index in `options`; 0 is the yes of a predicate, 1 its no. */
+  readonly label: number
+}
+
+/** Rows that cannot be taught from, said in a sentence for the person who gave them. */
+export class TeachRefusal extends Error {
+  override readonly name = "TeachRefusal"
+}
+
+/** White space around a text does not make it another example. */
+export const rowHash = (evidence: string): string =>
+  createHash("sha256").update(evidence.trim()).digest("hex")
+
+/** One of three rows is held out. The hash decides, so that more rows never move a row to the other side. */
+export const splitOf = (hash: string): Split =>
+  Number.parseInt(hash.slice(0, 8), 16) % 3 === 0 ? "held_out" : "train"
+
+/** Changes when a row or a label does, whatever the order of the rows. */
+export function hashExamples(rows: readonly Pick<TaughtRow, "hash" | "label">[]): string {
+  const lines = rows.map(({ hash, label }) => `${hash} ${label}\n`).toSorted()
+  return createHash("sha256").update(lines.join("")).digest("hex")
+}
+
+/** Throws TeachRefusal. */
+export function checkRows(question: TaughtQuestion, rows: readonly TaughtRow[]): void {
+  const { kind, options, optionVectors, emptyMargins } = question
+  const marginCount = kind === "predicate" ? 1 : options.length
+  const train = rows.filter(({ split }) => split === "train")
+  const vectorSize = train[0]?.vector?.length ?? 0
+  if (train.length < 2)
+    throw new TeachRefusal(`Cannot teach from ${train.length} training rows: at least 2 are needed`)
+  for (const [index, { label, margins, vector }] of rows.entries()) {
+    if (options[label] === undefined)
+      throw new TeachRefusal(`Cannot teach from row ${index + 1}: its label is not one of the options`)
+    if (margins.length !== marginCount || !Array.from(margins).every(Number.isFinite))
+      throw new TeachRefusal(`Cannot teach from row ${index + 1}: it needs ${marginCount} finite margins`)
+    if ((vector?.length ?? 0) !== vectorSize)
+      throw new TeachRefusal(`Cannot teach from row ${index + 1}: its vector is not of the others' length`)
+  }
+  if (optionVectors?.some(({ length }) => length !== vectorSize) === true)
+    throw new TeachRefusal("Cannot teach: the vectors of the options are not of the rows' length")
+  if (emptyMargins && emptyMargins.length !== marginCount)
+    throw new TeachRefusal(`Cannot teach: empty evidence needs ${marginCount} margins`)
+}

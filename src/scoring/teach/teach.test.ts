@@ -1,0 +1,198 @@
+import { expect, test } from "vitest"
+import { readChoice, readPredicate } from "../answers.ts"
+import { answerConfidence, loadArtefact } from "./apply.ts"
+import type { TaughtArtefact } from "./artefact.ts"
+import {
+  type QuestionKind,
+  type TaughtQuestion,
+  type TaughtRow,
+  TeachRefusal,
+  rowHash,
+  splitOf,
+} from "./question.ts"
+import { seededRandom } from "./random.ts"
+import { teach } from "./teach.ts"
+
+const SIZE = 6
+
+interface World {
+  readonly kind: QuestionKind
+  readonly optionCount: number
+  readonly rows: number
+  /** How much of the label the margins and the vectors know. */
+  readonly marginSignal: number
+  readonly vectorSignal: number
+  readonly seed?: number
+}
+
+/** Rows whose label is seen, more or less, in the margins and in the first numbers of the vector. */
+function makeRows({ kind, optionCount, rows, marginSignal, vectorSignal, seed = 7 }: World): TaughtRow[] {
+  const random = seededRandom(seed)
+  const noise = (): number => random() + random() + random() - 1.5
+  return Array.from({ length: rows }, (_, index) => {
+    const label = Math.floor(random() * optionCount)
+    const is = (option: number): number => (option === label ? 1 : 0)
+    const hash = rowHash(`row ${seed} ${index}`)
+    return {
+      hash,
+      split: splitOf(hash),
+      label,
+      margins:
+        kind === "predicate"
+          ? [marginSignal * (is(0) - is(1)) + noise()]
+          : Array.from({ length: optionCount }, (_option, option) => marginSignal * is(option) + noise()),
+      vector: Float32Array.from({ length: SIZE }, (_number, at) => vectorSignal * is(at) + 0.3 * noise()),
+    }
+  })
+}
+
+const questionOf = (kind: QuestionKind, optionCount: number): TaughtQuestion => ({
+  kind,
+  options:
+    kind === "predicate" ? ["yes", "no"] : Array.from({ length: optionCount }, (_, at) => `option ${at}`),
+  optionVectors: null,
+  emptyMargins: null,
+})
+
+const options = { modelVersion: "test-1" } as const
+const choice = { kind: "choice", optionCount: 4, rows: 150, marginSignal: 1, vectorSignal: 1 } as const
+
+function accuracyOf(artefact: TaughtArtefact, rows: readonly TaughtRow[]): number {
+  const taught = loadArtefact(artefact)
+  const right = rows.filter(({ margins, vector, label }) => {
+    const moved = taught.apply(margins, vector)
+    if (taught.kind === "predicate") return readPredicate(moved[0] ?? 0) >= 0.5 === (label === 0)
+    return readChoice(moved).winner === label
+  })
+  return right.length / rows.length
+}
+
+test("vectors that know the answer make a head, and unseen rows get better answers", async () => {
+  const artefact = await teach(questionOf("choice", 4), makeRows(choice), options)
+  expect(artefact.form).toBe("head")
+  const { before, after } = artefact.crossValidated
+  expect(after.accuracy.low).toBeGreaterThan(before.accuracy.high)
+  expect(accuracyOf(artefact, makeRows({ ...choice, rows: 300, seed: 8 }))).toBeGreaterThan(0.9)
+})
+
+test("a predicate is taught like a choice of two", async () => {
+  const world = { kind: "predicate", optionCount: 2, rows: 120, marginSignal: 0.3, vectorSignal: 1 } as const
+  const artefact = await teach(questionOf("predicate", 2), makeRows(world), options)
+  expect(artefact.form).toBe("head")
+  expect(accuracyOf(artefact, makeRows({ ...world, rows: 300, seed: 8 }))).toBeGreaterThan(0.9)
+})
+
+test("vectors that know nothing leave the answers as they are", async () => {
+  const rows = makeRows({ ...choice, marginSignal: 3, vectorSignal: 0, rows: 100 })
+  const artefact = await teach(questionOf("choice", 4), rows, options)
+  expect(artefact.form).not.toBe("head")
+  expect(artefact.vectorSize).toBe(0)
+  expect(loadArtefact(artefact).needsVector).toBe(false)
+})
+
+test("rows without vectors are calibrated", async () => {
+  const rows = makeRows({ ...choice, rows: 300 }).map((row) => ({
+    ...row,
+    vector: null,
+    margins: Array.from(row.margins, (margin) => 9 * margin),
+  }))
+  const artefact = await teach(questionOf("score", 4), rows, options)
+  expect(["temperature", "option_bias"]).toContain(artefact.form)
+  const { before, after } = artefact.crossValidated
+  expect(after.calibrationError.value).toBeLessThan(before.calibrationError.value / 2)
+})
+
+test("the same rows in another order give the same artefact, byte for byte", async () => {
+  const rows = makeRows({ ...choice, rows: 60 })
+  const first = await teach(questionOf("choice", 4), rows, options)
+  const second = await teach(questionOf("choice", 4), rows.toReversed(), options)
+  expect(JSON.stringify(second)).toBe(JSON.stringify(first))
+})
+
+test("an artefact that went through JSON gives the held-out answers that it tells of", async () => {
+  const rows = makeRows(choice)
+  const artefact = await teach(questionOf("choice", 4), rows, options)
+  // What was stored as JSON is read back as it was.
+  const stored = JSON.parse(JSON.stringify(artefact)) as TaughtArtefact
+  const taught = loadArtefact(stored)
+  const confidences = rows
+    .filter(({ split }) => split === "held_out")
+    .map(({ margins, vector }) => answerConfidence("choice", taught.apply(margins, vector)))
+    .toSorted((a, b) => b - a)
+  expect(confidences.length).toBe(artefact.rows.heldOut)
+  for (const [at, { confidence }] of artefact.heldOutAnswers.entries())
+    expect(confidences[at]).toBeCloseTo(confidence, 5)
+})
+
+test("held-out rows change no number that is fitted", async () => {
+  const rows = makeRows({ ...choice, rows: 60 })
+  const flipped = rows.map((row) => (row.split === "train" ? row : { ...row, label: (row.label + 1) % 4 }))
+  const [first, second] = await Promise.all(
+    [rows, flipped].map(async (given) => await teach(questionOf("choice", 4), given, options)),
+  )
+  expect(second?.parameters).toEqual(first?.parameters)
+  expect(second?.heldOut).not.toEqual(first?.heldOut)
+  expect(second?.examplesHash).not.toBe(first?.examplesHash)
+})
+
+test("progress rises to one", async () => {
+  const told: number[] = []
+  await teach(questionOf("choice", 4), makeRows({ ...choice, rows: 30 }), {
+    ...options,
+    onProgress: (done) => told.push(done),
+  })
+  expect(told).toEqual(told.toSorted((a, b) => a - b))
+  expect(told.at(-1)).toBe(1)
+})
+
+test("a signal ends it with its reason", async () => {
+  const controller = new AbortController()
+  const reason = new Error("cancelled")
+  const work = teach(questionOf("choice", 4), makeRows(choice), {
+    ...options,
+    signal: controller.signal,
+    onProgress: () => controller.abort(reason),
+  })
+  await expect(work).rejects.toBe(reason)
+})
+
+test("baselines tell a question that is answered without its text", async () => {
+  const question = { ...questionOf("choice", 4), emptyMargins: [3, 0, 0, 0] }
+  const blind = makeRows({ ...choice, marginSignal: 0, vectorSignal: 0, rows: 80 })
+  const { baselines } = await teach(question, blind, options)
+  expect(baselines.random).toBe(0.25)
+  expect(baselines.emptyEvidence).toBe(blind.filter(({ label }) => label === 0).length / 80)
+  expect(baselines.answeredWithoutEvidence).toBe(true)
+  expect((await teach(question, makeRows(choice), options)).baselines.answeredWithoutEvidence).toBe(false)
+})
+
+test("options without an example are named", async () => {
+  const rows = makeRows({ ...choice, rows: 40 }).filter(({ label }) => label < 3)
+  const { notes } = await teach(questionOf("choice", 4), rows, options)
+  expect(notes).toContain("1 of 4 options have no training row: option 3")
+})
+
+test.each([
+  ["no training rows", (rows: TaughtRow[]) => rows.map((row) => ({ ...row, split: "held_out" as const }))],
+  ["a label that is no option", (rows: TaughtRow[]) => rows.map((row) => ({ ...row, label: 4 }))],
+  [
+    "a margin that is not finite",
+    (rows: TaughtRow[]) => rows.map((row) => ({ ...row, margins: [0, 0, 0, Number.NaN] })),
+  ],
+  ["a margin too few", (rows: TaughtRow[]) => rows.map((row) => ({ ...row, margins: [0, 0, 0] }))],
+  [
+    "a vector of another length",
+    (rows: TaughtRow[]) => [...rows.slice(1), { ...rows[0], vector: new Float32Array(2) } as TaughtRow],
+  ],
+])("%s is refused", async (_, change) => {
+  const work = teach(questionOf("choice", 4), change(makeRows({ ...choice, rows: 20 })), options)
+  await expect(work).rejects.toThrow(TeachRefusal)
+})
+
+test("about a third of texts is held out, for good", () => {
+  const splits = Array.from({ length: 3000 }, (_, index) => splitOf(rowHash(`text ${index}`)))
+  const share = splits.filter((split) => split === "held_out").length / splits.length
+  expect(share).toBeGreaterThan(0.3)
+  expect(share).toBeLessThan(0.37)
+  expect(rowHash(" text ")).toBe(rowHash("text"))
+})
