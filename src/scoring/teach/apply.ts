@@ -3,7 +3,7 @@ import type { TaughtArtefact } from "./artefact.ts"
 import { decodeFloats } from "./artefact.ts"
 import type { QuestionKind } from "./question.ts"
 import { writeLogits } from "./temperature.ts"
-import { normalise, sigmoid } from "../probability.ts"
+import { normalise, sigmoid } from "../answers.ts"
 
 export interface Taught {
   readonly kind: QuestionKind

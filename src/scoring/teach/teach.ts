@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { uncalibrated } from "../calibration.ts"
-import { normalise } from "../probability.ts"
+import { normalise } from "../answers.ts"
 import {
   type ArtefactParameters,
   type Baselines,

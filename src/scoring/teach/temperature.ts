@@ -1,6 +1,6 @@
 /** The simplest thing to learn from labels: how far margins are trusted (temperature) and where they are zero (bias). */
 import { type Calibration, uncalibrated } from "../calibration.ts"
-import { sigmoid, softplus } from "../probability.ts"
+import { sigmoid, softplus } from "../answers.ts"
 import { type Objective, minimise } from "./lbfgs.ts"
 import type { QuestionKind } from "./question.ts"
 
