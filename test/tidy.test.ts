@@ -40,6 +40,47 @@ test("every file says on top what it is for", () => {
   expect(sources.filter((file) => !/^\/\*\*\s/.test(readFileSync(join(root, file), "utf8")))).toEqual([])
 })
 
+/** Names of others (of PostgreSQL, of ONNX) stand in comments without backquotes. */
+test("a comment names only what exists", () => {
+  const comments = [...programs("src"), ...programs("console/src")]
+  const folders = ["src", "console/src", "test", "bench", "scripts", "bin"]
+  const words = new Set(folders.flatMap((folder) => wordsOf(programs(folder))))
+  const strays = comments.flatMap((file) =>
+    namesInComments(read(file))
+      .filter((name) => !name.split(/[.-]/).every((part) => words.has(part)))
+      .map((name) => `${file}: ${name}`),
+  )
+  expect(strays).toEqual([])
+})
+
+const top = join(import.meta.dirname, "..")
+const read = (file: string): string => readFileSync(join(top, file), "utf8")
+const comment = /\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm
+
+function programs(folder: string): string[] {
+  const found = readdirSync(join(top, folder), { recursive: true, encoding: "utf8" })
+  return found.filter((file) => /\.(?:tsx?|m?js|sql)$/.test(file)).map((file) => join(folder, file))
+}
+
+/** Of code, not of comments: a name that only comments know does not exist. Files count by their names. */
+function wordsOf(sources: readonly string[]): string[] {
+  return sources.flatMap((file) => [
+    ...(read(file)
+      .replaceAll(comment, "")
+      .match(/[\w$]+/g) ?? []),
+    ...file.split(/[/.]/),
+  ])
+}
+
+/** In backquotes or in a link: `name`, `name()`, `object.name`, and the names of files. */
+function namesInComments(text: string): string[] {
+  return [...text.matchAll(comment)].flatMap(([words]) =>
+    [...words.matchAll(/(?:`|\{@link )([\w$-]+(?:[./][\w$-]+)*)(?:\(\))?[`}]/g)].map(([, name = ""]) =>
+      name.replaceAll("/", "."),
+    ),
+  )
+}
+
 /** Only tests reach out of src. */
 function mayImport(file: string, target: string): boolean {
   const other = layerOf(relative(root, join(root, dirname(file), target)))

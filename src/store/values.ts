@@ -15,7 +15,7 @@ export function encodeValue(value: SqlValue): EncodedValue {
 
 type Parser = (text: string) => unknown
 
-/** By type id (`pg_type.oid`): the types whose default parsing differs between the drivers, or loses digits. */
+/** By type id (the oid of pg_type): the types whose default parsing differs between the drivers, or loses digits. */
 export const valueParsers: Readonly<Record<number, Parser>> = {
   17: parseBytea,
   20: BigInt,

@@ -3,7 +3,7 @@ import { type FileHandle, open } from "node:fs/promises"
 import { z } from "zod"
 import type { ModelFacts } from "../engine.ts"
 
-/** Entries of the file's `metadata_props`. */
+/** Entries of the file's metadata_props. */
 const DESCRIPTION_KEY = "umpire.encoder"
 const VOCABULARY_KEY = "umpire.vocabulary"
 /** Metadata is small; anything larger is not ours. */
