@@ -1,11 +1,12 @@
 /** Every call of an engine over a channel that fails: a rejection for the caller, and none that nobody handles. */
-import { afterEach, beforeEach, describe, expect, test } from "vitest"
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { Connection } from "../base/peer/connection.ts"
 import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"
 import { predicate } from "./branch.ts"
 import { type EngineClient, engineClient } from "./engine-client.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
 import { type GenerateWork, noGenerationUsage } from "./generate/generate.ts"
+import { prepareMsMax } from "./generate/local-engine.ts"
 
 const never = new AbortController().signal
 const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
@@ -25,9 +26,9 @@ afterEach(async () => {
 })
 
 /** What the peer answers to the first message and to the second; a message without an answer cannot be sent. */
-type Answers = readonly { readonly item?: unknown; readonly output?: unknown }[]
+type Answers = readonly { readonly item?: unknown; readonly output?: unknown; readonly silent?: true }[]
 
-function connect(answers: Answers, sentKinds: string[] = []): EngineClient {
+function connect(answers: Answers, sentKinds: string[] = [], msMax: number | null = null): EngineClient {
   let listener: { message(message: unknown): void; end(reason: string): void }
   let sent = 0
   const channel: Channel = {
@@ -42,6 +43,7 @@ function connect(answers: Answers, sentKinds: string[] = []): EngineClient {
       const answer = answers[sent++]
       if (!answer || !("id" in message)) throw new Error("cannot be sent")
       const { id } = message
+      if (answer.silent) return
       setImmediate(() => {
         if ("item" in answer) listener.message({ kind: "item", id, item: answer.item })
         else listener.message({ kind: "output", id, output: answer.output })
@@ -49,7 +51,7 @@ function connect(answers: Answers, sentKinds: string[] = []): EngineClient {
     },
     kill: () => listener.end("killed"),
   }
-  return engineClient(new Connection<EngineService>(channel))
+  return engineClient(new Connection<EngineService>(channel), "", () => msMax)
 }
 
 const score = async (client: EngineClient): Promise<Float64Array> =>
@@ -108,6 +110,24 @@ test("a score is used as it was computed", async () => {
 test("a generation ends with what was used", async () => {
   const usage = { ...noGenerationUsage, outputTokens: 2 }
   expect(await generate(connect([{ item: prepared }, { output: usage }]))).toEqual(usage)
+})
+
+test("preparing a generation has 5 s; then the caller is told to try again and the work is cancelled", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  try {
+    const sent: string[] = []
+    const outcomes: unknown[] = []
+    const client = connect([{ silent: true }], sent, prepareMsMax)
+    const preparing = client.generator.prepare(generateWork, never).catch((error: unknown) => error)
+    void preparing.then((outcome) => outcomes.push(outcome))
+    await vi.advanceTimersByTimeAsync(4_999)
+    expect([sent, outcomes]).toEqual([["call"], []])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await preparing).toMatchObject({ code: "overloaded", retryAfterMs: 1000 })
+    expect(sent).toEqual(["call", "cancel"])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test("a generation that is aborted between two reads is cancelled at once", async () => {
