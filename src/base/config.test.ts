@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { ConfigError, configKeys, loadConfig } from "./config.ts"
+import { ConfigError, configKeys, loadConfig, unknownVariables } from "./config.ts"
 
 function withFile(text: string): { UMPIRE_CONFIG: string } {
   const path = join(mkdtempSync(join(tmpdir(), "umpire-config-")), "umpire.yaml")
@@ -49,6 +49,21 @@ test("secrets come by reference to the environment", () => {
   const environment = { ...withFile("database:\n  url: { env: PG }\n"), PG: "postgres://somewhere/umpire" }
   expect(loadConfig(environment, "/srv").database.url).toBe("postgres://somewhere/umpire")
   expect(() => loadConfig(withFile("database:\n  url: { env: PG }\n"), "/srv")).toThrow("PG")
+})
+
+test("variables that set nothing are named", () => {
+  const environment = {
+    ...withFile("sso:\n  client_secret: { env: UMPIRE_SSO_SECRET_OF_OURS }\n"),
+    UMPIRE_PORT: "8484",
+    UMPIRE_CLICKHOUSE_URL: "http://127.0.0.1:8123",
+    UMPIRE_API_KEY: "ump_x",
+    UMPIRE_SSO_SECRET_OF_OURS: "s",
+    UMPIRE_EMPTY: "",
+    UMPIRE_PROT: "8485",
+    UMPIRE_ANALYTICS_CHDB: "true",
+    HOME: "/root",
+  }
+  expect(unknownVariables(environment, "/srv")).toEqual(["UMPIRE_ANALYTICS_CHDB", "UMPIRE_PROT"])
 })
 
 test("every key says what it means", () => {

@@ -22,6 +22,9 @@ export const environmentOnly: Record<string, string> = {
   UMPIRE_BOOTSTRAP_PASSWORD: "First start: the first user's password.",
 }
 
+/** What the other commands and the code samples read. */
+const clientVariables = ["UMPIRE_API_KEY", "UMPIRE_DEBUG", "UMPIRE_MODEL", "UMPIRE_URL"]
+
 export class ConfigError extends Error {
   override readonly name = "ConfigError"
 }
@@ -37,6 +40,28 @@ export function loadConfig(environment: Environment, workingDirectory: string): 
   const parsed = Config.safeParse(tree)
   if (!parsed.success) throw new ConfigError(describeIssues(parsed.error))
   return finish(parsed.data, environment, path ? dirname(path) : workingDirectory, workingDirectory)
+}
+
+/** Variables that look like settings and set nothing: misspelt, or of another version. */
+export function unknownVariables(environment: Environment, workingDirectory: string): string[] {
+  const file = environment["UMPIRE_CONFIG"]
+  const known = new Set([
+    ...configKeys().map(({ variable }) => variable),
+    ...Object.keys(environmentOnly),
+    ...clientVariables,
+    ...(file ? secretVariables(readYaml(resolve(workingDirectory, file))) : []),
+  ])
+  return Object.keys(environment)
+    .filter((name) => name.startsWith("UMPIRE_") && environment[name] && !known.has(name))
+    .toSorted()
+}
+
+/** The variables that secrets are read from: `{ env: NAME }`, anywhere in the file. */
+function secretVariables(node: unknown): string[] {
+  if (typeof node !== "object" || node === null) return []
+  return Object.entries(node).flatMap(([name, value]: [string, unknown]) =>
+    name === "env" && typeof value === "string" ? [value] : secretVariables(value),
+  )
 }
 
 interface ConfigKey {

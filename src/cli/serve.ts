@@ -1,5 +1,5 @@
 /** `umpire serve`: runs everything in this process and its children until it is told to stop. */
-import { loadConfig } from "../base/config.ts"
+import { loadConfig, unknownVariables } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
 import type { CliContext, Command } from "./command.ts"
 import { text } from "./command.ts"
@@ -56,6 +56,8 @@ async function run(start: Start, context: CliContext): Promise<number> {
   const environment = withFlags(context)
   const config = loadConfig(environment, context.workingDirectory)
   const log = createLog(config.log.level)
+  const unknown = unknownVariables(environment, context.workingDirectory)
+  if (unknown.length > 0) log.warn({ variables: unknown }, "Ignored variables that are not settings")
   const { stdout, stderr } = context
   const isAttended = stdout.isTTY === true && context.stdin.isTTY === true
   const progress = (step: string): void => void (isAttended && stderr.write(`${step}...\n`))
