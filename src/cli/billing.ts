@@ -115,7 +115,11 @@ function verify(context: CliContext, result: unknown): number {
   return (result as Verdict).ok ? 0 : exitFailure
 }
 
-const dollars = (cents: number): string => `${cents < 0 ? "-" : ""}$${(Math.abs(cents) / 100).toFixed(4)}`
+/** To the last tick that matters: a charge of a small request is far below a cent, and never reads as nothing. */
+function dollars(cents: number): string {
+  const shown = (Math.abs(cents) / 100).toFixed(10).replace(/0{1,8}$/, "")
+  return `${cents < 0 ? "-" : ""}$${shown}`
+}
 
 function drawMove(result: unknown): string {
   // What billing.credit and billing.adjust answer.

@@ -20,7 +20,7 @@ export const models = (operate: (context: CliContext) => Operate): Command => ({
     "umpire models list",
     "umpire models pull hf:owner/repository:Q4_K_M [--sku name]",
     "umpire models pull https://example.com/model.gguf [--sha256 ...]",
-    "umpire models add ./model.gguf [--sku name] [--kind embedding]",
+    "umpire models add ./model.gguf|./model.onnx [--sku name] [--kind embedding]",
   ],
   options: {
     sku: { type: "string" },
@@ -97,7 +97,7 @@ function plainSource(what: string): Source {
   if (!url || !/^https?:$/.test(url.protocol))
     throw new UsageError("pull takes an http(s) address or hf:owner/repository:quantization")
   const name = basename(decodeURIComponent(url.pathname))
-  if (!name.endsWith(".gguf")) throw new UsageError("the address must name a .gguf file")
+  if (!/\.(?:gguf|onnx)$/.test(name)) throw new UsageError("the address must name a .gguf or .onnx file")
   return { url: what, name, sha256: null }
 }
 

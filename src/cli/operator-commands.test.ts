@@ -6,6 +6,7 @@ import { expect, test } from "vitest"
 import { permissions } from "../contract/access.ts"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
+import { billing } from "./billing.ts"
 import type { Command } from "./command.ts"
 import { keys } from "./keys.ts"
 import { models } from "./models.ts"
@@ -37,6 +38,7 @@ async function type(line: string, result: unknown = {}, environment: Record<stri
     orgs: entry(orgs(operate)),
     users: entry(users(operate)),
     access: entry(access(operate)),
+    billing: entry(billing(operate)),
     audit: entry(audit(operate)),
     keys: entry(keys(operate)),
     models: entry(models(operate)),
@@ -122,6 +124,18 @@ test.each([new Error("the disk\nis odd"), new TypeError("x is undefined")])(
   },
 )
 
+test.each([
+  [-0.0042, "-$0.000042"],
+  [-0.00000001, "-$0.0000000001"],
+  [-0, "$0.00"],
+  [10_000, "$100.00"],
+  [-12.5, "-$0.125"],
+])("an entry of %f cents is %s in the ledger", async (amount_cents, shown) => {
+  const entry = { at: "2026-01-01", kind: "credit", amount_cents, reference: "r", note: null }
+  const { stdout } = await type("billing ledger", { entries: [entry] })
+  expect(stdout.split("\n")[2]?.split(/\s{2,}/)[2]).toBe(shown)
+})
+
 test("a reset prints the whole address that signs in", async () => {
   const url = "https://umpire.example/sign-in#link=abc"
   const { stdout } = await type("users reset a@b.c", {
@@ -158,6 +172,8 @@ test.each([
   ],
   [`models pull http://127.0.0.1:9/m.gguf --sha256 ${"0".repeat(64)}`, 1, "Cannot reach 127.0.0.1:9"],
   ["models pull https://127.0.0.1:9/m.gguf", 1, "Cannot reach 127.0.0.1:9"],
+  ["models pull https://127.0.0.1:9/m.onnx", 1, "Cannot reach 127.0.0.1:9"],
+  ["models pull https://127.0.0.1:9/m.bin", 2, "the address must name a .gguf or .onnx file"],
 ])("umpire %s ends with %i and one sentence", async (line, status, sentence) => {
   const answer = await type(line, {}, { UMPIRE_DATA_DIR: mkdtempSync(join(tmpdir(), "umpire-pull-")) })
   expect([answer.status, answer.told]).toEqual([status, []])
