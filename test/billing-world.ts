@@ -13,7 +13,7 @@ import type { BillingParts } from "../src/control/billing/parts.ts"
 import { auditLogHandlers } from "../src/control/audit-log.ts"
 import { permissions } from "../src/contract/access.ts"
 import type { ControlParts } from "../src/control/change.ts"
-import { firstStart, openLocalAccount } from "../src/control/first-start.ts"
+import { firstStart, openAccount } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { modelHandlers } from "../src/control/models.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
@@ -196,7 +196,12 @@ async function createCustomer(
   const times = { createdAt: now, updatedAt: now }
   const [organizationId, keyId] = [ids.next("org"), ids.next("key")]
   const { value: key, secretHash } = newKeyValue(keyId)
-  const accountId = await openLocalAccount(database, "owner@example.com", now, ids)
+  const accountId = await openAccount(
+    database,
+    { email: "owner@example.com", provider: "local", startingCredit: true },
+    now,
+    ids,
+  )
   await insertOrganization(database, {
     id: organizationId,
     name: "Customer",

@@ -74,10 +74,14 @@ test("a user creates organizations up to the limit, with a billing account and a
   const made = await as(member, "POST", "", { name: " Side project " })
   expect(made.body.data).toMatchObject({ name: "Side project", role: "primary_owner", is_personal: false })
   const { id, billing_account_id } = made.body.data
-  const accounts = await platform.database.query("SELECT email FROM billing_accounts WHERE id = $1", [
-    billing_account_id,
+  const accounts = await platform.database.query(
+    "SELECT email, balance_ticks, auto_refill_enabled FROM billing_accounts WHERE id = $1",
+    [billing_account_id],
+  )
+  // Credit that nobody paid for comes with the installation, not with each organization that a user creates.
+  expect(accounts).toEqual([
+    { email: `member${count}@own-keys.test`, balance_ticks: 0n, auto_refill_enabled: true },
   ])
-  expect(accounts).toEqual([{ email: `member${count}@own-keys.test` }])
   const [entry] = (await as(member, "GET", `/${id}/audit_log`)).body.data
   expect(entry).toMatchObject({ action: "organization.create", actor: { id: member.id } })
   for (let more = 1; more < createdOrganizationsMax; more++)

@@ -81,7 +81,8 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
   const { email } = founder
   const userId = ids.next("usr")
   await insertUser(sql, { id: userId, email, name: null, passwordHash: founder.passwordHash, ...times })
-  const billingAccountId = await openAccount(sql, { email, provider: founder.provider }, now, ids)
+  const account = { email, provider: founder.provider, startingCredit: true }
+  const billingAccountId = await openAccount(sql, account, now, ids)
   const organizationId = ids.next("org")
   await insertOrganization(sql, {
     id: organizationId,
@@ -119,21 +120,32 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
   return { organizationId, userId, email, keyValue: fresh?.value ?? null, consoleLink }
 }
 
+interface NewAccount {
+  readonly email: string
+  readonly provider: string
+  /** Credit that nobody paid for: of the installation and of its operator, not of every user who asks. */
+  readonly startingCredit: boolean
+}
+
 /** At a real provider it starts with nothing: the provider is told of it soon, and a payment method is entered there. */
 export async function openAccount(
   sql: Sql,
-  { email, provider }: { readonly email: string; readonly provider: string },
+  { email, provider, startingCredit }: NewAccount,
   now: Date,
   ids: Ids,
 ): Promise<string> {
-  if (provider === "local") return await openLocalAccount(sql, email, now, ids)
+  if (provider === "local") {
+    const local = await openLocalAccount(sql, email, now, ids)
+    if (startingCredit) await grantStartingCredit(sql, local, now)
+    return local
+  }
   const id = ids.next("ba")
   await insertBillingAccount(sql, { id, email, mode: "prepaid", provider, createdAt: now, updatedAt: now })
   return id
 }
 
 /** A prepaid account at the local provider, with a test card and automatic refills, so that a laptop never stops. */
-export async function openLocalAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
+async function openLocalAccount(sql: Sql, email: string, now: Date, ids: Ids): Promise<string> {
   const id = ids.next("ba")
   await insertBillingAccount(sql, {
     id,
@@ -149,14 +161,17 @@ export async function openLocalAccount(sql: Sql, email: string, now: Date, ids: 
     createdAt: now,
     updatedAt: now,
   })
+  return id
+}
+
+async function grantStartingCredit(sql: Sql, billingAccountId: string, at: Date): Promise<void> {
   await appendLedger(sql, {
-    billingAccountId: id,
-    at: now,
+    billingAccountId,
+    at,
     kind: "credit",
     amountTicks: fromCents(startingCreditCents),
     reference: "starting credit",
   })
-  return id
 }
 
 function readBroughtKey(value: string): BroughtKey {

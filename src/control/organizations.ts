@@ -94,7 +94,8 @@ async function create(
         `Cannot create the organization: you are the primary owner of ${createdOrganizationsMax} already`,
       )
     const times = { createdAt: now, updatedAt: now }
-    const billingAccountId = await openAccount(sql, { email: user.email, provider }, now, ids)
+    const account = { email: user.email, provider, startingCredit: false }
+    const billingAccountId = await openAccount(sql, account, now, ids)
     await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
     await insertMembership(sql, { organizationId: id, userId: user.id, role: "primary_owner", ...times })
     await audit({

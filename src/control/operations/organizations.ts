@@ -67,7 +67,12 @@ async function createOrganization(
     const user = known ?? (await newUser(sql, parts, owner, now))
     const billingAccountId =
       billing_account ??
-      (await openAccount(sql, { email: owner, provider: parts.provider ?? "local" }, now, parts.ids))
+      (await openAccount(
+        sql,
+        { email: owner, provider: parts.provider ?? "local", startingCredit: true },
+        now,
+        parts.ids,
+      ))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
     await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
