@@ -16,7 +16,7 @@ export function peopleTests(scene: Scene): void {
     const secret = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(secret).toMatch(/^ump_/)
     expect(await scene.problems()).toEqual([])
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
     expect(await scene.page.content()).not.toContain(secret)
     await scene.page.reload()
     await scene.page.getByText("robot", { exact: true }).waitFor()
@@ -33,7 +33,7 @@ export function peopleTests(scene: Scene): void {
     await scene.submit("Rotate")
     const second = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(second).not.toBe(secret)
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
     await scene.page.getByText("Old secret works until").waitFor()
     expect([await status(secret), await status(second)]).toEqual([200, 200])
     await scene.pick("Actions for android", "Delete")
@@ -50,7 +50,7 @@ export function peopleTests(scene: Scene): void {
     await scene.submitTwice("Create key")
     await expect.poll(async () => await scene.page.getByLabel("Name").isDisabled()).toBe(true)
     await held.release()
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
     await scene.page.getByText("made once", { exact: true }).waitFor()
     expect(held.count()).toBe(1)
     expect(await scene.page.getByText("made once", { exact: true }).count()).toBe(1)
@@ -74,10 +74,10 @@ export function peopleTests(scene: Scene): void {
     await scene.page.getByLabel("Email").fill("grace@example.com")
     await scene.submit("Invite")
     await scene.page.getByLabel("Invitation link").waitFor()
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
     await scene.pick("Actions for grace@example.com", "New link")
     const link = (await scene.page.getByLabel("Invitation link").textContent()) ?? ""
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
 
     const other = await scene.browser.context.browser()?.newContext()
     const guest = (await other?.newPage()) ?? scene.page
@@ -99,7 +99,7 @@ export function peopleTests(scene: Scene): void {
     await guest.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
     const own = (await guest.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(await status(own)).toBe(200)
-    await guest.getByRole("button", { name: "I have stored it" }).click()
+    await guest.getByRole("button", { name: "I have copied it" }).click()
     await guest
       .getByRole("row", { name: /Grace's own/ })
       .getByText("Grace <b>Hopper</b>")
@@ -132,7 +132,7 @@ export function peopleTests(scene: Scene): void {
     await scene.click("Invite")
     await scene.page.getByLabel("Email").fill("alan@example.com")
     await scene.submit("Invite")
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
     await scene.pick("Actions for alan@example.com", "Revoke")
     await scene.page.getByText("No pending invitations").waitFor()
   })
@@ -144,6 +144,10 @@ export function peopleTests(scene: Scene): void {
     await scene.submitTwice("Create organization")
     await scene.page.getByRole("button", { name: "Organization Side project , switch" }).waitFor()
     expect(scene.page.url()).not.toContain(scene.orgId)
+    // It can be used at once: the test card has bought its first credit.
+    const decide = scene.page.getByRole("button", { name: /^Decide/ })
+    await expect.poll(async () => await decide.isEnabled()).toBe(true)
+    expect(await scene.page.getByRole("status", { name: "Billing" }).count()).toBe(0)
     await scene.click("Organization Side project , switch")
     expect(await scene.page.getByRole("menuitem", { name: "Side project" }).count()).toBe(1)
     await scene.page.keyboard.press("Escape")

@@ -87,6 +87,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         rateLimit: { requestsPerMinute, burst: requestsPerMinute },
         secureCookies: false,
         paymentProvider: "local",
+        refill: async () => undefined,
         singleSignOn: null,
         billingStatus: async () => null,
         publicUrl: () => state.url,

@@ -44,6 +44,8 @@ export interface OrganizationParts extends ControlParts {
   countModels(organizationId: string): Promise<number>
   /** Who moves money in for new billing accounts. */
   readonly paymentProvider: string
+  /** Buys credit at once for the accounts that are to be refilled; a new one may be. */
+  refill(): Promise<unknown>
 }
 
 type Names =
@@ -85,7 +87,7 @@ async function create(
   const { ids, paymentProvider: provider } = parts
   const userId = call.principal?.userId ?? null
   const id = ids.next("org")
-  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+  const created = await change(parts, call, async ({ sql, now, audit, touched }) => {
     const user = userId === null ? null : await lockUser(sql, userId)
     if (!user) throw new Error("Cannot create an organization: the endpoint lets in callers without a user")
     if ((await countOrganizationsOwned(sql, user.id)) >= createdOrganizationsMax)
@@ -108,6 +110,8 @@ async function create(
     touched({ table: "memberships", id })
     return toItem(await readOrganization(sql, id), "primary_owner")
   })
+  await parts.refill()
+  return created
 }
 
 async function update(

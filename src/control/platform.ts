@@ -27,6 +27,7 @@ export interface PlatformParts extends ControlParts {
   readonly secureCookies: boolean
   /** Who moves money in for new billing accounts. */
   readonly paymentProvider: string
+  refill: OrganizationParts["refill"]
   /** Null when none is configured. */
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */

@@ -13,18 +13,20 @@ interface PlatformNeeds {
   readonly control: ControlParts
   readonly catalog: Catalog
   readonly billingStatus: PlatformParts["billingStatus"]
+  readonly refill: PlatformParts["refill"]
   readonly log: Log
   /** The address of this installation as browsers see it; known once it listens. */
   readonly publicUrl: () => string
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, billingStatus, publicUrl } = needs
+  const { control, catalog, billingStatus, publicUrl, refill } = needs
   return {
     ...control,
     catalog,
     billingStatus,
     publicUrl,
+    refill,
     regions: regionsOf(config),
     placement: placementOf(config, catalog),
     rateLimit: {

@@ -20,6 +20,7 @@ import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
 import { createIdempotencyStore } from "../control/idempotency.ts"
 import { billingStatus } from "../control/billing/accounts.ts"
+import { refillAccounts } from "../control/billing/auto-refill.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
 import type { BillingParts } from "../control/billing/parts.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
@@ -213,6 +214,7 @@ async function compose(
     control,
     catalog,
     billingStatus: async (organizationId) => await billingStatus(control, organizationId),
+    refill: async () => await refillAccounts(billing),
     log,
     publicUrl: () => state.url,
   })
