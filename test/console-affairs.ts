@@ -248,6 +248,13 @@ export function affairsTests(scene: Scene): void {
     await scene.click("Remove the filter Result is success")
     await scene.page.getByRole("region", { name: "Results" }).getByRole("link", { name: "error" }).click()
     await scene.page.getByRole("region", { name: "By error" }).getByRole("link").first().waitFor()
-    await scene.click("Remove the filter Result is error")
+    // One click from the count stand the failed requests, and each leads to its own error.
+    await scene.page.getByRole("list", { name: "Failed requests" }).getByRole("link").first().click()
+    await scene.page
+      .getByRole("list", { name: "Filters" })
+      .getByText(/^Request is /)
+      .waitFor()
+    await scene.page.getByRole("region", { name: "By error" }).getByRole("link").first().waitFor()
+    await scene.click(/^Remove the filter Request is/)
   })
 }

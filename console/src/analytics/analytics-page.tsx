@@ -11,6 +11,7 @@ import { count, milliseconds, moment, percent, shortCount } from "../parts/forma
 import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { Breakdown } from "./breakdown.tsx"
+import { FailedRequests } from "./failed-requests.tsx"
 import { FindSequence } from "./find-sequence.tsx"
 import { useKeyNames } from "./key-names.ts"
 import { OverTime } from "./over-time.tsx"
@@ -20,6 +21,7 @@ import { ViewLink, filtered } from "./view-link.tsx"
 import {
   type View,
   dimensionNames,
+  isAboutErrors,
   keyName,
   metricNames,
   presetNames,
@@ -88,6 +90,7 @@ function Overview({
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">
         <div className="flex min-w-0 flex-col gap-4">
           <Breakdown data={data.breakdown} view={view} colors={colors} />
+          {isAboutErrors(view) ? <FailedRequests view={view} /> : null}
           <FindSequence />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
@@ -98,8 +101,7 @@ function Overview({
             view={view}
             changeFor={(result) => ({
               ...filtered(view, `result:${result}`),
-              // What went wrong is asked next.
-              ...(result === "error" ? { by: "error_code" as const } : {}),
+              ...(result === "error" ? { metric: "errors", by: "error_code" } : {}),
             })}
           />
           <Counts

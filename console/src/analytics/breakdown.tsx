@@ -45,7 +45,7 @@ export function Breakdown({
             >
               {nameOf(key)}
             </ViewLink>
-            {data.metric === "requests" ? null : (
+            {data.metric === "requests" || value === many ? null : (
               <span className="text-soft number relative text-xs">{plural(many, "request")}</span>
             )}
             <strong className="number relative font-medium" title={metricNames[data.metric]}>

@@ -1,4 +1,4 @@
-/** Leads to one request: by its id, or by what this browser asked lately. */
+/** Leads to one request: by its id, or by what this browser sent lately. */
 import { useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import { Button } from "../parts/button.tsx"
@@ -39,8 +39,8 @@ export function FindSequence(): ReactNode {
       </form>
       {recent.length > 0 ? (
         <>
-          <h3 className="label mt-4 mb-1">Asked from this browser</h3>
-          <ul aria-label="Asked from this browser" className="flex flex-col gap-1 text-sm">
+          <h3 className="label mt-4 mb-1">Sent from this browser</h3>
+          <ul aria-label="Sent from this browser" className="flex flex-col gap-1 text-sm">
             {recent.map(({ id, at, about }) => (
               <li key={id} className="flex items-baseline gap-3">
                 <span className="min-w-0 flex-1 truncate">

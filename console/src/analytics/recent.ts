@@ -19,8 +19,9 @@ export function recentSequences(storage: BrowserStorage): RecentSequence[] {
 }
 
 export function rememberSequence(storage: BrowserStorage, id: string, about: string): void {
-  const words = about.trim().replaceAll(/\s+/g, " ").slice(0, aboutCharactersMax)
-  const entries = [{ id, at: Date.now(), about: words }, ...recentSequences(storage)]
+  const words = about.trim().replaceAll(/\s+/g, " ")
+  const short = words.length > aboutCharactersMax ? `${words.slice(0, aboutCharactersMax)}…` : words
+  const entries = [{ id, at: Date.now(), about: short }, ...recentSequences(storage)]
   storage.write(entry, entries.slice(0, entriesMax))
 }
 

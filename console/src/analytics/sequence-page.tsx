@@ -1,4 +1,4 @@
-/** One request, in full: how it ended, how long it took, what it read and wrote, and who asked. */
+/** One request, in full: how it ended, how long it took, its tokens, and its caller. */
 import { useQuery } from "@tanstack/react-query"
 import { Link, getRouteApi } from "@tanstack/react-router"
 import type { ReactNode } from "react"
@@ -39,7 +39,7 @@ export function SequencePage(): ReactNode {
           search={{}}
           className="text-accent text-sm hover:underline"
         >
-          All requests
+          Open Analytics
         </Link>
       }
     >
@@ -80,13 +80,13 @@ function Facts({ sequence }: { sequence: Sequence }): ReactNode {
       ) : null}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <Panel
-          title="What happened"
+          title="Result"
           actions={<Badge tone={tones[sequence.result] ?? "plain"}>{sequence.result}</Badge>}
         >
           <Course firstByteMs={sequence.gateway_latency_ms} tookMs={sequence.seq_duration_ms} />
           <List
             rows={[
-              ["Began", moment(sequence.timestamp)],
+              ["Started", moment(sequence.timestamp)],
               ["Model", sequence.model],
               ["Endpoint", sequence.call_source.replaceAll("_", " ")],
               ["Stop reason", sequence.stop_reason],
@@ -102,7 +102,7 @@ function Facts({ sequence }: { sequence: Sequence }): ReactNode {
               <Figure name="Output" value={count(sequence.output_tokens)} />
             </dl>
           </Panel>
-          <Panel title="Who asked">
+          <Panel title="Caller">
             <List
               rows={[
                 [
@@ -131,10 +131,10 @@ function Course({ firstByteMs, tookMs }: { firstByteMs: number; tookMs: number }
       </div>
       <p className="number text-soft mt-1.5 flex justify-between gap-3 text-xs">
         <span>
-          First byte after <strong className="text-ink font-medium">{milliseconds(firstByteMs)}</strong>
+          First byte <strong className="text-ink font-medium">{milliseconds(firstByteMs)}</strong>
         </span>
         <span>
-          Took <strong className="text-ink font-medium">{milliseconds(tookMs)}</strong>
+          Total <strong className="text-ink font-medium">{milliseconds(tookMs)}</strong>
         </span>
       </p>
     </div>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { formatMetric, keyName, rangeOf, readChip, readView, writeView } from "./view.ts"
+import { formatMetric, isAboutErrors, keyName, rangeOf, readChip, readView, writeView } from "./view.ts"
 
 test("a view comes back from its address as it was", () => {
   const view = {
@@ -28,6 +28,17 @@ test("a filter is split at its first colon", () => {
   expect(readChip("!client_ip:::1")).toEqual({ excluded: true, dimension: "client_ip", value: "::1" })
   expect(keyName("")).toBe("(none)")
   expect(keyName(null)).toBe("the rest")
+})
+
+test.each([
+  [{ metric: "errors" }, true],
+  [{ metric: "error_rate" }, true],
+  [{ f: ["result:error"] }, true],
+  [{ f: ["error_code:overloaded"] }, true],
+  [{ f: ["error_code:"] }, false],
+  [{ f: ["!result:error", "!error_code:overloaded"] }, false],
+])("a view of %j is about errors: %s", (search, expected) => {
+  expect(isAboutErrors(readView(search))).toBe(expected)
 })
 
 test("figures read as what they are", () => {

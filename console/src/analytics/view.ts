@@ -90,6 +90,12 @@ export function formatMetric(metric: Metric): (value: number) => string {
 export const isCounted = (metric: Metric): boolean =>
   !["error_rate", "duration", "p50_latency", "p95_latency"].includes(metric)
 
+/** Errors are what is measured, or all that is left by the filters. */
+export const isAboutErrors = ({ metric, filters }: View): boolean =>
+  metric === "errors" ||
+  metric === "error_rate" ||
+  filters.some((filter) => filter === "result:error" || /^error_code:./.test(filter))
+
 interface Chip {
   readonly dimension: string
   readonly value: string
