@@ -107,7 +107,7 @@ describe("on a phone", () => {
 
 test("the reference shows every endpoint and tries one with the session", async () => {
   await scene.page.goto(`${scene.server.url}/docs`)
-  const article = scene.page.getByRole("article", { name: "Who is signed in" })
+  const article = scene.page.getByRole("article", { name: "Read the session" })
   await article.getByRole("button").first().click()
   await article.getByRole("button", { name: "Try it" }).click()
   await article.getByRole("button", { name: "Send" }).click()
@@ -117,11 +117,11 @@ test("the reference shows every endpoint and tries one with the session", async 
 })
 
 test.each([
-  "Answer a list of typed questions about one text",
-  "Answer a map of named questions about one state",
-  "Turn texts into vectors",
-  "Look up a model",
-  "Requests of a time range: totals, groups and their course",
+  "Answer a list of typed questions",
+  "Answer a map of named questions",
+  "Create embeddings",
+  "Read a model",
+  "Read analytics of a time range",
 ])("trying \u201C%s\u201D as it is filled in works", async (name) => {
   await scene.page.goto(`${scene.server.url}/docs`)
   const article = scene.page.getByRole("article", { name, exact: true })

@@ -180,7 +180,7 @@ const getAnalyticsOverview = endpoint({
   path: "/v1/organizations/{org_id}/analytics/overview",
   area: "Analytics",
   surface: "platform",
-  summary: "Requests of a time range: totals, groups and their course",
+  summary: "Read analytics of a time range; totals, groups and time series",
   access,
   params: OrganizationPath,
   query: OverviewQuery,
@@ -193,7 +193,7 @@ const getAnalyticsSequence = endpoint({
   path: "/v1/organizations/{org_id}/analytics/sequences/{seq_id}",
   area: "Analytics",
   surface: "platform",
-  summary: "One request, by the id of its sequence",
+  summary: "Read one request by its sequence id",
   access,
   params: z.object({ ...OrganizationPath.shape, seq_id: PathId }),
   query: z

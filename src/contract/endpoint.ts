@@ -30,6 +30,7 @@ export interface Endpoint<
   /** Parameters in braces: `/v1/organizations/{org_id}`. */
   readonly path: `/${string}`
   readonly area: string
+  /** In the imperative; what follows a semicolon is told in the description. */
   readonly summary: string
   readonly surface: Surface
   readonly access: Access

@@ -43,10 +43,8 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
   return {
     operationId,
     tags: [endpoint.area],
-    summary: endpoint.summary,
-    ...(access.principals.length > 0
-      ? { security: [{ bearer: [] }], description: whoMayCall(endpoint) }
-      : {}),
+    ...textsOf(endpoint),
+    ...(access.principals.length > 0 ? { security: [{ bearer: [] }] } : {}),
     parameters: [
       ...parameters("path", endpoint.params, schemas),
       ...parameters("query", endpoint.query, schemas),
@@ -59,9 +57,18 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
   }
 }
 
+function textsOf(endpoint: Endpoint): Json {
+  const [summary = "", ...more] = endpoint.summary.split("; ")
+  const detail = more.map((part) => `${part.slice(0, 1).toUpperCase()}${part.slice(1)}.`)
+  const sentences = [...detail, ...(endpoint.access.principals.length > 0 ? [whoMayCall(endpoint)] : [])]
+  return { summary, ...(sentences.length > 0 ? { description: sentences.join(" ") } : {}) }
+}
+
+const either = new Intl.ListFormat("en", { type: "disjunction" })
+
 function whoMayCall({ access }: Endpoint): string {
   const names = { session: "a console session", key: "an API key", workload: "a workload access token" }
-  const kinds = access.principals.map((kind) => names[kind]).join(", ")
+  const kinds = either.format(access.principals.map((kind) => names[kind]))
   const permission = access.permission ? ` with the permission \`${access.permission}\`` : ""
   return `Accepts ${kinds}${permission}${roleNeeded(access)}.`
 }

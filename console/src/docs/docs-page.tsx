@@ -17,16 +17,18 @@ export function DocsPage(): ReactNode {
   })
   return (
     <div className="min-h-dvh">
-      <header className="border-line bg-panel sticky top-0 z-20 flex h-12 items-center gap-3 border-b px-4">
-        <Link to="/" className="flex items-center gap-2.5">
-          <img src="/icon.svg" alt="" className="size-7" width={28} height={28} />
-          <span className="text-sm font-semibold">Umpire</span>
-          <span className="sr-only">console</span>
-        </Link>
-        <span className="text-soft text-sm">API reference</span>
-        <a href="/openapi.json" className="text-soft hover:text-ink ml-auto text-xs underline">
-          openapi.json
-        </a>
+      <header className="border-line bg-panel sticky top-0 z-20 border-b">
+        <div className="mx-auto flex h-12 max-w-7xl items-center gap-3 px-4">
+          <Link to="/" className="flex items-center gap-2.5">
+            <img src="/icon.svg" alt="" className="size-7" width={28} height={28} />
+            <span className="text-sm font-semibold">Umpire</span>
+            <span className="sr-only">console</span>
+          </Link>
+          <span className="text-soft text-sm">API reference</span>
+          <a href="/openapi.json" className="text-soft hover:text-ink ml-auto text-xs underline">
+            openapi.json
+          </a>
+        </div>
       </header>
       <Loaded query={query} what="the reference">
         {(reference) => <ReferenceView reference={reference} />}
@@ -64,7 +66,7 @@ function ReferenceView({ reference }: { reference: Reference }): ReactNode {
         />
         {groups.map(([tag, operations]) => (
           <div key={tag} className="mt-4">
-            <p className="px-2 pb-1 text-sm font-semibold">{tag}</p>
+            <p className="pb-1 text-sm font-semibold">{tag}</p>
             {operations.map((operation) => (
               <NavLink key={operation.id} operation={operation} />
             ))}
@@ -103,7 +105,7 @@ function NavLink({ operation: { id, method, summary } }: { operation: Operation 
   return (
     <a
       href={`#${id}`}
-      className="hover:bg-sunken flex items-baseline gap-2 rounded-md px-2 py-1 text-[13px] leading-snug"
+      className="hover:bg-sunken -mx-2 flex items-baseline gap-2 rounded-md px-2 py-1 text-[13px] leading-snug"
     >
       <span className={`w-12 shrink-0 font-mono text-[11px] font-semibold ${methodColors[method] ?? ""}`}>
         {method}

@@ -76,7 +76,7 @@ function Details({
         </Part>
       ) : null}
       {success.map(({ status, description, schema }) => (
-        <Part key={status} title={`Answer ${status}`}>
+        <Part key={status} title={`Response ${status}`}>
           {schema ? (
             <SchemaView schema={schema} schemas={schemas} />
           ) : (

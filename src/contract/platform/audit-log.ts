@@ -54,7 +54,7 @@ const common = {
 export const listAuditLog = endpoint({
   ...common,
   path: "/v1/organizations/{org_id}/audit_log",
-  summary: "Changes, newest first",
+  summary: "List the audit log; newest first",
   query: z.object({ ...pageQuery(idForm("aud")).shape, ...FilterQuery.shape }),
   output: pageOf(AuditLogEntry),
   wrap: "none",
@@ -74,7 +74,7 @@ export type AuditLogFilters = z.infer<typeof AuditLogFilters>
 export const listAuditLogFilters = endpoint({
   ...common,
   path: "/v1/organizations/{org_id}/audit_log/filters",
-  summary: "The values that filters of the audit log can take",
+  summary: "List the values of audit log filters",
   output: AuditLogFilters,
 })
 
@@ -83,7 +83,7 @@ export const auditExportEntriesMax = 10_000
 export const exportAuditLog = endpoint({
   ...common,
   path: "/v1/organizations/{org_id}/audit_log/export",
-  summary: `Changes as a CSV file, newest first; at most ${auditExportEntriesMax.toLocaleString("en")}`,
+  summary: `Export the audit log as CSV; newest first, at most ${auditExportEntriesMax.toLocaleString("en")} entries`,
   query: FilterQuery,
   output: z.instanceof(Document),
   produces: "text/csv",

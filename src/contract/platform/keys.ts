@@ -73,7 +73,7 @@ export const listApiKeys = endpoint({
   path: "/v1/organizations/{org_id}/api_keys",
   area,
   surface,
-  summary: "API keys, newest first",
+  summary: "List API keys; newest first",
   access: { principals, permission: "api-read" },
   params: OrganizationPath,
   // A key that an operator brought has an id of its own making.
@@ -125,7 +125,7 @@ export const rotateApiKey = endpoint({
   path: "/v1/organizations/{org_id}/api_keys/{key_id}/rotate",
   area,
   surface,
-  summary: "Rotate the secret; the old one stays valid for the grace time",
+  summary: "Rotate an API key; the old secret stays valid for the grace time",
   access: administer,
   params: KeyPath,
   body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),

@@ -37,7 +37,7 @@ export const getRoutingPolicy = endpoint({
   path,
   area,
   surface,
-  summary: "The routing policy",
+  summary: "Read the routing policy",
   access: { principals, permission: "api-read" },
   params: OrganizationPath,
   output: RoutingPolicy,

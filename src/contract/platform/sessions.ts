@@ -63,7 +63,7 @@ export const getSession = endpoint({
   path: "/v1/session",
   area,
   surface,
-  summary: "Who is signed in",
+  summary: "Read the session; who is signed in",
   access: { principals: ["session"] },
   output: CurrentSession,
 })
@@ -104,7 +104,7 @@ export const updateSessionUser = endpoint({
   path: "/v1/session/user",
   area,
   surface,
-  summary: "Change the signed-in user's name, or replace the placeholder address of the first start",
+  summary: "Change the signed-in user; the name, or the placeholder address of the first start",
   access: { principals: ["session"] },
   body: z
     .strictObject({
@@ -123,7 +123,7 @@ export const startSingleSignOn = endpoint({
   path: "/v1/session/sso",
   area,
   surface,
-  summary: "Redirect to the single sign-on provider",
+  summary: "Start single sign-on; redirects to the provider",
   access: { principals: [] },
   output: z.void(),
   status: 303,
@@ -138,7 +138,7 @@ export const finishSingleSignOn = endpoint({
   path: "/v1/session/sso/callback",
   area,
   surface,
-  summary: "Callback of the single sign-on provider; redirects to the console, signed in or with `sso_error`",
+  summary: "Finish single sign-on; redirects to the console, signed in or with `sso_error`",
   access: { principals: [] },
   query: z.object({
     code: CallbackValue,
