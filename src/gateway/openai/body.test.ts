@@ -130,7 +130,12 @@ describe("a large body is read in a thread", () => {
 
   test("with the same result, and the event loop goes on meanwhile", async () => {
     const input = "a".repeat(threadBytesMin)
-    expect(await read(responses(input))).toEqual({ named: ["m"], outcome: input })
+    const turns: string[] = []
+    setImmediate(() => turns.push("the event loop"))
+    const answer = await read(responses(input))
+    turns.push("the body")
+    expect(answer).toEqual({ named: ["m"], outcome: input })
+    expect(turns).toEqual(["the event loop", "the body"])
   })
 
   test("refused with the same fault, and the model it named is known", async () => {
