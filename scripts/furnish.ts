@@ -126,6 +126,9 @@ export async function charge(dataDirectory: string, records: readonly SequenceRe
           newAuditId: () => `aud_past${++audits}`,
         }),
     )
+    // The month that is over gets its invoice when the server starts again, not minutes later.
+    await database.query("UPDATE billing_accounts SET created_at = created_at - interval '60 days'")
+    await database.query("DELETE FROM periodic_tasks")
   } finally {
     await database.close()
   }

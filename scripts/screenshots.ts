@@ -12,11 +12,11 @@ import { charge, past, remember, settle } from "./furnish.ts"
 const folder = join(import.meta.dirname, "..", "test", "out", "screenshots")
 /** Names of scenes; none means all. */
 const only = process.argv.slice(2)
-const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const
+const sizes = { desktop: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } } as const
 const answerMs = 60_000
 
 /** Scenes without a dialog. */
-const longer = new Set(["compare", "sequence", "audit-entry"])
+const longer = new Set(["compare", "sequence", "audit-entry", "errors"])
 
 type Size = keyof typeof sizes
 type Act = (page: Page, size: Size) => Promise<void>
@@ -82,7 +82,41 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
     async (page) => {
       await page.getByLabel("Sequence id").fill("seq_past000001")
       await press(page, "Find the sequence")
-      await page.getByText("First byte after").waitFor()
+      await page.getByText("First byte").waitFor()
+    },
+  ],
+  [
+    "errors",
+    "analytics",
+    async (page) => {
+      await page.getByText("Month", { exact: true }).click()
+      await page.getByRole("region", { name: "Results" }).getByRole("link", { name: "error" }).click()
+      await page.getByRole("list", { name: "Failed requests" }).waitFor()
+    },
+  ],
+  [
+    "organizations",
+    "settings",
+    async (page, size) => {
+      if (size === "phone") await press(page, "Open the menu")
+      await page
+        .getByRole("button", { name: /^Organization/ })
+        .locator("visible=true")
+        .click()
+    },
+  ],
+  ["invite", "members", async (page) => await press(page, "Invite")],
+  [
+    "secret",
+    "keys",
+    async (page) => {
+      await press(page, "Create key")
+      await page.getByLabel("Name").fill("a key to look at")
+      await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
+      await page
+        .getByRole("dialog", { name: /created|key/i })
+        .getByText(/ump_/)
+        .waitFor()
     },
   ],
   ["credit", "billing", async (page) => await press(page, "Add credit")],

@@ -14,8 +14,8 @@ const hasPython = spawnSync("python3", ["--version"]).status === 0
 
 const languages = [
   { name: "curl", file: "request.sh", command: "sh", exists: true },
-  { name: "TypeScript · openai", file: "openai.ts", command: process.execPath, exists: true },
-  { name: "TypeScript · @typesafe-ai/sdk", file: "typesafe.ts", command: process.execPath, exists: true },
+  { name: "OpenAI SDK", file: "openai.ts", command: process.execPath, exists: true },
+  { name: "TypeSafe SDK", file: "typesafe.ts", command: process.execPath, exists: true },
   { name: "Python", file: "request.py", command: "python3", exists: hasPython },
 ] as const
 

@@ -42,7 +42,7 @@ test("a first answer ticks the first steps, which can be hidden", async () => {
   await steps.getByRole("link", { name: "Create a key" }).click()
   await page.getByRole("dialog").getByLabel("Name").fill("program")
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
-  await click("I have stored it")
+  await click("I have copied it")
   await page.goto(server.url)
   await steps.getByRole("listitem", { name: "Create a key: done" }).waitFor()
   await click("Hide getting started")

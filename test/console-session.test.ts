@@ -165,7 +165,7 @@ test("a session that ends under a page is renewed in place, with what was typed 
   expect(await page.getByLabel("Name").inputValue()).toBe("typed before the end")
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
   await page.getByLabel("API key", { exact: true }).waitFor()
-  await click("I have stored it")
+  await click("I have copied it")
 })
 
 test("a server that restarts is waited for calmly, and the page goes on", async () => {

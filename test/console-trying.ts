@@ -152,12 +152,10 @@ export function tryingTests(scene: Scene): void {
       const id = (await link.textContent()) ?? ""
       await link.click()
       await scene.page.getByRole("heading", { name: "Request", level: 1 }).waitFor()
-      await scene.page.getByText("First byte after").waitFor()
-      expect(await scene.page.getByRole("region", { name: "What happened" }).textContent()).toContain(
-        "success",
-      )
-      await scene.page.getByRole("link", { name: "All requests" }).click()
-      const asked = scene.page.getByRole("list", { name: "Asked from this browser" })
+      await scene.page.getByText("First byte").waitFor()
+      expect(await scene.page.getByRole("region", { name: "Result" }).textContent()).toContain("success")
+      await scene.page.getByRole("link", { name: "Open Analytics" }).click()
+      const asked = scene.page.getByRole("list", { name: "Sent from this browser" })
       expect(
         await asked
           .getByRole("link", { name: /^The parcel arrived/ })

@@ -191,7 +191,7 @@ export function writingTests(scene: Scene): void {
     await scene.page.getByRole("alertdialog").waitFor()
     await scene.click("Keep it open")
     expect(await scene.page.getByLabel("API key", { exact: true }).textContent()).toMatch(/^ump_/)
-    await scene.click("I have stored it")
+    await scene.click("I have copied it")
   })
 
   test("each page names itself in the title of the window", async () => {

@@ -58,11 +58,11 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
           next month, or until the limit is raised or removed.
         </Notice>
       ) : null}
-      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-[minmax(0,1fr)_minmax(0,2fr)]">
         <Balance account={account} owner={owner} />
         <Spend balanceCents={account.billing_mode === "prepaid" ? account.credit_balance_cents : null} />
       </div>
-      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+      <div className="grid grid-cols-1 gap-4 lg:grid-cols-2">
         {account.billing_mode === "prepaid" && account.auto_refill ? (
           <AutoRefillForm settings={account.auto_refill} owner={owner} />
         ) : null}

@@ -90,15 +90,6 @@ export function SpendControlsForm({
   return (
     <LimitForm title="Spend controls" owner={owner} write={write}>
       <div className="grid grid-cols-1 items-end gap-3 sm:grid-cols-2">
-        {prepaid ? (
-          <TextField
-            label="Warn below a balance of ($)"
-            inputMode="decimal"
-            disabled={!owner}
-            value={low}
-            onChange={(event) => setLow(event.target.value)}
-          />
-        ) : null}
         <TextField
           label="Warn at a monthly spend of ($)"
           inputMode="decimal"
@@ -113,6 +104,15 @@ export function SpendControlsForm({
           value={cutoff}
           onChange={(event) => setCutoff(event.target.value)}
         />
+        {prepaid ? (
+          <TextField
+            label="Warn below a balance of ($)"
+            inputMode="decimal"
+            disabled={!owner}
+            value={low}
+            onChange={(event) => setLow(event.target.value)}
+          />
+        ) : null}
       </div>
       <p className="text-soft text-xs">
         When the monthly limit is reached, requests are refused until the next month. Leave a field empty to

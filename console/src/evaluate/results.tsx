@@ -46,8 +46,8 @@ function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate:
   return (
     <Panel title="Threshold">
       <div className="flex flex-col gap-3">
-        <label className="flex flex-wrap items-center gap-3 text-sm">
-          <span>{predicate ? "Say yes from" : "Trust answers from"}</span>
+        <label className="flex items-center gap-3 text-sm">
+          <span className="shrink-0">{predicate ? "Say yes from" : "Trust answers from"}</span>
           <input
             type="range"
             min={0}
@@ -55,7 +55,7 @@ function Threshold({ rows, predicate }: { rows: readonly JudgedRow[]; predicate:
             step={0.01}
             value={threshold}
             onChange={(event) => setThreshold(Number(event.target.value))}
-            className="accent-accent min-w-40 flex-1"
+            className="accent-accent min-w-0 flex-1"
           />
           <output className="number w-12 text-right font-medium">{percent(threshold)}</output>
         </label>

@@ -6,7 +6,7 @@ import { api, useWrite } from "../api.ts"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
-import { ago } from "../parts/format.ts"
+import { ago, plural } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
@@ -116,27 +116,59 @@ function ProviderCard({
         </span>
       </header>
       <ErrorNotice error={toggle.error} />
-      <p className="text-sm wrap-anywhere">
-        <Badge>{config.type === "oidc" ? "OIDC" : "X.509"}</Badge>{" "}
-        {config.type === "oidc"
-          ? config.issuer_uri
-          : `${config.trust_anchors.length} trusted certificate authorities`}
-      </p>
-      <ol className="flex flex-col gap-1 text-xs" aria-label="Rules">
-        {provider.authorization_rules.map(({ condition, permissions }, index) => (
-          <li key={index} className="flex flex-wrap items-center gap-1.5">
-            <code className="bg-sunken rounded px-1.5 py-0.5 font-mono wrap-anywhere">{condition}</code>
-            {permissions.length === 0 ? <span className="text-soft">no permissions</span> : null}
-            {permissions.map((permission) => (
-              <Badge key={permission}>{permission}</Badge>
-            ))}
-          </li>
-        ))}
-      </ol>
+      <dl className="flex flex-col gap-2 text-xs">
+        <Fact name={config.type === "oidc" ? "OIDC issuer" : "X.509"}>
+          <span className="text-sm wrap-anywhere">
+            {config.type === "oidc" ? config.issuer_uri : plural(config.trust_anchors.length, "trust anchor")}
+          </span>
+        </Fact>
+        {provider.attribute_condition ? (
+          <Fact name="Condition">
+            <Expression text={provider.attribute_condition} />
+          </Fact>
+        ) : null}
+        <Fact name="Permissions">
+          <Rules rules={provider.authorization_rules} />
+        </Fact>
+      </dl>
       <p className="text-soft mt-auto text-xs">
         Revision {provider.policy_revision}, updated {ago(provider.updated_at)}
       </p>
     </article>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }): ReactNode {
+  return (
+    <div>
+      <dt className="label mb-0.5">{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function Expression({ text }: { text: string }): ReactNode {
+  return <code className="bg-sunken rounded px-1.5 py-0.5 font-mono wrap-anywhere">{text}</code>
+}
+
+/** The first rule that matches decides; the last one always does. */
+function Rules({ rules }: { rules: WorkloadIdentityProvider["authorization_rules"] }): ReactNode {
+  return (
+    <ol className="flex flex-col gap-1" aria-label="Rules">
+      {rules.map(({ condition, permissions }, index) => (
+        <li key={index} className="flex flex-wrap items-center gap-1.5">
+          {index === rules.length - 1 ? (
+            <span className="text-soft">{rules.length === 1 ? "Everyone" : "Everyone else"}</span>
+          ) : (
+            <Expression text={condition} />
+          )}
+          {permissions.length === 0 ? <span className="text-soft">no permissions</span> : null}
+          {permissions.map((permission) => (
+            <Badge key={permission}>{permission}</Badge>
+          ))}
+        </li>
+      ))}
+    </ol>
   )
 }
 

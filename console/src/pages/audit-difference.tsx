@@ -1,19 +1,19 @@
 /** What a change changed: every field before and after, with the differences marked. */
 import type { ReactNode } from "react"
-import { changedFields } from "./audit-fields.ts"
+import { changedFields, isUnset } from "./audit-fields.ts"
 
 export function Differences({ before, after }: { before: unknown; after: unknown }): ReactNode {
-  const fields = changedFields(before, after)
-  if (fields.length === 0) return null
   const isNew = before === null || before === undefined
   const isGone = after === null || after === undefined
+  const fields = changedFields(before, after).filter((field) => !((isNew || isGone) && isUnset(field)))
+  if (fields.length === 0) return null
   return (
     <div className="border-line bg-panel overflow-x-auto rounded-md border">
       <table className="w-full font-mono">
         <caption className="sr-only">What changed</caption>
         <thead>
           <tr className="border-line text-soft border-b text-left font-sans">
-            <th scope="col" className="w-1/4 px-2.5 py-1.5 font-medium">
+            <th scope="col" className="w-1/3 px-2.5 py-1.5 font-medium md:w-1/4">
               Field
             </th>
             {isNew ? null : (
@@ -32,7 +32,7 @@ export function Differences({ before, after }: { before: unknown; after: unknown
           {fields.map((field) => (
             <tr key={field.field} className="border-line border-b align-top last:border-0">
               <th scope="row" className="text-soft px-2.5 py-1.5 text-left font-normal wrap-anywhere">
-                {field.field}
+                {breakable(field.field)}
               </th>
               {isNew ? null : (
                 <td className="px-2.5 py-1.5 wrap-anywhere">
@@ -61,3 +61,7 @@ export function Differences({ before, after }: { before: unknown; after: unknown
     </div>
   )
 }
+
+/** A long name breaks between its words, not inside them. */
+const breakable = (name: string): ReactNode =>
+  name.split(/(?<=[._])/).flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]))

@@ -18,6 +18,10 @@ export function changedFields(before: unknown, after: unknown): ChangedField[] {
   })
 }
 
+/** What says nothing about a resource that is new or gone: a field that was never set. */
+export const isUnset = ({ before, after }: ChangedField): boolean =>
+  (before ?? "null") === "null" && (after ?? "null") === "null"
+
 function flat(view: unknown, path = ""): Map<string, string> {
   if (view === null || view === undefined) return new Map(path ? [[path, "null"]] : [])
   if (typeof view !== "object" || Array.isArray(view))

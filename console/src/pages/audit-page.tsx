@@ -130,7 +130,7 @@ function Filters({
     <div
       role="search"
       aria-label="Audit log filters"
-      className="grid grid-cols-2 items-end gap-3 sm:flex sm:flex-wrap"
+      className="grid grid-cols-2 items-end gap-3 max-sm:[&>:first-child]:col-span-2 sm:flex sm:flex-wrap"
     >
       <SelectField
         label="Who"
@@ -204,21 +204,28 @@ function Entry({
           <span className="md:w-52 md:shrink-0">
             <Badge tone={toneOf(entry.action)}>{actionWords(entry.action)}</Badge>
           </span>
-          <span className="min-w-0 flex-1 basis-60 wrap-anywhere">
-            {subject ? <strong className="font-medium">{subject}</strong> : null}
-            <span className="text-soft">{subject ? ` by ${who}` : `By ${who}`}</span>
-          </span>
-          <time dateTime={entry.at} title={moment(entry.at)} className="text-soft text-xs">
+          <time
+            dateTime={entry.at}
+            title={moment(entry.at)}
+            className="text-soft ml-auto text-xs md:order-last"
+          >
             {ago(entry.at)}
           </time>
+          <span className="min-w-0 flex-1 wrap-anywhere max-md:basis-full">
+            {subject && subject !== who ? (
+              <>
+                <strong className="font-medium">{subject}</strong>
+                <span className="text-soft"> by {who}</span>
+              </>
+            ) : (
+              <span className="text-soft">By {who}</span>
+            )}
+          </span>
         </summary>
         <div className="bg-sunken/60 flex flex-col gap-3 px-4 py-3 text-xs">
-          <p className="text-soft wrap-anywhere">
-            {moment(entry.at)} · {who} ({entry.actor.kind}) · {entry.ip ?? "no IP address"} ·{" "}
-            {entry.user_agent ?? "no user agent"}
-          </p>
+          <Facts entry={entry} />
           <Differences before={entry.before} after={entry.after} />
-          <p className="flex flex-wrap gap-2">
+          <p className="-ml-2 flex flex-wrap gap-x-2">
             <Button small kind="bare" icon="filter" onClick={() => onFilter({ action: entry.action })}>
               Same action
             </Button>
@@ -233,11 +240,33 @@ function Entry({
               </Button>
             ) : null}
           </p>
-          <p className="text-soft font-mono break-all">
-            {entry.action} · {resourceId ?? entry.resource.type} · {entry.hash}
-          </p>
         </div>
       </details>
     </li>
+  )
+}
+
+function Facts({ entry }: { entry: AuditLogEntry }): ReactNode {
+  const { at, actor, action, resource, ip, user_agent, hash } = entry
+  const facts: readonly (readonly [string, string | null, "mono"?])[] = [
+    ["Time", moment(at)],
+    ["Actor", `${actorName(actor)} (${actor.kind.replaceAll("_", " ")})`],
+    ["Address", ip],
+    ["Client", user_agent],
+    ["Action", action, "mono"],
+    ["Resource", resource.id ?? resource.type, "mono"],
+    ["Hash", hash, "mono"],
+  ]
+  return (
+    <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
+      {facts
+        .filter(([, value]) => value !== null)
+        .map(([name, value, look]) => (
+          <div key={name} className="contents">
+            <dt className="text-soft">{name}</dt>
+            <dd className={look ? "font-mono break-all" : "wrap-anywhere"}>{value}</dd>
+          </div>
+        ))}
+    </dl>
   )
 }

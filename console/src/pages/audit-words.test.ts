@@ -1,11 +1,12 @@
 import { expect, test } from "vitest"
-import { changedFields } from "./audit-fields.ts"
+import { changedFields, isUnset } from "./audit-fields.ts"
 import { actionWords } from "./audit-words.ts"
 
 test.each([
   ["api_key.create", "API key created"],
   ["invitation.accept", "Invitation accepted"],
-  ["user.set_password", "User password set"],
+  ["user.set_password", "Password set"],
+  ["billing.refill", "Credit purchased"],
   ["session.create", "Signed in"],
   ["something_new.happen_now", "Something new happen now"],
 ])("%s reads %j", (action, words) => {
@@ -26,6 +27,13 @@ test("nested objects are compared field by field, lists as a whole", () => {
     { field: "limits.high", before: "2", after: "3", changed: true },
     { field: "permissions", before: '["inference"]', after: '["inference","api-read"]', changed: true },
   ])
+})
+
+test("a field that was never set is told from one that is set, or was", () => {
+  const unset = (before: unknown, after: unknown) => changedFields(before, after).map(isUnset)
+  expect(unset(null, { expires_at: null, name: "a" })).toEqual([true, false])
+  expect(unset({ expires_at: null }, null)).toEqual([true])
+  expect(unset({ expires_at: "2026" }, { expires_at: null })).toEqual([false])
 })
 
 test("what is new or gone has one side only", () => {

@@ -8,6 +8,27 @@ const kinds: Partial<Record<string, string>> = {
   workload_identity_provider: "identity provider",
 }
 
+/** Actions that do not read well as a kind and a verb. */
+const actions: Partial<Record<string, string>> = {
+  "billing.account_set": "Billing account changed",
+  "billing.adjust": "Balance adjusted",
+  "billing.auto_refill": "Automatic refill changed",
+  "billing.credit": "Credit granted",
+  "billing.invoice_issued": "Invoice issued",
+  "billing.lease_released": "Credit lease released",
+  "billing.payment_method_add": "Payment method added",
+  "billing.payment_method_changed": "Payment method changed",
+  "billing.payment_method_remove": "Payment method removed",
+  "billing.refill": "Credit purchased",
+  "billing.spend_controls": "Spend controls changed",
+  "routing_policy.replace": "Routing policy replaced",
+  "session.create": "Signed in",
+  "session.delete": "Signed out",
+  "user.reset_password": "Password reset",
+  "user.set_password": "Password set",
+  "workload_identity_provider.exchange_refused": "Token exchange refused",
+}
+
 const verbs: Partial<Record<string, string>> = {
   accept: "accepted",
   create: "created",
@@ -21,16 +42,15 @@ const verbs: Partial<Record<string, string>> = {
   reset: "reset",
   revoke: "revoked",
   rotate: "rotated",
-  set_password: "password set",
   update: "updated",
 }
 
 export const kindWords = (kind: string): string => capital(kinds[kind] ?? kind.replaceAll("_", " "))
 
-/** "api_key.create" is "API key created"; a session says that someone signed in. */
+/** "api_key.create" is "API key created"; actions with words of their own have those. */
 export function actionWords(action: string): string {
-  if (action === "session.create") return "Signed in"
-  if (action === "session.delete") return "Signed out"
+  const known = actions[action]
+  if (known) return known
   const dot = action.indexOf(".")
   if (dot < 0) return capital(action.replaceAll("_", " "))
   const verb = action.slice(dot + 1)

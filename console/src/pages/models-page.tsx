@@ -11,6 +11,7 @@ import { ago, count } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Page, type Tone } from "../parts/page.tsx"
 import { usePages } from "../parts/more.tsx"
 import { Table } from "../parts/table.tsx"
+import { canDo } from "../playground/models.ts"
 import { modelsQuery, useOrganization } from "../session.ts"
 
 const statuses: Record<ModelStatus, { readonly tone: Tone; readonly words: string }> = {
@@ -89,15 +90,25 @@ function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onA
         ) : (
           <>
             <Figure look="plain" name="Input" value={price(model.price_m_input_tokens_usd)} />
-            <Figure look="plain" name="Cached" value={price(model.price_m_input_cache_read_tokens_usd)} />
-            <Figure look="plain" name="Output" value={price(model.price_m_output_tokens_usd)} />
+            {canDo(model, "chat") ? (
+              <>
+                <Figure
+                  look="plain"
+                  name="Cached input"
+                  value={price(model.price_m_input_cache_read_tokens_usd)}
+                />
+                <Figure look="plain" name="Output" value={price(model.price_m_output_tokens_usd)} />
+              </>
+            ) : null}
           </>
         )}
       </dl>
-      <p className="flex flex-wrap gap-1">
-        {model.input_modalities.map((modality) => (
-          <Badge key={modality}>{modality}</Badge>
-        ))}
+      <p className="flex flex-wrap gap-1 empty:hidden">
+        {model.input_modalities
+          .filter((modality) => modality !== "text")
+          .map((modality) => (
+            <Badge key={modality}>{modality}</Badge>
+          ))}
         {model.tools_supported ? <Badge>tools</Badge> : null}
         {model.public ? null : <Badge>Restricted</Badge>}
         {model.access === "deny" ? <Badge tone="bad">Access denied</Badge> : null}

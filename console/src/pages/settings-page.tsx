@@ -68,14 +68,18 @@ function OrganizationPanel(): ReactNode {
           label="Keep stored responses for (days)"
           inputMode="numeric"
           pattern="\d{0,4}"
+          placeholder="30"
           disabled={!owner}
           hint="Leave empty for the default of 30 days; 0 stores nothing."
           value={days}
           onChange={(event) => setDays(event.target.value)}
         />
-        <div className="text-soft flex items-center gap-2 text-xs">
-          <span className="font-mono">{organization.id}</span>
-          <CopyButton text={organization.id} label="Copy organization id" bare />
+        <div>
+          <span className="label">Organization ID</span>
+          <div className="flex items-center gap-2 text-xs">
+            <span className="font-mono">{organization.id}</span>
+            <CopyButton text={organization.id} label="Copy organization id" bare />
+          </div>
         </div>
         {write.isSuccess ? <Notice tone="good">Saved.</Notice> : null}
       </Form>

@@ -19,7 +19,7 @@ export function Page({
   return (
     <div className="page gap-5">
       <header className="flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
-        <div className="max-w-2xl">
+        <div className="max-w-3xl">
           <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
           {about ? <p className="text-soft mt-1 text-sm">{about}</p> : null}
         </div>
@@ -82,10 +82,10 @@ export function Notice({
   return (
     <div
       role={tone === "bad" ? "alert" : "status"}
-      className={`flex gap-2 rounded-lg px-3 py-2.5 text-sm ${action ? "items-center" : "items-start"} ${tones[tone]}`}
+      className={`flex flex-wrap gap-2 rounded-lg px-3 py-2.5 text-sm ${action ? "items-center" : "items-start"} ${tones[tone]}`}
     >
       {tone === "bad" || tone === "warn" ? <Icon name="warn" className="mt-0.5 size-4" /> : null}
-      <div className="min-w-0 flex-1 wrap-anywhere">{children}</div>
+      <div className={`min-w-0 flex-1 wrap-anywhere ${action ? "basis-56" : ""}`}>{children}</div>
       {action}
     </div>
   )

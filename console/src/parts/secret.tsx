@@ -41,7 +41,7 @@ export function SecretDialog({
         {children}
         <div className="flex justify-end">
           <Button kind="loud" onClick={onClose}>
-            I have stored it
+            I have copied it
           </Button>
         </div>
       </div>

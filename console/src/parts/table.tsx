@@ -59,7 +59,7 @@ export function Table<Row>({
               {columns.map((column, index) => (
                 <td
                   key={column.name}
-                  className={`px-4 py-2.5 align-middle max-md:flex max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
+                  className={`px-4 py-2.5 align-middle max-md:flex max-md:items-baseline max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
                 >
                   {column.quiet || index === 0 ? null : (
                     <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">

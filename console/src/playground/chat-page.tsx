@@ -42,7 +42,7 @@ export function ChatPage(): ReactNode {
           onChange={(next) => setSettings({ ...settings, model: next })}
         />
         <span className="flex-1 max-sm:hidden" />
-        <Button kind="bare" icon="trash" disabled={chat.messages.length === 0} onClick={chat.clear}>
+        <Button kind="bare" icon="plus" disabled={chat.messages.length === 0} onClick={chat.clear}>
           New chat
         </Button>
       </header>

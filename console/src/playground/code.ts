@@ -6,8 +6,8 @@ export type Language = (typeof languages)[number]
 
 export const languageNames: Record<Language, string> = {
   curl: "curl",
-  openai: "TypeScript · openai",
-  typesafe: "TypeScript · @typesafe-ai/sdk",
+  openai: "OpenAI SDK",
+  typesafe: "TypeSafe SDK",
   python: "Python",
 }
 

@@ -30,6 +30,7 @@ export function ModelSelect({
   onChange: (sku: string) => void
 }): ReactNode {
   const shown = models.filter((one) => canDo(one, use))
+  const none = value === "" ? (models.length === 0 ? "Loading models" : "No model can be used") : null
   const unknown = value !== "" && !shown.some(({ model_sku }) => model_sku === value)
   return (
     <select
@@ -38,6 +39,7 @@ export function ModelSelect({
       value={value}
       onChange={(event) => onChange(event.target.value)}
     >
+      {none ? <option value="">{none}</option> : null}
       {unknown ? <option value={value}>{value}</option> : null}
       {shown.map(({ model_sku, status }) => (
         <option key={model_sku} value={model_sku}>

@@ -9,6 +9,16 @@ export function canDo({ model_kind, tools_supported }: OrgModel, use: ModelUse):
   return model_kind === "generation" && (use === "decisions" || tools_supported)
 }
 
+/** What a model is compared with at first: another one that decides, or itself where there is none. */
+export function rivalOf(model: string, models: readonly OrgModel[]): string {
+  return (
+    firstModel(
+      models.filter(({ model_sku }) => model_sku !== model),
+      "decisions",
+    ) || model
+  )
+}
+
 /** The first that may be used now; empty where none may. */
 export function firstModel(models: readonly OrgModel[], use: ModelUse): string {
   return models.find((one) => one.status === "active" && canDo(one, use))?.model_sku ?? ""

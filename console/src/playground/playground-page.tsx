@@ -16,7 +16,7 @@ import { EvidencePane } from "./evidence-pane.tsx"
 import { HistoryDialog } from "./history-dialog.tsx"
 import { packDraft } from "./keep.ts"
 import { ModelSelect } from "./model-select.tsx"
-import { firstModel } from "./models.ts"
+import { firstModel, rivalOf } from "./models.ts"
 import { Questions } from "./questions.tsx"
 import { useRun } from "./run.ts"
 import { estimateTokens } from "./tokens.ts"
@@ -33,7 +33,7 @@ type PageDialog = "code" | "history"
 export function PlaygroundPage(): ReactNode {
   useTitle("Playground")
   const { id: orgId } = useOrganization()
-  const models = useQuery(modelsQuery(orgId)).data ?? []
+  const { data: models = [], isPending: areModelsLoading } = useQuery(modelsQuery(orgId))
   const { draft, change, replace, replaced, undo, dismiss } = useDraft(firstModel(models, "decisions"))
   const { run, busy, start, cancel } = useRun(draft, orgId, models)
   const [dialog, setDialog] = useState<PageDialog | null>(null)
@@ -69,7 +69,7 @@ export function PlaygroundPage(): ReactNode {
                 </kbd>
               </Button>
             )}
-            {missing ? <p className="text-soft text-xs">{missing}</p> : null}
+            {missing && !areModelsLoading ? <p className="text-soft text-xs">{missing}</p> : null}
           </div>
           <AnswersPanel questions={draft.questions} run={run} stale={stale} busy={busy} />
         </div>
@@ -134,7 +134,7 @@ function Toolbar({
         />
         <Rival draft={draft} models={models} onChange={onChange} />
       </div>
-      <div className="ml-auto flex max-sm:w-full max-sm:justify-between">
+      <div className="ml-auto flex max-sm:-mx-3 max-sm:w-full">
         <Button kind="bare" icon="clock" onClick={() => onDialog("history")}>
           History
         </Button>
@@ -177,7 +177,7 @@ function Rival({
       <Button
         kind="bare"
         icon="split"
-        onClick={() => onChange((latest) => ({ ...latest, rival: draft.model }))}
+        onClick={() => onChange((latest) => ({ ...latest, rival: rivalOf(draft.model, models) }))}
       >
         Compare
       </Button>

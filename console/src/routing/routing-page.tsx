@@ -289,7 +289,7 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
               <text
                 x={x + 7}
                 y={y + 2 + lower}
-                className="fill-ink stroke-panel text-[6px] [paint-order:stroke]"
+                className="fill-ink stroke-panel text-[6px] max-sm:text-[11px] [paint-order:stroke]"
                 strokeWidth={1.5}
                 strokeLinejoin="round"
               >

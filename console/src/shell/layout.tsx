@@ -79,7 +79,7 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
         >
           <Icon name="search" className="size-3.5" />
           <span className="flex-1 text-left">Search</span>
-          <kbd className="font-sans text-[11px]">{isMac ? "⌘K" : "Ctrl K"}</kbd>
+          <kbd className="font-sans text-[11px] max-md:hidden">{isMac ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
       <nav aria-label="Pages" className="flex-1 overflow-y-auto px-3 pb-3">
@@ -190,8 +190,12 @@ function UserMenu(): ReactNode {
         </button>
       }
     >
-      <MenuHeading>{session?.user.email}</MenuHeading>
-      <MenuLine />
+      {session?.user.name ? (
+        <>
+          <MenuHeading>{session.user.email}</MenuHeading>
+          <MenuLine />
+        </>
+      ) : null}
       {themes.map((one) => (
         <MenuItem
           key={one}

@@ -38,9 +38,13 @@ export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
           {done} of {steps.length}
         </span>
       </h2>
-      <ol className="flex flex-wrap items-center gap-x-4 gap-y-1.5">
+      <ol className="flex flex-wrap items-center gap-x-4 gap-y-1.5 max-sm:w-full max-sm:flex-col max-sm:items-start">
         {steps.map((step, index) => (
-          <li key={step.name} aria-label={`${step.name}: ${step.done ? "done" : "to do"}`}>
+          <li
+            key={step.name}
+            aria-label={`${step.name}: ${step.done ? "done" : "to do"}`}
+            className={step.done ? "max-sm:hidden" : undefined}
+          >
             <StepView step={step} next={index === next} />
           </li>
         ))}
