@@ -29,8 +29,9 @@ test("nested objects are compared field by field, lists as a whole", () => {
   ])
 })
 
+const unset = (before: unknown, after: unknown) => changedFields(before, after).map(isUnset)
+
 test("a field that was never set is told from one that is set, or was", () => {
-  const unset = (before: unknown, after: unknown) => changedFields(before, after).map(isUnset)
   expect(unset(null, { expires_at: null, name: "a" })).toEqual([true, false])
   expect(unset({ expires_at: null }, null)).toEqual([true])
   expect(unset({ expires_at: "2026" }, { expires_at: null })).toEqual([false])
