@@ -306,23 +306,37 @@ export function shortestText(grammar: Grammar): string | null {
 
 /** The shortest texts of rules, by their lengths first: a text may be too long to be made. */
 export class Shortest {
+  /** Some rule, or a part of one, leads nowhere. */
+  readonly hasDeadEnds: boolean
   readonly #grammar: Grammar
   readonly #lengths = new Map<string, number>()
+  /** Names whose lengths cannot change any more. */
+  readonly #settled = new Set<string>()
+  /** Rules that were worked out with lengths that may still become shorter. */
+  readonly #dependents = new Map<string, Set<string>>()
   readonly #texts = new Map<string, string>()
   readonly #known = new Map<Rule, number>()
+  #working: string | null = null
+  #isSettled = true
+  #hasEmptyChoice = false
 
   constructor(grammar: Grammar) {
     this.#grammar = grammar
-    const dependents = dependentsOf(grammar)
     // Rules are made before those that they name: from the last to the first, most are known when they are needed.
     const waiting = new Set([...grammar.rules.keys()].toReversed())
     for (const name of waiting) {
       waiting.delete(name)
+      this.#working = name
+      this.#isSettled = true
       const length = this.#work(ruleNamed(grammar, name))
+      if (this.#isSettled) this.#settled.add(name)
       if (length >= (this.#lengths.get(name) ?? Infinity)) continue
       this.#lengths.set(name, length)
-      for (const dependent of dependents.get(name) ?? []) waiting.add(dependent)
+      for (const dependent of this.#dependents.get(name) ?? []) waiting.add(dependent)
     }
+    this.#working = null
+    this.#work(grammar.root)
+    this.hasDeadEnds = this.#hasEmptyChoice || this.#lengths.size < grammar.rules.size
   }
 
   /** Infinity when nothing finite matches. */
@@ -380,32 +394,33 @@ export class Shortest {
       case "set":
         return 1
       case "name":
+        this.#depend(rule.name)
         return this.#lengths.get(rule.name) ?? Infinity
-      case "repeat":
-        return rule.min === 0 ? 0 : this.#work(rule.rule) * rule.min
+      case "repeat": {
+        const length = this.#work(rule.rule)
+        return rule.min === 0 ? 0 : length * rule.min
+      }
       case "all": {
         let sum = 0
         for (const part of rule.parts) sum += this.#work(part)
         return sum
       }
       case "any": {
+        if (rule.options.length === 0) this.#hasEmptyChoice = true
         let least = Infinity
         for (const option of rule.options) least = Math.min(least, this.#work(option))
         return least
       }
     }
   }
-}
 
-function dependentsOf(grammar: Grammar): Map<string, Set<string>> {
-  const dependents = new Map<string, Set<string>>()
-  for (const [name, rule] of grammar.rules)
-    eachName(rule, (used) => {
-      const known = dependents.get(used)
-      if (known) known.add(name)
-      else dependents.set(used, new Set([name]))
-    })
-  return dependents
+  #depend(on: string): void {
+    if (this.#working === null || this.#settled.has(on)) return
+    this.#isSettled = false
+    const known = this.#dependents.get(on)
+    if (known) known.add(this.#working)
+    else this.#dependents.set(on, new Set([this.#working]))
+  }
 }
 
 function eachName(rule: Rule, visit: (name: string) => void): void {
@@ -429,6 +444,7 @@ function eachName(rule: Rule, visit: (name: string) => void): void {
 
 /** Without what leads nowhere: a model that went there could not go on. Null when nothing is left. */
 export function pruned(grammar: Grammar, shortest: Shortest): Grammar | null {
+  if (!shortest.hasDeadEnds) return grammar
   const keep = (rule: Rule): Rule | null => {
     switch (rule.kind) {
       case "text":

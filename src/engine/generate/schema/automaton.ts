@@ -194,6 +194,28 @@ export function trim(automaton: Automaton): Automaton {
 export const isEmpty = (automaton: Automaton): boolean =>
   !automaton.tail && automaton.accepting[0] !== true && (automaton.edges[0]?.length ?? 0) === 0
 
+/** Accepts every text. */
+export const isUniversal = ({ edges, accepting, tail }: Automaton): boolean =>
+  !tail &&
+  edges.length === 1 &&
+  accepting[0] === true &&
+  edges[0]?.length === everything.length &&
+  everything.every(([low, high], index) => edges[0]?.[index]?.[0] === low && edges[0][index][1] === high)
+
+/** The characters that every text of the automaton is made of, where it says nothing else but how many there are at least. */
+export function repeatedSet({ edges, accepting, tail }: Automaton): { ranges: Range[]; min: 0 | 1 } | null {
+  if (tail || edges.length > 2) return null
+  const last = edges.length - 1
+  const ranges = (edges[last] ?? []).map(([low, high]): Range => [low, high])
+  const isLoop = edges.every(
+    (list) =>
+      list.length === ranges.length &&
+      list.every(([low, high, to], at) => to === last && low === ranges[at]?.[0] && high === ranges[at]?.[1]),
+  )
+  if (!isLoop || accepting[last] !== true) return null
+  return { ranges, min: accepting[0] === true ? 0 : 1 }
+}
+
 /** The texts that both accept. */
 export function intersection(a: Automaton, b: Automaton, budget: Budget): Automaton {
   const numbers = new Map<number, number>()

@@ -123,10 +123,19 @@ class ObjectWriter {
   write(): Rule {
     const { min } = this.#form
     if (min > this.#max || this.#countMax > Math.max(COUNTED_MAX, this.#properties.length)) return any()
-    const counts = this.#countMax + 1
-    for (let index = this.#properties.length; index >= 0; index--)
-      for (let count = 0; count < Math.min(counts, index + 1); count++) this.#define(index, count)
+    let counts: ReadonlySet<number> = new Set([0])
+    for (let index = 0; index <= this.#properties.length; index++) {
+      for (const count of counts) this.#define(index, count)
+      counts = this.#countsAfter(index, counts)
+    }
     return all(text("{"), named(this.#place(0, 0)))
+  }
+
+  /** How many entries may be written before the next property. */
+  #countsAfter(index: number, counts: ReadonlySet<number>): ReadonlySet<number> {
+    const isRequired = this.#form.required.has(this.#properties[index]?.name ?? "")
+    const written = [...counts].map((count) => Math.min(count + 1, this.#countMax))
+    return new Set(isRequired ? written : [...counts, ...written])
   }
 
   #place(index: number, count: number): string {

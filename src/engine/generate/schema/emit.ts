@@ -1,12 +1,13 @@
 /** Writes normal forms as the rules of a grammar. */
 import { type Rule, all, any, maybe, named, notSet, repeat, set, text } from "../grammar.ts"
-import { type Automaton, type Edge, isEmpty } from "./automaton.ts"
+import { type Automaton, type Edge, type Range, isEmpty, repeatedSet } from "./automaton.ts"
 import { SchemaRefusal } from "./budget.ts"
 import { emitArray } from "./emit-array.ts"
 import { emitObject } from "./emit-object.ts"
 import { type Goal, type NormalForm, type StringForm, anyArray, anyObject, anything } from "./normal-form.ts"
 import type { Normaliser } from "./normalise.ts"
-import { type NumberForm, isPlain, numberAutomaton } from "./number-form.ts"
+import { AutomatonWriter, type Writing, joinedSets, reducedWriter } from "./emit-automaton.ts"
+import { type NumberForm, formKey, isPlain, numberAutomaton } from "./number-form.ts"
 import { textOf } from "./decimal.ts"
 import { literalTexts, space } from "./literal-texts.ts"
 import { sized } from "./partition.ts"
@@ -40,8 +41,10 @@ export class Emitter {
   readonly rules = new Map<string, Rule>()
   readonly to: Normaliser
   /** Each is written in one way only: as a text in quotes, or as a number. */
-  readonly #automata = new Map<Automaton, string>()
+  readonly #automata = new Map<Automaton, AutomatonWriter>()
   readonly #forms = new Map<object, string>()
+  readonly #numbers = new Map<string, Rule>()
+  readonly #sets = new Map<string, string>()
   #lastName = 0
 
   constructor(to: Normaliser) {
@@ -91,25 +94,39 @@ export class Emitter {
   number(form: NumberForm): Rule {
     if (form.among) return literalTexts(form.among.map(textOf))
     if (isPlain(form)) return this.#shared(form.whole ? "integer" : "number", form.whole ? integer : number)
-    return this.automaton(numberAutomaton(form, this.to.budget), plainEdge, text(""))
+    const key = formKey(form)
+    const known = this.#numbers.get(key)
+    if (known) return known
+    const made = this.automaton(numberAutomaton(form, this.to.budget), asNumber)
+    this.#numbers.set(key, made)
+    return made
   }
 
   string({ min, max, automaton, among }: StringForm): Rule {
     if (among) return literalTexts(among.map((one) => JSON.stringify(one)))
     if (!automaton) return this.plainString(min, max)
+    const repeated = repeatedSet(automaton)
+    if (repeated) return this.#repeatedCharacters(repeated.ranges, Math.max(min, repeated.min), max)
     return all(text('"'), this.quoted(sized({ min, max, automaton, among }, this.to.budget)))
+  }
+
+  #repeatedCharacters(ranges: readonly Range[], min: number, max: number): Rule {
+    checkLength(min)
+    const one = joinedSets(ranges.flatMap(([low, high]) => quotedEdge([low, high, 0])))
+    const key = JSON.stringify(ranges)
+    const name = this.#sets.get(key) ?? this.fresh("s")
+    this.#sets.set(key, name)
+    const most = Math.min(max, STRING_CHARACTERS_MAX)
+    return all(text('"'), repeat(this.#shared(name, one), min, most), text('"'))
   }
 
   /** The rest of a JSON string, with its closing quote. */
   quoted(automaton: Automaton): Rule {
-    return this.automaton(automaton, quotedEdge, text('"'))
+    return this.automaton(automaton, asText)
   }
 
   plainString(min: number, max: number): Rule {
-    if (min > STRING_CHARACTERS_MAX)
-      throw new SchemaRefusal(
-        `a text needs ${min} characters; at most ${STRING_CHARACTERS_MAX} can be written`,
-      )
+    checkLength(min)
     const most = Math.min(max, STRING_CHARACTERS_MAX)
     return this.#shared(`string-${min}-${most}`, all(text('"'), this.characters(min, most), text('"')))
   }
@@ -118,36 +135,22 @@ export class Emitter {
     return repeat(this.#shared("character", character), min, max)
   }
 
-  /** A rule for each state: what it reads, and where that leads. */
-  automaton(automaton: Automaton, write: (edge: Edge) => readonly Rule[], end: Rule): Rule {
+  automaton(automaton: Automaton, writing: Writing): Rule {
     if (isEmpty(automaton)) return any()
     const { tail } = automaton
-    if (tail) {
-      const sets = tail.read.map((ranges) =>
-        joinedSets(ranges.flatMap(([low, high]) => write([low, high, 0]))),
-      )
-      this.automaton(tail.of, write, end)
-      return all(...sets, named(`${this.#automata.get(tail.of) ?? ""}-${tail.state}`))
-    }
+    if (!tail) return this.#writer(automaton, writing).from(0)
+    const sets = tail.read.map((ranges) =>
+      joinedSets(ranges.flatMap(([low, high]) => writing.edge([low, high, 0]))),
+    )
+    return all(...sets, this.#writer(tail.of, writing).from(tail.state))
+  }
+
+  #writer(automaton: Automaton, writing: Writing): AutomatonWriter {
     const known = this.#automata.get(automaton)
-    if (known !== undefined) return named(`${known}-0`)
-    const base = this.fresh("a")
-    const place = (state: number): string => `${base}-${state}`
-    this.#automata.set(automaton, base)
-    automaton.edges.forEach((edges, state) => {
-      this.to.budget.spend(edges.length)
-      const byTarget = new Map<number, Edge[]>()
-      for (const edge of edges) {
-        const group = byTarget.get(edge[2])
-        if (group) group.push(edge)
-        else byTarget.set(edge[2], [edge])
-      }
-      const options = [...byTarget].map(([to, group]) =>
-        all(joinedSets(group.flatMap((edge) => write(edge))), named(place(to))),
-      )
-      this.define(place(state), any(...(automaton.accepting[state] ? [end] : []), ...options))
-    })
-    return named(place(0))
+    if (known) return known
+    const made = reducedWriter(this, automaton, writing)
+    this.#automata.set(automaton, made)
+    return made
   }
 
   define(name: string, rule: Rule): void {
@@ -195,20 +198,20 @@ export class Emitter {
   }
 }
 
+function checkLength(min: number): void {
+  if (min > STRING_CHARACTERS_MAX)
+    throw new SchemaRefusal(`a text needs ${min} characters; at most ${STRING_CHARACTERS_MAX} can be written`)
+}
+
 function separated(open: Rule, item: Rule, close: Rule, max: number): Rule {
   return all(open, maybe(all(item, repeat(all(text(","), space, item), 0, max - 1))), close)
 }
 
-function joinedSets(rules: readonly Rule[]): Rule {
-  const ranges = rules.flatMap((rule) => (rule.kind === "set" ? rule.ranges : []))
-  const others = rules.filter(({ kind }) => kind !== "set")
-  const sets: Rule[] = ranges.length === 0 ? [] : [{ kind: "set", negated: false, ranges }]
-  return sets.length + others.length === 1 ? (sets[0] ?? others[0] ?? any()) : any(...sets, ...others)
+const asNumber: Writing = {
+  edge: ([low, high]) => [{ kind: "set", negated: false, ranges: [[low, high]] }],
+  end: text(""),
 }
-
-export const plainEdge = ([low, high]: Edge): readonly Rule[] => [
-  { kind: "set", negated: false, ranges: [[low, high]] },
-]
+const asText: Writing = { edge: quotedEdge, end: text('"') }
 
 /** Characters that cannot stand for themselves in a JSON string, with how they are written. */
 const escaped: readonly (readonly [number, string])[] = [
@@ -221,8 +224,12 @@ const escaped: readonly (readonly [number, string])[] = [
   [0x0d, "\\r"],
 ]
 
+const within = (code: number, low: number, high: number): boolean => code >= low && code <= high
+
 /** As the characters are written inside a JSON string. */
 function quotedEdge([low, high]: Edge): readonly Rule[] {
+  const isPlain = low >= 0x20 && high <= 0x7e && !within(0x22, low, high) && !within(0x5c, low, high)
+  if (isPlain) return [{ kind: "set", negated: false, ranges: [[low, high]] }]
   const ranges: [number, number][] = []
   const plain: readonly (readonly [number, number])[] = [
     [0x20, 0x21],

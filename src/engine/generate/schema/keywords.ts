@@ -54,6 +54,22 @@ export function reference(to: Normaliser, schema: Schema, target: string, path: 
   }
 }
 
+/** What the schema refers to. */
+export function targetsOf(to: Normaliser, schema: Schema, path: string): unknown[] {
+  const targets: unknown[] = []
+  for (const keyword of ["$ref", "$dynamicRef", "$recursiveRef"] as const) {
+    const target = schema[keyword]
+    if (typeof target !== "string") continue
+    if (keyword !== "$ref" && !to.isStatic(keyword, target)) {
+      to.open(path, keyword, `${keyword} to one of several anchors of the same name cannot be enforced`)
+      continue
+    }
+    const found = reference(to, schema, target, path)
+    if (found !== null) targets.push(found)
+  }
+  return targets
+}
+
 export function partsOf(to: Normaliser, schema: Schema, keyword: string, path: string): readonly unknown[] {
   const parts = schema[keyword]
   if (parts === undefined) return []

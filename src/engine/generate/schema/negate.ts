@@ -13,12 +13,12 @@ import {
   objectIsImpossible,
   openLayer,
   unevaluating,
-  union,
+  unionSome,
 } from "./normal-form.ts"
 import { count, mapOf, partsOf, reference, step, typesOf } from "./keywords.ts"
 import type { Normaliser } from "./normalise.ts"
 import { anyNumber } from "./number-form.ts"
-import { notMatching } from "./pattern.ts"
+import { isSmall, notMatching } from "./pattern.ts"
 import type { Schema } from "./references.ts"
 import { boundsOf, requiredOf, without } from "./typed-form.ts"
 
@@ -32,7 +32,7 @@ export function negative(to: Normaliser, schema: Schema, path: string): NormalFo
     notObjects(to, schema, path),
     notCombined(to, schema, path),
   ]
-  return forms.reduce(union)
+  return forms.reduce(unionSome)
 }
 
 function notTyped(schema: Schema, path: string): NormalForm {
@@ -55,7 +55,7 @@ function notValues(to: Normaliser, schema: Schema): NormalForm {
     ...(Object.hasOwn(schema, "const") ? [[schema["const"]]] : []),
     ...(Array.isArray(schema["enum"]) ? [schema["enum"] as unknown[]] : []),
   ]
-  return lists.map((values) => notAmong(to, values)).reduce(union, nothing)
+  return lists.map((values) => notAmong(to, values)).reduce(unionSome, nothing)
 }
 
 function notAmong(to: Normaliser, values: readonly unknown[]): NormalForm {
@@ -104,7 +104,7 @@ function notStrings(to: Normaliser, schema: Schema, path: string): NormalForm {
 function notPattern(to: Normaliser, { pattern }: Schema) {
   if (typeof pattern !== "string") return null
   try {
-    return notMatching(to.pattern(pattern), to.budget)
+    return isSmall(pattern) ? notMatching(to.pattern(pattern), to.budget) : null
   } catch (error) {
     if (error instanceof SchemaRefusal) return null
     throw error
@@ -183,14 +183,14 @@ function notCombined(to: Normaliser, schema: Schema, path: string): NormalForm {
     target === undefined || target === null ? nothing : to.here(target, "not", path),
     notConditional(to, schema, path),
   ]
-  return forms.reduce(union)
+  return forms.reduce(unionSome)
 }
 
 function notConditional(to: Normaliser, schema: Schema, path: string): NormalForm {
   if (schema["if"] === undefined) return nothing
   const branch = (key: "then" | "else"): NormalForm =>
     schema[key] === undefined ? nothing : to.here(schema[key], "not", `${path}/${key}`)
-  return union(
+  return unionSome(
     intersectSome(unevaluating(to.here(schema["if"], "narrow", `${path}/if`)), branch("then"), to),
     intersectSome(to.here(schema["if"], "not", `${path}/if`), branch("else"), to),
   )

@@ -131,23 +131,36 @@ const ALTERNATIVES_MAX = 256
 /** Where a part of them will do. */
 const SOME_ALTERNATIVES_MAX = 64
 
-export function union(a: NormalForm, b: NormalForm): NormalForm {
+export const union = (a: NormalForm, b: NormalForm): NormalForm => join(a, b, bounded)
+
+/** As much of the union as there is room for, for forms that may be narrower than their schemas. */
+export const unionSome = (a: NormalForm, b: NormalForm): NormalForm =>
+  join(a, b, (forms) => forms.slice(0, ALTERNATIVES_MAX))
+
+type Bounding = <Form>(forms: readonly Form[]) => readonly Form[]
+
+function join(a: NormalForm, b: NormalForm, bounding: Bounding): NormalForm {
   if (isNothing(a)) return b
   if (isNothing(b)) return a
   return {
     hasNull: a.hasNull || b.hasNull,
     booleans: [...new Set([...a.booleans, ...b.booleans])],
-    numbers: joined(a.numbers, b.numbers, anyNumber),
-    strings: joined(a.strings, b.strings, anyString),
-    arrays: joined(a.arrays, b.arrays, anyArray),
-    objects: joined(a.objects, b.objects, anyObject),
+    numbers: joined(a.numbers, b.numbers, anyNumber, bounding),
+    strings: joined(a.strings, b.strings, anyString, bounding),
+    arrays: joined(a.arrays, b.arrays, anyArray, bounding),
+    objects: joined(a.objects, b.objects, anyObject, bounding),
   }
 }
 
 /** Beside one that allows everything, the others say nothing. */
-function joined<Form>(a: readonly Form[], b: readonly Form[], every: Form): readonly Form[] {
+function joined<Form>(
+  a: readonly Form[],
+  b: readonly Form[],
+  every: Form,
+  bounding: Bounding,
+): readonly Form[] {
   if (a.includes(every) || b.includes(every)) return [every]
-  return bounded([...a, ...b])
+  return bounding(a.length === 0 ? b : b.length === 0 ? a : [...a, ...b])
 }
 
 function bounded<Form>(forms: readonly Form[]): readonly Form[] {
@@ -188,6 +201,10 @@ export const intersect = (a: NormalForm, b: NormalForm, goals: Goals): NormalFor
 export const intersectSome = (a: NormalForm, b: NormalForm, goals: Goals): NormalForm =>
   meet(a, b, { goals, alternativesMax: SOME_ALTERNATIVES_MAX })
 
+/** The whole of it unless that has too many alternatives. */
+export const intersectMost = (a: NormalForm, b: NormalForm, goals: Goals): NormalForm =>
+  meet(a, b, { goals, alternativesMax: ALTERNATIVES_MAX })
+
 interface Meeting {
   readonly goals: Goals
   readonly alternativesMax: number
@@ -215,11 +232,11 @@ function crossed<Form>(
   { goals, alternativesMax }: Meeting,
 ): readonly Form[] {
   const made: Form[] = []
-  const share = Math.max(1, Math.floor(alternativesMax / Math.max(1, a.length)))
-  for (const left of a) {
-    const before = made.length
+  for (const [index, left] of a.entries()) {
+    // What those before it have left of their shares is there for this one.
+    const room = Math.max(made.length + 1, Math.floor((alternativesMax * (index + 1)) / a.length))
     for (const right of b) {
-      if (made.length - before >= share) break
+      if (made.length >= room) break
       goals.budget.spend()
       const met = left === every ? right : right === every ? left : meetOne(left, right, goals)
       if (met === null) continue

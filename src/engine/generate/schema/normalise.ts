@@ -1,7 +1,8 @@
 /** Works out the normal form of a schema: every keyword is understood, an annotation, or refused by name. */
 
+import type { Automaton } from "./automaton.ts"
 import { type Budget, SchemaRefusal } from "./budget.ts"
-import { partsOf, reference } from "./keywords.ts"
+import { partsOf, targetsOf } from "./keywords.ts"
 import { negative } from "./negate.ts"
 import {
   type Goal,
@@ -10,15 +11,17 @@ import {
   type Term,
   anything,
   intersect,
+  intersectMost,
   intersectSome,
   isIn,
   isNothing,
   nothing,
   union,
+  unionSome,
   valuesForm,
 } from "./normal-form.ts"
-import { type Pattern, patternOf } from "./pattern.ts"
-import { References, type Schema, isObject } from "./references.ts"
+import { type Pattern, narrowPatternOf, patternOf } from "./pattern.ts"
+import { type DynamicKeyword, References, type Schema, isObject } from "./references.ts"
 import { typedForm } from "./typed-form.ts"
 import { evaluated } from "./unevaluated.ts"
 
@@ -40,7 +43,6 @@ type SchemaTerm = Term &
 
 /** How far into properties and items impossibility is looked for. */
 const PROOF_DEPTH_MAX = 5
-const annotationsOfReference = new Set(["$dynamicRef", "$recursiveRef"])
 
 /** A proof came upon what is still being worked out: nothing follows from it. */
 class Unproven extends Error {}
@@ -58,6 +60,7 @@ export class Normaliser implements Goals {
   readonly #goalForms = new Map<string, NormalForm>()
   readonly #impossible = new Map<string, boolean>()
   readonly #patterns = new Map<string, Pattern>()
+  readonly #narrowPatterns = new Map<string, Automaton>()
   #lastId = 0
   #proofDepth = 0
 
@@ -88,7 +91,8 @@ export class Normaliser implements Goals {
     const known = this.#goalForms.get(key)
     if (known) return known
     let form = anything
-    for (const term of goal) form = intersect(form, this.#termForm(term as SchemaTerm), this)
+    const meet = goal.some((term) => "mode" in term && term.mode === "wide") ? intersect : intersectMost
+    for (const term of goal) form = meet(form, this.#termForm(term as SchemaTerm), this)
     this.#goalForms.set(key, form)
     return form
   }
@@ -120,11 +124,12 @@ export class Normaliser implements Goals {
   }
 
   pattern(source: string): Pattern {
-    const known = this.#patterns.get(source)
-    if (known) return known
-    const made = patternOf(source, this.budget)
-    this.#patterns.set(source, made)
-    return made
+    return remembered(this.#patterns, source, () => patternOf(source, this.budget))
+  }
+
+  /** Perhaps fewer texts than the pattern allows. */
+  narrowPattern(source: string): Automaton {
+    return remembered(this.#narrowPatterns, source, () => narrowPatternOf(source, this.budget))
   }
 
   /** In a strict schema a refusal; otherwise the keyword is noted and left open. */
@@ -136,6 +141,11 @@ export class Normaliser implements Goals {
   /** Of a schema by itself, in the place where it stands. */
   here(schema: unknown, mode: Mode, path: string): NormalForm {
     return this.form(this.goal(schema, mode, path))
+  }
+
+  /** Whether a reference that may lead elsewhere, by who refers to its schema, always leads to one place. */
+  isStatic(keyword: DynamicKeyword, reference: string): boolean {
+    return this.#references.isStatic(keyword, reference)
   }
 
   find(reference: string, from: Schema, path: string): unknown {
@@ -174,6 +184,12 @@ export class Normaliser implements Goals {
   }
 }
 
+function remembered<Made>(known: Map<string, Made>, source: string, make: () => Made): Made {
+  const found = known.get(source) ?? make()
+  known.set(source, found)
+  return found
+}
+
 const keyOf = (goal: Goal): string =>
   goal.length === 1
     ? String(goal[0]?.id)
@@ -184,25 +200,21 @@ const keyOf = (goal: Goal): string =>
 
 function positive(to: Normaliser, schema: Schema, mode: "narrow" | "wide", path: string): NormalForm {
   let form = typedForm(to, schema, mode, path)
+  const [both, either] = mode === "wide" ? [intersect, union] : [intersectMost, unionSome]
   const meet = (other: NormalForm): void => {
-    form = intersect(form, other, to)
+    form = both(form, other, to)
   }
   if (Object.hasOwn(schema, "const")) meet(valuesForm([schema["const"]]))
   if (Array.isArray(schema["enum"])) meet(valuesForm(schema["enum"]))
   else if (schema["enum"] !== undefined) to.open(path, "enum", "enum is not a list")
-  if (typeof schema["$ref"] === "string") {
-    const target = reference(to, schema, schema["$ref"], path)
-    if (target !== null) meet(to.here(target, mode, path))
-  }
-  for (const key of annotationsOfReference)
-    if (schema[key] !== undefined) to.open(path, key, `${key} cannot be enforced`)
+  for (const target of targetsOf(to, schema, path)) meet(to.here(target, mode, path))
   partsOf(to, schema, "allOf", path).forEach((part, index) =>
     meet(to.here(part, mode, `${path}/allOf/${index}`)),
   )
   if (schema["anyOf"] !== undefined) {
     const options = partsOf(to, schema, "anyOf", path)
     if (options.length > 0)
-      meet(options.map((one, index) => to.here(one, mode, `${path}/anyOf/${index}`)).reduce(union))
+      meet(options.map((one, index) => to.here(one, mode, `${path}/anyOf/${index}`)).reduce(either))
   }
   if (schema["oneOf"] !== undefined) {
     const options = partsOf(to, schema, "oneOf", path)
@@ -231,7 +243,7 @@ function exclusive(
       if (isNothing(intersectSome(own, to.here(other, "wide", at(place)), to))) return
       own = intersectSome(own, to.here(other, "not", at(place)), to)
     })
-    form = union(form, own)
+    form = unionSome(form, own)
   })
   return form
 }
@@ -242,6 +254,6 @@ function conditional(to: Normaliser, schema: Schema, mode: "narrow" | "wide", pa
   const [then, otherwise] = [branch("then"), branch("else")]
   if (then === anything && otherwise === anything) return anything
   if (mode === "wide") return union(intersect(to.here(schema["if"], mode, `${path}/if`), then, to), otherwise)
-  const met = intersect(to.here(schema["if"], "narrow", `${path}/if`), then, to)
-  return union(met, intersect(to.here(schema["if"], "not", `${path}/if`), otherwise, to))
+  const met = intersectMost(to.here(schema["if"], "narrow", `${path}/if`), then, to)
+  return unionSome(met, intersectMost(to.here(schema["if"], "not", `${path}/if`), otherwise, to))
 }

@@ -98,6 +98,13 @@ export function numberIn(form: NumberForm, value: Decimal): boolean {
 export const isPlain = ({ min, max, multipleOf, excluded, among, whole }: NumberForm): boolean =>
   !min && !max && !multipleOf && excluded.length === 0 && !among && whole !== false
 
+/** The same for forms that are equal. */
+export function formKey({ whole, min, max, multipleOf, excluded }: NumberForm): string {
+  const bound = (one: Bound | null): string => (one ? `${one.exclusive ? "<" : ""}${textOf(one.value)}` : "")
+  const others = [...(multipleOf ? [multipleOf] : []), ...excluded].map(textOf)
+  return [String(whole), bound(min), bound(max), String(multipleOf !== null), ...others].join(" ")
+}
+
 /** A double keeps fifteen digits apart from each other: more could round onto a bound. */
 const DIGITS_MAX = 15
 const FRACTION_DIGITS = 6

@@ -26,6 +26,8 @@ import { type NumberForm, anyNumber, intersectNumbers, numbers } from "./number-
 const PARTS_MAX = 64
 const NESTING_MAX = 3
 const LENGTH_MAX = 1000
+/** Each length is a state of its own for each state of the automaton; longer texts are left out. */
+const SIZED_STATES_MAX = 1200
 /** What texts begin with, in the order of the parts: digits, then each letter, small or large, then anything else. */
 const letters: readonly (readonly Range[])[] = Array.from({ length: 26 }, (_, index) => [
   [0x41 + index, 0x41 + index],
@@ -86,7 +88,9 @@ export function sized({ automaton, min, max }: StringForm, budget: Budget): Auto
   if (min === 0 && max === Infinity) return automaton
   const { least, most } = lengthsOf(automaton)
   if (least >= min && most <= max) return automaton
-  return intersection(automaton, ofLength(min, max === Infinity || most <= max ? null : max), budget)
+  if (max === Infinity || most <= max) return intersection(automaton, ofLength(min, null), budget)
+  const room = Math.floor(SIZED_STATES_MAX / automaton.edges.length)
+  return intersection(automaton, ofLength(min, Math.min(max, Math.max(min, least, room))), budget)
 }
 
 /** The texts of an automaton by their first characters; where there is none to choose, by the second, and so on. */

@@ -9,11 +9,15 @@ import {
   rangesWithout,
 } from "./automaton.ts"
 import { type Budget, SchemaRefusal } from "./budget.ts"
-import { type Expression, readExpression, shown } from "./regular-expression.ts"
+import { reduced } from "./reduce.ts"
+import { type Expression, type ReadExpression, readExpression, shown } from "./regular-expression.ts"
 
 const PATTERN_CHARACTERS_MAX = 4000
 /** Parts after counted repetitions have been written out. */
 const PARTS_MAX = 3000
+const NARROW_PARTS_MAX = 400
+/** How far repetitions are counted where fewer will do, until the pattern is small. */
+const COUNTS_MAX = [256, 128, 64, 32]
 
 export interface Pattern {
   readonly automaton: Automaton
@@ -23,18 +27,61 @@ export interface Pattern {
 
 /** Throws SchemaRefusal for what is not regular. */
 export function patternOf(pattern: string, budget: Budget): Pattern {
-  if (pattern.length > PATTERN_CHARACTERS_MAX)
-    throw new SchemaRefusal(`a pattern is longer than ${PATTERN_CHARACTERS_MAX} characters`)
-  const { expression, basic } = readExpression(pattern)
+  const { expression, basic } = read(pattern)
   if (partsOf(expression) > PARTS_MAX)
     throw new SchemaRefusal(`the pattern ${shown(pattern)} is too large when its repetitions are written out`)
+  return { automaton: automatonOf(pattern, expression, budget), basic }
+}
+
+/** Only texts in which the pattern is found: where it counts far, not as far. */
+export function narrowPatternOf(pattern: string, budget: Budget): Automaton {
+  const { expression } = read(pattern)
+  const counts = [Infinity, ...COUNTS_MAX]
+  const parts = counts.map((countMax) => counted(expression, countMax))
+  const chosen =
+    parts.find((one) => partsOf(one) <= NARROW_PARTS_MAX) ?? parts.find((one) => partsOf(one) <= PARTS_MAX)
+  if (!chosen)
+    throw new SchemaRefusal(`the pattern ${shown(pattern)} is too large when its repetitions are written out`)
+  return automatonOf(pattern, chosen, budget)
+}
+
+/** Whether working out the pattern is cheap: where it only serves a proof, it is left out otherwise. */
+export const isSmall = (pattern: string): boolean => partsOf(read(pattern).expression) <= NARROW_PARTS_MAX
+
+function read(pattern: string): ReadExpression {
+  if (pattern.length > PATTERN_CHARACTERS_MAX)
+    throw new SchemaRefusal(`a pattern is longer than ${PATTERN_CHARACTERS_MAX} characters`)
+  return readExpression(pattern)
+}
+
+/** The same with repetitions up to a count, or to their least. What is looked ahead for is left as it is. */
+function counted(expression: Expression, countMax: number): Expression {
+  switch (expression.kind) {
+    case "all":
+      return { kind: "all", parts: expression.parts.map((part) => counted(part, countMax)) }
+    case "any":
+      return { kind: "any", options: expression.options.map((option) => counted(option, countMax)) }
+    case "repeat": {
+      const { min, max } = expression
+      const most = max === Infinity ? max : Math.max(min, Math.min(max, countMax))
+      return { kind: "repeat", part: counted(expression.part, countMax), min, max: most }
+    }
+    case "set":
+    case "start":
+    case "end":
+    case "ahead":
+      return expression
+  }
+}
+
+function automatonOf(pattern: string, expression: Expression, budget: Budget): Automaton {
   const options = expression.kind === "any" ? expression.options : [expression]
   const nfa = new Nfa(budget)
   const start = nfa.state()
   const end = nfa.state()
   const builder = new Builder(nfa, pattern, budget)
   for (const option of options) builder.search(start, flat(option), end)
-  return { automaton: nfa.determinise(start, end, true), basic }
+  return reduced(nfa.determinise(start, end, true)).automaton
 }
 
 /** The texts in which the pattern is certainly not found. */

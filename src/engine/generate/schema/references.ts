@@ -1,4 +1,7 @@
 /** Finds what the references of a schema point to, inside the schema: by JSON pointer, identifier or anchor. */
+import draft04 from "ajv-draft-04/dist/refs/json-schema-draft-04.json" with { type: "json" }
+import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json" }
+import draft07 from "ajv/dist/refs/json-schema-draft-07.json" with { type: "json" }
 import { SchemaRefusal } from "./budget.ts"
 
 export type Schema = Readonly<Record<string, unknown>>
@@ -7,6 +10,12 @@ export const isObject = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const ROOT = "schema:/root"
+/** By their addresses; those of the later drafts refer to each other dynamically. */
+const metaSchemas: Readonly<Record<string, Schema>> = {
+  "http://json-schema.org/draft-04/schema": draft04,
+  "http://json-schema.org/draft-06/schema": draft06,
+  "http://json-schema.org/draft-07/schema": draft07,
+}
 
 /** Keywords whose values are schemas, lists of schemas, or maps of schemas. */
 const single = [
@@ -32,11 +41,15 @@ const mapped = [
   "definitions",
 ] as const
 
+export type DynamicKeyword = "$dynamicRef" | "$recursiveRef"
+
 export class References {
   readonly #root: unknown
   readonly #documents = new Map<string, unknown>()
   readonly #anchors = new Map<string, unknown>()
   readonly #bases = new WeakMap<object, string>()
+  /** How many schemas have a dynamic anchor of this name; by the empty name, `$recursiveAnchor`. */
+  readonly #dynamic = new Map<string, number>()
 
   constructor(root: unknown) {
     this.#root = root
@@ -52,9 +65,24 @@ export class References {
       if (anchored === undefined) throw new SchemaRefusal(`${shorten(reference)} points to nothing`)
       return anchored
     }
-    if (!this.#documents.has(document))
+    if (!this.#documents.has(document) && !this.#open(document))
       throw new SchemaRefusal(`${shorten(reference)} points outside the schema`)
     return this.#follow(this.#documents.get(document), fragment, reference)
+  }
+
+  isStatic(keyword: DynamicKeyword, reference: string): boolean {
+    const [, fragment] = split(reference)
+    const name = keyword === "$recursiveRef" ? "" : fragment
+    return name.startsWith("/") || (this.#dynamic.get(name) ?? 0) <= 1
+  }
+
+  /** Validators know the meta-schemas of the drafts, and so do schemas that refer to them. */
+  #open(document: string): boolean {
+    const known = metaSchemas[document]
+    if (!known) return false
+    this.#documents.set(document, known)
+    this.#index(known)
+    return true
   }
 
   #follow(document: unknown, pointer: string, reference: string): unknown {
@@ -98,8 +126,14 @@ export class References {
     }
     for (const key of ["$anchor", "$dynamicAnchor"])
       if (typeof schema[key] === "string") this.#anchors.set(`${base}#${schema[key]}`, schema)
+    if (typeof schema["$dynamicAnchor"] === "string") this.#count(schema["$dynamicAnchor"])
+    if (schema["$recursiveAnchor"] === true) this.#count("")
     if (schema === this.#root) this.#documents.set(ROOT, schema)
     return base
+  }
+
+  #count(name: string): void {
+    this.#dynamic.set(name, (this.#dynamic.get(name) ?? 0) + 1)
   }
 }
 

@@ -1,5 +1,5 @@
 /** The keywords that speak of one type each, together with `type`: the form of a schema before it is combined with others. */
-import { intersection, isEmpty } from "./automaton.ts"
+import { intersection, isEmpty, isUniversal } from "./automaton.ts"
 import { SchemaRefusal } from "./budget.ts"
 import { decimalOf } from "./decimal.ts"
 import { formatAutomaton, isKnownFormat } from "./formats.ts"
@@ -21,10 +21,11 @@ import {
   objectIsImpossible,
   openLayer,
   union,
+  unionSome,
 } from "./normal-form.ts"
 import type { Mode, Normaliser } from "./normalise.ts"
 import { type Bound, type NumberForm, anyNumber, intersectNumbers } from "./number-form.ts"
-import type { Pattern } from "./pattern.ts"
+import { type Pattern, isSmall } from "./pattern.ts"
 import { count, mapOf, numeric, step, typesOf } from "./keywords.ts"
 import type { Schema } from "./references.ts"
 
@@ -122,8 +123,13 @@ function patternAutomaton(to: Normaliser, schema: Schema, mode: Positive, path: 
     return null
   }
   try {
+    if (mode === "narrow") {
+      const automaton = to.narrowPattern(source)
+      return isUniversal(automaton) ? null : automaton
+    }
+    if (!isSmall(source)) return null
     const { automaton, basic } = to.pattern(source)
-    return basic && mode === "wide" ? null : automaton
+    return basic ? null : automaton
   } catch (error) {
     if (!(error instanceof SchemaRefusal)) throw error
     to.open(path, "pattern", error.message)
@@ -257,6 +263,7 @@ function dependencies(
   let { form } = given
   const required = requiredOf(to, schema, path)
   const narrow = mode === "narrow" ? intersectSome : intersect
+  const join = mode === "narrow" ? unionSome : union
   for (const keyword of ["dependentRequired", "dependentSchemas", "dependencies"])
     for (const [name, dependent] of mapOf(to, schema, keyword, path)) {
       const then = dependentForm(to, dependent, mode, `${path}/${keyword}/${step(name)}`)
@@ -267,7 +274,7 @@ function dependencies(
         form,
         required.has(name)
           ? present
-          : union({ ...anything, objects: [without(to, name)] }, onlyObjects(present)),
+          : join({ ...anything, objects: [without(to, name)] }, onlyObjects(present)),
         to,
       )
     }
