@@ -71,7 +71,10 @@ function note(name: string, { schema, source }: RealSchema): void {
   row[outcome]++
   if (outcome === "violated") console.log(`VIOLATION ${name} ${source}: ${detail}`)
   if (outcome !== "refused") return
-  const kind = detail.replace(/^.*?(?: at \S+)?: /, "").replaceAll(/"(?:[^"\\]|\\.)*"|\d+/g, "…").slice(0, 60)
+  const kind = detail
+    .replace(/^.*?(?: at \S+)?: /, "")
+    .replaceAll(/"(?:[^"\\]|\\.)*"|\d+/g, "…")
+    .slice(0, 60)
   refusals.set(kind, [...(refusals.get(kind) ?? []), `${name} ${source}: ${detail}`])
 }
 

@@ -45,9 +45,10 @@ export function schemasOf(folder: string, { filesMax, schemasPerDocumentMax }: S
 /** So many of them, from the first on, at equal distances. */
 function spaced<One>(all: readonly One[], countMax: number): readonly One[] {
   if (all.length <= countMax) return all
-  return Array.from({ length: countMax }, (_, index) => all[Math.floor((index * all.length) / countMax)]).filter(
-    (one) => one !== undefined,
-  )
+  return Array.from(
+    { length: countMax },
+    (_, index) => all[Math.floor((index * all.length) / countMax)],
+  ).filter((one) => one !== undefined)
 }
 
 interface NamedSchemas {
@@ -242,4 +243,7 @@ function absolute(address: string, base: string): string {
 
 /** Without what servers leave out: the scheme, an empty fragment, and the ending of the file. */
 const plainAddress = (address: string): string =>
-  address.replace(/#$/, "").replace(/^https?:\/\//, "").replace(/\.json$/, "")
+  address
+    .replace(/#$/, "")
+    .replace(/^https?:\/\//, "")
+    .replace(/\.json$/, "")

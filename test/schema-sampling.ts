@@ -3,6 +3,8 @@ import { Ajv, type Options, type ValidateFunction } from "ajv"
 import AjvDraft04 from "ajv-draft-04"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { Ajv2020 } from "ajv/dist/2020.js"
+import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json" }
+import draft07 from "ajv/dist/refs/json-schema-draft-07.json" with { type: "json" }
 import type { JsonObject } from "../src/engine/generate/generate.ts"
 import { type Grammar, GrammarPath } from "../src/engine/generate/grammar.ts"
 
@@ -34,7 +36,6 @@ export function sampleText(grammar: Grammar, random: () => number, charactersMax
 const options: Options = {
   strict: false,
   logger: false,
-  meta: false,
   validateFormats: false,
   validateSchema: false,
   multipleOfPrecision: 8,
@@ -47,8 +48,11 @@ export function validatorOf(schema: JsonObject): ValidateFunction {
     const given = { ...options, unicodeRegExp }
     const copy = structuredClone(schema)
     if (/draft-0[34]/.test(draft)) return new AjvDraft04.default(given).compile(copy)
-    if (/draft-0[67]/.test(draft)) return new Ajv(given).compile(copy)
-    return (draft.includes("2019-09") ? new Ajv2019(given) : new Ajv2020(given)).compile(copy)
+    if (/draft-0[67]/.test(draft)) return new Ajv(given).addMetaSchema(draft06).compile(copy)
+    return (draft.includes("2019-09") ? new Ajv2019(given) : new Ajv2020(given))
+      .addMetaSchema(draft06)
+      .addMetaSchema(draft07)
+      .compile(copy)
   }
   try {
     return compile(true)

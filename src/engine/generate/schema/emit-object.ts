@@ -1,10 +1,9 @@
 /** Writes the objects of a form: its properties in their order, then whatever else it allows. */
 import { type Rule, all, any, named, repeat, text } from "../grammar.ts"
-import { type Automaton, complement, intersection, isEmpty, literals } from "./automaton.ts"
+import { type Automaton, isEmpty, literals, ofLength } from "./automaton.ts"
 import type { Emitter } from "./emit.ts"
 import { comma, space } from "./literal-texts.ts"
-import { type Goal, type ObjectForm, both, propertyGoal } from "./normal-form.ts"
-import { type Pattern, notMatching } from "./pattern.ts"
+import { type Goal, type ObjectForm, anyString, both, propertyGoal } from "./normal-form.ts"
 import { firstCharacters, sized } from "./partition.ts"
 
 /** Entries beyond the named properties; an object that needs more than these is not written. */
@@ -56,7 +55,7 @@ function otherEntries(emitter: Emitter, form: ObjectForm, excluded: readonly str
   const { to } = emitter
   const patterns = form.layers.flatMap((layer) => layer.patterns.map((one) => ({ ...one, layer })))
   const allowed = nameAutomata(emitter, form)
-  const rest = excluded.length === 0 ? null : complement(literals(excluded, to.budget), to.budget)
+  const rest = excluded.length === 0 ? null : to.except(excluded)
   const found: Others[] = []
   for (const matched of combinations(patterns)) {
     const goal = form.layers.reduce<Goal>((sum, layer) => {
@@ -66,18 +65,18 @@ function otherEntries(emitter: Emitter, form: ObjectForm, excluded: readonly str
     if (to.isImpossible(goal)) continue
     const parts = [
       ...(rest ? [rest] : []),
-      ...patterns.map((one) => within(emitter, one.pattern, matched.includes(one))),
+      ...patterns.map((one) => (matched.includes(one) ? one.pattern.automaton : to.notMatching(one.pattern))),
     ]
     for (const names of allowed) {
-      const met = parts.reduce((a, b) => intersection(a, b, to.budget), names)
+      const met = parts.reduce((a, b) => to.both(a, b), names)
       if (!isEmpty(met)) found.push({ names: met, goal })
     }
   }
   return found
 }
 
-const within = (emitter: Emitter, pattern: Pattern, matches: boolean): Automaton =>
-  matches ? pattern.automaton : notMatching(pattern, emitter.to.budget)
+/** One object, so that what is worked out from it is known again. */
+const anyText = ofLength(0, null)
 
 /** With many patterns a name matches one of them at most: fewer names, all of them right. */
 function combinations<One>(all: readonly One[]): One[][] {
@@ -89,7 +88,9 @@ function nameAutomata(emitter: Emitter, { names }: ObjectForm): Automaton[] {
   const { to } = emitter
   return to
     .form(names)
-    .strings.map((form) => (form.among ? literals(form.among, to.budget) : sized(form, to.budget)))
+    .strings.map((form) =>
+      form === anyString ? anyText : form.among ? literals(form.among, to.budget) : sized(form, to.budget),
+    )
 }
 
 /** Rules for each place among the properties and each count of entries written so far, up to where it stops to matter. */
@@ -125,7 +126,7 @@ class ObjectWriter {
     if (min > this.#max || this.#countMax > Math.max(COUNTED_MAX, this.#properties.length)) return any()
     let counts: ReadonlySet<number> = new Set([0])
     for (let index = 0; index <= this.#properties.length; index++) {
-      for (const count of counts) this.#define(index, count)
+      for (const count of counts) this.#define(index, count, counts.size > 1)
       counts = this.#countsAfter(index, counts)
     }
     return all(text("{"), named(this.#place(0, 0)))
@@ -142,19 +143,27 @@ class ObjectWriter {
     return `${this.#base}-${index}-${count}`
   }
 
-  #define(index: number, count: number): void {
+  #define(index: number, count: number, isShared: boolean): void {
     const property = this.#properties[index]
-    const rule = property ? this.#property(property, index, count) : this.#end(count)
+    const entry = property && this.#propertyEntry(property, index, isShared)
+    const rule = entry ? this.#property(property.name, entry, index, count) : this.#end(count)
     this.#emitter.define(this.#place(index, count), rule)
   }
 
-  #property({ name, goal }: Property, index: number, count: number): Rule {
-    const entry = `${this.#base}-${index}`
-    if (!this.#emitter.rules.has(entry))
-      this.#emitter.define(entry, all(text(`${JSON.stringify(name)}:`), space, this.#emitter.value(goal)))
+  /** A rule of its own where several others contain it. */
+  #propertyEntry({ name, goal }: Property, index: number, isShared: boolean): Rule {
+    const place = `${this.#base}-${index}`
+    if (this.#emitter.rules.has(place)) return named(place)
+    const entry = all(text(`${JSON.stringify(name)}:`), space, this.#emitter.value(goal))
+    if (!isShared) return entry
+    this.#emitter.define(place, entry)
+    return named(place)
+  }
+
+  #property(name: string, entry: Rule, index: number, count: number): Rule {
     const written = all(
       ...comma(count > 0),
-      named(entry),
+      entry,
       named(this.#place(index + 1, Math.min(count + 1, this.#countMax))),
     )
     const room = count < this.#max || this.#countMax < this.#max

@@ -1,5 +1,4 @@
 /** Values that do not satisfy a schema: any of its keywords may be the one that fails. Keywords left out leave fewer values. */
-import { complement, literals } from "./automaton.ts"
 import { SchemaRefusal } from "./budget.ts"
 import { decimalOf } from "./decimal.ts"
 import {
@@ -18,7 +17,7 @@ import {
 import { count, mapOf, partsOf, reference, step, typesOf } from "./keywords.ts"
 import type { Normaliser } from "./normalise.ts"
 import { anyNumber } from "./number-form.ts"
-import { isSmall, notMatching } from "./pattern.ts"
+import { isSmall } from "./pattern.ts"
 import type { Schema } from "./references.ts"
 import { boundsOf, requiredOf, without } from "./typed-form.ts"
 
@@ -66,11 +65,7 @@ function notAmong(to: Normaliser, values: readonly unknown[]): NormalForm {
     hasNull: !values.includes(null),
     booleans: [true, false].filter((one) => !values.includes(one)),
     numbers: [numeric.length === 0 ? anyNumber : { ...anyNumber, excluded: numeric.map(decimalOf) }],
-    strings: [
-      texts.length === 0
-        ? anyString
-        : { ...anyString, automaton: complement(literals(texts, to.budget), to.budget) },
-    ],
+    strings: [texts.length === 0 ? anyString : { ...anyString, automaton: to.except(texts) }],
     arrays: structured.some((one) => Array.isArray(one)) ? [] : [anyArray],
     objects: structured.some((one) => !Array.isArray(one)) ? [] : [anyObject],
   }
@@ -104,7 +99,7 @@ function notStrings(to: Normaliser, schema: Schema, path: string): NormalForm {
 function notPattern(to: Normaliser, { pattern }: Schema) {
   if (typeof pattern !== "string") return null
   try {
-    return isSmall(pattern) ? notMatching(to.pattern(pattern), to.budget) : null
+    return isSmall(pattern) ? to.notMatching(to.pattern(pattern)) : null
   } catch (error) {
     if (error instanceof SchemaRefusal) return null
     throw error

@@ -326,14 +326,27 @@ function intersectObjects(a: ObjectForm, b: ObjectForm, goals: Goals): ObjectFor
   if (value) return objectIn(a, value, goals) && objectIn(b, value, goals) ? { ...anyObject, value } : null
   goals.budget.spend(a.layers.length + b.layers.length + a.required.size + b.required.size)
   const met: ObjectForm = {
-    layers: [...a.layers, ...b.layers],
+    layers: [...new Set([...a.layers, ...b.layers])],
     required: new Set([...a.required, ...b.required]),
     min: Math.max(a.min, b.min),
     max: Math.min(a.max, b.max),
     names: both(a.names, b.names),
     value: null,
   }
-  return objectIsImpossible(met, goals) ? null : met
+  if (met.min > met.max || met.required.size > met.max) return null
+  for (const name of met.required) if (requiredConflict(a, b, name, goals)) return null
+  return met
+}
+
+/** Whether a property that one of them requires cannot be what both say; what each says alone has been looked at before. */
+function requiredConflict(a: ObjectForm, b: ObjectForm, name: string, goals: Goals): boolean {
+  if (!a.required.has(name) && !goals.satisfies(name, a.names)) return true
+  if (!b.required.has(name) && !goals.satisfies(name, b.names)) return true
+  const [left, right] = [propertyGoal(a, name), propertyGoal(b, name)]
+  if (left.length === 0 && b.required.has(name)) return false
+  if (right.length === 0 && a.required.has(name)) return false
+  goals.budget.spend()
+  return goals.isImpossible(both(left, right))
 }
 
 export function objectIsImpossible(form: ObjectForm, goals: Goals): boolean {
@@ -353,6 +366,7 @@ export function propertyGoal({ layers, narrowed }: ObjectForm, name: string): Go
 
 export function layerGoal({ properties, patterns, additional }: Layer, name: string): Goal {
   const own = properties.get(name)
+  if (patterns.length === 0) return own ?? additional
   const matching = patterns.filter(({ pattern }) => nameMatches(pattern, name))
   if (own === undefined && matching.length === 0) return additional
   return matching.reduce((goal, one) => both(goal, one.goal), own ?? [])

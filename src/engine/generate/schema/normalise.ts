@@ -1,6 +1,6 @@
 /** Works out the normal form of a schema: every keyword is understood, an annotation, or refused by name. */
 
-import type { Automaton } from "./automaton.ts"
+import { type Automaton, complement, intersection, literals } from "./automaton.ts"
 import { type Budget, SchemaRefusal } from "./budget.ts"
 import { partsOf, targetsOf } from "./keywords.ts"
 import { negative } from "./negate.ts"
@@ -20,7 +20,7 @@ import {
   unionSome,
   valuesForm,
 } from "./normal-form.ts"
-import { type Pattern, narrowPatternOf, patternOf } from "./pattern.ts"
+import { type Pattern, narrowPatternOf, notMatching, patternOf } from "./pattern.ts"
 import { type DynamicKeyword, References, type Schema, isObject } from "./references.ts"
 import { typedForm } from "./typed-form.ts"
 import { evaluated } from "./unevaluated.ts"
@@ -60,6 +60,9 @@ export class Normaliser implements Goals {
   readonly #goalForms = new Map<string, NormalForm>()
   readonly #impossible = new Map<string, boolean>()
   readonly #patterns = new Map<string, Pattern>()
+  readonly #meetings = new Map<Automaton, Map<Automaton, Automaton>>()
+  readonly #exceptions = new Map<string, Automaton>()
+  readonly #opposites = new Map<Pattern, Automaton>()
   readonly #narrowPatterns = new Map<string, Automaton>()
   #lastId = 0
   #proofDepth = 0
@@ -130,6 +133,30 @@ export class Normaliser implements Goals {
   /** Perhaps fewer texts than the pattern allows. */
   narrowPattern(source: string): Automaton {
     return remembered(this.#narrowPatterns, source, () => narrowPatternOf(source, this.budget))
+  }
+
+  /** The texts that both accept; the same automaton for the same two. */
+  both(a: Automaton, b: Automaton): Automaton {
+    const known = this.#meetings.get(a)?.get(b)
+    if (known) return known
+    const made = intersection(a, b, this.budget)
+    if (!this.#meetings.has(a)) this.#meetings.set(a, new Map())
+    this.#meetings.get(a)?.set(b, made)
+    return made
+  }
+
+  /** Every text but these. */
+  except(texts: readonly string[]): Automaton {
+    return remembered(this.#exceptions, JSON.stringify(texts.toSorted()), () =>
+      complement(literals(texts, this.budget), this.budget),
+    )
+  }
+
+  /** The texts in which a pattern is certainly not found. */
+  notMatching(pattern: Pattern): Automaton {
+    const known = this.#opposites.get(pattern) ?? notMatching(pattern, this.budget)
+    this.#opposites.set(pattern, known)
+    return known
   }
 
   /** In a strict schema a refusal; otherwise the keyword is noted and left open. */

@@ -98,11 +98,12 @@ export function numberIn(form: NumberForm, value: Decimal): boolean {
 export const isPlain = ({ min, max, multipleOf, excluded, among, whole }: NumberForm): boolean =>
   !min && !max && !multipleOf && excluded.length === 0 && !among && whole !== false
 
+const boundKey = (one: Bound | null): string => (one ? `${one.exclusive ? "<" : ""}${textOf(one.value)}` : "")
+
 /** The same for forms that are equal. */
 export function formKey({ whole, min, max, multipleOf, excluded }: NumberForm): string {
-  const bound = (one: Bound | null): string => (one ? `${one.exclusive ? "<" : ""}${textOf(one.value)}` : "")
   const others = [...(multipleOf ? [multipleOf] : []), ...excluded].map(textOf)
-  return [String(whole), bound(min), bound(max), String(multipleOf !== null), ...others].join(" ")
+  return [String(whole), boundKey(min), boundKey(max), String(multipleOf !== null), ...others].join(" ")
 }
 
 /** A double keeps fifteen digits apart from each other: more could round onto a bound. */

@@ -1,5 +1,5 @@
 /** The keywords that speak of one type each, together with `type`: the form of a schema before it is combined with others. */
-import { intersection, isEmpty, isUniversal } from "./automaton.ts"
+import { isEmpty, isUniversal } from "./automaton.ts"
 import { SchemaRefusal } from "./budget.ts"
 import { decimalOf } from "./decimal.ts"
 import { formatAutomaton, isKnownFormat } from "./formats.ts"
@@ -109,7 +109,7 @@ function stringForm(to: Normaliser, schema: Schema, mode: Positive, path: string
   const max = count(to, schema, "maxLength", path) ?? Infinity
   const pattern = patternAutomaton(to, schema, mode, path)
   const format = mode === "wide" ? null : formatOf(to, schema, path)
-  const automaton = pattern && format ? intersection(pattern, format, to.budget) : (pattern ?? format)
+  const automaton = pattern && format ? to.both(pattern, format) : (pattern ?? format)
   if (min === 0 && max === Infinity && !automaton) return anyString
   if (min > max || (automaton && isEmpty(automaton))) return null
   return { min, max, automaton, among: null }
