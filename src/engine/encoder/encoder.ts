@@ -4,10 +4,11 @@ import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
 import { OPTION_TOKENS_MAX, branchText, optionText } from "./branch-text.ts"
-import { type Graph, type Tokens, openGraph } from "./graph.ts"
+import type { Graph, Tokens } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
 import { Scheduler, type SchedulerStats } from "./scheduler.ts"
+import { openThreadedGraph } from "./threaded-graph.ts"
 import { WordPiece, textPieces } from "./wordpiece.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
@@ -17,8 +18,8 @@ const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
  */
 const RUN_TOKENS_PER_THREAD = 64
 /** Branches, and characters of evidence, tokenised before other work gets a turn. */
-const BRANCHES_PER_TURN = 256
-const CHARACTERS_PER_TURN = 32_768
+const BRANCHES_PER_TURN = 64
+const CHARACTERS_PER_TURN = 8192
 
 export interface EncoderOptions {
   /** Path of an ONNX file. */
@@ -58,7 +59,7 @@ export class Encoder {
   static async open(options: EncoderOptions): Promise<Encoder> {
     const { modelFile, threads = availableParallelism() } = options
     const file = await readEncoderFile(modelFile)
-    const graph = await openGraph(file.description, { modelFile, threads })
+    const graph = await openThreadedGraph(file.description, { modelFile, threads })
     return new Encoder(file, graph, { ...options, threads })
   }
 
@@ -132,6 +133,11 @@ export class Encoder {
       `Cannot score the request: the input with its longest question has ${found} tokens ` +
         `and the context of the model holds ${contextTokensMax}; shorten the input or the question`,
     )
+  }
+
+  /** How long the present run has taken. */
+  runningMs(): number {
+    return this.#scheduler.runningMs()
   }
 
   stats(): SchedulerStats {

@@ -1,10 +1,10 @@
 /** The embedded engine of encoders: ONNX Runtime in a process of its own. */
 import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
-import type { EncoderStatus } from "./child.ts"
+import type { ScoreStatus } from "../score-child.ts"
 import type { EncoderOptions } from "./encoder.ts"
+import type { SchedulerStats } from "./scheduler.ts"
 
-/** A run blocks its process, which answers no ping meanwhile; the longest reads a block of evidence. */
-const silenceMsMaxDefault = 120_000
+const silenceMsMaxDefault = 30_000
 
 export interface EncoderEngineOptions extends EncoderOptions {
   readonly silenceMsMax?: number
@@ -13,11 +13,11 @@ export interface EncoderEngineOptions extends EncoderOptions {
 }
 
 /** Encoders give vectors. */
-export type EncoderEngine = Required<ScoreProcess<EncoderStatus>>
+export type EncoderEngine = Required<ScoreProcess<ScoreStatus<SchedulerStats>>>
 
 /** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
 export async function startEncoderEngine(options: EncoderEngineOptions): Promise<EncoderEngine> {
   const { onDeath, silenceMsMax = silenceMsMaxDefault, ...open } = options
   const entry = new URL("./child.ts", import.meta.url)
-  return await startScoreProcess<EncoderStatus>({ entry, open, silenceMsMax, onDeath })
+  return await startScoreProcess<ScoreStatus<SchedulerStats>>({ entry, open, silenceMsMax, onDeath })
 }

@@ -100,6 +100,7 @@ export class EvidenceCache {
     entries.splice(entries.indexOf(entry), 1)
     if (entries.length === 0) this.#organizations.delete(entry.organizationId)
     this.#bytes -= entry.past.bytes
+    this.#graph.releasePast(entry.past)
   }
 }
 

@@ -18,6 +18,8 @@ export const FAKE_TOKEN_BYTES = 10
 
 export class FakeGraph implements Graph {
   readonly runs: FakeRun[] = []
+  /** Those that are not released. */
+  readonly pasts = new Set<Past>()
   /** Called before each run, for tests that act between runs; it may throw. */
   onRun: (run: FakeRun) => void = () => undefined
 
@@ -26,20 +28,31 @@ export class FakeGraph implements Graph {
   }
 
   createPast(tokens: number): FakePast {
-    return { tokens, bytes: this.bytesOf(tokens), sum: 0 }
+    const past = { tokens, bytes: this.bytesOf(tokens), sum: 0 }
+    this.pasts.add(past)
+    return past
   }
 
   extendPast(past: Past, tokens: number): FakePast {
-    return { ...(past as FakePast), tokens: past.tokens + tokens }
+    const longer = { ...(past as FakePast), tokens: past.tokens + tokens }
+    this.pasts.add(longer)
+    return longer
+  }
+
+  releasePast(past: Past): void {
+    this.#checkKept(past)
+    this.pasts.delete(past)
   }
 
   async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
+    this.#checkKept(past)
     await this.#run({ kind: "evidence", tokens: block.length, start })
     ;(past as FakePast).sum += sum(block)
     return digits(block)
   }
 
   async readBranch(past: Past, part: Tokens, { offset }: BranchPart): Promise<void> {
+    this.#checkKept(past)
     await this.#run({ kind: "branch part", tokens: part.length, offset })
     ;(past as FakePast).sum += sum(part)
   }
@@ -53,12 +66,17 @@ export class FakeGraph implements Graph {
   }
 
   async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<BranchScores> {
+    this.#checkKept(past)
     await this.#run({ kind: "branches", branches: branches.length, pastTokens: past.tokens })
     return scoresOf((past as FakePast).sum, branches)
   }
 
   async close(): Promise<void> {
     this.runs.length = 0
+  }
+
+  #checkKept(past: Past): void {
+    if (!this.pasts.has(past)) throw new Error("The past was released")
   }
 
   async #run(run: FakeRun): Promise<void> {

@@ -4,7 +4,7 @@
  * A run has rows of tokens. Each token has a group: -1 padding, 0 evidence, 1 and up the branches of its row. It sees the
  * evidence and its own group in its row, and the row's past: keys and values of evidence that was read before.
  *
- * `run` of onnxruntime-node blocks its thread until it ends and cannot be stopped, so this belongs into a process of its own.
+ * `run` of onnxruntime-node blocks its thread until it ends and cannot be stopped, so this belongs into a thread of its own.
  */
 import { InferenceSession, Tensor } from "onnxruntime-node"
 import type { EncoderDescription } from "./model-file.ts"
@@ -44,8 +44,9 @@ export interface Graph {
   createPast(tokens: number): Past
   /** Reads a block of evidence into a past; blocks do not see each other. Returns the sum of the last layer over it. */
   readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array>
-  /** A past with room for `tokens` more that begins with what another has read. */
+  /** A past with room for `tokens` more that begins with what another has read, which is kept until it is first used. */
   extendPast(past: Past, tokens: number): Past
+  releasePast(past: Past): void
   /** Reads the next part of a branch into a past; it sees the past and itself. */
   readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
   scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]>
@@ -68,6 +69,8 @@ export interface GraphOptions {
 
 /** Added to a score to hide a row of a past that holds nothing yet. */
 const HIDDEN_SCORE = -10_000
+/** Of keys: a one for the run's own share, and what is added to the score. */
+const KEY_COLUMNS_MORE = 2
 const FLOAT_BYTES = 4
 const PADDING_GROUP = -1
 
@@ -129,14 +132,12 @@ class OnnxGraph implements Graph {
     this.#description = description
     this.#cacheOutputs = [...layerNames(description.layers, ""), "hidden"]
     this.#scoreOutputs = scoreNames(description)
-    // Keys have two more columns: a one for the run's own share, and what is added to the score.
-    this.#keySize = description.headSize + 2
+    this.#keySize = description.headSize + KEY_COLUMNS_MORE
     this.#valueSize = description.headSize
   }
 
   bytesOf(tokens: number): number {
-    const { layers, heads } = this.#description
-    return (tokens + 1) * layers * heads * (this.#keySize + this.#valueSize) * FLOAT_BYTES
+    return pastBytes(this.#description, tokens)
   }
 
   createPast(tokens: number): LayeredPast {
@@ -160,6 +161,10 @@ class OnnxGraph implements Graph {
     for (const [layer, values] of from.values.entries())
       this.#copyRows(values, longer.values[layer], this.#valueSize, { count: past.tokens, to: 0 })
     return longer
+  }
+
+  releasePast(): void {
+    // What nobody refers to any more is collected.
   }
 
   async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
@@ -289,11 +294,15 @@ class OnnxGraph implements Graph {
 
 type Feeds = Record<string, Tensor>
 
+export function pastBytes({ layers, heads, headSize }: EncoderDescription, tokens: number): number {
+  return (tokens + 1) * layers * heads * (2 * headSize + KEY_COLUMNS_MORE) * FLOAT_BYTES
+}
+
 /** Nothing was read before: the zero row alone, for each row of the run. */
 function noPast({ layers, heads, headSize }: EncoderDescription, rows: number): Feeds {
   const zeros = (size: number): Tensor =>
     new Tensor("float32", new Float32Array(rows * heads * size), [rows, heads, 1, size])
-  const [keys, values] = [zeros(headSize + 2), zeros(headSize)]
+  const [keys, values] = [zeros(headSize + KEY_COLUMNS_MORE), zeros(headSize)]
   return Object.fromEntries(
     layerNames(layers, "past_").map((name) => [name, name.startsWith("past_keys") ? keys : values]),
   )

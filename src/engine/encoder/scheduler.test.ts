@@ -99,6 +99,8 @@ test("one long branch is read at a time: each has a copy of what the evidence wa
   await Promise.all(all)
   const kinds = graph.runs.map(({ kind }) => kind)
   expect(kinds).toEqual(["evidence", ...all.flatMap(() => ["branch part", "branches"])])
+  // That of the evidence is kept for later requests.
+  expect(graph.pasts.size).toBe(1)
 })
 
 test("a long branch whose request is aborted makes room for the next", async () => {
@@ -241,6 +243,7 @@ test("evidence larger than the memory runs alone and is not kept; small requests
   ])
   expect(order[0]).toBe("small")
   expect(scheduler.stats().cacheBytes).toBe(0)
+  expect(graph.pasts.size).toBe(0)
   expect(graph.runs.length).toBeGreaterThan(9)
 })
 

@@ -63,6 +63,7 @@ export class Scheduler {
    */
   #longBranchJob: Job | null = null
   #pumping: Promise<void> | undefined
+  #runStartedMs: number | null = null
   #failure: unknown
   #counters = { runs: 0, tokensRun: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
 
@@ -95,6 +96,11 @@ export class Scheduler {
     await this.#pumping
   }
 
+  /** How long the present run has taken. */
+  runningMs(): number {
+    return this.#runStartedMs === null ? 0 : performance.now() - this.#runStartedMs
+  }
+
   stats(): SchedulerStats {
     return { jobs: this.#jobs, cacheBytes: this.#cache.bytes, ...this.#counters }
   }
@@ -107,7 +113,9 @@ export class Scheduler {
         this.#dropAborted()
         const job = this.#next()
         if (job === undefined) break
+        this.#runStartedMs = performance.now()
         await this.#advance(job)
+        this.#runStartedMs = null
       }
     } catch (error) {
       this.#fail(error)
@@ -310,11 +318,16 @@ export class Scheduler {
       await this.#graph.readBranch(long.past, part, { offset, row: evidence.tokens.length + offset })
     } else {
       setScore(job, index, await this.#graph.scoreBranches(long.past, [part], offset))
-      job.longBranch = null
-      this.#longBranchJob = null
+      this.#endLongBranch(job)
     }
     this.#count(job, part.length)
     this.#finishIfDone(job)
+  }
+
+  #endLongBranch(job: Job): void {
+    if (job.longBranch !== null) this.#graph.releasePast(job.longBranch.past)
+    job.longBranch = null
+    if (this.#longBranchJob === job) this.#longBranchJob = null
   }
 
   #count(job: Job, tokens: number): void {
@@ -340,7 +353,7 @@ export class Scheduler {
   }
 
   #forget(job: Job): void {
-    if (this.#longBranchJob === job) this.#longBranchJob = null
+    this.#endLongBranch(job)
     if (job.evidence !== null) this.#cache.release(job.evidence)
     if (!job.organization.jobs.delete(job)) return
     this.#jobs--

@@ -1,6 +1,7 @@
 /** The embedded engine of GGUF models: llama.cpp in a process of its own. */
 import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
-import type { ScorerStatus } from "./child.ts"
+import type { ScoreStatus } from "../score-child.ts"
+import type { SchedulerStats } from "./scheduler.ts"
 import type { ScorerOptions } from "./scorer.ts"
 
 const silenceMsMaxDefault = 30_000
@@ -11,11 +12,11 @@ export interface LlamaEngineOptions extends ScorerOptions {
   readonly onDeath?: (reason: string) => void
 }
 
-export type LlamaEngine = ScoreProcess<ScorerStatus>
+export type LlamaEngine = ScoreProcess<ScoreStatus<SchedulerStats>>
 
 /** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
 export async function startLlamaEngine(options: LlamaEngineOptions): Promise<LlamaEngine> {
   const { onDeath, silenceMsMax = silenceMsMaxDefault, ...open } = options
   const entry = new URL("./child.ts", import.meta.url)
-  return await startScoreProcess<ScorerStatus>({ entry, open, silenceMsMax, onDeath })
+  return await startScoreProcess<ScoreStatus<SchedulerStats>>({ entry, open, silenceMsMax, onDeath })
 }

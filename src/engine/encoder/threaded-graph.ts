@@ -1,0 +1,112 @@
+/** The network in a thread of its own; this side has handles of what lies there. */
+import { Connection } from "../../base/peer/connection.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
+import {
+  type BranchPart,
+  type BranchScores,
+  type Graph,
+  type GraphOptions,
+  type GraphRow,
+  type Past,
+  type RowScores,
+  type Tokens,
+  pastBytes,
+} from "./graph.ts"
+import type { EncoderDescription } from "./model-file.ts"
+
+export interface GraphService {
+  open: {
+    input: { readonly description: EncoderDescription; readonly options: GraphOptions }
+    output: void
+  }
+  readEvidence: {
+    input: { readonly past: PastHandle; readonly block: Tokens; readonly start: number }
+    output: Float32Array
+  }
+  readBranch: {
+    input: { readonly past: PastHandle; readonly part: Tokens; readonly at: BranchPart }
+    output: void
+  }
+  scoreRows: { input: readonly GraphRow[]; output: RowScores[] }
+  scoreBranches: {
+    input: { readonly past: PastHandle; readonly branches: readonly Tokens[]; readonly offset: number }
+    output: BranchScores
+  }
+  release: { input: number; output: void }
+}
+
+export interface PastHandle extends Past {
+  readonly id: number
+  /** What it begins with. */
+  readonly base: PastHandle | null
+}
+
+export async function openThreadedGraph(
+  description: EncoderDescription,
+  options: GraphOptions,
+): Promise<Graph> {
+  const thread = new Connection<GraphService>(threadChannel(new URL("./graph-thread.ts", import.meta.url)))
+  try {
+    await thread.call("open", { description, options })
+  } catch (error) {
+    await thread.close()
+    throw error
+  }
+  return new ThreadedGraph(thread, description)
+}
+
+class ThreadedGraph implements Graph {
+  readonly #thread: Connection<GraphService>
+  readonly #description: EncoderDescription
+  #lastId = 0
+
+  constructor(thread: Connection<GraphService>, description: EncoderDescription) {
+    this.#thread = thread
+    this.#description = description
+  }
+
+  bytesOf(tokens: number): number {
+    return pastBytes(this.#description, tokens)
+  }
+
+  createPast(tokens: number): PastHandle {
+    return { id: ++this.#lastId, tokens, bytes: this.bytesOf(tokens), base: null }
+  }
+
+  extendPast(past: Past, tokens: number): PastHandle {
+    return { ...this.createPast(past.tokens + tokens), base: handle(past) }
+  }
+
+  releasePast(past: Past): void {
+    // A thread that is gone has nothing left to release.
+    void this.#thread.call("release", handle(past).id).catch(() => undefined)
+  }
+
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
+    return await this.#thread.call("readEvidence", { past: handle(past), block: block.slice(), start })
+  }
+
+  async readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void> {
+    await this.#thread.call("readBranch", { past: handle(past), part: part.slice(), at })
+  }
+
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
+    const sent = rows.map(({ evidence, branches, isPooled }) => ({ evidence, branches, isPooled }))
+    return await this.#thread.call("scoreRows", sent)
+  }
+
+  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<BranchScores> {
+    return await this.#thread.call("scoreBranches", {
+      past: handle(past),
+      branches: branches.map((branch) => branch.slice()),
+      offset,
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.close()
+  }
+}
+
+/** Every past that is given to this graph was made by it. */
+const handle = (past: Past): PastHandle => past as PastHandle
