@@ -166,7 +166,7 @@ async function serveUmpire(): Promise<Served> {
         clock,
         timeoutMs: config.server.request_timeout_ms,
         nullDescriptions: false,
-        calibrations: {},
+        sets: { find: () => Promise.reject(new Error("there are no sets")) },
       }),
     } as unknown as Handlers<Table>,
     refused: (refusal) => money.refused(refusal),

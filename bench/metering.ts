@@ -116,7 +116,7 @@ async function openScene(
       clock,
       timeoutMs: 60_000,
       nullDescriptions: false,
-      calibrations: {},
+      sets: { find: () => Promise.reject(new Error("there are no sets")) },
     }) as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,

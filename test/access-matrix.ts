@@ -14,8 +14,12 @@ export interface Places {
   readonly key: () => Promise<string>
   /** An open invitation: its id and its token. */
   readonly invitation: () => Promise<{ readonly id: string; readonly token: string }>
-  /** A question set with a version that has the label `stable`. */
-  readonly questionSet: () => Promise<string>
+  /** A question set with a version that has the label `stable`, an example and a frozen case. */
+  readonly questionSet: () => Promise<{
+    readonly id: string
+    readonly example: string
+    readonly case: string
+  }>
   /** A one-time link of some user. */
   readonly link: () => Promise<string>
 }
@@ -532,15 +536,27 @@ const service: readonly Row[] = [
 
 const setsAt = ({ org }: Places, rest = ""): string => `/v1/organizations/${org}/question_sets${rest}`
 const setAt =
-  (rest: string, body?: unknown) =>
-  async (places: Places): Promise<Request> => ({
-    path: setsAt(places, `/${await places.questionSet()}${rest}`),
-    ...(body === undefined ? {} : { body }),
-  })
+  (rest: string, body?: unknown, headers: Record<string, string> = {}) =>
+  async (places: Places): Promise<Request> => {
+    const set = await places.questionSet()
+    const named = rest.replace("EXAMPLE", set.example).replace("CASE", set.case)
+    return {
+      path: setsAt(places, `/${set.id}${named}`),
+      headers,
+      ...(body === undefined ? {} : { body }),
+    }
+  }
 let setsNamed = 0
 const newSetName = (): string => `matrix-${++setsNamed}`
 
 const questionSets: readonly Row[] = [
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/{set_id}/decide",
+    ...inference,
+    sessions: "200 200 200 404",
+    foreignKey: "404",
+    request: setAt("/decide", { input: "Hello" }),
+  },
   {
     endpoint: "GET /v1/organizations/{org_id}/question_sets",
     ...read,
@@ -596,6 +612,46 @@ const questionSets: readonly Row[] = [
     endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/file",
     ...read,
     request: setAt("/file"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/examples",
+    ...read,
+    request: setAt("/examples"),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/{set_id}/examples",
+    ...written("200"),
+    request: setAt("/examples", { rows: [{ input: "Hello", labels: { rude: false } }] }),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/{set_id}/examples/upload",
+    ...written("200"),
+    request: setAt("/examples/upload", "input,label\nHello,no\n", { "content-type": "text/csv" }),
+  },
+  {
+    endpoint: "PATCH /v1/organizations/{org_id}/question_sets/{set_id}/examples/{example_id}",
+    ...written("200"),
+    request: setAt("/examples/EXAMPLE", { labels: { rude: true } }),
+  },
+  {
+    endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/examples/{example_id}",
+    ...written("204"),
+    request: setAt("/examples/EXAMPLE"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/cases",
+    ...read,
+    request: setAt("/cases"),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/{set_id}/cases",
+    ...written("200"),
+    request: setAt("/cases", { cases: [{ input: "Hello", expected: { rude: false } }] }),
+  },
+  {
+    endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/cases/{case_id}",
+    ...written("204"),
+    request: setAt("/cases/CASE"),
   },
   {
     endpoint: "PUT /v1/organizations/{org_id}/question_sets/{set_id}/labels/{label}",

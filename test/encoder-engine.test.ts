@@ -219,3 +219,18 @@ test("vectors have length one, and like texts are nearer than unlike ones", asyn
   expect(product(late, late)).toBeCloseTo(1, 5)
   expect(product(late, parcel)).toBeGreaterThan(product(late, sun))
 })
+
+test("a reading has the vector of the evidence and the version of the model, and leaves the margins as they are", async () => {
+  const engine = await start()
+  for (const evidence of ["Late again.", "late ".repeat(400)]) {
+    const work = { organizationId: "a", evidence, branches: [predicate("Is it late?")] }
+    const plain = await engine.prepare(work, never)
+    const margins = await plain.run(never)
+    const read = await engine.prepare({ ...work, reading: { vector: true } }, never)
+    expect((await read.run(never))[0]).toBeCloseTo(margins[0] ?? Number.NaN, 4)
+    const vector = await vectorOf(engine, evidence)
+    expect(product(read.reading?.vector ?? new Float32Array(), vector)).toBeCloseTo(1, 4)
+    expect(read.reading?.modelVersion).toMatch(/.+\/.+\/[0-9a-f]{16}$/)
+    expect(plain.reading).toBeUndefined()
+  }
+})

@@ -1,10 +1,9 @@
 /** `umpire eval` against a running server: measures, reports, comparison, calibration that a request can name. */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { parse } from "yaml"
 import { type TestServer, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -83,35 +82,36 @@ test("two models stand side by side in one table", () => {
   expect(stdout).toContain("right \\ answered")
 })
 
-test("a calibration is fitted, written beside what was there, and named by a request", async () => {
-  const { stdout, stderr } = run(rows, "--calibrate", "tickets")
-  expect(stdout, stderr).toMatch(
-    /temperature \d+\.\d+, bias -?\d+\.\d+; log loss \d\.\d+ -> \d\.\d+ on 8 rows/,
-  )
-  const text = readFileSync(config, "utf8")
-  const { calibrations } = parse(text) as { calibrations: { tickets: { temperature: number; bias: number } } }
-  expect(text).toContain("# kept")
-  expect(calibrations.tickets.temperature).toBeGreaterThan(0)
+async function probability(model: string): Promise<number> {
+  const questions = [{ type: "predicate", instructions: refund }]
+  const reply = await server.post("/v1/decisions", { model, input: labelled[1]?.text, questions })
+  const { answers } = (await reply.json()) as { answers: { probability: number }[] }
+  return answers[0]?.probability ?? NaN
+}
 
-  const body = {
-    model: "umpire-decide",
-    input: labelled[1]?.text,
-    questions: [{ type: "predicate", instructions: refund }],
+test("a calibration is fitted, saved as a question set, and named by a request", async () => {
+  const { stdout, stderr } = run(rows, "--calibrate", "tickets")
+  const [, temperature, bias] =
+    /temperature (\d+\.\d+), bias (-?\d+\.\d+); log loss \d\.\d+ -> \d\.\d+ on 8 rows/.exec(stdout) ?? []
+  expect(Number(temperature), stderr).toBeGreaterThan(0)
+  expect(stdout).toContain("set:tickets")
+  const plain = await probability("umpire-decide")
+  const margin = Math.log(plain / (1 - plain)) / Number(temperature) + Number(bias)
+  expect(await probability("set:tickets")).toBeCloseTo(1 / (1 + Math.exp(-margin)), 2)
+})
+
+test("calibrations of a configuration from before question sets are sets after the next start", async () => {
+  const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-eval-"))
+  writeFileSync(config, "calibrations:\n  Old One: { temperature: 2, bias: 1 }\n")
+  for (const version of ["old-one@1", "old-one@1"]) {
+    const again = await startServer({ env: { UMPIRE_CONFIG: config }, dataDirectory })
+    const questions = [{ type: "predicate", instructions: refund }]
+    const body = { model: "set:old-one", input: "Give me my money back.", questions }
+    const reply = await again.post("/v1/decisions", body)
+    expect([reply.status, reply.headers.get("x-umpire-question-set")]).toEqual([200, version])
+    await again.stop()
   }
-  const again = await startServer({ env: { UMPIRE_CONFIG: config } })
-  const probability = async (headers: Record<string, string>): Promise<number> => {
-    const reply = (await (await again.post("/v1/decisions", body, headers)).json()) as {
-      answers: { probability: number }[]
-    }
-    return reply.answers[0]?.probability ?? NaN
-  }
-  const plain = await probability({})
-  const moved = await probability({ "x-umpire-calibration": "tickets" })
-  const { temperature, bias } = calibrations.tickets
-  const margin = Math.log(plain / (1 - plain)) / temperature + bias
-  expect(moved).toBeCloseTo(1 / (1 + Math.exp(-margin)), 6)
-  expect((await again.post("/v1/decisions", body, { "x-umpire-calibration": "nothing" })).status).toBe(422)
-  await again.stop()
+  rmSync(dataDirectory, { recursive: true })
 })
 
 test.each([

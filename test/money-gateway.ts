@@ -119,7 +119,11 @@ const inference = {
 const http = createHttp({
   // The other endpoints are not called.
   handlers: {
-    ...classificationHandlers({ ...inference, nullDescriptions: false, calibrations: {} }),
+    ...classificationHandlers({
+      ...inference,
+      nullDescriptions: false,
+      sets: { find: () => Promise.reject(new Error("there are no sets")) },
+    }),
     createChatCompletion: chatHandler({ ...inference, ids, readBody: createBodyReader() }),
     ...billingHandlers({
       ...control,

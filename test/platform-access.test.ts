@@ -56,10 +56,17 @@ beforeAll(async () => {
     },
     questionSet: async () => {
       const at = `/v1/organizations/${org}/question_sets`
-      const body = { name: `set-${++made}`, model: "open", questions: [] }
-      const { id } = (await platform.send("POST", at, { bearer: owner, body })).body.data
-      await platform.send("PUT", `${at}/${id}/labels/stable`, { bearer: owner, body: { version: 1 } })
-      return id
+      const send = async (method: string, path: string, body?: unknown) =>
+        (await platform.send(method, at + path, { bearer: owner, ...(body === undefined ? {} : { body }) }))
+          .body
+      const { id } = (await send("POST", "", { name: `set-${++made}`, model: "open", questions: [rude] }))
+        .data
+      await send("PUT", `/${id}/labels/stable`, { version: 1 })
+      await send("POST", `/${id}/examples`, { rows: [{ input: "Go away", labels: { rude: true } }] })
+      await send("POST", `/${id}/cases`, { cases: [{ input: "Go away", expected: { rude: true } }] })
+      const [example] = (await send("GET", `/${id}/examples`)).data
+      const [frozen] = (await send("GET", `/${id}/cases`)).data
+      return { id, example: example.id, case: frozen.id }
     },
     link: async () => {
       const id = await seed.user(`linked${++made}@matrix.test`)
@@ -72,6 +79,8 @@ afterAll(async () => {
   await platform.close()
   await platform.database.close()
 })
+
+const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
 
 interface Case {
   readonly who: string

@@ -33,6 +33,8 @@ afterAll(async () => {
   await platform.database.close()
 })
 
+const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+
 async function side(name: string): Promise<Side> {
   const seed = seeder(platform)
   const account = await seed.billingAccount()
@@ -48,8 +50,17 @@ async function side(name: string): Promise<Side> {
   })
   const set = await platform.send("POST", `/v1/organizations/${org}/question_sets`, {
     bearer,
-    body: { name: `mark-${name}-set`, description: `mark-${name}`, model: "open", questions: [] },
+    body: { name: `mark-${name}-set`, description: `mark-${name}`, model: "open", questions: [rude] },
   })
+  const inSet = async (method: string, path: string, body?: unknown) =>
+    (
+      await platform.send(method, `/v1/organizations/${org}/question_sets/mark-${name}-set${path}`, {
+        bearer,
+        ...(body === undefined ? {} : { body }),
+      })
+    ).body
+  await inSet("POST", "/examples", { rows: [{ input: `mark-${name}`, labels: { rude: true } }] })
+  await inSet("POST", "/cases", { cases: [{ input: `mark-${name}`, expected: { rude: true } }] })
   const key = await seed.key(org, ["api-read"])
   const ids = {
     org_id: org,
@@ -58,6 +69,8 @@ async function side(name: string): Promise<Side> {
     key_id: key.id,
     invitation_id: sent.body.data.id as string,
     set_id: set.body.data.id as string,
+    example_id: (await inSet("GET", "/examples")).data[0].id as string,
+    case_id: (await inSet("GET", "/cases")).data[0].id as string,
   }
   return {
     ids,
@@ -84,6 +97,9 @@ const bodies: Readonly<Record<string, unknown>> = {
   importQuestionSet: { yaml: "name: intruder\nmodel: open\nquestions: []\n" },
   updateQuestionSet: { description: "taken over" },
   putQuestionSetLabel: { version: 1 },
+  addQuestionSetExamples: { rows: [{ input: "taken over", labels: { rude: true } }] },
+  updateQuestionSetExample: { labels: { rude: false } },
+  addQuestionSetCases: { cases: [{ input: "taken over", expected: { rude: true } }] },
 }
 
 /** Everything about an organization that a change could touch. */
@@ -104,10 +120,22 @@ async function stateOf({ ids }: Side): Promise<unknown> {
         [ids["org_id"] ?? ""],
       ),
   )
+  const inSets = [
+    "question_set_versions",
+    "question_set_labels",
+    "question_set_examples",
+    "question_set_cases",
+  ]
+  const rowsOfSets = inSets.map(
+    async (name) =>
+      await platform.database.query(`SELECT to_jsonb(t) AS row FROM ${name} t WHERE set_id = $1 ORDER BY 1`, [
+        ids["set_id"] ?? "",
+      ]),
+  )
   const own = platform.database.query("SELECT name, version::text FROM organizations WHERE id = $1", [
     ids["org_id"] ?? "",
   ])
-  return await Promise.all([...rows, own])
+  return await Promise.all([...rows, ...rowsOfSets, own])
 }
 
 const withIds = Object.entries<Endpoint>(platformTable).filter(([, { path }]) => path.includes("{"))
@@ -135,8 +163,9 @@ test("a path with any id of another organization answers 404, tells nothing and 
         return wrongKind ?? theirs.ids[parameter] ?? ""
       })
       const query = cursor && endpoint.method === "GET" ? `?cursor=${theirs.ids["key_id"]}` : ""
-      const body = bodies[name]
-      const sent = { bearer, ...(body === undefined ? {} : { body }) }
+      const body = endpoint.consumes ? "input,rude\ntaken over,yes\n" : bodies[name]
+      const headers = endpoint.consumes ? { "content-type": endpoint.consumes[0] ?? "" } : {}
+      const sent = { bearer, headers, ...(body === undefined ? {} : { body }) }
       const answer = await platform.send(endpoint.method, path + query, sent)
       // A cursor that the list cannot have given is 400 whoever asks: the shape of a request comes before its ids.
       const expected = query === "" ? [404, 403] : [404, 403, 400]

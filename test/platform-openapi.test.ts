@@ -56,6 +56,12 @@ const unreachable = new Set([
   "createQuestionSet",
   "importQuestionSet",
   "putQuestionSetLabel",
+  "addQuestionSetExamples",
+  "uploadQuestionSetExamples",
+  "updateQuestionSetExample",
+  "deleteQuestionSetExample",
+  "addQuestionSetCases",
+  "deleteQuestionSetCase",
 ])
 
 describe.each(Object.keys(platformTable))("%s", (name) => {
@@ -115,7 +121,8 @@ async function freshPlace(path: string): Promise<Place> {
     key_id: async () => (await seed.key(org, ["api-read"])).id,
     set_id: async (index) => {
       const at = `/v1/organizations/${org}/question_sets`
-      const body = { name: `set-${index}`, model: "open", questions: [] }
+      const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+      const body = { name: `set-${index}`, model: "open", questions: [rude] }
       const { id } = (await platform.send("POST", at, { bearer, body })).body.data
       for (const label of ["production", "stable"])
         await platform.send("PUT", `${at}/${id}/labels/${label}`, { bearer, body: { version: 1 } })

@@ -21,11 +21,17 @@ beforeAll(async () => {
   bearer = await seed.session(owner)
   await seed.key(organizationId, ["api-read"])
   await seed.key(organizationId, ["api-read"])
+  const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
   for (const name of ["paged", "paged-too"]) {
-    const body = { name, model: "open", questions: [] }
+    const body = { name, model: "open", questions: [rude] }
     await platform.send("POST", `/v1/organizations/${organizationId}/question_sets`, { bearer, body })
   }
-  await platform.send("PATCH", `/v1/organizations/${organizationId}/question_sets/paged`, {
+  const rows = ["one", "two"].map((input) => ({ input, labels: { rude: true } }))
+  const cases = ["one", "two"].map((input) => ({ input, expected: { rude: true } }))
+  const set = `/v1/organizations/${organizationId}/question_sets/paged`
+  await platform.send("POST", `${set}/examples`, { bearer, body: { rows } })
+  await platform.send("POST", `${set}/cases`, { bearer, body: { cases } })
+  await platform.send("PATCH", set, {
     bearer,
     body: { calibration: { temperature: 2, bias: 0 } },
   })
@@ -58,12 +64,16 @@ describe.each(lists.map(([name, { path }]) => [name, path]))("%s", (_, path) => 
   )
 })
 
-test.each(["members", "api_keys", "question_sets", "question_sets/paged/versions"])(
-  "%s goes on after its own cursor",
-  async (list) => {
-    const path = `/v1/organizations/{org_id}/${list}`
-    const first = await read(path, "limit=1")
-    const second = await read(path, `limit=1&cursor=${first.body.next_cursor}`)
-    expect([second.status, second.body.data.length, second.body.next_cursor]).toEqual([200, 1, null])
-  },
-)
+test.each([
+  "members",
+  "api_keys",
+  "question_sets",
+  "question_sets/paged/versions",
+  "question_sets/paged/examples",
+  "question_sets/paged/cases",
+])("%s goes on after its own cursor", async (list) => {
+  const path = `/v1/organizations/{org_id}/${list}`
+  const first = await read(path, "limit=1")
+  const second = await read(path, `limit=1&cursor=${first.body.next_cursor}`)
+  expect([second.status, second.body.data.length, second.body.next_cursor]).toEqual([200, 1, null])
+})

@@ -15,6 +15,7 @@ import type { ControlParts } from "../src/control/change.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
+import { createParseUpload } from "../src/control/question-sets/upload.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
@@ -72,6 +73,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }
+  const uploads = createParseUpload()
   const http = createHttp({
     handlers: {
       ...standIns(),
@@ -91,6 +93,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         singleSignOn: null,
         billingStatus: async () => null,
         publicUrl: () => state.url,
+        parseUpload: uploads.parse,
         ...options.parts,
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
@@ -117,6 +120,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
       await http.close(1000)
       await principals.close()
       await lastUsed.close()
+      await uploads.close()
     },
   }
 }

@@ -11,7 +11,7 @@ const layers: Record<string, readonly string[]> = {
   engine: ["contract", "scoring", "base"],
   store: ["contract", "base"],
   gateway: ["contract", "scoring", "base", "engine", "store"],
-  control: ["contract", "base", "store"],
+  control: ["contract", "scoring", "base", "store"],
   server: ["contract", "base"],
   cli: ["contract", "scoring", "base"],
   main: ["contract", "scoring", "base", "engine", "store", "gateway", "control", "server", "cli"],

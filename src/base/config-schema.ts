@@ -36,7 +36,9 @@ export const Config = z.strictObject({
       z.strictObject({ temperature: z.number().positive().max(100), bias: z.number().min(-100).max(100) }),
     )
     .default({})
-    .describe("Named temperature and bias; a request names one with the header x-umpire-calibration."),
+    .describe(
+      "Deprecated: each becomes a question set of every organization at the next start; see question-sets.md.",
+    ),
   sso: SsoConfig.prefault({}),
   journal: JournalConfig.prefault({}),
   billing: BillingConfig.prefault({}),

@@ -1,7 +1,6 @@
 /** `umpire eval`: labelled JSONL in, quality out; and, on request, a calibration fitted to it. */
-import { readFile, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
-import { parseDocument } from "yaml"
 import {
   type Calibration,
   type LabelledMargins,
@@ -10,6 +9,7 @@ import {
   uncalibrated,
 } from "../scoring/calibration.ts"
 import { evaluate } from "../scoring/evaluation.ts"
+import { connectApi } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
 import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
@@ -42,7 +42,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     endpoint: "decisions (default) or systemone",
     rows: "most rows to read of each file",
     concurrency: "requests at a time (default 4)",
-    calibrate: "fit temperature and bias, and add them to the configuration under this name",
+    calibrate: "fit temperature and bias, and save them as a question set of this name",
     out: "write a report: .html with everything, or .svg with the reliability diagram",
     url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
     key: "the API key; better given as UMPIRE_API_KEY",
@@ -159,22 +159,23 @@ interface CalibrationRequest {
 async function calibrate(
   context: CliContext,
   operate: Operate,
-  { name, model, sets }: CalibrationRequest,
+  request: CalibrationRequest,
 ): Promise<number> {
+  const { name, model, sets } = request
   const rows = sets.flatMap((set) => set.rows)
   const labelled: LabelledMargins[] = []
   for (const row of rows) labelled.push(await labelledMargins(operate, model, row))
   const fitted = fitCalibration(labelled)
   const before = meanLoss(labelled, uncalibrated)
   const after = meanLoss(labelled, fitted)
-  const written = await writeCalibration(context, name, fitted)
+  const saved = await saveCalibration(context, request, fitted)
   if (context.values["json"] === true)
     context.stdout.write(
       `${JSON.stringify({ name, ...fitted, log_loss_before: before, log_loss_after: after })}\n`,
     )
   else
     context.stdout.write(
-      `${name}: temperature ${fitted.temperature.toFixed(3)}, bias ${fitted.bias.toFixed(3)}; log loss ${before.toFixed(3)} -> ${after.toFixed(3)} on ${rows.length} rows\n${written}`,
+      `${name}: temperature ${fitted.temperature.toFixed(3)}, bias ${fitted.bias.toFixed(3)}; log loss ${before.toFixed(3)} -> ${after.toFixed(3)} on ${rows.length} rows\n${saved}`,
     )
   return 0
 }
@@ -189,18 +190,16 @@ async function labelledMargins(operate: Operate, model: string, row: EvalRow): P
   return { kind: "options", margins, right: row.classes.indexOf(row.gold) }
 }
 
-async function writeCalibration(
+/** A set without questions calibrates those of the requests that name it. */
+async function saveCalibration(
   context: CliContext,
-  name: string,
+  { name, model }: CalibrationRequest,
   { temperature, bias }: Calibration,
 ): Promise<string> {
+  const { client, organizationId } = await connectApi(context)
   const rounded = { temperature: Number(temperature.toPrecision(6)), bias: Number(bias.toPrecision(6)) }
-  const file = context.environment["UMPIRE_CONFIG"]
-  if (!file)
-    return `Set UMPIRE_CONFIG to have it written there, or add it yourself:\n\ncalibrations:\n  ${name}: ${JSON.stringify(rounded)}\n`
-  const path = resolve(context.workingDirectory, file)
-  const document = parseDocument(await readFile(path, "utf8"))
-  document.setIn(["calibrations", name], document.createNode(rounded, { flow: true }))
-  await writeFile(path, document.toString())
-  return `Written to ${file}; after a restart, requests name it with the header x-umpire-calibration: ${name}\n`
+  const yaml = JSON.stringify({ name, model, questions: [], calibration: rounded })
+  const note = "umpire eval --calibrate"
+  await client.importQuestionSet({ params: { org_id: organizationId }, body: { yaml, note } })
+  return `Saved as a question set: requests name it as their model, set:${name}\n`
 }

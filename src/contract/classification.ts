@@ -6,7 +6,7 @@ import { SystemOneRequest, SystemOneResponse } from "./systemone.ts"
 
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
 
-const errors: readonly FaultCode[] = [
+export const classificationErrors: readonly FaultCode[] = [
   "billing_required",
   "insufficient_credits",
   "spend_limit_exceeded",
@@ -48,7 +48,7 @@ export const createDecision = endpoint({
   bodyBytesMax: LIMITS.bodyBytesMax,
   metered: true,
   output: DecisionsResponse,
-  errors,
+  errors: classificationErrors,
 })
 
 export const createSystemOne = endpoint({
@@ -63,5 +63,5 @@ export const createSystemOne = endpoint({
   bodyBytesMax: LIMITS.bodyBytesMax,
   metered: true,
   output: SystemOneResponse,
-  errors,
+  errors: classificationErrors,
 })

@@ -84,11 +84,11 @@ async function call(
   const response = await fetcher(addressOf(endpoint, baseUrl, request), {
     method: endpoint.method,
     headers: {
-      ...(request.body === undefined ? {} : { "content-type": "application/json" }),
+      ...(request.body === undefined ? {} : { "content-type": endpoint.consumes?.[0] ?? "application/json" }),
       ...headers,
       ...request.headers,
     },
-    ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+    ...(request.body === undefined ? {} : { body: bodyOf(endpoint, request.body) }),
     ...(request.signal ? { signal: request.signal } : {}),
   })
   request.onHeaders?.(response.headers)
@@ -106,6 +106,10 @@ async function call(
   }
   return endpoint.wrap === "data" && endpoint.status !== 204 ? (body as { data: unknown }).data : body
 }
+
+/** The schema of a body that is not JSON is a text. */
+const bodyOf = ({ consumes }: Endpoint, body: unknown): string =>
+  consumes ? String(body) : JSON.stringify(body)
 
 export function retryAfterMsOf(headers: Headers): number | null {
   const seconds = Number(headers.get("retry-after") ?? Number.NaN)

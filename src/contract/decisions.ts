@@ -76,7 +76,7 @@ export function combinedText(input: string | readonly DecisionInputMessage[]): s
 
 const concatenated = (parts: readonly DecisionInputText[]): string => parts.map(({ text }) => text).join("")
 
-const DecisionInput = z
+export const DecisionInput = z
   .union([z.string(), z.array(DecisionInputMessage)])
   .refine((input) => !isBlank(combinedText(input)), { error: "The combined text is blank." })
   .refine((input) => fitsUtf8(combinedText(input), LIMITS.evidenceBytesMax), { error: "Over 4 MiB of text." })
@@ -242,7 +242,7 @@ export type DecisionAnswer = z.infer<typeof DecisionAnswer>
 
 const tokens = z.int().min(0)
 
-const DecisionUsage = z
+export const DecisionUsage = z
   .strictObject({
     input_tokens: tokens.meta({ description: "The shared prefix once plus every branch suffix." }),
     input_tokens_details: z.strictObject({ cache_write_tokens: tokens, cached_tokens: tokens }),

@@ -40,6 +40,8 @@ export interface Endpoint<
   readonly body: Body
   /** Bytes: the handler reads the body itself, and `body` only documents it. */
   readonly reads: Reads
+  /** Content types of a body that is not JSON; the handler reads its bytes. */
+  readonly consumes?: readonly string[]
   readonly bodyBytesMax: number
   readonly output: Output
   /** Whether a success is wrapped as `{data}` or sent as it is (a page brings its own `data` and `next_cursor`). */
@@ -82,7 +84,15 @@ export function endpoint<
   } & Partial<
       Pick<
         Endpoint,
-        "bodyBytesMax" | "wrap" | "status" | "secrets" | "errors" | "streams" | "metered" | "produces"
+        | "bodyBytesMax"
+        | "consumes"
+        | "wrap"
+        | "status"
+        | "secrets"
+        | "errors"
+        | "streams"
+        | "metered"
+        | "produces"
       >
     >,
 ): Endpoint<Params, Query, Body, Output, Reads> {

@@ -81,7 +81,11 @@ export const faultCatalog = {
     "invalid_request_error",
     "The request body exceeds the size limit of this operation.",
   ),
-  not_json: entry(415, "invalid_request_error", "The request does not have a JSON content type."),
+  not_json: entry(
+    415,
+    "invalid_request_error",
+    "The request does not have the content type of the operation: JSON, or what it names.",
+  ),
   precondition_failed: entry(
     412,
     "invalid_request_error",

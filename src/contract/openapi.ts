@@ -161,6 +161,7 @@ function failures(endpoint: Endpoint): Json {
 /** A token request may also be a form. */
 function bodyContent(endpoint: Endpoint, schemas: Json): Json {
   const schema = schemaOf(endpoint.body, "input", schemas)
+  if (endpoint.consumes) return Object.fromEntries(endpoint.consumes.map((type) => [type, { schema }]))
   return endpoint.surface === "oauth"
     ? { "application/x-www-form-urlencoded": { schema }, ...json(schema) }
     : json(schema)

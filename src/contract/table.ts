@@ -5,6 +5,7 @@ import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
 import { inferenceEndpoints } from "./openai/endpoints.ts"
 import { platformTable } from "./platform/table.ts"
+import { decideQuestionSet } from "./question-sets/decide.ts"
 import { getQuestionSetSchema } from "./question-sets/sets.ts"
 import { getHealth, getMetrics, getOpenapi, getReadiness } from "./service.ts"
 
@@ -16,6 +17,7 @@ export const table = {
   ...billingEndpoints,
   ...analyticsTable,
   ...identityEndpoints,
+  decideQuestionSet,
   getHealth,
   getReadiness,
   getMetrics,

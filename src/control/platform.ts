@@ -12,7 +12,9 @@ import { memberHandlers } from "./members.ts"
 import type { BillingStatus } from "./model-status.ts"
 import { listOrganizationModels, modelHandlers } from "./models.ts"
 import { type OrganizationParts, organizationHandlers } from "./organizations.ts"
+import { exampleHandlers } from "./question-sets/examples.ts"
 import { setHandlers } from "./question-sets/sets.ts"
+import type { ParseUpload } from "./question-sets/upload.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionHandlers } from "./sessions.ts"
 import { createSignInLimits } from "./sign-in-limits.ts"
@@ -32,6 +34,7 @@ export interface PlatformParts extends ControlParts {
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
   billingStatus(organizationId: string): Promise<BillingStatus>
+  readonly parseUpload: ParseUpload
   /** The address of this installation as browsers see it; known once it listens. */
   publicUrl(): string
 }
@@ -55,5 +58,6 @@ export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> 
     ...sessionHandlers(parts),
     ...singleSignOnHandlers(parts, given.singleSignOn),
     ...setHandlers(parts),
+    ...exampleHandlers(parts),
   }
 }

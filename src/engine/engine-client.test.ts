@@ -96,6 +96,13 @@ test.each([
   ["one margin too many", Float64Array.of(1, 2, 3)],
   ["a margin that is no number", Float64Array.of(1, Number.NaN)],
   ["margins of another kind", [1, 2]],
+  ["nothing", undefined],
+  ["a reading without margins", { reading: { vector: null, modelVersion: "1" } }],
+  ["a reading without a version", { margins: Float64Array.of(1, 2), reading: { vector: null } }],
+  [
+    "a vector of another kind",
+    { margins: Float64Array.of(1, 2), reading: { vector: [1], modelVersion: "1" } },
+  ],
 ])("a score with %s is not used", async (_what, output) => {
   await expect(score(connect([{ item: 3 }, { output }]))).rejects.toMatchObject({
     code: "invalid_worker_response",
@@ -105,6 +112,15 @@ test.each([
 test("a score is used as it was computed", async () => {
   const margins = Float64Array.of(0.1 + 0.2, -5e-324)
   expect(await score(connect([{ item: 3 }, { output: margins }]))).toEqual(margins)
+})
+
+test("what the model says of the evidence is there once the work has run", async () => {
+  const reading = { vector: Float32Array.of(1, 0), modelVersion: "1" }
+  const output = { margins: Float64Array.of(1, 2), reading }
+  const work = await connect([{ item: 3 }, { output }]).scorer.prepare(scoreWork, never)
+  expect(work.reading).toBeUndefined()
+  expect(await work.run(never)).toEqual(output.margins)
+  expect(work.reading).toEqual(reading)
 })
 
 test("a generation ends with what was used", async () => {

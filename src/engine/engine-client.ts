@@ -4,7 +4,7 @@ import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import type { ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
+import type { EvidenceReading, ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
 import {
   type EmbedEngine,
   type EmbedWork,
@@ -55,10 +55,16 @@ async function prepareScore(
 ): Promise<PreparedScore> {
   const stream = await peer.stream("score", { model, work }, signal)
   const inputTokens = checkCount(await first(stream, signal))
+  let reading: EvidenceReading | undefined
   return {
     inputTokens,
+    get reading() {
+      return reading
+    },
     async run(runSignal) {
-      const margins = await output(stream, runSignal)
+      const scored = await output(stream, runSignal)
+      const margins = scored instanceof Float64Array ? scored : scored?.margins
+      reading = scored instanceof Float64Array ? undefined : checkReading(scored?.reading)
       if (!(margins instanceof Float64Array) || margins.length !== work.branches.length)
         throw brokenAnswer("it has not one margin for each branch")
       if (!margins.every(Number.isFinite)) throw brokenAnswer("a margin is not a number")
@@ -198,6 +204,13 @@ async function output<Item, Output>(
   return step.value
 }
 
+function checkReading(reading: unknown): EvidenceReading {
+  const { vector, modelVersion } = Object(reading) as Partial<EvidenceReading>
+  if (typeof modelVersion !== "string" || !(vector === null || vector instanceof Float32Array))
+    throw brokenAnswer("it has no usable reading of the evidence")
+  return { vector, modelVersion }
+}
+
 function checkCount(value: unknown): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
   throw brokenAnswer("a count is not a number")
@@ -272,12 +285,17 @@ async function prepareRetrying(
   signal: AbortSignal,
 ): Promise<PreparedScore> {
   let current: PreparedScore | undefined = await retryOnce(signal, () => scorer.prepare(work, signal))
+  let ran: PreparedScore | undefined
   return {
     inputTokens: current.inputTokens,
+    get reading() {
+      return ran?.reading
+    },
     run: async (runSignal) =>
       await retryOnce(runSignal, async () => {
         const prepared = current ?? (await scorer.prepare(work, runSignal))
         current = undefined
+        ran = prepared
         return await prepared.run(runSignal)
       }),
     discard: () => {

@@ -5,7 +5,7 @@
 import { inspect } from "node:util"
 import type { Handlers } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
-import type { EvidenceVector, ScoreEngine, ScoreWork, VectorWork } from "./engine.ts"
+import type { EvidenceReading, EvidenceVector, ScoreEngine, ScoreWork, VectorWork } from "./engine.ts"
 import { gather } from "./generate/gather.ts"
 import type {
   EmbedEngine,
@@ -17,7 +17,7 @@ import type {
 } from "./generate/generate.ts"
 
 export interface EngineService {
-  score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array }
+  score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array | ReadScore }
   vector: { input: ModelWork<VectorWork>; output: EvidenceVector }
   generate: {
     input: ModelWork<GenerateWork>
@@ -27,6 +27,12 @@ export interface EngineService {
     next: number
   }
   embed: { input: ModelWork<EmbedWork>; item: number; output: readonly Float32Array[] }
+}
+
+/** Margins with a reading, where the work asks for one and the engine has it. */
+export interface ReadScore {
+  readonly margins: Float64Array
+  readonly reading: EvidenceReading
 }
 
 export interface ModelWork<Work> {
@@ -75,12 +81,13 @@ async function* score(
   model: string,
   work: ScoreWork,
   signal: AbortSignal,
-): AsyncGenerator<number, Float64Array, undefined> {
+): AsyncGenerator<number, Float64Array | ReadScore, undefined> {
   const engine = await opened(find(model, "score").scorer)
   const prepared = await engine.prepare(work, signal)
   try {
     yield prepared.inputTokens
-    return await prepared.run(signal)
+    const margins = await prepared.run(signal)
+    return prepared.reading ? { margins, reading: prepared.reading } : margins
   } finally {
     prepared.discard()
   }

@@ -18,6 +18,16 @@ export interface ScoreWork {
   /** Plain text: nothing in it is ever read as a template's special token. */
   readonly evidence: string
   readonly branches: readonly Branch[]
+  /** Also say which model read the evidence, and with `vector` what it made of it, in the same run. */
+  readonly reading?: { readonly vector: boolean }
+}
+
+/** What a model says of evidence beside the margins. */
+export interface EvidenceReading {
+  /** As `EvidenceVector.vector`; null when it was not wanted or the model has none. */
+  readonly vector: Float32Array | null
+  /** Another file or build of a model has another version: what was fitted to one does not fit the other. */
+  readonly modelVersion: string
 }
 
 /** One piece of evidence to make a vector of. */
@@ -41,6 +51,8 @@ export interface PreparedScore {
    * logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens). Aborting ends the work before its next decode and rejects with the signal's reason.
    */
   run(signal: AbortSignal): Promise<Float64Array>
+  /** Known once `run` has resolved, where the work asks for it and the engine can tell. */
+  readonly reading?: EvidenceReading | undefined
   /** Forgets work that will not be run. */
   discard(): void
 }

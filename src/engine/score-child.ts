@@ -1,8 +1,8 @@
 /** The process of an embedded engine: scores with one model, whatever runs it, and ends itself when that can no longer be trusted. */
 import { endProcess, servePeer } from "../base/peer/connection.ts"
 import { Fault } from "../contract/errors.ts"
-import { type EngineService, engineHandlers } from "./engine-service.ts"
-import type { ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
+import { type EngineService, type ReadScore, engineHandlers } from "./engine-service.ts"
+import type { EvidenceReading, ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
 
 /** A model that is loaded. */
 export interface LoadedScorer<
@@ -11,7 +11,7 @@ export interface LoadedScorer<
 > extends Pick<ScoreEngine, "vector"> {
   readonly facts: ModelFacts
   prepare(work: ScoreWork, signal: AbortSignal): Promise<Work>
-  run(work: Work, signal: AbortSignal): Promise<Float64Array>
+  run(work: Work, signal: AbortSignal): Promise<Float64Array | ReadScore>
   stats(): Stats
   /** How long the present run has taken; 0 between runs. */
   runningMs(): number
@@ -49,9 +49,18 @@ export function serveScorer<Work extends { readonly inputTokens: number }, Stats
       const prepared = await model.prepare(work, signal)
       const { inputTokens } = prepared
       held.tokens += inputTokens
+      let reading: EvidenceReading | undefined
       return {
         inputTokens,
-        run: async (runSignal) => await model.run(prepared, runSignal).catch(endAfterFailure),
+        get reading() {
+          return reading
+        },
+        run: async (runSignal) => {
+          const scored = await model.run(prepared, runSignal).catch(endAfterFailure)
+          if (scored instanceof Float64Array) return scored
+          reading = scored.reading
+          return scored.margins
+        },
         discard: () => {
           held.requests--
           held.tokens -= inputTokens

@@ -1,17 +1,15 @@
 /** Answers the classification endpoints: decode, find the model, prepare, reserve, run, answer, record. */
 import type { Catalog, Model } from "../base/catalog.ts"
-import type { Clock } from "../base/clock.ts"
 import {
-  EncodedJson,
   type Call,
+  EncodedJson,
   type Handlers,
   type RequestFacts,
   sequenceHeader,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
-import type { PreparedScore } from "../engine/engine.ts"
-import { type Calibration, calibrateMargins } from "../scoring/calibration.ts"
+import type { ScoreWork } from "../engine/engine.ts"
 import { answer } from "./classification/answer.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
 import { type Decode, createDecode } from "./classification/decode.ts"
@@ -26,20 +24,17 @@ import {
 } from "./meter.ts"
 import { findModel } from "./organization-access.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
-import type { Routed, Router } from "./routing/router.ts"
+import { setVerdictHeaders } from "./question-sets/decide.ts"
+import { parseSetReference } from "./question-sets/reference.ts"
+import type { Sets } from "./question-sets/sets.ts"
+import { answerSet, selectQuestions } from "./question-sets/version.ts"
+import { type ScoreParts, type Scored, score } from "./score.ts"
 
-/** By the name that a request gives in the header `x-umpire-calibration`. */
-type Calibrations = Readonly<Record<string, Calibration>>
-
-export interface ClassifyParts {
+export interface ClassifyParts extends ScoreParts {
   readonly catalog: Catalog
-  readonly router: Pick<Router, "open">
   readonly meter: Meter
-  readonly clock: Clock
-  /** The deadline of a request: the longest that a model can work on one. */
-  readonly timeoutMs: number
   readonly nullDescriptions: boolean
-  readonly calibrations: Calibrations
+  readonly sets: Pick<Sets, "find">
 }
 
 type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSystemOne">
@@ -95,11 +90,10 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
       },
     )
     sequence.name(classification.model)
-    const model = findModel(parts.catalog, classification.model, "decisions")
-    const calibration = readCalibration(call.request, parts.calibrations)
-    const { margins, usage } = await score(parts, asked, model, classification)
-    const calibrated = calibration ? calibrateMargins(margins, calibration) : margins
-    const text = answer(classification, calibrated, usage.inputTokens)
+    refuseCalibration(call.request)
+    const { text, usage } = classification.questionNames
+      ? await askSet(parts, asked, classification)
+      : await askModel(parts, asked, classification)
     await sequence.finish(usage, success)
     return new EncodedJson(text)
   } catch (error) {
@@ -108,63 +102,69 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
   }
 }
 
-interface Scored {
-  readonly margins: Float64Array
+interface Answered {
+  readonly text: string
   readonly usage: Usage
 }
 
-async function score(
-  { router, clock, timeoutMs }: ClassifyParts,
+async function askModel(
+  parts: ClassifyParts,
+  asked: DecisionRequest,
+  classification: Classification,
+): Promise<Answered> {
+  const model = findModel(parts.catalog, classification.model, "decisions")
+  const { margins, usage } = await scoreFor(parts, asked, model, classification)
+  return { text: answer(classification, margins, usage.inputTokens), usage }
+}
+
+/** The answers are the contract's; where the set abstains, a header names the question. */
+async function askSet(
+  parts: ClassifyParts,
+  asked: DecisionRequest,
+  request: Classification,
+): Promise<Answered> {
+  const { call, organizationId } = asked
+  if (organizationId === "")
+    throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
+  const { version } = await parts.sets.find(organizationId, parseSetReference(request.model))
+  const { classification, questions, reading } = selectQuestions(version, request)
+  const model = findModel(parts.catalog, version.model, "decisions")
+  const scored = await scoreFor(parts, asked, model, classification, reading)
+  const { margins, verdicts } = answerSet(questions, scored.margins, scored.reading)
+  const text = answer(classification, margins, scored.usage.inputTokens)
+  setVerdictHeaders(call, version, verdicts)
+  return { text, usage: scored.usage }
+}
+
+async function scoreFor(
+  parts: ClassifyParts,
   { call, organizationId, sequence }: DecisionRequest,
   model: Model,
   { evidence, branches }: Classification,
+  reading?: ScoreWork["reading"],
 ): Promise<Scored> {
-  const { signal } = call.request
-  const routed: Routed = await router.open({
-    model: model.sku,
+  const request = {
+    model,
     organizationId,
+    evidence,
+    branches,
+    ...(reading ? { reading } : {}),
+    sequence,
     hint: readRoutingHint(call.request),
-    onPlaced: (region) => {
-      sequence.placed(region)
-      call.header(regionHeader, region)
-    },
-  })
-  let prepared: PreparedScore | null = null
-  try {
-    // Nothing asked: no answers and zero usage (decisions accepts an empty list).
-    if (branches.length === 0) {
-      await sequence.reserve(model, noUsage)
-      return { margins: new Float64Array(), usage: noUsage }
-    }
-    prepared = await routed.scorer.prepare({ organizationId, evidence, branches }, signal)
-    // Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens.
-    const { inputTokens } = prepared
-    await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: timeoutMs })
-    const running = prepared
-    prepared = null
-    const startedMs = clock.monotonicMs()
-    const margins = await running.run(signal)
-    // Read after it ran: some workers say how many tokens they read only with their answer.
-    const used = { inputTokens: running.inputTokens, executionMs: clock.monotonicMs() - startedMs }
-    return { margins, usage: { ...noUsage, ...used } }
-  } finally {
-    prepared?.discard()
-    routed.close()
+    onPlaced: (region: string) => call.header(regionHeader, region),
+    isCharged: true,
   }
+  return await score(parts, request, call.request.signal)
 }
 
 const calibrationHeader = "x-umpire-calibration"
 
-/** The calibration that the request names; null leaves the model's own probabilities, as the contract says. */
-function readCalibration(request: RequestFacts, calibrations: Calibrations): Calibration | null {
-  const name = request.header(calibrationHeader)
-  if (name === null) return null
-  const found = Object.hasOwn(calibrations, name) ? calibrations[name] : undefined
-  if (!found)
-    throw new Fault(
-      "invalid_request",
-      `Cannot calibrate: ${calibrationHeader} names no entry of calibrations in the configuration`,
-      { param: calibrationHeader },
-    )
-  return found
+/** A client that still sends it would take uncalibrated answers for calibrated ones. */
+function refuseCalibration(request: RequestFacts): void {
+  if (request.header(calibrationHeader) === null) return
+  throw new Fault(
+    "invalid_request",
+    `Cannot calibrate: ${calibrationHeader} is no longer read; name the question set as the model, as in set:NAME`,
+    { param: calibrationHeader },
+  )
 }

@@ -14,17 +14,19 @@ interface PlatformNeeds {
   readonly catalog: Catalog
   readonly billingStatus: PlatformParts["billingStatus"]
   readonly refill: PlatformParts["refill"]
+  readonly parseUpload: PlatformParts["parseUpload"]
   readonly log: Log
   /** The address of this installation as browsers see it; known once it listens. */
   readonly publicUrl: () => string
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, billingStatus, publicUrl, refill } = needs
+  const { control, catalog, billingStatus, parseUpload, publicUrl, refill } = needs
   return {
     ...control,
     catalog,
     billingStatus,
+    parseUpload,
     publicUrl,
     refill,
     regions: regionsOf(config),

@@ -30,10 +30,14 @@ import { identityOperations } from "../control/operations/identity.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { openLastUsed, openPrincipals } from "../control/principals.ts"
+import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
+import { createParseUpload } from "../control/question-sets/upload.ts"
 import { startUpkeep } from "../control/upkeep.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { openModelAccess } from "../gateway/organization-access.ts"
+import { decideHandlers } from "../gateway/question-sets/decide.ts"
+import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import { createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
@@ -123,6 +127,7 @@ async function compose(
       routing.forget(change)
       access.forget(change)
       inference.forget(change)
+      sets.forget(change)
     },
   }
   const identity = await openConfiguredIdentity(config, { control, log })
@@ -134,6 +139,8 @@ async function compose(
     workload: async (token) => await identity.authenticate(token),
   })
   closers.push(() => principals.close())
+  const sets = await openSets(database, clock, config.billing.outage_grace_s * 1000)
+  closers.push(() => sets.close())
   const upkeep = startUpkeep(database, clock, log)
   closers.push(() => upkeep.close())
   const money = await openMoney({
@@ -166,6 +173,8 @@ async function compose(
   const router = access.guard(routing)
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
+  // Changes are told to every part above.
+  await migrateCalibrations(control, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading
   const state = { stopping: false, url: config.server.public_url ?? "" }
@@ -210,8 +219,11 @@ async function compose(
     engines: async () =>
       runsHere(config, catalog.fallback) && (await (await engines.open(catalog.fallback)).facts()),
   })
+  const uploads = createParseUpload()
+  closers.push(() => uploads.close())
   const platform = platformParts(config, {
     control,
+    parseUpload: uploads.parse,
     catalog,
     billingStatus: async (organizationId) => await billingStatus(control, organizationId),
     refill: async () => await refillAccounts(billing),
@@ -229,7 +241,7 @@ async function compose(
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, async () => await readiness.check(), platform, money, router),
+      ...handlers(config, catalog, async () => await readiness.check(), platform, money, router, sets),
       getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
@@ -289,6 +301,7 @@ function handlers(
   platform: PlatformParts,
   money: Money,
   router: Pick<Router, "open">,
+  sets: Sets,
 ): Omit<
   Handlers<Table>,
   | keyof typeof identityEndpoints
@@ -303,16 +316,18 @@ function handlers(
     description: "Typed decisions and inference, self-hosted.",
   })
   const schema = questionSetSchema()
+  const classify = {
+    catalog,
+    router,
+    meter: money.meter,
+    clock: systemClock,
+    timeoutMs: config.server.request_timeout_ms,
+    nullDescriptions: config.compat.systemone_null_descriptions,
+    sets,
+  }
   return {
-    ...classificationHandlers({
-      catalog,
-      router,
-      meter: money.meter,
-      clock: systemClock,
-      timeoutMs: config.server.request_timeout_ms,
-      nullDescriptions: config.compat.systemone_null_descriptions,
-      calibrations: config.calibrations,
-    }),
+    ...classificationHandlers(classify),
+    ...decideHandlers(classify),
     ...platformHandlers(platform),
     getHealth: async () => ({ status: "ok" }),
     getReadiness: readiness,

@@ -93,8 +93,9 @@ export async function readBody(endpoint: Endpoint, message: IncomingMessage): Pr
   return await collect(message, bodyBytesMax, tooLarge)
 }
 
-function checkContent({ surface }: Endpoint, { headers }: IncomingMessage): void {
+function checkContent({ surface, consumes }: Endpoint, { headers }: IncomingMessage): void {
   const type = headers["content-type"] ?? ""
+  if (consumes) return checkConsumed(consumes, type)
   const isJson = type === "application/json" || jsonType.test(type)
   const isForm = surface === "oauth" && formType.test(type)
   const coding = headers["content-encoding"]?.trim().toLowerCase() ?? ""
@@ -103,6 +104,12 @@ function checkContent({ surface }: Endpoint, { headers }: IncomingMessage): void
     throw new Fault(code, "Cannot read the request: its content type is not JSON; send application/json")
   if (coding !== "" && coding !== "identity")
     throw new Fault(code, "Cannot read the request: its body is encoded; send it without Content-Encoding")
+}
+
+function checkConsumed(accepted: readonly string[], type: string): void {
+  if (accepted.includes(type.split(";", 1)[0]?.trim().toLowerCase() ?? "")) return
+  const names = accepted.join(" or ")
+  throw new Fault("not_json", `Cannot read the request: its content type is not accepted; send ${names}`)
 }
 
 function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {

@@ -21,9 +21,9 @@ export const questionSetLimits = {
   shadowResultsMax: 10_000,
 } as const
 
-/** In URLs, file names and `set:NAME`. */
-export const SetName = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, {
-  error: "1 to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit",
+/** In URLs, file names and `set:NAME`; never what the id of a set may be. */
+export const SetName = z.string().regex(/^(?!qs_)[a-z0-9][a-z0-9._-]{0,63}$/, {
+  error: "1 to 64 of a-z, 0-9, dot, dash and underscore, beginning with a letter or digit and not with qs_",
 })
 const SetQuestionName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$/, {
   error: "1 to 64 of A-Z, a-z, 0-9, dot, dash and underscore",

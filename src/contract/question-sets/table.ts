@@ -1,5 +1,15 @@
 /** The endpoints of question sets. */
 import {
+  addQuestionSetCases,
+  addQuestionSetExamples,
+  deleteQuestionSetCase,
+  deleteQuestionSetExample,
+  listQuestionSetCases,
+  listQuestionSetExamples,
+  updateQuestionSetExample,
+  uploadQuestionSetExamples,
+} from "./examples.ts"
+import {
   compareQuestionSetVersions,
   createQuestionSet,
   deleteQuestionSet,
@@ -28,5 +38,13 @@ export const questionSetTable = {
   putQuestionSetLabel,
   deleteQuestionSetLabel,
   exportQuestionSet,
+  listQuestionSetExamples,
+  addQuestionSetExamples,
+  uploadQuestionSetExamples,
+  updateQuestionSetExample,
+  deleteQuestionSetExample,
+  listQuestionSetCases,
+  addQuestionSetCases,
+  deleteQuestionSetCase,
 }
 export type QuestionSetTable = typeof questionSetTable

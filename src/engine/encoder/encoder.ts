@@ -2,11 +2,12 @@
 import { availableParallelism } from "node:os"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
+import type { ReadScore } from "../engine-service.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
 import { OPTION_TOKENS_MAX, branchText, optionText } from "./branch-text.ts"
 import type { Graph, Tokens } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
-import { type EncoderFile, factsOf, readEncoderFile } from "./model-file.ts"
+import { type EncoderFile, factsOf, readEncoderFile, versionOf } from "./model-file.ts"
 import { Scheduler, type SchedulerStats } from "./scheduler.ts"
 import { openThreadedGraph } from "./threaded-graph.ts"
 import { WordPiece, textPieces } from "./wordpiece.ts"
@@ -34,11 +35,13 @@ export interface EncoderOptions {
 export interface PreparedWork extends EncoderWork {
   readonly inputTokens: number
   readonly kinds: readonly Branch["kind"][]
+  readonly reading: ScoreWork["reading"]
 }
 
 export class Encoder {
   readonly facts: ModelFacts
   readonly #file: EncoderFile
+  readonly #modelVersion: string
   readonly #words: WordPiece
   readonly #graph: Graph
   readonly #scheduler: Scheduler
@@ -46,6 +49,7 @@ export class Encoder {
   private constructor(file: EncoderFile, graph: Graph, options: EncoderOptions & { threads: number }) {
     this.facts = factsOf(file)
     this.#file = file
+    this.#modelVersion = versionOf(file)
     this.#words = new WordPiece(file.vocabulary)
     this.#graph = graph
     this.#scheduler = new Scheduler(graph, {
@@ -64,7 +68,7 @@ export class Encoder {
   }
 
   async prepare(
-    { organizationId, evidence, branches }: ScoreWork,
+    { organizationId, evidence, branches, reading }: ScoreWork,
     signal: AbortSignal,
   ): Promise<PreparedWork> {
     const evidenceTokens = await this.#evidenceTokens(evidence, signal)
@@ -81,23 +85,36 @@ export class Encoder {
       options.push(this.#optionTokens(branch))
     }
     const kinds = branches.map(({ kind }) => kind)
-    return { organizationId, evidence: evidenceTokens, branches: tokens, options, inputTokens, kinds }
+    return {
+      organizationId,
+      evidence: evidenceTokens,
+      branches: tokens,
+      options,
+      inputTokens,
+      kinds,
+      reading,
+      wantsVector: reading?.vector ?? false,
+    }
   }
 
-  async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array> {
-    const { margins, cosines, similarityWeights } = await this.#scheduler.submit(work, signal)
+  async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array | ReadScore> {
+    const { margins: raw, cosines, similarityWeights, vector } = await this.#scheduler.submit(work, signal)
     const { calibration, similarityCentre = 0 } = this.#file.description
-    return margins.map((margin, index) => {
+    const { reading } = work
+    const margins = raw.map((margin, index) => {
       const { temperature, bias } = calibration[work.kinds[index] ?? "predicate"]
       const [cosine = 0, weight = 0] = work.options[index] ? [cosines[index], similarityWeights[index]] : []
       return (margin + weight * (cosine - similarityCentre)) / temperature + bias
     })
+    if (!reading) return margins
+    const { vector: isWanted } = reading
+    return { margins, reading: { vector: isWanted ? vector : null, modelVersion: this.#modelVersion } }
   }
 
   /** The mean of the last layer over all tokens, of length one. */
   async vector({ organizationId, evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
     const tokens = await this.#evidenceTokens(evidence, signal)
-    const work = { organizationId, evidence: tokens, branches: [], options: [] }
+    const work = { organizationId, evidence: tokens, branches: [], options: [], wantsVector: true }
     const { vector } = await this.#scheduler.submit(work, signal)
     return { inputTokens: tokens.length, vector }
   }

@@ -13,6 +13,8 @@ export interface EncoderWork {
   readonly branches: readonly Tokens[]
   /** Of each branch: the option that it proposes as a text of its own, where its vector is compared with the evidence's. */
   readonly options: readonly (Tokens | undefined)[]
+  /** Whether the caller reads the evidence's vector. */
+  readonly wantsVector: boolean
 }
 
 export interface Scored {
@@ -21,7 +23,7 @@ export interface Scored {
   /** Of the evidence with the option of each branch, and how much each counts; 0 for a branch without. */
   readonly cosines: Float64Array
   readonly similarityWeights: Float64Array
-  /** Of the evidence, of length one; empty when there are branches and none has an option. */
+  /** Of the evidence, of length one; empty when nobody wants it. */
   readonly vector: Float32Array
 }
 
@@ -74,7 +76,7 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     pending: [...branches.keys()].toSorted((a, b) => branchOf(work, a).length - branchOf(work, b).length),
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
-    isPooled: branches.length === 0 || unreadOptions.length > 0,
+    isPooled: work.wantsVector || unreadOptions.length > 0,
     isRow: rowLength(work) <= ROW_TOKENS_MAX,
     evidence: null,
     longBranch: null,

@@ -1,4 +1,5 @@
 /** Reads what an encoder's ONNX file says about itself, without loading its weights. */
+import { createHash } from "node:crypto"
 import { type FileHandle, open } from "node:fs/promises"
 import { z } from "zod"
 import type { ModelFacts } from "../engine.ts"
@@ -70,6 +71,12 @@ export async function readEncoderFile(path: string): Promise<EncoderFile> {
 export function factsOf({ description }: EncoderFile): ModelFacts {
   const { name, contextTokensMax, parameterCount, quantization } = description
   return { name, contextTokensMax, parameterCount, quantization }
+}
+
+/** Every training run writes a description of its own: its temperatures alone differ in their last digits. */
+export function versionOf({ description }: EncoderFile): string {
+  const digest = createHash("sha256").update(JSON.stringify(description)).digest("hex").slice(0, 16)
+  return `${description.name}/${description.quantization}/${digest}`
 }
 
 const parseJson = (text: string): unknown => {

@@ -21,6 +21,7 @@ const work = (evidence: number, branches: readonly number[], organizationId = "a
   evidence: tokens(evidence),
   branches: branches.map((length, index) => tokens(length, index + 1)),
   options: [],
+  wantsVector: branches.length === 0,
 })
 
 /** A choice: the options are told apart by their tokens. */
@@ -157,6 +158,20 @@ test("work without branches has the vector of its evidence, read or found", asyn
     expect(vector).toEqual(normalized(digits(tokens(size))))
   }
   expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows", "evidence", "evidence", "evidence"])
+})
+
+test("a wanted vector comes out of the runs that score", async () => {
+  const { graph, scheduler } = setUp()
+  for (const size of [20, 2500]) {
+    const plain = await scheduler.submit(work(size, [10], "plain"), never)
+    const runs = graph.runs.length
+    const wanting = { ...work(size, [10], "wanting"), wantsVector: true }
+    const { margins, vector } = await scheduler.submit(wanting, never)
+    expect(vector).toEqual(normalized(digits(tokens(size))))
+    expect(margins).toEqual(plain.margins)
+    expect(graph.runs.slice(runs)).toEqual(graph.runs.splice(0, runs))
+    graph.runs.length = 0
+  }
 })
 
 test("long evidence is read in equal blocks", async () => {

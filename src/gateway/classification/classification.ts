@@ -50,6 +50,8 @@ export interface Classification {
   readonly model: string
   readonly evidence: string
   readonly questions: readonly Question[]
+  /** Of a question set: those that are asked by name; null where the model is no set. */
+  readonly questionNames: readonly string[] | null
   /** The branches of all questions, one question after another; each question has `branchCount` of them. */
   readonly branches: readonly Branch[]
 }
@@ -68,7 +70,7 @@ export function branchCount(question: Question): number {
 
 /** Expands decoded questions into branches; throws Fault `too_many_branches` or `question_too_large`. */
 export function composeClassification(decoded: Omit<Classification, "branches">): Classification {
-  const { wire, model, evidence, questions } = decoded
+  const { wire, model, evidence, questions, questionNames } = decoded
   let count = 0
   for (const question of questions) count += branchCount(question)
   if (count > LIMITS.branchesMax) {
@@ -79,7 +81,7 @@ export function composeClassification(decoded: Omit<Classification, "branches">)
   }
   const branches: Branch[] = []
   for (const question of questions) for (const branch of expandQuestion(question)) branches.push(branch)
-  return { wire, model, evidence, questions, branches }
+  return { wire, model, evidence, questions, questionNames, branches }
 }
 
 /** Throws Fault `input_too_large` for evidence that is too long; `what` is what the wire calls it. */

@@ -2,6 +2,7 @@
 import { LIMITS, isBlank } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
+import { isSetReference } from "../question-sets/reference.ts"
 import {
   type Classification,
   type Question,
@@ -32,8 +33,10 @@ export function decodeSystemOne(bytes: Uint8Array, compatibility: SystemOneCompa
   refuseUnknownFields(body, ["model", "state", "questions"], "")
   const model = decodeModel(body.get("model"))
   const evidence = decodeState(body.get("state"))
-  const questions = decodeQuestions(body.get("questions"), compatibility)
-  return composeClassification({ wire: "systemone", model, evidence, questions })
+  const asked = isSetReference(model)
+    ? decodeSetQuestions(body.get("questions"), compatibility)
+    : { questions: decodeQuestions(body.get("questions"), compatibility), questionNames: null }
+  return composeClassification({ wire: "systemone", model, evidence, ...asked })
 }
 
 function decodeModel(value: JsonValue | undefined): string {
@@ -56,11 +59,38 @@ function decodeQuestions(value: JsonValue | undefined, compatibility: SystemOneC
   refuseTooManyQuestions(questions.size)
   refuseCountOutside(questions.size, [1, LIMITS.questionsMax], "questions")
   return Array.from(questions, ([id, question]) => {
-    const path = entryPath("questions", id)
-    if (isBlank(id)) throw invalid("questions has a blank ID", "every question needs a nonblank one")
-    refuseLongName(id, LIMITS.questionIdBytesMax, `the ID of ${path}`)
+    const path = idPath(id)
     return decodeQuestion(asObject(question, path), { id, path, compatibility })
   })
+}
+
+/** The path of a question; its ID is checked on the way. */
+function idPath(id: string): string {
+  const path = entryPath("questions", id)
+  if (isBlank(id)) throw invalid("questions has a blank ID", "every question needs a nonblank one")
+  refuseLongName(id, LIMITS.questionIdBytesMax, `the ID of ${path}`)
+  return path
+}
+
+/** A question set is asked by the IDs of its questions, each with {}; one without questions takes those of the request. */
+function decodeSetQuestions(
+  value: JsonValue | undefined,
+  compatibility: SystemOneCompatibility,
+): Pick<Classification, "questions" | "questionNames"> {
+  const entries = asObject(value, "questions")
+  refuseTooManyQuestions(entries.size)
+  const questions: Question[] = []
+  const questionNames: string[] = []
+  for (const [id, entry] of entries) {
+    const path = idPath(id)
+    const question = asObject(entry, path)
+    if (question.has("instructions")) questions.push(decodeQuestion(question, { id, path, compatibility }))
+    else {
+      refuseUnknownFields(question, ["type"], path)
+      questionNames.push(id)
+    }
+  }
+  return { questions, questionNames }
 }
 
 interface Place {

@@ -31,6 +31,7 @@ import {
   shown,
   wrong,
 } from "./classification.ts"
+import { isSetReference } from "../question-sets/reference.ts"
 import { type SystemOneCompatibility, decodeSystemOne } from "./decode-systemone.ts"
 
 /** What the thread serves. */
@@ -88,8 +89,10 @@ export function decodeDecisions(bytes: Uint8Array): Classification {
   const model = decodeModel(body.get("model"))
   asOptionalString(body.get("safety_identifier"), "safety_identifier")
   const evidence = decodeInput(body.get("input"))
-  const questions = decodeQuestions(body.get("questions"))
-  return composeClassification({ wire: "decisions", model, evidence, questions })
+  const asked = isSetReference(model)
+    ? decodeSetQuestions(body.get("questions"))
+    : { questions: decodeQuestions(body.get("questions")), questionNames: null }
+  return composeClassification({ wire: "decisions", model, evidence, ...asked })
 }
 
 function decodeModel(value: JsonValue | undefined): string {
@@ -151,6 +154,28 @@ function decodeQuestions(value: JsonValue | undefined): Question[] {
   const questions = asList(value, "questions")
   refuseTooManyQuestions(questions.length)
   return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
+}
+
+/** A question set is asked by the names of its questions; one without questions takes those of the request. */
+function decodeSetQuestions(
+  value: JsonValue | undefined,
+): Pick<Classification, "questions" | "questionNames"> {
+  const entries = asList(value, "questions")
+  refuseTooManyQuestions(entries.length)
+  const questions: Question[] = []
+  const questionNames: string[] = []
+  for (const [at, entry] of entries.entries()) {
+    const path = `questions[${at}]`
+    const question = asObject(entry, path)
+    if (question.has("instructions")) questions.push(decodeQuestion(entry, path))
+    else questionNames.push(decodeQuestionName(question, path))
+  }
+  return { questions, questionNames }
+}
+
+function decodeQuestionName(question: JsonObject, path: string): string {
+  refuseUnknownFields(question, ["name", "type"], path)
+  return asString(question.get("name"), fieldPath(path, "name"))
 }
 
 function decodeQuestion(value: JsonValue, path: string): Question {

@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { branchLength } from "../../engine/branch.ts"
-import type { PreparedScore, ScoreEngine } from "../../engine/engine.ts"
+import type { EvidenceReading, PreparedScore, ScoreEngine } from "../../engine/engine.ts"
 import type {
   EmbedEngine,
   EmbedWork,
@@ -215,6 +215,8 @@ function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbed
 /** Work that is prepared at a worker and answers all at once. */
 interface Runnable<Result> {
   readonly inputTokens: number
+  /** Of work that scores. */
+  readonly reading?: EvidenceReading | undefined
   run(signal: AbortSignal): Promise<Result>
   discard(): void
 }
@@ -243,6 +245,10 @@ class RoutedWork<Result, Prepared extends Runnable<Result>> {
   /** At the worker that has it now. */
   get inputTokens(): number {
     return this.#placed.prepared.inputTokens
+  }
+
+  get reading(): Prepared["reading"] {
+    return this.#placed.prepared.reading
   }
 
   async run(signal: AbortSignal): Promise<Result> {

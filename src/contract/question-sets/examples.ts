@@ -1,0 +1,197 @@
+/** Labelled rows of a question set, and the cases that it must go on answering right. */
+import { z } from "zod"
+import { fitsUtf8, isBlank } from "../decisions.ts"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { questionSetLimits } from "./content.ts"
+import { SetPath, readAccess, setPath, writeAccess } from "./sets.ts"
+
+const area = "Question sets"
+const surface = "platform"
+const listedMax = 100
+
+const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).max(255)]).meta({
+  id: "QuestionSetExampleLabel",
+  description: "true, false, yes or no; the value of a choice; the index or label of a score's level.",
+})
+const Labels = z
+  .record(z.string().max(64), Label)
+  .meta({ description: "The right answer by the name of the question." })
+
+const Input = z
+  .string()
+  .refine((text) => !isBlank(text), { error: "the text is blank" })
+  .refine((text) => fitsUtf8(text, questionSetLimits.inputBytesMax), { error: "over 64 KiB of text" })
+  .refine((text) => !text.includes("\u0000"), { error: "U+0000 is not allowed" })
+
+export const ExampleRow = z
+  .strictObject({ input: Input, labels: Labels })
+  .meta({ id: "QuestionSetExampleRow" })
+export type ExampleRow = z.infer<typeof ExampleRow>
+
+export const Example = z
+  .object({
+    id: z.string(),
+    input: z.string(),
+    labels: Labels,
+    split: z
+      .enum(["train", "held_out"])
+      .describe("By a hash of the text: what is held out is not fitted to, and stays held out."),
+    created_at: Datetime,
+    updated_at: Datetime,
+  })
+  .meta({ id: "QuestionSetExample" })
+export type Example = z.infer<typeof Example>
+
+export const AddedRows = z
+  .object({
+    added: z.int(),
+    updated: z.int().describe("Known texts that got labels for more questions, or others by `replace`."),
+    duplicates: z.int().describe("Known texts with the labels that they have."),
+    contradictions: z
+      .array(
+        z.object({
+          row: z.int().describe("From 1."),
+          id: z.string().nullable().describe("The example with the same text; null: an earlier row."),
+          question: z.string(),
+          before: Label,
+          now: Label,
+        }),
+      )
+      .describe(
+        `Known texts with another label; the first ${listedMax}. Without \`replace\` the row is left out.`,
+      ),
+    contradictions_count: z.int(),
+    refused: z
+      .array(z.object({ row: z.int(), reason: z.string() }))
+      .describe(`Rows that cannot be used; the first ${listedMax}.`),
+    refused_count: z.int(),
+  })
+  .meta({ id: "QuestionSetAddedRows" })
+export type AddedRows = z.infer<typeof AddedRows>
+export const addedRowsListedMax = listedMax
+
+const replace = z.boolean().default(false).describe("A row that contradicts a known one replaces its labels.")
+
+export const listQuestionSetExamples = endpoint({
+  method: "GET",
+  path: `${setPath}/examples`,
+  area,
+  surface,
+  summary: "Examples, newest first",
+  access: readAccess,
+  params: SetPath,
+  query: pageQuery(idForm("ex")).extend({ split: z.enum(["train", "held_out"]).optional() }),
+  output: pageOf(Example),
+  wrap: "none",
+})
+
+export const addQuestionSetExamples = endpoint({
+  method: "POST",
+  path: `${setPath}/examples`,
+  area,
+  surface,
+  summary: "Add labelled rows; what is a duplicate or a contradiction is named",
+  access: writeAccess,
+  params: SetPath,
+  body: z.strictObject({
+    rows: z.array(ExampleRow).min(1).max(questionSetLimits.examplesPerRequestMax),
+    replace,
+  }),
+  bodyBytesMax: questionSetLimits.uploadBytesMax,
+  output: AddedRows,
+})
+
+export const uploadQuestionSetExamples = endpoint({
+  method: "POST",
+  path: `${setPath}/examples/upload`,
+  area,
+  surface,
+  summary: "Add labelled rows from a CSV or JSONL file",
+  access: writeAccess,
+  params: SetPath,
+  query: z.object({
+    replace: z.enum(["true", "false"]).default("false").describe("As of POST examples."),
+  }),
+  body: z.string().meta({
+    description:
+      "CSV with a column `input` and one for each question, or JSON lines with `input` and `labels`; " +
+      "a set with one question also takes a column or field `label`.",
+  }),
+  reads: "bytes",
+  consumes: ["text/csv", "application/jsonl"],
+  bodyBytesMax: questionSetLimits.uploadBytesMax,
+  output: AddedRows,
+})
+
+export const updateQuestionSetExample = endpoint({
+  method: "PATCH",
+  path: `${setPath}/examples/{example_id}`,
+  area,
+  surface,
+  summary: "Label an example anew; null removes the label of a question",
+  access: writeAccess,
+  params: SetPath.extend({ example_id: z.string().regex(idForm("ex")) }),
+  body: z.strictObject({ labels: z.record(z.string().max(64), Label.nullable()) }),
+  output: Example,
+})
+
+export const deleteQuestionSetExample = endpoint({
+  method: "DELETE",
+  path: `${setPath}/examples/{example_id}`,
+  area,
+  surface,
+  summary: "Delete an example",
+  access: writeAccess,
+  params: SetPath.extend({ example_id: z.string().regex(idForm("ex")) }),
+  output: z.void(),
+  status: 204,
+})
+
+export const FrozenCase = z
+  .object({ id: z.string(), input: z.string(), expected: Labels, created_at: Datetime })
+  .meta({ id: "QuestionSetCase" })
+export type FrozenCase = z.infer<typeof FrozenCase>
+
+export const listQuestionSetCases = endpoint({
+  method: "GET",
+  path: `${setPath}/cases`,
+  area,
+  surface,
+  summary: "Frozen cases, newest first",
+  access: readAccess,
+  params: SetPath,
+  query: pageQuery(idForm("case")),
+  output: pageOf(FrozenCase),
+  wrap: "none",
+})
+
+export const addQuestionSetCases = endpoint({
+  method: "POST",
+  path: `${setPath}/cases`,
+  area,
+  surface,
+  summary: "Freeze cases: texts with the answers that every version must give; a known text is replaced",
+  access: writeAccess,
+  params: SetPath,
+  body: z.strictObject({
+    cases: z
+      .array(z.strictObject({ input: Input, expected: Labels }))
+      .min(1)
+      .max(questionSetLimits.casesMax),
+  }),
+  bodyBytesMax: questionSetLimits.uploadBytesMax,
+  output: z.object({ added: z.int(), updated: z.int() }).meta({ id: "QuestionSetAddedCases" }),
+})
+
+export const deleteQuestionSetCase = endpoint({
+  method: "DELETE",
+  path: `${setPath}/cases/{case_id}`,
+  area,
+  surface,
+  summary: "Delete a frozen case",
+  access: writeAccess,
+  params: SetPath.extend({ case_id: z.string().regex(idForm("case")) }),
+  output: z.void(),
+  status: 204,
+})

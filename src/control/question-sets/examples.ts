@@ -1,0 +1,391 @@
+/** Examples of a question set: added row by row or from a file, checked, compared with what is known. */
+import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import { type SetQuestion, questionSetLimits } from "../../contract/question-sets/content.ts"
+import {
+  type AddedRows,
+  type Example as WireExample,
+  ExampleRow,
+  addedRowsListedMax,
+} from "../../contract/question-sets/examples.ts"
+import { rowHash, splitOf } from "../../scoring/teach/question.ts"
+import {
+  type Example,
+  deleteCase,
+  deleteExample,
+  findExample,
+  findExamplesByHash,
+  insertExamples,
+  pageCases,
+  pageExamples,
+  putCase,
+  updateExample,
+} from "../../store/question-sets/examples.ts"
+import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
+import type { Sql } from "../../store/sql.ts"
+import { type ChangeScope, acting, change, notFound } from "../change.ts"
+import { decodeContent } from "./content.ts"
+import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
+import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
+import type { ParseUpload, UploadFormat, UploadedRow } from "./upload.ts"
+
+export interface ExampleParts extends QuestionSetParts {
+  readonly parseUpload: ParseUpload
+}
+
+type Names =
+  | "listQuestionSetExamples"
+  | "addQuestionSetExamples"
+  | "uploadQuestionSetExamples"
+  | "updateQuestionSetExample"
+  | "deleteQuestionSetExample"
+  | "listQuestionSetCases"
+  | "addQuestionSetCases"
+  | "deleteQuestionSetCase"
+
+export function exampleHandlers(parts: ExampleParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    async listQuestionSetExamples(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const { items, nextCursor } = await pageExamples(database, set.id, call.query)
+      return { data: items.map(toExample), next_cursor: nextCursor }
+    },
+    addQuestionSetExamples: async (call) => {
+      const { rows, replace } = call.body
+      return await addRows(
+        parts,
+        call,
+        rows.map((row, at) => ({ row: at + 1, ...row })),
+        replace,
+      )
+    },
+    uploadQuestionSetExamples: async (call) => await upload(parts, call),
+    updateQuestionSetExample: async (call) => await relabel(parts, call),
+    async deleteQuestionSetExample(call) {
+      const { standing } = acting(call)
+      await change(parts, call, async ({ sql, audit }) => {
+        const set = await lockReadSet(sql, standing, call.params.set_id)
+        if (!(await deleteExample(sql, set.id, call.params.example_id))) throw notFound("example")
+        await audit(eventOf(set, "question_set.example.delete", { id: call.params.example_id }, null))
+      })
+    },
+    async listQuestionSetCases(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const { items, nextCursor } = await pageCases(database, set.id, call.query)
+      const data = items.map(({ id, input, expected, createdAt }) => ({
+        id,
+        input,
+        expected: decodeLabels(expected),
+        created_at: createdAt.toISOString(),
+      }))
+      return { data, next_cursor: nextCursor }
+    },
+    addQuestionSetCases: async (call) => await freeze(parts, call),
+    async deleteQuestionSetCase(call) {
+      const { standing } = acting(call)
+      await change(parts, call, async ({ sql, audit }) => {
+        const set = await lockReadSet(sql, standing, call.params.set_id)
+        if (!(await deleteCase(sql, set.id, call.params.case_id))) throw notFound("case")
+        await audit(eventOf(set, "question_set.case.delete", { id: call.params.case_id }, null))
+      })
+    },
+  }
+}
+
+type SetCall = Pick<
+  CallOf<PlatformTable["addQuestionSetExamples"]>,
+  "principal" | "standing" | "params" | "request" | "idempotency"
+>
+
+interface GivenRow {
+  /** From 1. */
+  readonly row: number
+  readonly input: string
+  readonly labels: Readonly<Record<string, unknown>>
+}
+
+/** A growing report; lists are cut, counts are not. */
+class Report {
+  added = 0
+  updated = 0
+  duplicates = 0
+  readonly contradictions: AddedRows["contradictions"] = []
+  contradictionsCount = 0
+  readonly refused: AddedRows["refused"] = []
+  refusedCount = 0
+
+  refuse(row: number, reason: string): void {
+    if (this.refusedCount++ < addedRowsListedMax) this.refused.push({ row, reason })
+  }
+
+  contradict(found: AddedRows["contradictions"][number]): void {
+    if (this.contradictionsCount++ < addedRowsListedMax) this.contradictions.push(found)
+  }
+
+  toWire(): AddedRows {
+    const { added, updated, duplicates, contradictions, refused } = this
+    return {
+      added,
+      updated,
+      duplicates,
+      contradictions,
+      contradictions_count: this.contradictionsCount,
+      refused,
+      refused_count: this.refusedCount,
+    }
+  }
+}
+
+async function addRows(
+  parts: ExampleParts,
+  call: SetCall,
+  rows: readonly GivenRow[],
+  isReplacing: boolean,
+  report = new Report(),
+): Promise<AddedRows> {
+  const { standing } = acting(call)
+  return await change(parts, call, async (scope) => {
+    const { sql, audit } = scope
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
+    const known = await knownRows(sql, set.id, rows)
+    const changed = new Map<string, KnownRow>()
+    for (const row of rows) addRow(row, { questions, known, changed, isReplacing, report })
+    await store(parts, scope, set, changed)
+    const wire = report.toWire()
+    await audit(
+      eventOf(set, "question_set.examples.add", null, {
+        added: wire.added,
+        updated: wire.updated,
+        refused: wire.refused_count + wire.contradictions_count,
+      }),
+    )
+    return wire
+  })
+}
+
+interface KnownRow {
+  /** Null for a row of this request. */
+  readonly id: string | null
+  readonly input: string
+  readonly labels: Labels
+}
+
+async function knownRows(sql: Sql, setId: string, rows: readonly GivenRow[]): Promise<Map<string, KnownRow>> {
+  const hashes = rows.map(({ input }) => rowHash(input))
+  const examples = await findExamplesByHash(sql, setId, hashes)
+  return new Map(
+    examples.map(({ id, input, inputHash, labels }) => [
+      inputHash,
+      { id, input, labels: decodeLabels(labels) },
+    ]),
+  )
+}
+
+interface Adding {
+  readonly questions: readonly SetQuestion[]
+  readonly known: Map<string, KnownRow>
+  /** By hash of the text: what is to be inserted or updated. */
+  readonly changed: Map<string, KnownRow>
+  readonly isReplacing: boolean
+  readonly report: Report
+}
+
+function addRow({ row, input, labels: given }: GivenRow, adding: Adding): void {
+  const { known, changed, isReplacing, report } = adding
+  const labels = labelsOf(row, given, adding)
+  if (!labels) return
+  const hash = rowHash(input)
+  const before = known.get(hash)
+  const conflicts = before ? conflictsOf(before, labels) : []
+  for (const [question, old, now] of conflicts)
+    report.contradict({ row, id: before?.id ?? null, question, before: old, now })
+  if (conflicts.length > 0 && !isReplacing) return
+  const merged = { ...before?.labels, ...labels }
+  if (before && JSON.stringify(merged) === JSON.stringify(before.labels)) {
+    report.duplicates++
+    return
+  }
+  if (!before) report.added++
+  else if (before.id !== null && !changed.has(hash)) report.updated++
+  const after = { id: before?.id ?? null, input, labels: merged }
+  known.set(hash, after)
+  changed.set(hash, after)
+}
+
+function labelsOf(row: number, given: GivenRow["labels"], { questions, report }: Adding): Labels | null {
+  try {
+    return readLabels(given, questions)
+  } catch (error) {
+    if (!(error instanceof BadLabel)) throw error
+    report.refuse(row, error.message)
+    return null
+  }
+}
+
+function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][] {
+  return Object.entries(now).flatMap(([question, label]) => {
+    const before = Object.hasOwn(labels, question) ? labels[question] : undefined
+    return before === undefined || before === label ? [] : [[question, before, label]]
+  })
+}
+
+async function store(
+  { ids }: ExampleParts,
+  { sql, now }: ChangeScope,
+  set: QuestionSet,
+  changed: ReadonlyMap<string, KnownRow>,
+): Promise<void> {
+  const fresh = [...changed].filter(([, { id }]) => id === null)
+  const { examples } = await countRows(sql, set.id)
+  if (examples + fresh.length > questionSetLimits.examplesMax)
+    throw new Fault(
+      "conflict",
+      `Cannot add the examples: the set would have ${examples + fresh.length}; at most ` +
+        `${questionSetLimits.examplesMax} are kept`,
+    )
+  await insertExamples(
+    sql,
+    fresh.map(([inputHash, { input, labels }]) => ({
+      id: ids.next("ex"),
+      setId: set.id,
+      input,
+      inputHash,
+      split: splitOf(inputHash),
+      labels: JSON.stringify(labels),
+      createdAt: now,
+      updatedAt: now,
+    })),
+  )
+  for (const { id, labels } of changed.values())
+    if (id !== null) await updateExample(sql, id, JSON.stringify(labels), now)
+}
+
+async function upload(
+  parts: ExampleParts,
+  call: CallOf<PlatformTable["uploadQuestionSetExamples"]>,
+): Promise<AddedRows> {
+  const { standing } = acting(call)
+  // Before a thread works on it: whose set it is.
+  const set = await readSet(parts.database, standing, call.params.set_id)
+  const { questions } = decodeContent((await readVersion(parts.database, set, "latest")).content)
+  const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
+  const format: UploadFormat = isCsv ? "csv" : "jsonl"
+  const job = { format, bytes: call.body }
+  const uploaded = await parts.parseUpload(standing.organizationId, job, call.request.signal)
+  const report = new Report()
+  const rows = uploaded.flatMap((fields, at) => {
+    const row = readRow(fields, format, questions)
+    if (typeof row !== "string") return [{ row: at + 1, ...row }]
+    report.refuse(at + 1, row)
+    return []
+  })
+  return await addRows(parts, call, rows, call.query.replace === "true", report)
+}
+
+/** A sentence says why a row cannot be used. */
+function readRow(
+  fields: UploadedRow,
+  format: UploadFormat,
+  questions: readonly SetQuestion[],
+): Omit<GivenRow, "row"> | string {
+  const { input, text, labels, ...rest } = fields
+  const [only] = questions.length === 1 ? questions : []
+  const flat = Object.entries(labels === undefined ? rest : {}).flatMap(([name, label]) => {
+    const question = name === "label" && only ? only.name : name
+    // An empty cell is no label.
+    return format === "csv" && label === "" ? [] : [[question, label]]
+  })
+  const row = { input: input ?? text, labels: labels ?? Object.fromEntries(flat) }
+  const checked = ExampleRow.safeParse(row)
+  if (checked.success) return checked.data
+  const [issue] = checked.error.issues
+  return `${issue?.path.join(".") || "the row"}: ${issue?.message ?? "cannot be read"}`
+}
+
+async function relabel(
+  parts: ExampleParts,
+  call: CallOf<PlatformTable["updateQuestionSetExample"]>,
+): Promise<WireExample> {
+  const { standing } = acting(call)
+  return await change(parts, call, async ({ sql, now, audit }) => {
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const before = await findExample(sql, set.id, call.params.example_id)
+    if (!before) throw notFound("example")
+    const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
+    const removed = new Set(
+      Object.entries(call.body.labels).flatMap(([name, label]) => (label === null ? [name] : [])),
+    )
+    const given = Object.entries(call.body.labels).filter(([, label]) => label !== null)
+    const kept = Object.entries(decodeLabels(before.labels)).filter(([name]) => !removed.has(name))
+    const labels = given.length === 0 ? {} : readOrRefuse(Object.fromEntries(given), questions)
+    const merged = JSON.stringify({ ...Object.fromEntries(kept), ...labels })
+    const after = await updateExample(sql, before.id, merged, now)
+    if (!after) throw notFound("example")
+    const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
+    await audit(eventOf(set, "question_set.example.update", shown(before), shown(after)))
+    return toExample(after)
+  })
+}
+
+async function freeze(
+  parts: ExampleParts,
+  call: CallOf<PlatformTable["addQuestionSetCases"]>,
+): Promise<{ added: number; updated: number }> {
+  const { standing } = acting(call)
+  return await change(parts, call, async ({ sql, now, audit }) => {
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
+    let added = 0
+    for (const { input, expected } of call.body.cases) {
+      const labels = readOrRefuse(expected, questions)
+      const isNew = await putCase(sql, {
+        id: parts.ids.next("case"),
+        setId: set.id,
+        input,
+        inputHash: rowHash(input),
+        expected: JSON.stringify(labels),
+        createdAt: now,
+      })
+      if (isNew) added++
+    }
+    const { cases } = await countRows(sql, set.id)
+    if (cases > questionSetLimits.casesMax)
+      throw new Fault("conflict", `Cannot add the cases: at most ${questionSetLimits.casesMax} are kept`)
+    const counts = { added, updated: call.body.cases.length - added }
+    await audit(eventOf(set, "question_set.cases.add", null, counts))
+    return counts
+  })
+}
+
+function readOrRefuse(labels: Readonly<Record<string, unknown>>, questions: readonly SetQuestion[]): Labels {
+  try {
+    return readLabels(labels, questions)
+  } catch (error) {
+    if (!(error instanceof BadLabel)) throw error
+    throw new Fault("invalid_body", `Cannot use the labels: ${error.message}`, {
+      details: [{ path: "labels", message: error.message }],
+    })
+  }
+}
+
+function eventOf(set: QuestionSet, action: string, before: unknown, after: unknown) {
+  const resource = { type: "question_set", id: set.id }
+  return { organizationId: set.organizationId, action, resource, before, after }
+}
+
+// Written by the functions above.
+const decodeLabels = (text: string): Labels => JSON.parse(text) as Labels
+
+function toExample({ id, input, labels, split, createdAt, updatedAt }: Example): WireExample {
+  return {
+    id,
+    input,
+    labels: decodeLabels(labels),
+    split,
+    created_at: createdAt.toISOString(),
+    updated_at: updatedAt.toISOString(),
+  }
+}

@@ -1,0 +1,205 @@
+/** A version of a question set, ready to be asked: its questions, and what is made of their margins. */
+import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
+import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
+import { readChoice, readScore } from "../../scoring/answers.ts"
+import { type Taught, answerConfidence, loadArtefact } from "../../scoring/teach/apply.ts"
+import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import {
+  type Classification,
+  type Question,
+  branchCount,
+  composeClassification,
+} from "../classification/classification.ts"
+
+export interface AskedQuestion {
+  readonly question: Question
+  readonly threshold: number | null
+  readonly below: "abstain" | "answer"
+  readonly calibration: Calibration | null
+  readonly taught: LoadedArtefact | null
+}
+
+interface LoadedArtefact {
+  readonly modelVersion: string
+  readonly taught: Taught
+}
+
+export interface AskedVersion {
+  readonly setId: string
+  readonly setName: string
+  readonly number: number
+  readonly hash: string
+  readonly model: string
+  /** None: the set calibrates the questions that a request brings. */
+  readonly questions: readonly AskedQuestion[]
+  readonly calibration: Calibration | null
+}
+
+/** `artefacts` are those that the content names, by hash. */
+export function compileVersion(
+  identity: Pick<AskedVersion, "setId" | "setName" | "number" | "hash">,
+  content: QuestionSetContent,
+  artefacts: ReadonlyMap<string, TaughtArtefact>,
+): AskedVersion {
+  const { model, calibration } = content
+  const questions = content.questions.map((question): AskedQuestion => {
+    const artefact = question.artefact ? artefacts.get(question.artefact) : undefined
+    return {
+      question: toQuestion(question),
+      threshold: question.threshold,
+      below: question.below,
+      calibration: question.calibration ?? calibration,
+      taught: artefact ? { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) } : null,
+    }
+  })
+  return { ...identity, model, questions, calibration }
+}
+
+function toQuestion(given: SetQuestion): Question {
+  const stem = { name: given.name, path: `question ${given.name}`, instructions: given.instructions }
+  switch (given.type) {
+    case "predicate":
+      return { type: "predicate", ...stem, yesMeans: "", noMeans: "" }
+    case "choice":
+      return {
+        type: "choice",
+        ...stem,
+        options: given.choices.map(({ value, description }) => ({ value, description: description ?? "" })),
+      }
+    case "score":
+      return {
+        type: "score",
+        ...stem,
+        levels: given.levels.map(({ label, description }) => ({ label, description: description ?? "" })),
+      }
+  }
+}
+
+/** What a request asks of a version: all of its questions, some by name, or questions of the request's own. */
+export interface SetQuestions {
+  readonly questions: readonly AskedQuestion[]
+  readonly classification: Classification
+  /** What the engine is asked for beside the margins. */
+  readonly reading: ScoreWork["reading"]
+}
+
+export function selectQuestions(version: AskedVersion, request: Classification): SetQuestions {
+  const asked = version.questions.length === 0 ? ownQuestions(version, request) : named(version, request)
+  const { wire, model, evidence } = request
+  const questions = asked.map(({ question }) => question)
+  const taught = asked.flatMap((one) => one.taught ?? [])
+  return {
+    questions: asked,
+    classification: composeClassification({ wire, model, evidence, questions, questionNames: null }),
+    reading: taught.length > 0 ? { vector: taught.some((one) => one.taught.needsVector) } : undefined,
+  }
+}
+
+function ownQuestions({ setName, calibration }: AskedVersion, request: Classification): AskedQuestion[] {
+  if (request.questionNames?.[0] !== undefined) throw noSuchQuestion(setName, request.questionNames[0])
+  return request.questions.map((question) => ({
+    question,
+    threshold: null,
+    below: "abstain",
+    calibration,
+    taught: null,
+  }))
+}
+
+function named(
+  version: AskedVersion,
+  { questions, questionNames }: Classification,
+): readonly AskedQuestion[] {
+  if (questions.length > 0)
+    throw new Fault(
+      "invalid_request",
+      `Cannot classify: the question set ${version.setName} has questions of its own; name them or send none`,
+      { param: "questions" },
+    )
+  const names = questionNames ?? []
+  if (names.length === 0) return version.questions
+  return names.map((name) => {
+    const found = version.questions.find(({ question }) => question.name === name)
+    if (!found) throw noSuchQuestion(version.setName, name)
+    return found
+  })
+}
+
+const noSuchQuestion = (set: string, name: string): Fault =>
+  new Fault(
+    "invalid_request",
+    `Cannot classify: the question set ${set} has no question ${JSON.stringify(name.slice(0, 64))}`,
+    { param: "questions" },
+  )
+
+export interface Verdict {
+  readonly name: string
+  /** What the set says: yes or no, the value of an option, a level's index; null where it abstains. */
+  readonly value: string | boolean | number | null
+  readonly isAbstention: boolean
+  /** Probability of the answer, which the threshold is compared with. */
+  readonly confidence: number
+  /** Whether what was taught was used; it is not with another version of the model. */
+  readonly isTaught: boolean
+}
+
+export interface SetAnswer {
+  /** Of all branches, calibrated. */
+  readonly margins: Float64Array
+  readonly verdicts: readonly Verdict[]
+}
+
+/** `reading` is what the engine says of the evidence; null where it says nothing. */
+export function answerSet(
+  asked: readonly AskedQuestion[],
+  margins: Float64Array,
+  reading: EvidenceReading | null,
+): SetAnswer {
+  const calibrated = new Float64Array(margins.length)
+  let start = 0
+  const verdicts = asked.map((one) => {
+    const end = start + branchCount(one.question)
+    const own = margins.subarray(start, end)
+    const taught = usable(one, reading)
+    const read = taught ? taught.apply(own, reading?.vector ?? null) : calibrateOwn(own, one.calibration)
+    calibrated.set(read, start)
+    start = end
+    return verdictOf(one, read, taught !== null)
+  })
+  return { margins: calibrated, verdicts }
+}
+
+/** What was fitted to one version of a model says nothing about another. */
+function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): Taught | null {
+  if (!taught || taught.modelVersion !== reading?.modelVersion) return null
+  return taught.taught.needsVector && !reading.vector ? null : taught.taught
+}
+
+const calibrateOwn = (margins: Float64Array, calibration: Calibration | null): Float64Array =>
+  calibration ? calibrateMargins(margins, calibration) : margins
+
+function verdictOf(
+  { question, threshold, below }: AskedQuestion,
+  margins: Float64Array,
+  isTaught: boolean,
+): Verdict {
+  const confidence = answerConfidence(question.type, margins)
+  const isAbstention = threshold !== null && below === "abstain" && confidence < threshold
+  const value = isAbstention ? null : mostProbable(question, margins)
+  return { name: question.name ?? "", value, isAbstention, confidence, isTaught }
+}
+
+function mostProbable(question: Question, margins: Float64Array): string | boolean | number {
+  switch (question.type) {
+    case "predicate":
+      return (margins[0] ?? 0) >= 0 ? "yes" : "no"
+    case "choice":
+      return question.options[readChoice(margins).winner]?.value ?? ""
+    case "score": {
+      const { probabilities } = readScore(margins)
+      return probabilities.indexOf(Math.max(...probabilities))
+    }
+  }
+}

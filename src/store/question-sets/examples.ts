@@ -1,0 +1,137 @@
+/** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
+import { type Page, type PageRequest, queryRecord, queryRecords, toPage } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+export interface Example {
+  readonly id: string
+  readonly setId: string
+  readonly input: string
+  readonly inputHash: string
+  readonly split: "train" | "held_out"
+  /** JSON. */
+  readonly labels: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export interface Case {
+  readonly id: string
+  readonly setId: string
+  readonly input: string
+  readonly inputHash: string
+  /** JSON. */
+  readonly expected: string
+  readonly createdAt: Date
+}
+
+export async function pageExamples(
+  sql: Sql,
+  setId: string,
+  page: PageRequest & { readonly split?: string | undefined },
+): Promise<Page<Example>> {
+  const examples = await queryRecords<Example>(
+    sql,
+    `SELECT * FROM question_set_examples WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
+       AND ($4::text IS NULL OR split = $4) ORDER BY id DESC LIMIT $3`,
+    [setId, page.cursor ?? null, page.limit + 1, page.split ?? null],
+  )
+  return toPage(examples, page.limit, ({ id }) => id)
+}
+
+/** In the order of their ids, without those up to `after`. */
+export function listExamples(sql: Sql, setId: string, after: string, limit: number): Promise<Example[]> {
+  return queryRecords<Example>(
+    sql,
+    "SELECT * FROM question_set_examples WHERE set_id = $1 AND id > $2 ORDER BY id LIMIT $3",
+    [setId, after, limit],
+  )
+}
+
+export function findExamplesByHash(sql: Sql, setId: string, hashes: readonly string[]): Promise<Example[]> {
+  return queryRecords<Example>(
+    sql,
+    "SELECT * FROM question_set_examples WHERE set_id = $1 AND input_hash = ANY($2::text[])",
+    [setId, hashes],
+  )
+}
+
+export function findExample(sql: Sql, setId: string, id: string): Promise<Example | null> {
+  return queryRecord<Example>(sql, "SELECT * FROM question_set_examples WHERE set_id = $1 AND id = $2", [
+    setId,
+    id,
+  ])
+}
+
+export async function insertExamples(sql: Sql, examples: readonly Example[]): Promise<void> {
+  if (examples.length === 0) return
+  await sql.query(
+    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at)
+     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2
+     FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS e (id, input, input_hash, split, labels)`,
+    [
+      examples[0]?.setId ?? "",
+      examples[0]?.createdAt ?? null,
+      examples.map(({ id }) => id),
+      examples.map(({ input }) => input),
+      examples.map(({ inputHash }) => inputHash),
+      examples.map(({ split }) => split),
+      examples.map(({ labels }) => labels),
+    ],
+  )
+}
+
+export function updateExample(
+  sql: Sql,
+  id: string,
+  labels: string,
+  updatedAt: Date,
+): Promise<Example | null> {
+  return queryRecord<Example>(
+    sql,
+    "UPDATE question_set_examples SET labels = $2, updated_at = $3 WHERE id = $1 RETURNING *",
+    [id, labels, updatedAt],
+  )
+}
+
+/** Answers false when there is no such example. */
+export async function deleteExample(sql: Sql, setId: string, id: string): Promise<boolean> {
+  const rows = await sql.query(
+    "DELETE FROM question_set_examples WHERE set_id = $1 AND id = $2 RETURNING id",
+    [setId, id],
+  )
+  return rows.length > 0
+}
+
+export async function pageCases(sql: Sql, setId: string, page: PageRequest): Promise<Page<Case>> {
+  const cases = await queryRecords<Case>(
+    sql,
+    `SELECT * FROM question_set_cases WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
+     ORDER BY id DESC LIMIT $3`,
+    [setId, page.cursor ?? null, page.limit + 1],
+  )
+  return toPage(cases, page.limit, ({ id }) => id)
+}
+
+export function listCases(sql: Sql, setId: string): Promise<Case[]> {
+  return queryRecords<Case>(sql, "SELECT * FROM question_set_cases WHERE set_id = $1 ORDER BY id", [setId])
+}
+
+/** Answers whether the text was new. */
+export async function putCase(sql: Sql, one: Case): Promise<boolean> {
+  const [row] = await sql.query<{ inserted: boolean }>(
+    `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0 AS inserted`,
+    [one.id, one.setId, one.input, one.inputHash, one.expected, one.createdAt],
+  )
+  return row?.inserted ?? false
+}
+
+/** Answers false when there is no such case. */
+export async function deleteCase(sql: Sql, setId: string, id: string): Promise<boolean> {
+  const rows = await sql.query("DELETE FROM question_set_cases WHERE set_id = $1 AND id = $2 RETURNING id", [
+    setId,
+    id,
+  ])
+  return rows.length > 0
+}

@@ -1,0 +1,285 @@
+/** Examples of question sets: rows and files, what is named as wrong, limits, and their deletion. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { silentLog } from "../src/base/log.ts"
+import { questionSetLimits } from "../src/contract/question-sets/content.ts"
+import { operations } from "../src/control/operations.ts"
+import { openTestDatabase } from "./database.ts"
+import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
+
+let platform: Platform
+let bearer: string
+let organizationId: string
+let path: string
+
+beforeAll(async () => {
+  platform = await startPlatform(await openTestDatabase())
+})
+afterAll(async () => {
+  await platform.close()
+  await platform.database.close()
+})
+
+beforeEach(async () => {
+  const seed = seeder(platform)
+  organizationId = await seed.organization("Examples", await seed.billingAccount())
+  const owner = await seed.user(`${organizationId}@example.com`)
+  await seed.member(organizationId, owner, "primary_owner")
+  bearer = await seed.session(owner)
+  path = `/v1/organizations/${organizationId}/question_sets`
+  await send("POST", "", { name: "mail", model: "open", questions })
+})
+
+async function send(
+  method: string,
+  rest: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return await platform.send(method, path + rest, {
+    bearer,
+    headers,
+    ...(body === undefined ? {} : { body }),
+  })
+}
+const add = async (rows: unknown[], replace = false): Promise<Answer> =>
+  await send("POST", "/mail/examples", { rows, replace })
+const upload = async (text: string, type: string, query = ""): Promise<Answer> =>
+  await send("POST", `/mail/examples/upload${query}`, text, { "content-type": type })
+const listed = async (): Promise<
+  { input: string; labels: Record<string, unknown>; split: string; id: string }[]
+> => (await send("GET", "/mail/examples?limit=200")).body.data
+
+const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+const team = {
+  type: "choice",
+  name: "team",
+  instructions: "Which?",
+  choices: [{ value: "a" }, { value: true }],
+}
+const mood = {
+  type: "score",
+  name: "mood",
+  instructions: "How?",
+  levels: [{ label: "calm" }, { label: "hot" }],
+}
+const questions = [rude, team, mood]
+const nothing = { added: 0, updated: 0, duplicates: 0, contradictions_count: 0, refused_count: 0 }
+
+test("rows are kept with their labels in one form, newest first", async () => {
+  const { status, body } = await add([
+    { input: "Go away", labels: { rude: "YES", team: "true", mood: "hot" } },
+    { input: "Thanks", labels: { rude: false, team: "a", mood: 0 } },
+  ])
+  expect([status, body.data]).toEqual([200, { ...nothing, added: 2, contradictions: [], refused: [] }])
+  expect((await listed()).map(({ input, labels }) => [input, labels])).toEqual([
+    ["Thanks", { rude: false, team: "a", mood: 0 }],
+    ["Go away", { rude: true, team: true, mood: 1 }],
+  ])
+  expect((await send("GET", "/mail")).body.data.counts.examples).toBe(2)
+})
+
+test("a known text is a duplicate, gets more labels, or is named as a contradiction", async () => {
+  await add([{ input: "Go away", labels: { rude: true } }])
+  const [{ id } = { id: "" }] = await listed()
+  expect((await add([{ input: " Go away ", labels: { rude: true } }])).body.data).toMatchObject({
+    ...nothing,
+    duplicates: 1,
+  })
+  expect((await add([{ input: "Go away", labels: { team: "a" } }])).body.data).toMatchObject({
+    ...nothing,
+    updated: 1,
+  })
+  const contradicted = await add([{ input: "Go away", labels: { rude: false } }])
+  expect(contradicted.body.data).toMatchObject({
+    ...nothing,
+    contradictions_count: 1,
+    contradictions: [{ row: 1, id, question: "rude", before: true, now: false }],
+  })
+  expect((await listed())[0]?.labels).toEqual({ rude: true, team: "a" })
+  await add([{ input: "Go away", labels: { rude: false } }], true)
+  expect((await listed())[0]?.labels).toEqual({ rude: false, team: "a" })
+})
+
+test("rows of one request that contradict each other are named too", async () => {
+  const { body } = await add([
+    { input: "Go away", labels: { rude: true } },
+    { input: "Go away", labels: { rude: false } },
+  ])
+  expect(body.data).toMatchObject({
+    added: 1,
+    contradictions: [{ row: 2, id: null, question: "rude", before: true, now: false }],
+  })
+})
+
+test.each<[string, unknown, RegExp]>([
+  ["an unknown question", { other: true }, /no question other/],
+  ["a predicate that is neither", { rude: "maybe" }, /"maybe" is no answer to rude/],
+  ["a value that is no choice", { team: "b" }, /"b" is no answer to team/],
+  ["a level that is not there", { mood: 2 }, /2 is no answer to mood/],
+  ["no label", {}, /no label/],
+])("a row with %s is refused with its reason, others are kept", async (_, labels, reason) => {
+  const { body } = await add([
+    { input: "bad", labels },
+    { input: "good", labels: { rude: true } },
+  ])
+  expect(body.data).toMatchObject({ added: 1, refused_count: 1 })
+  expect(body.data.refused[0].reason).toMatch(reason)
+})
+
+describe("files", () => {
+  test("CSV with quotes, line breaks, a byte order mark and empty cells", async () => {
+    const csv = '\uFEFFinput,rude,team\r\n"Go ""away"",\nnow",yes,\r\nThanks,no,a\r\n\r\n'
+    expect((await upload(csv, "text/csv; charset=utf-8")).body.data).toMatchObject({
+      added: 2,
+      refused_count: 0,
+    })
+    expect((await listed()).map(({ input, labels }) => [input, labels])).toEqual([
+      ["Thanks", { rude: false, team: "a" }],
+      ['Go "away",\nnow', { rude: true }],
+    ])
+  })
+
+  test("JSON lines, with labels apart or beside the text", async () => {
+    const lines = '{"input":"one","labels":{"rude":true}}\n\n{"text":"two","team":true,"mood":"calm"}\n'
+    expect((await upload(lines, "application/jsonl")).body.data).toMatchObject({ added: 2, refused_count: 0 })
+    expect((await listed())[0]).toMatchObject({ input: "two", labels: { team: true, mood: 0 } })
+  })
+
+  test("a set with one question takes a column called label", async () => {
+    await send("PATCH", "/mail", { questions: [rude] })
+    await upload("input,label\nHello,no\n", "text/csv")
+    expect((await listed())[0]).toMatchObject({ labels: { rude: false } })
+  })
+
+  test("what is read twice changes nothing", async () => {
+    const csv = "input,rude\nHello,no\nGo,yes\n"
+    await upload(csv, "text/csv")
+    expect((await upload(csv, "text/csv")).body.data).toMatchObject({ ...nothing, duplicates: 2 })
+    expect((await upload("input,rude\nGo,no\n", "text/csv", "?replace=true")).body.data.updated).toBe(1)
+  })
+
+  test.each<[string, string, string, number]>([
+    ["JSON", "[]", "application/json", 415],
+    ["no content type", "", "", 415],
+    ["a quote that does not end", 'input,rude\n"Hello,no\n', "text/csv", 422],
+    ["a column twice", "input,rude,rude\nHello,no,no\n", "text/csv", 422],
+    ["a row with more cells", "input,rude\nHello,no,yes\n", "text/csv", 422],
+    ["a line that is no object", "[1]\n", "application/jsonl", 422],
+  ])("%s is refused", async (_, text, type, status) => {
+    expect((await upload(text, type)).status).toBe(status)
+  })
+
+  test("rows that cannot be used are named by their number", async () => {
+    const { body } = await upload("input,rude\n,no\nHello,no\n", "text/csv")
+    expect(body.data).toMatchObject({ added: 1, refused: [{ row: 1, reason: "input: the text is blank" }] })
+  })
+})
+
+test("the split is decided by the text alone, for about one third", async () => {
+  const rows = Array.from({ length: 300 }, (_, at) => ({
+    input: `row ${at}`,
+    labels: { rude: at % 2 === 0 },
+  }))
+  await add(rows)
+  const splits = async (): Promise<Map<string, string>> => {
+    const all = new Map<string, string>()
+    for (let cursor = ""; cursor !== null;) {
+      const page = (await send("GET", `/mail/examples?limit=100${cursor}`)).body
+      for (const { input, split } of page.data) all.set(input, split)
+      if (page.next_cursor === null) break
+      cursor = `&cursor=${page.next_cursor}`
+    }
+    return all
+  }
+  const before = await splits()
+  expect(before.size).toBe(300)
+  const held = [...before.values()].filter((split) => split === "held_out").length
+  expect(held).toBeGreaterThan(60)
+  expect(held).toBeLessThan(140)
+  const only = (await send("GET", "/mail/examples?limit=200&split=held_out")).body.data
+  expect(only).toHaveLength(held)
+  await send("DELETE", "/mail")
+  await send("POST", "", { name: "mail", model: "open", questions })
+  await add(rows.toReversed())
+  expect(await splits()).toEqual(before)
+})
+
+test("an example is labelled anew, a label is removed, and the example is deleted", async () => {
+  await add([{ input: "Go away", labels: { rude: true, team: "a" } }])
+  const [{ id } = { id: "" }] = await listed()
+  const changed = await send("PATCH", `/mail/examples/${id}`, { labels: { rude: false, team: null } })
+  expect(changed.body.data.labels).toEqual({ rude: false })
+  expect((await send("PATCH", `/mail/examples/${id}`, { labels: { rude: "x" } })).status).toBe(422)
+  expect((await send("DELETE", `/mail/examples/${id}`)).status).toBe(204)
+  expect((await send("DELETE", `/mail/examples/${id}`)).status).toBe(404)
+})
+
+describe("limits", () => {
+  const atLimit = "x".repeat(questionSetLimits.inputBytesMax)
+  test.each<[string, unknown, number]>([
+    ["a text of 64 KiB", { rows: [{ input: atLimit, labels: { rude: true } }] }, 200],
+    ["a text over 64 KiB", { rows: [{ input: `${atLimit}x`, labels: { rude: true } }] }, 422],
+    ["a blank text", { rows: [{ input: " ", labels: { rude: true } }] }, 422],
+    ["U+0000", { rows: [{ input: "a\u0000", labels: { rude: true } }] }, 422],
+    ["no rows", { rows: [] }, 422],
+    ["1000 rows", { rows: rowsOf(questionSetLimits.examplesPerRequestMax) }, 200],
+    ["1001 rows", { rows: rowsOf(questionSetLimits.examplesPerRequestMax + 1) }, 422],
+  ])("%s", async (_, body, status) => {
+    expect((await send("POST", "/mail/examples", body)).status).toBe(status)
+  })
+
+  test("10,000 examples fit a set and one more does not", async () => {
+    const lines = rowsOf(questionSetLimits.examplesMax).map((row) => JSON.stringify(row))
+    expect((await upload(lines.join("\n"), "application/jsonl")).body.data.added).toBe(
+      questionSetLimits.examplesMax,
+    )
+    const { status, body } = await add([{ input: "one more", labels: { rude: true } }])
+    expect([status, body.error.code]).toEqual([409, "conflict"])
+    expect((await add([{ input: "row 1", labels: { rude: true } }])).status).toBe(200)
+  })
+
+  test("a file over 8 MiB is 413", async () => {
+    const { status } = await upload("x".repeat(questionSetLimits.uploadBytesMax + 1), "text/csv")
+    expect(status).toBe(413)
+  })
+})
+
+function rowsOf(count: number): { input: string; labels: { rude: boolean } }[] {
+  return Array.from({ length: count }, (_, at) => ({ input: `row ${at}`, labels: { rude: true } }))
+}
+
+test("frozen cases are replaced by text, checked against the questions, and deleted", async () => {
+  const freeze = async (expected: unknown): Promise<Answer> =>
+    await send("POST", "/mail/cases", { cases: [{ input: "Go away", expected }] })
+  expect((await freeze({ rude: "yes" })).body.data).toEqual({ added: 1, updated: 0 })
+  expect((await freeze({ rude: true, team: "a" })).body.data).toEqual({ added: 0, updated: 1 })
+  expect((await freeze({ other: true })).status).toBe(422)
+  const { data } = (await send("GET", "/mail/cases")).body
+  expect(data).toMatchObject([{ input: "Go away", expected: { rude: true, team: "a" } }])
+  expect((await send("DELETE", `/mail/cases/${data[0].id}`)).status).toBe(204)
+  expect((await send("GET", "/mail/cases")).body.data).toEqual([])
+})
+
+test("deleting the organization deletes its sets, examples and cases", async () => {
+  await add([{ input: "secret text", labels: { rude: true } }])
+  await send("POST", "/mail/cases", { cases: [{ input: "secret text", expected: { rude: true } }] })
+  const { database, ids, forget } = platform
+  const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }
+  const parts = { database, ids, forget, clock, log: silentLog, publicUrl: () => "", provider: "local" }
+  // The operator's command needs no more than these.
+  await operations(parts as unknown as Parameters<typeof operations>[0])["orgs.delete"]?.({
+    id: organizationId,
+  })
+  for (const table of [
+    "question_sets",
+    "question_set_versions",
+    "question_set_examples",
+    "question_set_cases",
+  ]) {
+    const rows = await database.query(`SELECT to_jsonb(t)::text AS row FROM ${table} t`)
+    expect(JSON.stringify(rows), table).not.toContain("secret text")
+  }
+  expect(
+    await database.query("SELECT FROM question_sets WHERE organization_id = $1", [organizationId]),
+  ).toEqual([])
+})
