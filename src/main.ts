@@ -77,6 +77,30 @@ const commands: Commands = {
     summary: "show regions, workers, queues, leases and journal of the running server",
     load: async () => (await import("./cli/status.ts")).status(operator),
   },
+  backup: {
+    summary: "write everything that is kept into one file, while the server runs",
+    load: async () => (await import("./cli/backup.ts")).backup(operator),
+  },
+  restore: {
+    summary: "fill an empty data directory and database from a backup",
+    load: async () =>
+      (await import("./cli/restore.ts")).restore(async (config, file) => {
+        const { restoreBackup } = await import("./main/backup.ts")
+        return await restoreBackup(config, file)
+      }),
+  },
+  connect: {
+    summary: "point a client (Codex, Claude Code, OpenAI's libraries) at this server",
+    load: async () => (await import("./cli/connect.ts")).connect,
+  },
+  gpu: {
+    summary: "say what GPU there is, and bring the build of llama.cpp that uses it",
+    load: async () => (await import("./cli/gpu.ts")).gpu,
+  },
+  service: {
+    summary: "run the server as a service of systemd",
+    load: async () => (await import("./cli/service.ts")).service,
+  },
   doctor: {
     summary: "check this machine and say what to fix",
     load: async () =>

@@ -45,6 +45,8 @@ interface AnalyticsNeeds {
 export interface Analytics {
   readonly handlers: ReturnType<typeof analyticsHandlers>
   readonly tasks: readonly PeriodicTask[]
+  /** Null where none are kept. */
+  readonly events: Events | null
   operations(
     parts: Pick<AnalyticsOperatorParts, "database" | "settle">,
   ): ReturnType<typeof analyticsOperations>
@@ -61,6 +63,7 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
     return {
       handlers: analyticsHandlers(null),
       tasks: [],
+      events: null,
       operations: (parts) => analyticsOperations({ ...parts, clock, retentionDays, events: null }),
       addMetrics: () => undefined,
       close: async () => undefined,
@@ -76,6 +79,7 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
   const flush = async (): Promise<void> => await exporter.flush()
   return {
     handlers: analyticsHandlers({ events, flush }),
+    events,
     tasks: [
       {
         name: "analytics.prune",

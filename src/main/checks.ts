@@ -1,7 +1,8 @@
 /** What `umpire doctor` looks at. */
-import { accessSync, constants, existsSync } from "node:fs"
+import { accessSync, constants, existsSync, readFileSync } from "node:fs"
+import { statfs } from "node:fs/promises"
 import { availableParallelism, freemem, totalmem } from "node:os"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { loadConfig } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { CliContext } from "../cli/command.ts"
@@ -13,9 +14,13 @@ import { migrationStatus } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import { operateOverSocket } from "../cli/operator.ts"
 import { loadCatalog } from "./catalog.ts"
+import { version } from "./version.ts"
 
 const gibibyte = 1024 ** 3
-const nodeMajorMin = 22
+/** As `engines` in package.json. */
+const nodeMin = [22, 19] as const
+const diskBytesMin = gibibyte
+const filesMin = 4096
 
 export async function examine({ environment, workingDirectory }: CliContext): Promise<readonly Finding[]> {
   let config: Config
@@ -32,6 +37,10 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
       found: environment["UMPIRE_CONFIG"] ?? "defaults (no UMPIRE_CONFIG)",
     },
     machine(),
+    clock(),
+    openFiles(),
+    await attempt("disk", "check UMPIRE_DATA_DIR", async () => await disk(config)),
+    pages(),
     await attempt(
       "engine library",
       "run npm install again; the engine library is a package of its own for each platform",
@@ -62,11 +71,43 @@ async function attempt(
 }
 
 function node(): Finding {
-  const major = Number(process.versions.node.split(".")[0])
-  const found = `Node ${process.versions.node}`
-  return major >= nodeMajorMin
-    ? ok("node", found)
-    : bad("node", found, `use npm start, which brings its own Node, or Node ${nodeMajorMin} or newer`)
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+  const found = `Node ${process.versions.node}, Umpire ${version}`
+  const isNew = major > nodeMin[0] || (major === nodeMin[0] && minor >= nodeMin[1])
+  return isNew ? ok("node", found) : bad("node", found, `use Node ${nodeMin.join(".")} or newer`)
+}
+
+/** Each connection and each stream is an open file. */
+function openFiles(): Finding {
+  const limits = existsSync("/proc/self/limits") ? readFileSync("/proc/self/limits", "utf8") : ""
+  const most = Number(/^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? Infinity)
+  if (most >= filesMin) return ok("open files", Number.isFinite(most) ? `at most ${most}` : "no known limit")
+  return note("open files", `at most ${most}`, `raise it for many connections: ulimit -n ${filesMin * 4}`)
+}
+
+async function disk({ data_dir }: Config): Promise<Finding> {
+  const place = existsSync(data_dir) ? data_dir : dirname(data_dir)
+  const { bavail, bsize } = await statfs(place)
+  const free = bavail * bsize
+  const found = `${(free / gibibyte).toFixed(1)} GiB free for ${data_dir}`
+  return free >= diskBytesMin
+    ? ok("disk", found)
+    : note("disk", found, "free some, or choose another UMPIRE_DATA_DIR")
+}
+
+function pages(): Finding {
+  const built = existsSync(join(import.meta.dirname, "..", "..", "console", "dist", "index.html"))
+  return built
+    ? ok("console", "built")
+    : bad("console", "not built", "run npm start in the clone, or install the package again")
+}
+
+/** Certificates, sessions and expiry need the time of day. */
+function clock(): Finding {
+  const now = new Date()
+  return now.getUTCFullYear() >= 2026
+    ? ok("clock", now.toISOString())
+    : bad("clock", now.toISOString(), "set the machine's clock")
 }
 
 function machine(): Finding {
@@ -98,7 +139,7 @@ function gpu(): Finding {
     name: "gpu",
     state: "note",
     found: "NVIDIA found, not used",
-    advice: "docs/gpu.md says how to get a GPU build and name it with engine.library_dir",
+    advice: "umpire gpu install brings the CUDA build, or says what it lacks",
   }
 }
 
@@ -167,5 +208,11 @@ async function port({ server }: Config): Promise<Finding> {
 }
 
 const ok = (name: string, found: string): Finding => ({ name, state: "ok", found })
+const note = (name: string, found: string, advice: string): Finding => ({
+  name,
+  state: "note",
+  found,
+  advice,
+})
 const bad = (name: string, found: string, advice: string): Finding => ({ name, state: "bad", found, advice })
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : "it failed")

@@ -9,6 +9,7 @@ import { operations } from "../control/operations.ts"
 import { Fault } from "../contract/errors.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
+import { backupOperations } from "./backup.ts"
 import { openEventsOf } from "./analytics.ts"
 import { inspectJournal } from "./billing.ts"
 import { loadCatalog, toModel } from "./catalog.ts"
@@ -46,6 +47,7 @@ export async function operateOffline(config: Config, operation: string, input: u
         // The next start finds it in the data directory.
         added: () => undefined,
       }),
+      ...backupOperations({ config, database, events, clock: systemClock }),
       ...billingOperations(parts),
       ...analyticsOperations({ ...parts, ...analyticsParts }),
       ...identityOperations(parts, async () => await openIdleIdentity(config, parts)),

@@ -47,6 +47,7 @@ import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { analyticsConsumers, openAnalytics } from "./analytics.ts"
+import { backupOperations } from "./backup.ts"
 import { loadCatalog, toModel } from "./catalog.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
 import { openGenerator, openInference } from "./inference.ts"
@@ -195,6 +196,7 @@ async function compose(
       ...billingOperations({ ...control, journalState: () => money.journalState() }),
       ...analytics.operations({ database, settle: () => money.settle() }),
       ...identityOperations(control, async () => identity),
+      ...backupOperations({ config, database, events: analytics.events, clock }),
       status: async () => status.report(),
       ...modelOperations({
         dataDirectory: config.data_dir,

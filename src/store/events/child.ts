@@ -35,6 +35,10 @@ servePeer<AnalyticsService>({
   take: async (part) => await opened(intake).take(part),
   import: async ({ file }) => await opened(intake).import(file),
   export: async ({ file, ...excerpt }) => await exportFile(opened(engine), excerpt, file),
+  copy: async ({ file }) => {
+    await opened(engine).copy(file)
+    return null
+  },
   prune: async ({ beforeMs }) => {
     await opened(engine).prune(beforeMs)
     return null

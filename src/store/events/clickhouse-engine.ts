@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises"
 import { createClient } from "@clickhouse/client"
 import { clickhouseDialect, clickhousePrune, clickhouseSchema } from "./clickhouse-dialect.ts"
 import { clickhouseColumns, clickhouseFormat, encodeRows } from "./clickhouse-rows.ts"
-import { type EventEngine, type Statement, statementMaxMs } from "./engine.ts"
+import { type EventEngine, EventEngineError, type Statement, statementMaxMs } from "./engine.ts"
 
 const connectionsMax = 4
 const requestMaxMs = 2 * statementMaxMs
@@ -45,6 +45,9 @@ SETTINGS insert_deduplication_token = '${token.replaceAll(/[^\w:.-]/g, "_")}' FO
     writeParquet: async ({ text, values }, file) => {
       const { stream } = await client.exec({ query: `${text} FORMAT Parquet`, query_params: { ...values } })
       await pipeline(stream, createWriteStream(file))
+    },
+    copy: async () => {
+      throw new EventEngineError("Cannot copy the events: ClickHouse keeps them; use its own backups")
     },
     close: async () => {
       await client.close()

@@ -95,6 +95,21 @@ class DuckdbEngine implements EventEngine {
     })
   }
 
+  /** With the writer, so that no batch of events is half there. */
+  async copy(file: string): Promise<void> {
+    await rm(file, { force: true })
+    await this.#alone(async () => {
+      const found = await this.#writer.runAndReadAll("SELECT current_database()")
+      const own = String(found.getRows()[0]?.[0])
+      await this.#writer.run(`ATTACH '${file.replaceAll("'", "''")}' AS backup_copy`)
+      try {
+        await this.#writer.run(`COPY FROM DATABASE "${own}" TO backup_copy`)
+      } finally {
+        await this.#writer.run("DETACH backup_copy")
+      }
+    })
+  }
+
   async close(): Promise<void> {
     await Promise.allSettled([this.#writing, ...this.#readers.map(({ tail }) => tail)])
     for (const { connection } of this.#readers) connection.closeSync()

@@ -23,6 +23,8 @@ export interface EventEngine {
   prune(beforeMs: number): Promise<void>
   /** Writes what the statement answers to a new file. */
   writeParquet(statement: Statement, file: string): Promise<void>
+  /** Writes all events to a new file of the same kind, while others go on; fails where a server keeps them. */
+  copy(file: string): Promise<void>
   close(): Promise<void>
 }
 

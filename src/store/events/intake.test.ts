@@ -49,6 +49,7 @@ describe("with DuckDB", () => {
       },
       prune: async (beforeMs) => await engine.prune(beforeMs),
       writeParquet: async (statement, file) => await engine.writeParquet(statement, file),
+      copy: async (file) => await engine.copy(file),
       close: async () => await engine.close(),
     })
 

@@ -19,6 +19,7 @@ export interface AnalyticsService {
   take: { input: JournalPart; output: Taken }
   import: { input: { readonly file: string }; output: { readonly events: number } }
   export: { input: Excerpt & { readonly file: string }; output: { readonly events: number } }
+  copy: { input: { readonly file: string }; output: null }
   prune: { input: { readonly beforeMs: number }; output: null }
   sums: { input: Excerpt; output: ChargedSum[] }
   holdings: { input: null; output: Holdings }

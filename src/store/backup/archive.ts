@@ -1,0 +1,149 @@
+/**
+ * A backup file: gzip of one JSON object a line. First what it is a backup of, then rows of tables and pieces of files,
+ * last how many of each there were, so that a file that broke off is told from a whole one.
+ */
+import { once } from "node:events"
+import { createReadStream, createWriteStream } from "node:fs"
+import { rename, rm } from "node:fs/promises"
+import { createInterface } from "node:readline"
+import { finished, pipeline } from "node:stream/promises"
+import { createGunzip, createGzip } from "node:zlib"
+
+export const backupFormat = 1
+
+export interface BackupHeader {
+  readonly format: typeof backupFormat
+  /** The version of Umpire that wrote it. */
+  readonly version: string
+  readonly created_at: string
+  /** The migrations of its database, by version. */
+  readonly migrations: readonly number[]
+}
+
+export type BackupPart =
+  | { readonly table: string; readonly rows: readonly unknown[] }
+  | { readonly file: string; readonly data: string }
+
+interface BackupEnd {
+  readonly end: { readonly rows: number; readonly pieces: number }
+}
+
+/** The file is not a backup, is damaged, or is of another version. */
+export class BackupUnusable extends Error {
+  override readonly name = "BackupUnusable"
+}
+
+export interface ArchiveWriter {
+  /** Rows as JSON text, so that no number is read and written again. */
+  rows(table: string, rows: readonly string[]): Promise<void>
+  piece(file: string, data: Buffer): Promise<void>
+}
+
+/** The file appears under its name only when it is whole. */
+export async function writeArchive(
+  file: string,
+  header: BackupHeader,
+  fill: (writer: ArchiveWriter) => Promise<void>,
+): Promise<{ rows: number; pieces: number }> {
+  const partial = `${file}.partial`
+  const gzip = createGzip({ level: 6 })
+  const target = createWriteStream(partial, { mode: 0o600, flush: true })
+  const written = pipeline(gzip, target)
+  // Awaited below; until then a failure of `fill` is the one to tell.
+  written.catch(() => undefined)
+  const count = { rows: 0, pieces: 0 }
+  const line = async (text: string): Promise<void> => {
+    if (!gzip.write(`${text}\n`)) await Promise.race([once(gzip, "drain"), written])
+  }
+  try {
+    await line(JSON.stringify(header))
+    await fill({
+      rows: async (table, rows) => {
+        count.rows += rows.length
+        await line(`{"table":${JSON.stringify(table)},"rows":[${rows.join(",")}]}`)
+      },
+      piece: async (name, data) => {
+        count.pieces++
+        await line(JSON.stringify({ file: name, data: data.toString("base64") }))
+      },
+    })
+    await line(JSON.stringify({ end: count } satisfies BackupEnd))
+    gzip.end()
+    await written
+    await rename(partial, file)
+    return count
+  } catch (error) {
+    gzip.destroy()
+    await finished(target).catch(() => undefined)
+    await rm(partial, { force: true })
+    throw error
+  }
+}
+
+export async function readHeader(file: string): Promise<BackupHeader> {
+  for await (const text of linesOf(file)) return headerOf(file, text)
+  throw new BackupUnusable(`Cannot read ${file}: it is empty`)
+}
+
+/** Hands over the parts in their order, each as the text of its line and as what it says. */
+export async function readArchive(
+  file: string,
+  take: (part: BackupPart, text: string) => Promise<void>,
+): Promise<void> {
+  const count = { rows: 0, pieces: 0 }
+  let end: BackupEnd["end"] | undefined
+  let isFirst = true
+  for await (const text of linesOf(file)) {
+    if (isFirst) headerOf(file, text)
+    else {
+      // What writeArchive wrote: the format of the header says so.
+      const part = JSON.parse(text) as BackupPart | BackupEnd
+      if ("end" in part) ({ end } = part)
+      else {
+        if ("rows" in part) count.rows += part.rows.length
+        else count.pieces++
+        await take(part, text)
+      }
+    }
+    isFirst = false
+  }
+  if (end?.rows !== count.rows || end.pieces !== count.pieces)
+    throw new BackupUnusable(`Cannot use ${file}: it broke off; take another backup`)
+}
+
+function headerOf(file: string, text: string): BackupHeader {
+  const header = readJson(text) as Partial<BackupHeader> | undefined
+  if (header?.format === undefined || header.migrations === undefined)
+    throw new BackupUnusable(`Cannot read ${file}: it is not a backup of Umpire`)
+  if (header.format !== backupFormat)
+    throw new BackupUnusable(
+      `Cannot read ${file}: version ${header.version} made it; use that or a later one`,
+    )
+  return header as BackupHeader
+}
+
+function readJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  const source = createReadStream(file)
+  const gunzip = createGunzip()
+  const piped = pipeline(source, gunzip)
+  // The reading of lines below fails with the same error.
+  piped.catch(() => undefined)
+  try {
+    yield* createInterface({ input: gunzip, crlfDelay: Infinity })
+    await piped
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new BackupUnusable(`Cannot read ${file}: ${reason}`, { cause })
+  } finally {
+    source.destroy()
+    gunzip.destroy()
+  }
+}

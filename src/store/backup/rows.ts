@@ -1,0 +1,117 @@
+/** Writes every row of a database as JSON and puts such rows into an empty one; both of either implementation. */
+import { readMigrations } from "../migrate.ts"
+import type { Database, Sql } from "../sql.ts"
+import { type ArchiveWriter, type BackupHeader, BackupUnusable } from "./archive.ts"
+
+const rowsPerBatch = 500
+/** Belongs to the schema, which is made anew. */
+const schemaTable = "schema_migrations"
+
+/** One snapshot of everything, while others go on writing. */
+export async function dumpRows(database: Database, writer: ArchiveWriter): Promise<void> {
+  await database.transaction(
+    async (sql) => {
+      // Waits for a snapshot that no other transaction can spoil, so that it need not be taken again.
+      await sql.query("SET TRANSACTION READ ONLY, DEFERRABLE")
+      for (const table of await tablesInOrder(sql)) await dumpTable(sql, table, writer)
+    },
+    { isolation: "serializable" },
+  )
+}
+
+async function dumpTable(sql: Sql, table: string, writer: ArchiveWriter): Promise<void> {
+  await sql.query(
+    `DECLARE backup_rows NO SCROLL CURSOR FOR SELECT row_to_json(t)::text AS row FROM ${quoted(table)} t`,
+  )
+  for (;;) {
+    const rows = await sql.query<{ row: string }>(`FETCH ${rowsPerBatch} FROM backup_rows`)
+    if (rows.length === 0) break
+    await writer.rows(
+      table,
+      rows.map(({ row }) => row),
+    )
+  }
+  await sql.query("CLOSE backup_rows")
+}
+
+/** The migrations that made the database of the backup. */
+export async function migrationsOf(
+  header: BackupHeader,
+): Promise<Awaited<ReturnType<typeof readMigrations>>> {
+  const known = await readMigrations()
+  const applied = known.filter(({ version }) => header.migrations.includes(version))
+  if (applied.length < header.migrations.length)
+    throw new BackupUnusable(
+      `Cannot restore: the backup is of version ${header.version}, which is newer; use that version or a later one`,
+    )
+  return applied
+}
+
+export async function refuseUsed(database: Database): Promise<void> {
+  const [found] = await database.query<{ tables: number }>(
+    "SELECT count(*)::int AS tables FROM pg_tables WHERE schemaname = current_schema()",
+  )
+  if (found?.tables !== 0)
+    throw new BackupUnusable("Cannot restore: the database is not empty; name an empty one")
+}
+
+/** Puts a batch of rows into their table. */
+export async function loadRows(database: Database, table: string, text: string): Promise<void> {
+  const columns = await columnsOf(database, table)
+  const list = columns.map(({ name }) => quoted(name)).join(", ")
+  await database.query(
+    `INSERT INTO ${quoted(table)} (${list}) OVERRIDING SYSTEM VALUE
+     SELECT ${list} FROM json_populate_recordset(NULL::${quoted(table)}, ($1::json)->'rows')`,
+    [text],
+  )
+}
+
+/** Identity columns go on after the highest number that was restored. */
+export async function moveSequences(database: Database): Promise<void> {
+  for (const table of await tablesInOrder(database)) {
+    for (const { name, identity } of await columnsOf(database, table)) {
+      if (!identity) continue
+      await database.query(
+        `SELECT setval(pg_get_serial_sequence($1, $2), coalesce(max(${quoted(name)}), 0) + 1, false) FROM ${quoted(table)}`,
+        [quoted(table), name],
+      )
+    }
+  }
+}
+
+export async function appliedMigrations(sql: Sql): Promise<number[]> {
+  const rows = await sql.query<{ version: number }>(`SELECT version FROM ${schemaTable} ORDER BY version`)
+  return rows.map(({ version }) => version)
+}
+
+async function columnsOf(sql: Sql, table: string): Promise<{ name: string; identity: boolean }[]> {
+  return await sql.query(
+    `SELECT column_name AS name, is_identity = 'YES' AS identity FROM information_schema.columns
+     WHERE table_schema = current_schema() AND table_name = $1 AND is_generated = 'NEVER' ORDER BY ordinal_position`,
+    [table],
+  )
+}
+
+/** A table comes after those that its rows refer to. */
+async function tablesInOrder(sql: Sql): Promise<string[]> {
+  const tables = await sql.query<{ name: string }>(
+    "SELECT tablename::text AS name FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename",
+  )
+  const references = await sql.query<{ name: string; target: string }>(
+    `SELECT a.relname::text AS name, b.relname::text AS target FROM pg_constraint c
+     JOIN pg_class a ON a.oid = c.conrelid JOIN pg_class b ON b.oid = c.confrelid
+     WHERE c.contype = 'f' AND a.oid <> b.oid AND c.connamespace = current_schema()::regnamespace`,
+  )
+  const ordered: string[] = []
+  const waiting = tables.map(({ name }) => name).filter((name) => name !== schemaTable)
+  while (waiting.length > 0) {
+    const at = waiting.findIndex((name) =>
+      references.every((reference) => reference.name !== name || ordered.includes(reference.target)),
+    )
+    if (at < 0) throw new Error(`Cannot order the tables ${waiting.join(", ")}: they refer to each other`)
+    ordered.push(...waiting.splice(at, 1))
+  }
+  return ordered
+}
+
+const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
