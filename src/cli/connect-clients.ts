@@ -1,0 +1,112 @@
+/** The clients that `umpire connect` configures: which file is theirs, and what it says afterwards. */
+
+export interface Connection {
+  /** Ends without a slash. */
+  readonly url: string
+  readonly model: string
+  /** The variable that holds the key; the key itself is written into no file of a client that can read a variable. */
+  readonly keyVariable: string
+}
+
+export interface ConnectedClient {
+  readonly title: string
+  /** Below the home directory, or the working directory where `isLocal`. */
+  readonly file: string
+  readonly isLocal?: boolean
+  /** What the file says afterwards, from what it says now; undefined where there is none. */
+  write(before: string | undefined, connection: Connection): string
+  /** What the person does next. */
+  readonly next: string
+}
+
+export const connectedClients: Readonly<Record<string, ConnectedClient>> = {
+  codex: {
+    title: "Codex CLI",
+    file: ".codex/config.toml",
+    write: (before = "", connection) => withTomlBlock(before, connection),
+    next: "codex --profile umpire",
+  },
+  claude: {
+    title: "Claude Code",
+    file: ".claude/settings.json",
+    write: (before, { url, model }) =>
+      withJson(before, ["env"], {
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_MODEL: model,
+        ANTHROPIC_SMALL_FAST_MODEL: model,
+      }),
+    next: "export ANTHROPIC_AUTH_TOKEN=$UMPIRE_API_KEY, then claude",
+  },
+  "openai-env": {
+    title: "OpenAI's libraries, and what reads their variables",
+    file: ".env",
+    isLocal: true,
+    write: (before, { url, keyVariable }) =>
+      withVariables(before, { OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: `\${${keyVariable}}` }),
+    next: "load .env where the program starts",
+  },
+  continue: {
+    title: "Continue",
+    file: ".continue/.env",
+    write: (before, { url, keyVariable }) =>
+      withVariables(before, { UMPIRE_BASE_URL: `${url}/v1`, UMPIRE_KEY: `\${${keyVariable}}` }),
+    next: "name provider openai with apiBase ${{ secrets.UMPIRE_BASE_URL }} in config.yaml",
+  },
+}
+
+const begin = "# >>> umpire connect"
+const end = "# <<< umpire connect"
+
+/** Between two marks, so that a second run replaces what the first wrote and leaves everything else. */
+function withTomlBlock(before: string, { url, model, keyVariable }: Connection): string {
+  const block = [
+    begin,
+    "[model_providers.umpire]",
+    'name = "Umpire"',
+    `base_url = ${JSON.stringify(`${url}/v1`)}`,
+    `env_key = ${JSON.stringify(keyVariable)}`,
+    'wire_api = "responses"',
+    "",
+    "[profiles.umpire]",
+    'model_provider = "umpire"',
+    `model = ${JSON.stringify(model)}`,
+    end,
+  ].join("\n")
+  const start = before.indexOf(begin)
+  const stop = before.indexOf(end)
+  if (start >= 0 && stop > start) return before.slice(0, start) + block + before.slice(stop + end.length)
+  // Tables come last in TOML: whatever stands before keeps its meaning.
+  return `${before.trimEnd()}${before.trim() === "" ? "" : "\n\n"}${block}\n`
+}
+
+/** Sets fields of an object inside the document and keeps everything else. */
+function withJson(
+  before: string | undefined,
+  path: readonly string[],
+  fields: Readonly<Record<string, string>>,
+): string {
+  const document = (before === undefined || before.trim() === "" ? {} : JSON.parse(before)) as Record<
+    string,
+    unknown
+  >
+  let place = document
+  for (const name of path) {
+    const inner = place[name]
+    place[name] = typeof inner === "object" && inner !== null ? inner : {}
+    place = place[name] as Record<string, unknown>
+  }
+  Object.assign(place, fields)
+  return `${JSON.stringify(document, null, 2)}\n`
+}
+
+/** Replaces variables of the file where they stand, and adds the others at the end. */
+function withVariables(before = "", variables: Readonly<Record<string, string>>): string {
+  const lines = before.trimEnd() === "" ? [] : before.trimEnd().split("\n")
+  for (const [name, value] of Object.entries(variables)) {
+    const line = `${name}=${value}`
+    const at = lines.findIndex((one) => one.startsWith(`${name}=`))
+    if (at < 0) lines.push(line)
+    else lines[at] = line
+  }
+  return `${lines.join("\n")}\n`
+}

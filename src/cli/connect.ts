@@ -1,0 +1,65 @@
+/** `umpire connect`: points a client at this server, keeps a backup of its configuration, and shows the difference. */
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type Connection, connectedClients } from "./connect-clients.ts"
+import { drawDifference } from "./text-difference.ts"
+
+const names = Object.keys(connectedClients).join("|")
+
+export const connect: Command = {
+  usage: [`umpire connect ${names} [--url http://127.0.0.1:8484] [--model umpire-chat] [--dry-run]`],
+  options: {
+    url: { type: "string" },
+    model: { type: "string", short: "m" },
+    "dry-run": { type: "boolean" },
+  },
+  optionHelp: {
+    url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
+    model: "the model that the client asks; defaults to umpire-chat",
+    "dry-run": "show the difference and write nothing",
+  },
+  run: async (context) => run(context),
+}
+
+function run(context: CliContext): number {
+  const [name = ""] = context.positionals
+  const client = Object.hasOwn(connectedClients, name) ? connectedClients[name] : undefined
+  if (!client) throw new UsageError(`which client? umpire connect ${names}`)
+  const home = context.environment["HOME"] ?? context.environment["USERPROFILE"]
+  if (home === undefined && !client.isLocal) throw new UsageError("there is no home directory: set HOME")
+  const path = join(client.isLocal ? context.workingDirectory : (home ?? ""), client.file)
+  const before = existsSync(path) ? readFileSync(path, "utf8") : undefined
+  const after = written(path, () => client.write(before, connectionOf(context)))
+  const { stdout } = context
+  if (after === before) {
+    stdout.write(`${path} already says so.\n`)
+    return 0
+  }
+  stdout.write(`${path}:\n${drawDifference(before ?? "", after)}\n`)
+  if (context.values["dry-run"] === true) return 0
+  if (before !== undefined) copyFileSync(path, `${path}.before-umpire`)
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, after)
+  if (before !== undefined) stdout.write(`What it said before is in ${path}.before-umpire.\n`)
+  stdout.write(`The key is read from UMPIRE_API_KEY. Next: ${client.next}\n`)
+  return 0
+}
+
+function connectionOf(context: CliContext): Connection {
+  const url = text(context, "url") ?? context.environment["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
+  if (!URL.canParse(url)) throw new UsageError(`--url ${url} is no address`)
+  return {
+    url: url.replace(/\/+$/, ""),
+    model: text(context, "model") ?? "umpire-chat",
+    keyVariable: "UMPIRE_API_KEY",
+  }
+}
+
+function written(path: string, write: () => string): string {
+  try {
+    return write()
+  } catch (cause) {
+    throw new UsageError(`cannot read ${path}: ${cause instanceof Error ? cause.message : "it is damaged"}`)
+  }
+}
