@@ -12,7 +12,7 @@ const chart = join(import.meta.dirname, "..", "chart")
 type Node =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "output"; readonly expression: string }
-  | { readonly kind: "if"; readonly condition: string; readonly then: Node[]; readonly otherwise: Node[] }
+  | { readonly kind: "if"; readonly condition: string; readonly matching: Node[]; readonly otherwise: Node[] }
 
 interface Rendering {
   readonly data: unknown
@@ -63,9 +63,9 @@ function parseTemplate(source: string, definitions: Map<string, Node[]>): Node[]
     const expression = part.replace(/^\{\{-?\s*/, "").replace(/\s*-?\}\}$/, "")
     const [word = "", rest = ""] = expression.split(/\s+([\s\S]*)/)
     if (word === "if") {
-      const branch = { kind: "if" as const, condition: rest, then: [], otherwise: [] }
+      const branch = { kind: "if" as const, condition: rest, matching: [], otherwise: [] }
       top.nodes.push(branch)
-      open.push({ nodes: branch.then, branch })
+      open.push({ nodes: branch.matching, branch })
     } else if (word === "else" && top.branch) open.splice(-1, 1, { nodes: top.branch.otherwise })
     else if (word === "define") open.push({ nodes: [], name: rest.replaceAll('"', "") })
     else if (word === "end") {
@@ -82,12 +82,17 @@ function render(nodes: readonly Node[], rendering: Rendering): string {
     .map((node): string => {
       if (node.kind === "text") return node.text
       if (node.kind === "output") return shown(evaluate(node.expression, rendering))
-      return render(isTrue(evaluate(node.condition, rendering)) ? node.then : node.otherwise, rendering)
+      return render(isTrue(evaluate(node.condition, rendering)) ? node.matching : node.otherwise, rendering)
     })
     .join("")
 }
 
-const shown = (value: unknown): string => (value === undefined || value === null ? "" : String(value))
+function shown(value: unknown): string {
+  if (typeof value === "string") return value
+  if (typeof value === "number" || typeof value === "boolean") return String(value)
+  if (value === undefined || value === null) return ""
+  throw new Error("Cannot render a list or a map as it is: use toYaml")
+}
 
 /** As Go's templates: nothing, false, 0, and what is empty are false. */
 function isTrue(value: unknown): boolean {

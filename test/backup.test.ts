@@ -154,12 +154,12 @@ describe("a restored backup", () => {
   )
 })
 
-describe("a restore is refused with a sentence", () => {
-  const refused = (file: string, directory: string): [number | null, string] => {
-    const { status, stderr } = run(["restore", file], { UMPIRE_DATA_DIR: directory })
-    return [status, stderr]
-  }
+const refused = (file: string, directory: string): [number | null, string] => {
+  const { status, stderr } = run(["restore", file], { UMPIRE_DATA_DIR: directory })
+  return [status, stderr]
+}
 
+describe("a restore is refused with a sentence", () => {
   test("into a directory that is used", () => {
     expect(refused(quiet, dataDirectory)).toEqual([
       1,

@@ -30,6 +30,9 @@ const kindsOf = (values: object = {}): string[] =>
     .map(({ kind }) => kind)
     .toSorted()
 
+const gateway = (values: object): unknown =>
+  objectsOf(values).find(({ kind }) => kind === "StatefulSet")?.spec
+
 const everything = {
   clickhouse: { secret: "events" },
   bootstrap: { secret: "first" },
@@ -92,7 +95,6 @@ describe("the chart", () => {
   })
 
   test("with autoscaling the number of gateways is left to it", () => {
-    const gateway = (values: object) => objectsOf(values).find(({ kind }) => kind === "StatefulSet")?.spec
     expect(gateway({})).toMatchObject({ replicas: 2 })
     expect(gateway({ autoscaling: { enabled: true } })).not.toHaveProperty("replicas")
   })

@@ -16,14 +16,15 @@ const root = join(import.meta.dirname, "..")
 const script = join(import.meta.dirname, "image.sh")
 const canRun = process.getuid?.() === 0 && spawnSync("debootstrap", ["--version"]).status === 0
 
+function run(command: string, args: readonly string[]): void {
+  const { status, stderr } = spawnSync(command, args, { cwd: root, encoding: "utf8" })
+  expect([status, stderr.slice(-2000)]).toEqual([0, expect.anything()])
+}
+
 describe.runIf(canRun)("the image", () => {
   // A folder that was built before can be given, because debootstrap takes minutes.
   const given = process.env["UMPIRE_TEST_IMAGE_DIR"]
   const folder = given ?? mkdtempSync(join(tmpdir(), "umpire-image-"))
-  const run = (command: string, args: readonly string[]): void => {
-    const { status, stderr } = spawnSync(command, args, { cwd: root, encoding: "utf8" })
-    expect([status, stderr.slice(-2000)]).toEqual([0, expect.anything()])
-  }
 
   beforeAll(() => {
     if (given !== undefined) return

@@ -24,7 +24,7 @@ export function drawDifference(before: string, after: string): string {
 
 /** By position: how many lines the rests have in common. */
 function commonLengths(old: readonly string[], next: readonly string[]): number[][] {
-  const table = Array.from({ length: old.length + 1 }, () => new Array<number>(next.length + 1).fill(0))
+  const table = Array.from({ length: old.length + 1 }, () => Array.from(next, () => 0))
   for (let i = old.length - 1; i >= 0; i--)
     for (let j = next.length - 1; j >= 0; j--) {
       const row = table[i]
