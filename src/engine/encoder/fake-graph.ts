@@ -1,6 +1,6 @@
 /**
  * A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. A
- * vector has the number of its tokens in the place of each token's last digit, and similarity counts by a branch's length.
+ * vector has, in both halves, the number of its tokens in the place of each token's last digit, and similarity counts by a branch's length.
  */
 import type { BranchPart, BranchScores, Graph, GraphRow, Past, RowScores, Tokens } from "./graph.ts"
 
@@ -93,7 +93,8 @@ const scoresOf = (seen: number, branches: readonly Tokens[]): BranchScores => ({
 const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)
 
 export function digits(tokens: Tokens): Float32Array {
-  const counts = new Float32Array(10)
-  for (const token of tokens) counts[token % 10] = (counts[token % 10] ?? 0) + 1
+  const counts = new Float32Array(20)
+  for (const token of tokens)
+    for (const at of [token % 10, 10 + (token % 10)]) counts[at] = (counts[at] ?? 0) + 1
   return counts
 }

@@ -27,7 +27,7 @@ export interface BranchScores {
 }
 
 export interface RowScores extends BranchScores {
-  /** The sum of the last layer over the evidence; empty when it is not pooled. */
+  /** The sums over the evidence of the last layer and of the middle layer's values; empty when it is not pooled. */
   readonly vector: Float32Array
 }
 
@@ -42,7 +42,7 @@ export interface Past {
 export interface Graph {
   bytesOf(tokens: number): number
   createPast(tokens: number): Past
-  /** Reads a block of evidence into a past; blocks do not see each other. Returns the sum of the last layer over it. */
+  /** Reads a block of evidence into a past; blocks do not see each other. Returns its vector, as in `RowScores`. */
   readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array>
   /** A past with room for `tokens` more that begins with what another has read, which is kept until it is first used. */
   extendPast(past: Past, tokens: number): Past
@@ -124,6 +124,7 @@ class OnnxGraph implements Graph {
   readonly #description: EncoderDescription
   readonly #cacheOutputs: readonly string[]
   readonly #scoreOutputs: readonly string[]
+  readonly #middleValues: string
   readonly #keySize: number
   readonly #valueSize: number
 
@@ -132,6 +133,7 @@ class OnnxGraph implements Graph {
     this.#description = description
     this.#cacheOutputs = [...layerNames(description.layers, ""), "hidden"]
     this.#scoreOutputs = scoreNames(description)
+    this.#middleValues = `values.${Math.floor(description.layers / 2)}`
     this.#keySize = description.headSize + KEY_COLUMNS_MORE
     this.#valueSize = description.headSize
   }
@@ -171,8 +173,8 @@ class OnnxGraph implements Graph {
     const row = { parts: [block], group: 0, offset: start } as const
     const ends = placesOf(0, 0, block.length)
     const inputs = noPast(this.#description, 1)
-    const hidden = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
-    return sumRows(hidden, 0, ends.length)
+    const { hidden, middle } = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
+    return joined(sumRows(hidden, 0, ends.length), this.#sumValues(middle, block.length))
   }
 
   async readBranch(past: Past, part: Tokens, { offset, row }: BranchPart): Promise<void> {
@@ -182,8 +184,11 @@ class OnnxGraph implements Graph {
     await this.#read(layered, { row: placed, ends: [[0, 0]], inputs, to: row })
   }
 
-  /** Returns the last layer at the ends. */
-  async #read(past: LayeredPast, { row, ends, inputs, to }: Reading): Promise<Float32Array> {
+  /** Returns the last layer at the ends, and the middle layer's values of all tokens. */
+  async #read(
+    past: LayeredPast,
+    { row, ends, inputs, to }: Reading,
+  ): Promise<{ hidden: Float32Array; middle: Float32Array }> {
     const count = row.parts[0]?.length ?? 0
     const feeds = { ...this.#tokenInputs([row], count), ends: places(ends), ...inputs }
     const read = await this.#session.run(feeds, this.#cacheOutputs)
@@ -191,7 +196,25 @@ class OnnxGraph implements Graph {
       this.#copyRows(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
     for (const [layer, values] of past.values.entries())
       this.#copyRows(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
-    return floats(read["hidden"])
+    return { hidden: floats(read["hidden"]), middle: floats(read[this.#middleValues]) }
+  }
+
+  /** Over the first `count` tokens of one row, head after head; the place before them is the zero row's. */
+  #sumValues(values: Float32Array, count: number): Float32Array {
+    const { heads } = this.#description
+    const stride = values.length / heads
+    const sum = new Float32Array(heads * this.#valueSize)
+    for (let head = 0; head < heads; head++) {
+      const own = values.subarray(
+        head * stride + this.#valueSize,
+        head * stride + (count + 1) * this.#valueSize,
+      )
+      for (const [at, value] of own.entries()) {
+        const to = head * this.#valueSize + (at % this.#valueSize)
+        sum[to] = (sum[to] ?? 0) + value
+      }
+    }
+    return sum
   }
 
   /** Copies the first `count` rows of each head, after the zero row, to row `to`. */
@@ -221,16 +244,27 @@ class OnnxGraph implements Graph {
       const branchEnds = branches.map((branch) => [row, (at += branch.length)])
       return isPooled ? [...branchEnds, ...placesOf(row, 0, evidence.length)] : branchEnds
     })
-    const scored = await this.#score(placed, ends, noPast(this.#description, rows.length))
+    const isAnyPooled = rows.some(({ isPooled }) => isPooled)
+    const outputs = isAnyPooled ? [...this.#scoreOutputs, this.#middleValues] : this.#scoreOutputs
+    const scored = await this.#score(placed, {
+      ends,
+      inputs: noPast(this.#description, rows.length),
+      outputs,
+    })
     let taken = 0
-    return rows.map(({ evidence, branches, isPooled }) => {
+    const middleSize = scored.middle.length / rows.length
+    return rows.map(({ evidence, branches, isPooled }, row) => {
       const start = taken
       const end = (taken += branches.length)
       if (isPooled) taken += evidence.length
+      const sumMiddle = (): Float32Array =>
+        this.#sumValues(scored.middle.subarray(row * middleSize, (row + 1) * middleSize), evidence.length)
       return {
         margins: scored.margins.slice(start, end),
         similarityWeights: scored.similarityWeights.slice(start, end),
-        vector: isPooled ? sumRows(scored.hidden, end, taken, ends.length) : new Float32Array(),
+        vector: isPooled
+          ? joined(sumRows(scored.hidden, end, taken, ends.length), sumMiddle())
+          : new Float32Array(),
       }
     })
   }
@@ -238,20 +272,23 @@ class OnnxGraph implements Graph {
   async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<BranchScores> {
     const rows = branches.map((branch): PlacedRow => ({ parts: [branch], group: 1, offset }))
     const ends = branches.map((branch, row) => [row, branch.length - 1])
-    return await this.#score(rows, ends, this.#pastInputs(past as LayeredPast))
+    const inputs = this.#pastInputs(past as LayeredPast)
+    return await this.#score(rows, { ends, inputs, outputs: this.#scoreOutputs })
   }
 
-  /** The scores and the last layer at the ends. */
+  /** The scores and the last layer at the ends, and the middle layer's values if they are among the outputs. */
   async #score(
     rows: readonly PlacedRow[],
-    ends: Places,
-    inputs: Feeds,
-  ): Promise<BranchScores & { hidden: Float32Array }> {
+    { ends, inputs, outputs }: { ends: Places; inputs: Feeds; outputs: readonly string[] },
+  ): Promise<BranchScores & { hidden: Float32Array; middle: Float32Array }> {
     const width = Math.max(...rows.map(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0)))
     const feeds = { ...this.#tokenInputs(rows, width), ends: places(ends), ...inputs }
-    const { margins, similarity, hidden } = await this.#session.run(feeds, this.#scoreOutputs)
+    const found = await this.#session.run(feeds, outputs)
+    const { margins, similarity, hidden } = found
     const similarityWeights = similarity ? floats(similarity) : new Float32Array(ends.length)
-    return { margins: floats(margins), similarityWeights, hidden: floats(hidden) }
+    const values = found[this.#middleValues]
+    const middle = values ? floats(values) : new Float32Array()
+    return { margins: floats(margins), similarityWeights, hidden: floats(hidden), middle }
   }
 
   #tokenInputs(rows: readonly PlacedRow[], width: number): Feeds {
@@ -340,6 +377,13 @@ function sumRows(matrix: Float32Array, start: number, end: number, count = end):
   for (let row = start; row < end; row++)
     for (let at = 0; at < width; at++) sum[at] = (sum[at] ?? 0) + (matrix[row * width + at] ?? 0)
   return sum
+}
+
+function joined(first: Float32Array, second: Float32Array): Float32Array {
+  const both = new Float32Array(first.length + second.length)
+  both.set(first)
+  both.set(second, first.length)
+  return both
 }
 
 function floats(tensor: Tensor | undefined): Float32Array {

@@ -2,7 +2,7 @@
 import type { Share } from "../fair-share.ts"
 import type { Evidence } from "./evidence-cache.ts"
 import type { Past, Tokens } from "./graph.ts"
-import { cosine, normalized } from "./vectors.ts"
+import { cosine, lastLayer, unitHalves } from "./vectors.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
 export const ROW_TOKENS_MAX = 256
@@ -98,7 +98,7 @@ export const rowLength = ({ branches, evidence }: EncoderWork): number =>
 export function scoredOf({ margins, similarityWeights, optionVectors }: Job, vector: Float32Array): Scored {
   const cosines = margins.map((_, index) => {
     const option = optionVectors.get(index)
-    return option ? cosine(vector, option) : 0
+    return option ? cosine(lastLayer(vector), lastLayer(option)) : 0
   })
-  return { margins, cosines, similarityWeights, vector: normalized(vector) }
+  return { margins, cosines, similarityWeights, vector: unitHalves(vector) }
 }

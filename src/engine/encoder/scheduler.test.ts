@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { FAKE_TOKEN_BYTES, FakeGraph, digits } from "./fake-graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
-import { cosine, normalized } from "./vectors.ts"
+import { cosine, lastLayer, unitHalves } from "./vectors.ts"
 
 const never = new AbortController().signal
 const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000, runTokensMax: 400 }
@@ -39,7 +39,7 @@ const choice = (
 })
 
 const expectedCosines = ({ evidence, options }: EncoderWork): number[] =>
-  options.map((option) => cosine(digits(evidence), digits(option ?? new Int32Array())))
+  options.map((option) => cosine(lastLayer(digits(evidence)), lastLayer(digits(option ?? new Int32Array()))))
 
 const expected = ({ evidence, branches }: EncoderWork): number[] =>
   branches.map((branch) => [...evidence, ...branch].reduce((sum, token) => sum + token, 0))
@@ -155,7 +155,7 @@ test("work without branches has the vector of its evidence, read or found", asyn
   const { graph, scheduler } = setUp()
   for (const size of [20, 2500, 2500]) {
     const { vector } = await scheduler.submit(work(size, []), never)
-    expect(vector).toEqual(normalized(digits(tokens(size))))
+    expect(vector).toEqual(unitHalves(digits(tokens(size))))
   }
   expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows", "evidence", "evidence", "evidence"])
 })
@@ -167,7 +167,7 @@ test("a wanted vector comes out of the runs that score", async () => {
     const runs = graph.runs.length
     const wanting = { ...work(size, [10], "wanting"), wantsVector: true }
     const { margins, vector } = await scheduler.submit(wanting, never)
-    expect(vector).toEqual(normalized(digits(tokens(size))))
+    expect(vector).toEqual(unitHalves(digits(tokens(size))))
     expect(margins).toEqual(plain.margins)
     expect(graph.runs.slice(runs)).toEqual(graph.runs.splice(0, runs))
     graph.runs.length = 0

@@ -41,6 +41,16 @@ export function normalized(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length)
 }
 
+/** Vectors of texts have two halves: of the last layer, which is trained to be compared, and of the middle one. */
+export const lastLayer = (vector: Float32Array): Float32Array => vector.subarray(0, vector.length / 2)
+
+/** Both halves get the same length, and the whole the length one. */
+export function unitHalves(vector: Float32Array): Float32Array {
+  const half = vector.length / 2
+  const halves = [normalized(vector.subarray(0, half)), normalized(vector.subarray(half))]
+  return Float32Array.from(vector, (_, at) => (halves[at < half ? 0 : 1]?.[at % half] ?? 0) * Math.SQRT1_2)
+}
+
 /** An empty vector stands for zero. */
 export const added = (a: Float32Array, b: Float32Array): Float32Array =>
   a.length === 0 ? b : a.map((value, at) => value + (b[at] ?? 0))
