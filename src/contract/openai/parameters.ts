@@ -15,6 +15,18 @@ export function ignored(why: string): z.ZodOptional<z.ZodUnknown> {
   return schema
 }
 
+/** Leaves out objects and lists that are ignored: nobody reads them, and they may be large. */
+export function withoutIgnored(
+  { shape }: z.ZodObject,
+  request: Readonly<Record<string, unknown>>,
+): Record<string, unknown> {
+  const isNeeded = ([name, value]: [string, unknown]): boolean =>
+    typeof value !== "object" || !(shape[name] instanceof z.ZodType) || !isIgnored(shape[name])
+  return Object.fromEntries(Object.entries(request).filter(isNeeded))
+}
+
+const isIgnored = (schema: z.ZodType): boolean => treatments.get(schema)?.treatment === "ignored"
+
 /** Refused by name, unless its value asks for nothing. */
 export function refused(why: string, ...harmless: readonly unknown[]): z.ZodType {
   const accepted = new Set([...harmless, null].map((value) => JSON.stringify(value)))

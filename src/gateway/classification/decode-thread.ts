@@ -1,7 +1,9 @@
 /** The thread that decodes large bodies, so that the others are answered meanwhile. */
 import { servePeer } from "../../base/peer/connection.ts"
+import { lowerThreadPriority } from "../../base/thread-priority.ts"
 import { type DecodeService, decodeBody } from "./decode.ts"
 
+lowerThreadPriority()
 servePeer<DecodeService>({
   decode: (job) => {
     const { branches: _, ...decoded } = decodeBody(job)

@@ -1,5 +1,7 @@
 /** The thread that reads large bodies of the OpenAI-compatible endpoints. */
 import { servePeer } from "../../base/peer/connection.ts"
+import { lowerThreadPriority } from "../../base/thread-priority.ts"
 import { type BodyService, readBody } from "./body.ts"
 
+lowerThreadPriority()
 servePeer<BodyService>({ read: readBody })

@@ -145,3 +145,10 @@ describe("a large body is read in a thread", () => {
     expect(outcome).toMatchObject({ code: "invalid_request", param: "input" })
   })
 })
+
+test("objects and lists that are ignored are left out, texts that are given back stay", () => {
+  const body = { ...chat([user("a")]), metadata: many(3, []), user: "someone", service_tier: { a: 1 } }
+  expect(outcomeOf("chat_completions", body)).toEqual({
+    request: { ...chat([user("a")]), user: "someone" },
+  })
+})

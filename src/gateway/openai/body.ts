@@ -6,6 +6,7 @@ import { Fault, type FaultCode } from "../../contract/errors.ts"
 import "../../contract/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
+import { withoutIgnored } from "../../contract/openai/parameters.ts"
 import { ResponseCreateMessage, ResponseRequest } from "../../contract/openai/responses.ts"
 import type { Sequence } from "../meter.ts"
 import { checkJsonBounds } from "./json-bounds.ts"
@@ -76,7 +77,8 @@ export function readBody({ wire, bytes }: BodyJob): ReadBody {
     const value = parseJson(bytes)
     model = modelOf(value)
     if (wire === "responses_ws") checkMessageType(value)
-    return { model, outcome: { request: checkParameters(schemas[wire], value) } }
+    const request = checkParameters(schemas[wire], value)
+    return { model, outcome: { request: withoutIgnored(schemas[wire], request) } }
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     const { code, message, param } = error
@@ -112,7 +114,7 @@ function checkMessageType(message: unknown): void {
 }
 
 /** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */
-function checkParameters(schema: z.ZodType, value: unknown): unknown {
+function checkParameters(schema: z.ZodObject, value: unknown): Record<string, unknown> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   const issue = deepest(parsed.error.issues)
