@@ -169,6 +169,26 @@ test("the command palette finds actions, keys, people and requests", async () =>
   await scene.page.getByText("No results for “qqqq”.").waitFor()
 })
 
+test("on a phone one switches organizations and signs out from the menu", async () => {
+  await scene.page.setViewportSize(phone)
+  try {
+    await scene.open("settings")
+    await scene.click("Open the menu")
+    const menu = scene.page.getByRole("dialog", { name: "Menu" })
+    for (const [button, item] of [
+      [/^Organization/, "Create organization"],
+      [/account and appearance/, "Sign out"],
+    ] as const) {
+      await menu.getByRole("button", { name: button }).click()
+      // A trial presses nothing, but fails where something lies above.
+      await scene.page.getByRole("menuitem", { name: item }).click({ trial: true })
+      await scene.page.keyboard.press("Escape")
+    }
+  } finally {
+    await scene.page.setViewportSize(desktop)
+  }
+})
+
 test("an address that leads nowhere is a page that says so", async () => {
   await scene.page.goto(`${scene.server.url}/o/${scene.orgId}/nowhere`)
   await scene.page.getByText("Page not found").waitFor()

@@ -50,7 +50,7 @@ const state = async (): Promise<string> => {
     expect(response.status).toBe(200)
     return await response.text()
   })
-  return (await Promise.all(answers)).join("\n").replaceAll(/"last_used_at":"[^"]*"/g, "")
+  return (await Promise.all(answers)).join("\n").replaceAll(/"last_used_at":(?:null|"[^"]*")/g, "")
 }
 
 describe.each([

@@ -3,12 +3,14 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query"
 import type { ReactNode } from "react"
 import type { OverviewResponse } from "../../../src/contract/analytics.ts"
 import { api } from "../api.ts"
-import { count } from "../parts/format.ts"
+import { count, plural } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
 import { overviewQuery, refreshMs } from "./query.ts"
 import { ViewLink, filtered } from "./view-link.tsx"
 import { type View, keyName } from "./view.ts"
+
+const shownMax = 20
 
 export function FailedRequests({ view }: { view: View }): ReactNode {
   const { id: org_id } = useOrganization()
@@ -30,7 +32,7 @@ export function FailedRequests({ view }: { view: View }): ReactNode {
           ) : (
             <>
               <ul aria-label="Failed requests" className="columns-1 gap-6 text-xs sm:columns-2">
-                {rows.map(({ key, value }) => (
+                {rows.slice(0, shownMax).map(({ key, value }) => (
                   <li key={key} className="flex items-baseline gap-2 py-0.5">
                     <ViewLink
                       view={failed}
@@ -46,8 +48,8 @@ export function FailedRequests({ view }: { view: View }): ReactNode {
               </ul>
               <p className="text-soft mt-3 text-xs">
                 By request id, the header <code className="font-mono">x-request-id</code> of the response.
-                {summary.errors > rows.length
-                  ? ` ${count(rows.length)} ids of ${count(summary.errors)} errors: choose a shorter range or an error to see the others.`
+                {rows.length > shownMax
+                  ? ` The first ${shownMax} of ${plural(summary.errors, "error")}: choose a shorter range or an error to see others.`
                   : ""}
               </p>
             </>

@@ -2,7 +2,7 @@
 import type { ReactNode } from "react"
 import type { CreditPurchase, Invoice } from "../../../src/contract/billing.ts"
 import { api } from "../api.ts"
-import { cents, day, moment, smallDollars } from "../parts/format.ts"
+import { cents, moment, month, smallDollars } from "../parts/format.ts"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, type Tone } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
@@ -97,10 +97,10 @@ export function Invoices(): ReactNode {
               rowKey={({ id }) => id}
               columns={[
                 {
-                  name: "Number",
-                  cell: ({ number }) => <span className="number font-medium">{number}</span>,
+                  name: "Invoice",
+                  cell: ({ number }) => <span className="number font-medium">Invoice {number}</span>,
                 },
-                { name: "Period start", cell: ({ period_start }) => day(period_start) },
+                { name: "Month", cell: ({ period_start }) => month(period_start) },
                 {
                   name: "Status",
                   cell: ({ status }) => <Badge tone={invoiceTones[status]}>{stateWords(status)}</Badge>,

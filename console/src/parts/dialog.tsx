@@ -140,7 +140,7 @@ export function FormDialog({
         write={write}
         ready={ready}
         footer={
-          <div className="bg-panel sticky bottom-0 -mx-5 -mb-5 flex justify-end gap-2 rounded-b-xl px-5 pt-3 pb-5">
+          <div className="bg-panel sticky bottom-0 -mx-5 -mt-2 -mb-5 flex justify-end gap-2 rounded-b-xl px-5 pt-2 pb-5">
             <Button onClick={onClose}>Cancel</Button>
             <Button type="submit" kind={danger ? "bad" : "loud"} busy={write.isPending}>
               {submit}

@@ -7,6 +7,7 @@ import {
   day,
   milliseconds,
   moment,
+  month,
   percent,
   plural,
   probability,
@@ -46,6 +47,10 @@ test("a plural that is another word is given", () => {
 test("a time has 24 hours and a zone", () => {
   expect(moment(new Date(2026, 10, 16, 0, 5).getTime())).toMatch(/^Nov 16, 2026, 00:05 \S+/)
   expect(moment(new Date(2026, 10, 16, 17, 5).getTime())).toMatch(/^Nov 16, 2026, 17:05 \S+/)
+})
+
+test("an invoice's month is that of UTC, whatever the zone", () => {
+  expect(month("2026-10-01")).toBe("October 2026")
 })
 
 test("a calendar date is the same day in every zone", () => {

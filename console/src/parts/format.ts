@@ -16,6 +16,7 @@ const dateTime = new Intl.DateTimeFormat("en", { ...date, ...clock, timeZoneName
 const dateOnly = new Intl.DateTimeFormat("en", date)
 /** A date without a time is the same day everywhere. */
 const dateOfCalendar = new Intl.DateTimeFormat("en", { ...date, timeZone: "UTC" })
+const monthOfCalendar = new Intl.DateTimeFormat("en", { year: "numeric", month: "long", timeZone: "UTC" })
 const axisDay = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" })
 const axisClock = new Intl.DateTimeFormat("en", clock)
 const axisSeconds = new Intl.DateTimeFormat("en", { ...clock, second: "2-digit" })
@@ -60,6 +61,9 @@ export function day(at: string | number): string {
   const calendar = typeof at === "string" && /^\d{4}-\d{2}-\d{2}$/.test(at)
   return (calendar ? dateOfCalendar : dateOnly).format(new Date(at))
 }
+
+/** The calendar month of an invoice, which is one in UTC. */
+export const month = (at: string): string => monthOfCalendar.format(new Date(at))
 
 /** The zone in which times are shown, for charts that name it once. */
 export function zone(): string {

@@ -1,6 +1,6 @@
 /** A menu that opens from a button: Radix brings the keyboard, this brings the looks. */
 import * as Radix from "@radix-ui/react-dropdown-menu"
-import type { ReactNode } from "react"
+import { type ReactNode, useCallback, useState } from "react"
 import { Button } from "./button.tsx"
 import { Icon, type IconName } from "./icon.tsx"
 
@@ -16,11 +16,18 @@ export function Menu({
   /** Called when it has closed and is about to focus its button, which the event can prevent. */
   onClosed?: (event: Event) => void
 }): ReactNode {
+  const [container, setContainer] = useState<HTMLElement | null>(null)
+  // An open dialog lies above the rest of the page: a menu of one must be inside it to be seen.
+  const place = useCallback((element: HTMLElement | null) => {
+    if (element) setContainer(element.closest("dialog"))
+  }, [])
   return (
     // Not modal: the modal kind writes an inline style sheet, which the Content-Security-Policy refuses.
     <Radix.Root modal={false}>
-      <Radix.Trigger asChild>{trigger}</Radix.Trigger>
-      <Radix.Portal>
+      <Radix.Trigger asChild ref={place}>
+        {trigger}
+      </Radix.Trigger>
+      <Radix.Portal container={container}>
         <Radix.Content
           align={align}
           sideOffset={4}

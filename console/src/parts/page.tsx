@@ -19,7 +19,7 @@ export function Page({
   return (
     <div className="page gap-5">
       <header className="flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
-        <div className="max-w-3xl">
+        <div className="max-w-4xl">
           <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
           {about ? <p className="text-soft mt-1 text-sm">{about}</p> : null}
         </div>
