@@ -167,6 +167,7 @@ async function serveUmpire(): Promise<Served> {
         timeoutMs: config.server.request_timeout_ms,
         nullDescriptions: false,
         sets: { find: () => Promise.reject(new Error("there are no sets")) },
+        shadows: { observe: () => undefined },
       }),
     } as unknown as Handlers<Table>,
     refused: (refusal) => money.refused(refusal),

@@ -117,6 +117,7 @@ async function openScene(
       timeoutMs: 60_000,
       nullDescriptions: false,
       sets: { find: () => Promise.reject(new Error("there are no sets")) },
+      shadows: { observe: () => undefined },
     }) as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,

@@ -37,6 +37,10 @@ const commands: Commands = {
     summary: "measure a model on labelled questions",
     load: async () => (await import("./cli/eval.ts")).evaluation(operator),
   },
+  sets: {
+    summary: "keep question sets as files, teach and check them",
+    load: async () => (await import("./cli/sets.ts")).sets,
+  },
   models: {
     summary: "list models, and add them from a file, an address or Hugging Face",
     load: async () => (await import("./cli/models.ts")).models(operator),

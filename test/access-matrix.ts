@@ -19,6 +19,9 @@ export interface Places {
     readonly id: string
     readonly example: string
     readonly case: string
+    /** Of a job that waits: nothing runs jobs here. */
+    readonly job: string
+    readonly artefact: string
   }>
   /** A one-time link of some user. */
   readonly link: () => Promise<string>
@@ -539,7 +542,11 @@ const setAt =
   (rest: string, body?: unknown, headers: Record<string, string> = {}) =>
   async (places: Places): Promise<Request> => {
     const set = await places.questionSet()
-    const named = rest.replace("EXAMPLE", set.example).replace("CASE", set.case)
+    const named = rest
+      .replace("EXAMPLE", set.example)
+      .replace("CASE", set.case)
+      .replace("JOB", set.job)
+      .replace("ARTEFACT", set.artefact)
     return {
       path: setsAt(places, `/${set.id}${named}`),
       headers,
@@ -652,6 +659,42 @@ const questionSets: readonly Row[] = [
     endpoint: "DELETE /v1/organizations/{org_id}/question_sets/{set_id}/cases/{case_id}",
     ...written("204"),
     request: setAt("/cases/CASE"),
+  },
+  ...[
+    { path: "teach", body: {} },
+    { path: "check", body: {} },
+    { path: "compare", body: { from: "1" } },
+  ].map(({ path, body }) => ({
+    endpoint: `POST /v1/organizations/{org_id}/question_sets/{set_id}/${path}`,
+    ...written("200"),
+    // The permission inference is needed too, because it is charged.
+    keys: "403 403 403 403",
+    request: setAt(`/${path}`, body),
+  })),
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/jobs",
+    ...read,
+    request: setAt("/jobs"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/jobs/{job_id}",
+    ...read,
+    request: setAt("/jobs/JOB"),
+  },
+  {
+    endpoint: "POST /v1/organizations/{org_id}/question_sets/{set_id}/jobs/{job_id}/cancel",
+    ...written("200"),
+    request: setAt("/jobs/JOB/cancel"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/artefacts/{hash}",
+    ...read,
+    request: setAt("/artefacts/ARTEFACT"),
+  },
+  {
+    endpoint: "GET /v1/organizations/{org_id}/question_sets/{set_id}/shadow",
+    ...read,
+    request: setAt("/shadow"),
   },
   {
     endpoint: "PUT /v1/organizations/{org_id}/question_sets/{set_id}/labels/{label}",

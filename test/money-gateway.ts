@@ -123,6 +123,7 @@ const http = createHttp({
       ...inference,
       nullDescriptions: false,
       sets: { find: () => Promise.reject(new Error("there are no sets")) },
+      shadows: { observe: () => undefined },
     }),
     createChatCompletion: chatHandler({ ...inference, ids, readBody: createBodyReader() }),
     ...billingHandlers({

@@ -14,6 +14,7 @@ import {
 } from "./access-matrix.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform, workloadToken } from "./platform.ts"
+import { seedArtefact } from "./taught.ts"
 
 let platform: Platform
 let seed: ReturnType<typeof seeder>
@@ -66,7 +67,11 @@ beforeAll(async () => {
       await send("POST", `/${id}/cases`, { cases: [{ input: "Go away", expected: { rude: true } }] })
       const [example] = (await send("GET", `/${id}/examples`)).data
       const [frozen] = (await send("GET", `/${id}/cases`)).data
-      return { id, example: example.id, case: frozen.id }
+      const job = (await send("POST", `/${id}/teach`, {})).data
+      // Jobs of an organization are few at a time; nothing runs them here.
+      await platform.database.query("UPDATE question_set_jobs SET state = 'succeeded'")
+      const artefact = await seedArtefact(platform.database, id)
+      return { id, example: example.id, case: frozen.id, job: job.id, artefact }
     },
     link: async () => {
       const id = await seed.user(`linked${++made}@matrix.test`)

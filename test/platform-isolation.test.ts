@@ -7,6 +7,7 @@ import { platformTable } from "../src/contract/platform/table.ts"
 import { table } from "../src/contract/table.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
+import { seedArtefact } from "./taught.ts"
 
 const runs = 300
 
@@ -71,6 +72,8 @@ async function side(name: string): Promise<Side> {
     set_id: set.body.data.id as string,
     example_id: (await inSet("GET", "/examples")).data[0].id as string,
     case_id: (await inSet("GET", "/cases")).data[0].id as string,
+    job_id: (await inSet("POST", "/teach", {})).data.id as string,
+    hash: await seedArtefact(platform.database, set.body.data.id as string),
   }
   return {
     ids,
@@ -99,6 +102,9 @@ const bodies: Readonly<Record<string, unknown>> = {
   putQuestionSetLabel: { version: 1 },
   addQuestionSetExamples: { rows: [{ input: "taken over", labels: { rude: true } }] },
   updateQuestionSetExample: { labels: { rude: false } },
+  teachQuestionSet: {},
+  checkQuestionSet: {},
+  runQuestionSetComparison: { from: "1" },
   addQuestionSetCases: { cases: [{ input: "taken over", expected: { rude: true } }] },
 }
 
@@ -125,6 +131,7 @@ async function stateOf({ ids }: Side): Promise<unknown> {
     "question_set_labels",
     "question_set_examples",
     "question_set_cases",
+    "question_set_jobs",
   ]
   const rowsOfSets = inSets.map(
     async (name) =>

@@ -31,6 +31,7 @@ beforeAll(async () => {
   const set = `/v1/organizations/${organizationId}/question_sets/paged`
   await platform.send("POST", `${set}/examples`, { bearer, body: { rows } })
   await platform.send("POST", `${set}/cases`, { bearer, body: { cases } })
+  for (const path of ["teach", "check"]) await platform.send("POST", `${set}/${path}`, { bearer, body: {} })
   await platform.send("PATCH", set, {
     bearer,
     body: { calibration: { temperature: 2, bias: 0 } },
@@ -71,6 +72,7 @@ test.each([
   "question_sets/paged/versions",
   "question_sets/paged/examples",
   "question_sets/paged/cases",
+  "question_sets/paged/jobs",
 ])("%s goes on after its own cursor", async (list) => {
   const path = `/v1/organizations/{org_id}/${list}`
   const first = await read(path, "limit=1")

@@ -13,6 +13,7 @@ import type { BillingStatus } from "./model-status.ts"
 import { listOrganizationModels, modelHandlers } from "./models.ts"
 import { type OrganizationParts, organizationHandlers } from "./organizations.ts"
 import { exampleHandlers } from "./question-sets/examples.ts"
+import { jobHandlers } from "./question-sets/jobs.ts"
 import { setHandlers } from "./question-sets/sets.ts"
 import type { ParseUpload } from "./question-sets/upload.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
@@ -59,5 +60,6 @@ export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> 
     ...singleSignOnHandlers(parts, given.singleSignOn),
     ...setHandlers(parts),
     ...exampleHandlers(parts),
+    ...jobHandlers(parts),
   }
 }

@@ -1,5 +1,6 @@
 /** Answers the classification endpoints: decode, find the model, prepare, reserve, run, answer, record. */
 import type { Catalog, Model } from "../base/catalog.ts"
+import type { Principal } from "../contract/access.ts"
 import {
   type Call,
   EncodedJson,
@@ -27,6 +28,7 @@ import { readRoutingHint, regionHeader } from "./routing/plan.ts"
 import { setVerdictHeaders } from "./question-sets/decide.ts"
 import { parseSetReference } from "./question-sets/reference.ts"
 import type { Sets } from "./question-sets/sets.ts"
+import type { Shadows } from "./question-sets/shadow.ts"
 import { answerSet, selectQuestions } from "./question-sets/version.ts"
 import { type ScoreParts, type Scored, score } from "./score.ts"
 
@@ -35,6 +37,7 @@ export interface ClassifyParts extends ScoreParts {
   readonly meter: Meter
   readonly nullDescriptions: boolean
   readonly sets: Pick<Sets, "find">
+  readonly shadows: Pick<Shadows, "observe">
 }
 
 type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSystemOne">
@@ -55,6 +58,7 @@ interface DecisionRequest {
   readonly organizationId: string
   /** Whose large bodies are decoded one after the other. */
   readonly owner: string
+  readonly principal: Principal
   readonly sequence: Sequence
 }
 
@@ -75,6 +79,7 @@ function begin(parts: ClassifyParts, call: BytesCall, wire: Wire): DecisionReque
     call,
     organizationId: organizationId ?? "",
     owner: organizationId ?? principal.id,
+    principal,
     sequence,
   }
 }
@@ -126,13 +131,17 @@ async function askSet(
   const { call, organizationId } = asked
   if (organizationId === "")
     throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
-  const { version } = await parts.sets.find(organizationId, parseSetReference(request.model))
+  const found = await parts.sets.find(organizationId, parseSetReference(request.model))
+  const { version } = found
   const { classification, questions, reading } = selectQuestions(version, request)
   const model = findModel(parts.catalog, version.model, "decisions")
   const scored = await scoreFor(parts, asked, model, classification, reading)
   const { margins, verdicts } = answerSet(questions, scored.margins, scored.reading)
   const text = answer(classification, margins, scored.usage.inputTokens)
   setVerdictHeaders(call, version, verdicts)
+  const { principal, sequence } = asked
+  const { evidence } = classification
+  parts.shadows.observe({ found, organizationId, principal, sequenceId: sequence.id, evidence, verdicts })
   return { text, usage: scored.usage }
 }
 

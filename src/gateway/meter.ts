@@ -19,6 +19,9 @@ const callSources = [
   "responses_ws",
   "chat_completions",
   "embeddings",
+  "teach",
+  "check",
+  "shadow",
 ] as const
 export type CallSource = (typeof callSources)[number]
 

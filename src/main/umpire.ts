@@ -37,7 +37,9 @@ import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { openModelAccess } from "../gateway/organization-access.ts"
 import { decideHandlers } from "../gateway/question-sets/decide.ts"
+import { startJobs } from "../gateway/question-sets/jobs.ts"
 import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
+import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import { createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
@@ -129,6 +131,7 @@ async function compose(
       access.forget(change)
       inference.forget(change)
       sets.forget(change)
+      jobs.forget(change)
     },
   }
   const identity = await openConfiguredIdentity(config, { control, log })
@@ -174,6 +177,21 @@ async function compose(
   const router = access.guard(routing)
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
+  const jobs = await startJobs({
+    database,
+    catalog,
+    router,
+    meter,
+    clock,
+    ids,
+    log,
+    timeoutMs: config.server.request_timeout_ms,
+    changed: (change) => sets.forget(change),
+  })
+  closers.push(() => jobs.close())
+  const timeoutMs = config.server.request_timeout_ms
+  const shadows = createShadows({ database, catalog, sets, router, meter, clock, log, timeoutMs })
+  closers.push(() => shadows.close())
   // Changes are told to every part above.
   await migrateCalibrations(control, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
@@ -243,7 +261,16 @@ async function compose(
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, async () => await readiness.check(), platform, money, router, sets),
+      ...handlers(
+        config,
+        catalog,
+        async () => await readiness.check(),
+        platform,
+        money,
+        router,
+        sets,
+        shadows,
+      ),
       getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
@@ -304,6 +331,7 @@ function handlers(
   money: Money,
   router: Pick<Router, "open">,
   sets: Sets,
+  shadows: Shadows,
 ): Omit<
   Handlers<Table>,
   | keyof typeof identityEndpoints
@@ -326,6 +354,7 @@ function handlers(
     timeoutMs: config.server.request_timeout_ms,
     nullDescriptions: config.compat.systemone_null_descriptions,
     sets,
+    shadows,
   }
   return {
     ...classificationHandlers(classify),

@@ -79,6 +79,10 @@ export const QuestionSet = z
     hash: z.string().describe("Of the latest version."),
     shadow: ShadowSettings.nullable(),
     counts: z.object({ examples: z.int(), cases: z.int() }),
+    last_check: z
+      .object({ job_id: z.string(), state: z.string() })
+      .nullable()
+      .describe("Publishing a version or changing the model checks the frozen cases, where there are some."),
   })
   .meta({ id: "QuestionSet" })
 export type QuestionSet = z.infer<typeof QuestionSet>

@@ -10,6 +10,16 @@ import {
   uploadQuestionSetExamples,
 } from "./examples.ts"
 import {
+  cancelQuestionSetJob,
+  checkQuestionSet,
+  getQuestionSetArtefact,
+  getQuestionSetJob,
+  getQuestionSetShadowReport,
+  listQuestionSetJobs,
+  runQuestionSetComparison,
+  teachQuestionSet,
+} from "./jobs.ts"
+import {
   compareQuestionSetVersions,
   createQuestionSet,
   deleteQuestionSet,
@@ -46,5 +56,13 @@ export const questionSetTable = {
   listQuestionSetCases,
   addQuestionSetCases,
   deleteQuestionSetCase,
+  teachQuestionSet,
+  checkQuestionSet,
+  runQuestionSetComparison,
+  listQuestionSetJobs,
+  getQuestionSetJob,
+  cancelQuestionSetJob,
+  getQuestionSetArtefact,
+  getQuestionSetShadowReport,
 }
 export type QuestionSetTable = typeof questionSetTable

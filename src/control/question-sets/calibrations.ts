@@ -1,9 +1,9 @@
 /** Makes question sets of the `calibrations` in the configuration, which requests named by a header before there were sets. */
 import type { Log } from "../../base/log.ts"
 import { SetName } from "../../contract/question-sets/content.ts"
+import { encodeContent } from "../../store/question-sets/content.ts"
 import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
 import { type ControlParts, change, systemCaller } from "../change.ts"
-import { encodeContent } from "./content.ts"
 
 type Calibrations = Readonly<Record<string, { readonly temperature: number; readonly bias: number }>>
 

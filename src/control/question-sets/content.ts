@@ -1,34 +1,8 @@
-/** The content of a version: normalised, hashed, and compared with another. */
-import { createHash } from "node:crypto"
+/** The content of a version: checked, and compared with another. */
 import type { Catalog } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
-
-interface EncodedContent {
-  readonly text: string
-  /** SHA-256 of the text, in hexadecimal. */
-  readonly hash: string
-}
-
-export function encodeContent(content: QuestionSetContent): EncodedContent {
-  const text = JSON.stringify(sorted(content))
-  return { text, hash: createHash("sha256").update(text).digest("hex") }
-}
-
-export function decodeContent(text: string): QuestionSetContent {
-  // Written by encodeContent.
-  return JSON.parse(text) as QuestionSetContent
-}
-
-/** Keys in one order, so that equal contents have equal hashes. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted)
-  if (typeof value !== "object" || value === null) return value
-  const entries = Object.entries(value).filter(([, member]) => member !== undefined)
-  return Object.fromEntries(
-    entries.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, member]) => [key, sorted(member)]),
-  )
-}
+import { sorted } from "../../store/question-sets/content.ts"
 
 /** What was taught stays with a question that is still asked in the same words of the same model. */
 export function keepArtefacts(

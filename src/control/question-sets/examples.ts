@@ -10,6 +10,7 @@ import {
   addedRowsListedMax,
 } from "../../contract/question-sets/examples.ts"
 import { rowHash, splitOf } from "../../scoring/teach/question.ts"
+import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type Example,
   deleteCase,
@@ -25,7 +26,6 @@ import {
 import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound } from "../change.ts"
-import { decodeContent } from "./content.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
 import type { ParseUpload, UploadFormat, UploadedRow } from "./upload.ts"

@@ -10,7 +10,9 @@ import type {
   QuestionSetItem,
   QuestionSetVersion,
 } from "../../contract/question-sets/sets.ts"
+import { decodeContent, encodeContent } from "../../store/question-sets/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
+import { findLastCheck } from "../../store/question-sets/jobs.ts"
 import {
   type QuestionSet,
   type SetLabel,
@@ -42,14 +44,8 @@ import {
   notFound,
 } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import {
-  artefactsIn,
-  checkModel,
-  decodeContent,
-  differenceOf,
-  encodeContent,
-  keepArtefacts,
-} from "./content.ts"
+import { addJob } from "./add-job.ts"
+import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { readFile, writeFile } from "./file.ts"
 
 export interface QuestionSetParts extends ControlParts {
@@ -233,6 +229,13 @@ async function update(
       principal,
       ...(shadow === undefined ? {} : { shadow }),
     })
+    if (content.model !== current.model)
+      await checkCases(parts, scope, set, {
+        version: set.latest,
+        against: before.latest,
+        principal,
+        standing,
+      })
     call.header("etag", etag(set.revision))
     return await toView(sql, set)
   })
@@ -360,9 +363,28 @@ async function pointLabel(
     const updatedBy = await creatorOf(sql, principal)
     await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
     const after = await labelsChanged(scope, set, label, { before, after: version.number })
+    if (label === "production")
+      await checkCases(parts, scope, after, { version: version.number, against: before, principal, standing })
     call.header("etag", etag(after.revision))
     return await toView(sql, after)
   })
+}
+
+/** Runs the frozen cases; not for a caller that may not infer, nor where nothing is frozen. */
+async function checkCases(
+  parts: QuestionSetParts,
+  scope: ChangeScope,
+  set: QuestionSet,
+  given: {
+    readonly version: number
+    readonly against: number | null
+    readonly principal: Principal
+    readonly standing: Standing
+  },
+): Promise<void> {
+  const { version, against, principal, standing } = given
+  if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
+  await addJob(parts, scope, set, { kind: "check", input: { version, against }, principal })
 }
 
 async function removeLabel(
@@ -467,6 +489,7 @@ async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
   const version = await readVersion(sql, set, "latest")
   const content = decodeContent(version.content)
   const production = labels.find(({ label }) => label === "production")?.number ?? null
+  const check = await findLastCheck(sql, set.id)
   return {
     ...toItem(set, content, production),
     labels: labels.map(({ label, number, updatedAt }) => ({
@@ -479,6 +502,7 @@ async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
     hash: version.hash,
     shadow: shadowOf(set),
     counts: await countRows(sql, set.id),
+    last_check: check && { job_id: check.id, state: check.state },
   }
 }
 

@@ -17,12 +17,14 @@ import { findModel } from "../organization-access.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import { type ScoreParts, score } from "../score.ts"
 import type { Sets } from "./sets.ts"
+import type { Shadows } from "./shadow.ts"
 import { type AskedQuestion, type Verdict, answerSet, selectQuestions } from "./version.ts"
 
 export interface DecideParts extends ScoreParts {
   readonly catalog: Catalog
   readonly meter: Meter
   readonly sets: Pick<Sets, "find">
+  readonly shadows: Pick<Shadows, "observe">
 }
 
 type DecideCall = CallOf<Table["decideQuestionSet"]>
@@ -83,6 +85,8 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
     const decided = JSON.parse(answer(classification, margins, scored.usage.inputTokens)) as DecisionsResponse
     await sequence.finish(scored.usage, success)
     setVerdictHeaders(call, version, verdicts)
+    const { evidence } = classification
+    parts.shadows.observe({ found, organizationId, principal, sequenceId: sequence.id, evidence, verdicts })
     return {
       answers: decided.answers.map((one, at) => toVerdict(one, verdicts[at], questions[at])),
       version: version.number,

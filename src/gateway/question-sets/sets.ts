@@ -1,10 +1,10 @@
 /** Finds the version of a question set that a request names, from a cache, so that a request does not wait for the store. */
 import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { FreshCache } from "../../store/fresh-cache.ts"
+import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type QuestionSet,
   type SetVersion,
@@ -109,7 +109,7 @@ class VersionCache {
 
   async get(set: QuestionSet, version: SetVersion): Promise<AskedVersion> {
     const key = `${set.id} ${version.number} ${version.hash} ${set.name}`
-    const loading = this.#versions.get(key) ?? this.#load(set, version)
+    const loading = this.#versions.get(key) ?? loadVersion(this.#database, set, version)
     this.#versions.delete(key)
     this.#versions.set(key, loading)
     const oldest = this.#versions.keys().next().value
@@ -121,13 +121,18 @@ class VersionCache {
       throw error
     }
   }
+}
 
-  async #load(set: QuestionSet, { number, hash, content: text }: SetVersion): Promise<AskedVersion> {
-    // Written by `control`, checked against the contract's schema.
-    const content = JSON.parse(text) as QuestionSetContent
-    const hashes = content.questions.flatMap(({ artefact }) => artefact ?? [])
-    const artefacts = await listArtefacts(this.#database, set.id, [...new Set(hashes)])
-    const parsed = artefacts.map(({ hash: own, body }) => [own, JSON.parse(body) as TaughtArtefact] as const)
-    return compileVersion({ setId: set.id, setName: set.name, number, hash }, content, new Map(parsed))
-  }
+/** With what was taught. */
+export async function loadVersion(
+  database: Database,
+  set: QuestionSet,
+  { number, hash, content: text }: SetVersion,
+): Promise<AskedVersion> {
+  const content = decodeContent(text)
+  const hashes = content.questions.flatMap(({ artefact }) => artefact ?? [])
+  const artefacts = await listArtefacts(database, set.id, [...new Set(hashes)])
+  // Written by the job that taught them.
+  const parsed = artefacts.map(({ hash: own, body }) => [own, JSON.parse(body) as TaughtArtefact] as const)
+  return compileVersion({ setId: set.id, setName: set.name, number, hash }, content, new Map(parsed))
 }

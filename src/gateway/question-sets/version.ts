@@ -57,7 +57,7 @@ export function compileVersion(
   return { ...identity, model, questions, calibration }
 }
 
-function toQuestion(given: SetQuestion): Question {
+export function toQuestion(given: SetQuestion): Question {
   const stem = { name: given.name, path: `question ${given.name}`, instructions: given.instructions }
   switch (given.type) {
     case "predicate":
@@ -136,6 +136,7 @@ const noSuchQuestion = (set: string, name: string): Fault =>
 
 export interface Verdict {
   readonly name: string
+  readonly isPredicate: boolean
   /** What the set says: yes or no, the value of an option, a level's index; null where it abstains. */
   readonly value: string | boolean | number | null
   readonly isAbstention: boolean
@@ -188,7 +189,8 @@ function verdictOf(
   const confidence = answerConfidence(question.type, margins)
   const isAbstention = threshold !== null && below === "abstain" && confidence < threshold
   const value = isAbstention ? null : mostProbable(question, margins)
-  return { name: question.name ?? "", value, isAbstention, confidence, isTaught }
+  const isPredicate = question.type === "predicate"
+  return { name: question.name ?? "", isPredicate, value, isAbstention, confidence, isTaught }
 }
 
 function mostProbable(question: Question, margins: Float64Array): string | boolean | number {

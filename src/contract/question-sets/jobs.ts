@@ -1,0 +1,297 @@
+/** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { SetPath, VersionReference, readAccess, setPath, writeAccess } from "./sets.ts"
+
+const area = "Question sets"
+const surface = "platform"
+
+const Value = z.union([z.string(), z.boolean(), z.int()])
+const share = z.number().min(0).max(1)
+const Interval = z
+  .object({ value: z.number(), low: z.number(), high: z.number() })
+  .meta({ id: "ConfidenceInterval", description: "With its 95 % confidence interval." })
+const Figures = z
+  .object({ rows: z.int(), accuracy: Interval, calibration_error: Interval, brier: Interval })
+  .meta({ id: "TaughtFigures" })
+const BeforeAndAfter = z
+  .object({ before: Figures.describe("Of the model's own answers."), after: Figures })
+  .meta({ id: "TaughtBeforeAndAfter" })
+
+const Promised = z
+  .object({
+    target: share,
+    confidence: share.describe("Probability that the promise holds."),
+    promised: z.boolean(),
+    threshold: share.nullable(),
+    coverage: share.describe("Share of the held-out rows that are answered."),
+    accuracy: share.nullable(),
+    accuracy_low: share.nullable().describe("One-sided lower bound."),
+    held_out_rows: z.int(),
+    rows_needed: z.int().describe("The fewest held-out rows that can prove the target."),
+    sentence: z.string(),
+  })
+  .meta({ id: "TaughtPromise" })
+
+const forms = ["zero_shot", "temperature", "option_bias", "head"] as const
+
+export const Artefact = z
+  .object({
+    hash: z.string(),
+    question: z.string(),
+    form: z.enum(forms).describe("The simplest form that is within one standard error of the best."),
+    forms: z.array(
+      z.object({ form: z.enum(forms), log_loss: z.number(), standard_error: z.number(), accuracy: share }),
+    ),
+    model_version: z.string().describe("It is used with no other version of the model."),
+    rows: z.object({ train: z.int(), held_out: z.int() }),
+    examples_hash: z.string(),
+    cross_validated: BeforeAndAfter.describe("Nested, over the training rows."),
+    held_out: BeforeAndAfter.nullable().describe("Over rows that fitting never saw."),
+    baselines: z.object({
+      majority: share,
+      random: share,
+      empty_evidence: share.nullable(),
+      answered_without_evidence: z
+        .boolean()
+        .describe("The taught answers are not surely better than without the text."),
+    }),
+    curve: z
+      .array(z.object({ threshold: share, coverage: share, risk: share, risk_high: share, rows: z.int() }))
+      .describe("Share of wrong answers against share of answered rows, over the held-out rows."),
+    notes: z.array(z.string()),
+    created_at: Datetime,
+  })
+  .meta({ id: "QuestionSetArtefact" })
+export type Artefact = z.infer<typeof Artefact>
+
+export const TeachResult = z
+  .object({
+    version: z.int().nullable().describe("The new version; null when no question was taught."),
+    questions: z.array(
+      z.object({
+        name: z.string(),
+        artefact: z.string().nullable().describe("Its hash; null: see `reason`."),
+        reason: z.string().nullable().describe("Why the question was not taught."),
+        form: z.enum(forms).nullable(),
+        accuracy_before: share.nullable().describe("Over the held-out rows, or else cross-validated."),
+        accuracy_after: share.nullable(),
+        threshold: share.nullable(),
+        promise: Promised.nullable(),
+      }),
+    ),
+  })
+  .meta({ id: "QuestionSetTeachResult" })
+export type TeachResult = z.infer<typeof TeachResult>
+
+const Flip = z
+  .object({
+    id: z.string().describe("Of the frozen case or the example."),
+    question: z.string(),
+    before: Value,
+    after: Value,
+    confidence_before: share,
+    confidence_after: share,
+  })
+  .meta({ id: "QuestionSetFlip", description: "A text that two versions answer differently." })
+
+const QuestionShift = z
+  .object({
+    name: z.string(),
+    texts: z.int(),
+    flips: z.int(),
+    mean_shift: z.number().describe("Mean absolute difference of the confidences."),
+    abstained_before: z.int(),
+    abstained_after: z.int(),
+    right_before: z.int().describe("Of the labelled ones that were answered."),
+    right_after: z.int(),
+    labelled: z.int(),
+  })
+  .meta({ id: "QuestionSetShift" })
+
+export const CompareResult = z
+  .object({
+    from: z.int(),
+    to: z.int(),
+    texts: z.int(),
+    questions: z.array(QuestionShift),
+    flips: z.array(Flip).describe("The first 100."),
+  })
+  .meta({ id: "QuestionSetCompareResult" })
+export type CompareResult = z.infer<typeof CompareResult>
+
+export const CheckResult = z
+  .object({
+    version: z.int(),
+    against: z.int().nullable(),
+    cases: z.int(),
+    passed: z.int(),
+    failed: z.int(),
+    abstained: z.int(),
+    failures: z
+      .array(
+        z.object({
+          id: z.string(),
+          question: z.string(),
+          expected: Value,
+          verdict: Value,
+          confidence: share,
+        }),
+      )
+      .describe("The first 100."),
+    difference: CompareResult.nullable().describe("To the version that it is checked against."),
+  })
+  .meta({ id: "QuestionSetCheckResult" })
+export type CheckResult = z.infer<typeof CheckResult>
+
+export const jobStates = ["queued", "running", "succeeded", "failed", "cancelled"] as const
+const jobShape = {
+  id: z.string(),
+  state: z.enum(jobStates),
+  progress: share,
+  error: z.string().nullable(),
+  created_at: Datetime,
+  started_at: Datetime.nullable(),
+  finished_at: Datetime.nullable(),
+}
+export const SetJob = z
+  .discriminatedUnion("kind", [
+    z.object({ kind: z.literal("teach"), ...jobShape, result: TeachResult.nullable() }),
+    z.object({ kind: z.literal("check"), ...jobShape, result: CheckResult.nullable() }),
+    z.object({ kind: z.literal("compare"), ...jobShape, result: CompareResult.nullable() }),
+  ])
+  .meta({ id: "QuestionSetJob" })
+export type SetJob = z.infer<typeof SetJob>
+
+const runAccess = writeAccess
+const chargedAs =
+  "each text is charged as a request to POST /v1/decisions, so the permission `inference` is needed too"
+
+export const teachQuestionSet = endpoint({
+  method: "POST",
+  path: `${setPath}/teach`,
+  area,
+  surface,
+  summary: `Teach a question set from its examples; starts a job that ends in a new version; ${chargedAs}`,
+  access: runAccess,
+  params: SetPath,
+  body: z.strictObject({
+    version: VersionReference.default("latest"),
+    questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
+    target_accuracy: z
+      .number()
+      .gt(0.5)
+      .lt(1)
+      .optional()
+      .describe("For questions that have no `target_accuracy` of their own."),
+  }),
+  output: SetJob,
+})
+
+export const checkQuestionSet = endpoint({
+  method: "POST",
+  path: `${setPath}/check`,
+  area,
+  surface,
+  summary: `Check the frozen cases of a question set; starts a job; ${chargedAs}`,
+  access: runAccess,
+  params: SetPath,
+  body: z.strictObject({
+    version: VersionReference.default("latest"),
+    against: VersionReference.optional().describe("Also compares the answers with those of this version."),
+  }),
+  output: SetJob,
+})
+
+export const runQuestionSetComparison = endpoint({
+  method: "POST",
+  path: `${setPath}/compare`,
+  area,
+  surface,
+  summary: `Compare the answers of two versions; starts a job over cases and up to 1,000 examples; ${chargedAs}`,
+  access: runAccess,
+  params: SetPath,
+  body: z.strictObject({
+    from: VersionReference.default("production"),
+    to: VersionReference.default("latest"),
+  }),
+  output: SetJob,
+})
+
+const JobPath = SetPath.extend({ job_id: z.string().regex(idForm("job")) })
+
+export const listQuestionSetJobs = endpoint({
+  method: "GET",
+  path: `${setPath}/jobs`,
+  area,
+  surface,
+  summary: "List jobs, newest first",
+  access: readAccess,
+  params: SetPath,
+  query: pageQuery(idForm("job")),
+  output: pageOf(SetJob),
+  wrap: "none",
+})
+
+export const getQuestionSetJob = endpoint({
+  method: "GET",
+  path: `${setPath}/jobs/{job_id}`,
+  area,
+  surface,
+  summary: "Get a job",
+  access: readAccess,
+  params: JobPath,
+  output: SetJob,
+})
+
+export const cancelQuestionSetJob = endpoint({
+  method: "POST",
+  path: `${setPath}/jobs/{job_id}/cancel`,
+  area,
+  surface,
+  summary: "Cancel a job",
+  access: writeAccess,
+  params: JobPath,
+  output: SetJob,
+})
+
+export const getQuestionSetArtefact = endpoint({
+  method: "GET",
+  path: `${setPath}/artefacts/{hash}`,
+  area,
+  surface,
+  summary: "Get what teaching found for a question",
+  access: readAccess,
+  params: SetPath.extend({ hash: z.string().regex(/^[0-9a-f]{64}$/) }),
+  output: Artefact,
+})
+
+export const getQuestionSetShadowReport = endpoint({
+  method: "GET",
+  path: `${setPath}/shadow`,
+  area,
+  surface,
+  summary: "Get how a shadow's answers differ",
+  access: readAccess,
+  params: SetPath,
+  output: z
+    .object({
+      questions: z.array(
+        z.object({
+          question: z.string(),
+          version: z.int(),
+          shadow_version: z.int(),
+          shadow_model: z.string(),
+          answers: z.int(),
+          flips: z.int(),
+          mean_shift: z.number(),
+          abstained: z.int(),
+          shadow_abstained: z.int(),
+          first_at: Datetime,
+          last_at: Datetime,
+        }),
+      ),
+    })
+    .meta({ id: "QuestionSetShadowReport" }),
+})

@@ -1,0 +1,215 @@
+/** Jobs of question sets: started, read and cancelled here; gateways run them. And what they leave behind. */
+import type { Standing } from "../../contract/access.ts"
+import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import type { Artefact, SetJob } from "../../contract/question-sets/jobs.ts"
+import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import { riskCoverage } from "../../scoring/teach/promise.ts"
+import {
+  type Job,
+  cancelJob,
+  countOpenJobs,
+  findJob,
+  pageJobs,
+  reportShadow,
+} from "../../store/question-sets/jobs.ts"
+import {
+  type Artefact as StoredArtefact,
+  type QuestionSet,
+  countRows,
+  listArtefacts,
+} from "../../store/question-sets/sets.ts"
+import { type ChangeScope, type ControlParts, acting, change, notFound } from "../change.ts"
+import { addJob } from "./add-job.ts"
+import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
+
+type Names =
+  | "teachQuestionSet"
+  | "checkQuestionSet"
+  | "runQuestionSetComparison"
+  | "listQuestionSetJobs"
+  | "getQuestionSetJob"
+  | "cancelQuestionSetJob"
+  | "getQuestionSetArtefact"
+  | "getQuestionSetShadowReport"
+
+/** Of one organization, waiting or running. */
+const openJobsMax = 10
+
+export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    teachQuestionSet: async (call) =>
+      await start(parts, call, "teach", async (set, { sql }) => {
+        const { questions = null, target_accuracy = null } = call.body
+        const { number } = await readVersion(sql, set, call.body.version)
+        if ((await countRows(sql, set.id)).examples === 0)
+          throw new Fault("conflict", "Cannot teach the set: it has no examples")
+        return { version: number, questions, target_accuracy }
+      }),
+    checkQuestionSet: async (call) =>
+      await start(parts, call, "check", async (set, { sql }) => {
+        const { number } = await readVersion(sql, set, call.body.version)
+        const against =
+          call.body.against === undefined ? null : await readVersion(sql, set, call.body.against)
+        if ((await countRows(sql, set.id)).cases === 0)
+          throw new Fault("conflict", "Cannot check the set: it has no frozen cases")
+        return { version: number, against: against?.number ?? null }
+      }),
+    runQuestionSetComparison: async (call) =>
+      await start(parts, call, "compare", async (set, { sql }) => {
+        const from = await readVersion(sql, set, call.body.from)
+        const to = await readVersion(sql, set, call.body.to)
+        return { from: from.number, to: to.number }
+      }),
+    async listQuestionSetJobs(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const { items, nextCursor } = await pageJobs(database, set.id, call.query)
+      return { data: items.map(toJob), next_cursor: nextCursor }
+    },
+    async getQuestionSetJob(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const job = await findJob(database, set.id, call.params.job_id)
+      if (!job) throw notFound("job")
+      return toJob(job)
+    },
+    async cancelQuestionSetJob(call) {
+      const { standing } = acting(call)
+      return await change(parts, call, async ({ sql, now, touched }) => {
+        const set = await readSet(sql, standing, call.params.set_id)
+        const job = await cancelJob(sql, set.id, call.params.job_id, now)
+        if (!job) throw notFound("job")
+        touched({ table: "question_set_jobs", id: job.id })
+        return toJob(job)
+      })
+    },
+    async getQuestionSetArtefact(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const [artefact] = await listArtefacts(database, set.id, [call.params.hash])
+      if (!artefact) throw notFound("artefact")
+      return toArtefact(artefact)
+    },
+    async getQuestionSetShadowReport(call) {
+      const set = await readSet(database, acting(call).standing, call.params.set_id)
+      const rows = await reportShadow(database, set.id)
+      return {
+        questions: rows.map((row) => ({
+          question: row.question,
+          version: row.version,
+          shadow_version: row.shadowVersion,
+          shadow_model: row.shadowModel,
+          answers: row.answers,
+          flips: row.flips,
+          mean_shift: row.meanShift,
+          abstained: row.abstained,
+          shadow_abstained: row.shadowAbstained,
+          first_at: row.firstAt.toISOString(),
+          last_at: row.lastAt.toISOString(),
+        })),
+      }
+    },
+  }
+}
+
+type StartCall = Pick<
+  CallOf<PlatformTable["teachQuestionSet"]>,
+  "principal" | "standing" | "params" | "request" | "idempotency"
+>
+
+async function start(
+  parts: ControlParts,
+  call: StartCall,
+  kind: Job["kind"],
+  read: (set: QuestionSet, scope: ChangeScope) => Promise<unknown>,
+): Promise<SetJob> {
+  const { principal, standing } = acting(call)
+  checkMayInfer(standing)
+  return await change(parts, call, async (scope) => {
+    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
+    const input = await read(set, scope)
+    if ((await countOpenJobs(scope.sql, standing.organizationId)) >= openJobsMax)
+      throw new Fault(
+        "conflict",
+        `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,
+      )
+    const job = await addJob(parts, scope, set, { kind, input, principal })
+    await scope.audit({
+      organizationId: set.organizationId,
+      action: `question_set.${kind}`,
+      resource: { type: "question_set", id: set.id },
+      before: null,
+      after: { job: job.id, ...(input as object) },
+    })
+    return toJob(job)
+  })
+}
+
+/** A key that may not infer may not have others infer for it. */
+function checkMayInfer({ permissions }: Standing): void {
+  if (!permissions.includes("inference"))
+    throw new Fault("permission_denied", "Cannot start the job: the permission inference is needed too")
+}
+
+function toJob(job: Job): SetJob {
+  const result = job.result === null ? null : (JSON.parse(job.result) as unknown)
+  // A gateway writes the result that the job's kind has.
+  return {
+    kind: job.kind,
+    id: job.id,
+    state: job.state,
+    progress: job.progress,
+    error: job.error,
+    created_at: job.createdAt.toISOString(),
+    started_at: job.startedAt?.toISOString() ?? null,
+    finished_at: job.finishedAt?.toISOString() ?? null,
+    result,
+  } as SetJob
+}
+
+const curvePointsMax = 100
+
+function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefact {
+  // Written by the job that taught it.
+  const taught = JSON.parse(body) as TaughtArtefact
+  return {
+    hash,
+    question,
+    form: taught.form,
+    forms: taught.forms.map(({ form, logLoss, standardError, accuracy }) => ({
+      form,
+      log_loss: logLoss,
+      standard_error: standardError,
+      accuracy,
+    })),
+    model_version: taught.modelVersion,
+    rows: { train: taught.rows.train, held_out: taught.rows.heldOut },
+    examples_hash: taught.examplesHash,
+    cross_validated: toBoth(taught.crossValidated),
+    held_out: taught.heldOut && toBoth(taught.heldOut),
+    baselines: {
+      majority: taught.baselines.majority,
+      random: taught.baselines.random,
+      empty_evidence: taught.baselines.emptyEvidence,
+      answered_without_evidence: taught.baselines.answeredWithoutEvidence,
+    },
+    curve: riskCoverage(taught.heldOutAnswers, curvePointsMax).map((point) => ({
+      threshold: point.threshold,
+      coverage: point.coverage,
+      risk: point.risk,
+      risk_high: point.riskHigh,
+      rows: point.rows,
+    })),
+    notes: [...taught.notes],
+    created_at: createdAt.toISOString(),
+  }
+}
+
+const toBoth = ({ before, after }: BeforeAndAfter) => ({ before: toFigures(before), after: toFigures(after) })
+
+const toFigures = ({ rows, accuracy, calibrationError, brier }: Figures) => ({
+  rows,
+  accuracy,
+  calibration_error: calibrationError,
+  brier,
+})

@@ -1,0 +1,179 @@
+/** Asks two versions of a set about the same texts, or one about its frozen cases, and says where the answers differ. */
+import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
+import { listCases, listExamples } from "../../store/question-sets/examples.ts"
+import { findModel } from "../organization-access.ts"
+import type { JobContext } from "./jobs.ts"
+import { forEachText, scoreText } from "./score-texts.ts"
+import { type AskedVersion, type Verdict, answerSet, selectQuestions } from "./version.ts"
+
+export interface CompareInput {
+  readonly from: number
+  readonly to: number
+}
+
+export interface CheckInput {
+  readonly version: number
+  readonly against: number | null
+}
+
+const examplesMax = 1000
+const listedMax = 100
+
+interface Text {
+  readonly id: string
+  readonly input: string
+  readonly labels: Readonly<Record<string, string | boolean | number>>
+}
+
+export async function runCompare(context: JobContext, { from, to }: CompareInput): Promise<CompareResult> {
+  const { database } = context.parts
+  const frozen = await readCases(context)
+  const examples = await listExamples(database, context.job.setId, "", examplesMax)
+  const known = new Set(frozen.map(({ input }) => input))
+  const others = examples
+    .filter(({ input }) => !known.has(input))
+    .map(({ id, input, labels }) => ({ id, input, labels: JSON.parse(labels) as Text["labels"] }))
+  const pairs = await askBoth(context, { from, to }, [...frozen, ...others])
+  return differenceOf({ from, to }, pairs)
+}
+
+export async function runCheck(context: JobContext, { version, against }: CheckInput): Promise<CheckResult> {
+  const texts = await readCases(context)
+  const pairs = await askBoth(context, { from: against ?? version, to: version }, texts)
+  const judged = pairs.flatMap(({ text, after }) =>
+    after.flatMap((verdict) => {
+      const expected = labelOf(text, verdict)
+      return expected === null ? [] : [{ id: text.id, expected, verdict }]
+    }),
+  )
+  const failures = judged.filter(
+    ({ expected, verdict }) => !verdict.isAbstention && verdict.value !== expected,
+  )
+  const abstained = judged.filter(({ verdict }) => verdict.isAbstention).length
+  return {
+    version,
+    against,
+    cases: texts.length,
+    passed: judged.length - failures.length - abstained,
+    failed: failures.length,
+    abstained,
+    failures: failures.slice(0, listedMax).map(({ id, expected, verdict }) => ({
+      id,
+      question: verdict.name,
+      expected,
+      verdict: shown(verdict),
+      confidence: verdict.confidence,
+    })),
+    difference: against === null ? null : differenceOf({ from: against, to: version }, pairs),
+  }
+}
+
+async function readCases({ parts, job }: JobContext): Promise<Text[]> {
+  const cases = await listCases(parts.database, job.setId)
+  // Written by `control`.
+  return cases.map(({ id, input, expected }) => ({
+    id,
+    input,
+    labels: JSON.parse(expected) as Text["labels"],
+  }))
+}
+
+interface Pair {
+  readonly text: Text
+  readonly before: readonly Verdict[]
+  readonly after: readonly Verdict[]
+}
+
+async function askBoth(
+  context: JobContext,
+  { from, to }: CompareInput,
+  texts: readonly Text[],
+): Promise<Pair[]> {
+  const old = (await context.readVersion(from)).asked
+  const current = from === to ? old : (await context.readVersion(to)).asked
+  let done = 0
+  return await forEachText(texts, 2, async (text) => {
+    const after = await ask(context, current, text.input)
+    const before = current === old ? after : await ask(context, old, text.input)
+    context.progress(++done / texts.length)
+    return { text, before, after }
+  })
+}
+
+async function ask(
+  { parts, caller, signal }: JobContext,
+  version: AskedVersion,
+  evidence: string,
+): Promise<readonly Verdict[]> {
+  const request = {
+    wire: "decisions",
+    model: version.model,
+    evidence,
+    questions: [],
+    questionNames: [],
+    branches: [],
+  } as const
+  const { questions, classification, reading } = selectQuestions(version, request)
+  const model = findModel(parts.catalog, version.model, "decisions")
+  const work = { evidence, branches: classification.branches, ...(reading ? { reading } : {}) }
+  const scored = await scoreText(parts, caller, model, work, signal)
+  return answerSet(questions, scored.margins, scored.reading).verdicts
+}
+
+function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): CompareResult {
+  const compared = pairs.flatMap(({ text, before, after }) =>
+    after.flatMap((now) => {
+      const was = before.find(({ name }) => name === now.name)
+      return was ? [{ text, was, now }] : []
+    }),
+  )
+  const flips = compared.filter(({ was, now }) => was.value !== now.value)
+  const names = [...new Set(compared.map(({ now }) => now.name))]
+  return {
+    from,
+    to,
+    texts: pairs.length,
+    questions: names.map((name) =>
+      shiftOf(
+        name,
+        compared.filter(({ now }) => now.name === name),
+      ),
+    ),
+    flips: flips.slice(0, listedMax).map(({ text, was, now }) => ({
+      id: text.id,
+      question: now.name,
+      before: shown(was),
+      after: shown(now),
+      confidence_before: was.confidence,
+      confidence_after: now.confidence,
+    })),
+  }
+}
+
+function shiftOf(
+  name: string,
+  compared: readonly { readonly text: Text; readonly was: Verdict; readonly now: Verdict }[],
+): CompareResult["questions"][number] {
+  const labelled = compared.filter(({ text, now }) => labelOf(text, now) !== null)
+  const shifts = compared.map(({ was, now }) => Math.abs(now.confidence - was.confidence))
+  return {
+    name,
+    texts: compared.length,
+    flips: compared.filter(({ was, now }) => was.value !== now.value).length,
+    mean_shift: shifts.reduce((sum, shift) => sum + shift, 0) / Math.max(1, shifts.length),
+    abstained_before: compared.filter(({ was }) => was.isAbstention).length,
+    abstained_after: compared.filter(({ now }) => now.isAbstention).length,
+    right_before: labelled.filter(({ text, was }) => was.value === labelOf(text, was)).length,
+    right_after: labelled.filter(({ text, now }) => now.value === labelOf(text, now)).length,
+    labelled: labelled.length,
+  }
+}
+
+/** As a verdict says it; null where the text has no label for the question. */
+function labelOf({ labels }: Text, { name, isPredicate }: Verdict): string | boolean | number | null {
+  const label = Object.hasOwn(labels, name) ? labels[name] : undefined
+  if (label === undefined) return null
+  return isPredicate ? (label === true ? "yes" : "no") : label
+}
+
+const shown = ({ value }: Verdict): string | boolean | number => value ?? "abstain"

@@ -1,0 +1,129 @@
+/** Shadows: another version or model answers a share of the requests beside the published one, unseen and uncharged. */
+import { createHash } from "node:crypto"
+import type { Catalog } from "../../base/catalog.ts"
+import type { Log } from "../../base/log.ts"
+import type { Principal } from "../../contract/access.ts"
+import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import { type ShadowResult, insertShadowResults } from "../../store/question-sets/jobs.ts"
+import type { Database } from "../../store/sql.ts"
+import { findModel } from "../organization-access.ts"
+import { type TextScorerParts, scoreText } from "./score-texts.ts"
+import type { FoundSet, Sets } from "./sets.ts"
+import { type AskedVersion, type Verdict, answerSet, selectQuestions } from "./version.ts"
+
+export interface ShadowParts extends TextScorerParts {
+  readonly database: Database
+  readonly catalog: Catalog
+  readonly sets: Pick<Sets, "find">
+  readonly log: Log
+}
+
+/** A request that was answered. */
+export interface AnsweredRequest {
+  readonly found: FoundSet
+  readonly organizationId: string
+  readonly principal: Principal
+  readonly sequenceId: string
+  readonly evidence: string
+  readonly verdicts: readonly Verdict[]
+}
+
+export interface Shadows {
+  /** Returns at once; the shadow answers later, if at all. */
+  observe(answered: AnsweredRequest): void
+  /** Waits for those that are at work. */
+  close(): Promise<void>
+}
+
+/** What is more than this is left out: a shadow must not stand in the way of requests. */
+const runningMax = 4
+
+export function createShadows(parts: ShadowParts): Shadows {
+  const running = new Set<Promise<void>>()
+  const stop = new AbortController()
+  return {
+    observe(answered) {
+      const { shadow } = answered.found
+      if (!shadow || running.size >= runningMax || !isSampled(answered.sequenceId, shadow.share)) return
+      const work = run(parts, answered, stop.signal)
+        .catch((error: unknown) => {
+          if (!stop.signal.aborted) parts.log.warn({ err: error }, "a shadow of a question set failed")
+        })
+        .finally(() => running.delete(work))
+      running.add(work)
+    },
+    close: async () => {
+      stop.abort(new Error("The server is stopping"))
+      await Promise.all(running)
+    },
+  }
+}
+
+const fractions = 2 ** 32
+
+/** By the id of the sequence, so that no state is kept and a test can tell. */
+function isSampled(sequenceId: string, share: number): boolean {
+  return createHash("sha256").update(sequenceId).digest().readUInt32BE(0) / fractions < share
+}
+
+async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: AbortSignal): Promise<void> {
+  const { found, organizationId, principal, sequenceId, evidence, verdicts } = answered
+  const { version: published, shadow } = found
+  if (!shadow) return
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(parts.timeoutMs)])
+  const other = await shadowOf(parts, organizationId, published, shadow)
+  const { questions, classification, reading } = selectQuestions(other, {
+    wire: "decisions",
+    model: other.model,
+    evidence,
+    questions: [],
+    questionNames: other.questions
+      .map(({ question }) => question.name ?? "")
+      .filter((name) => verdicts.some((verdict) => verdict.name === name)),
+    branches: [],
+  })
+  const model = findModel(parts.catalog, other.model, "decisions")
+  const work = { evidence, branches: classification.branches, ...(reading ? { reading } : {}) }
+  const caller = {
+    callSource: "shadow",
+    principal,
+    organizationId,
+    requestId: sequenceId,
+    isCharged: false,
+  } as const
+  const scored = await scoreText(parts, caller, model, work, signal)
+  const shadowed = answerSet(questions, scored.margins, scored.reading).verdicts
+  const results = shadowed.flatMap((verdict): ShadowResult[] => {
+    const own = verdicts.find(({ name }) => name === verdict.name)
+    if (!own) return []
+    return [
+      {
+        question: verdict.name,
+        version: published.number,
+        shadowVersion: other.number,
+        shadowModel: other.model,
+        verdict: written(own),
+        shadowVerdict: written(verdict),
+        confidence: own.confidence,
+        shadowConfidence: verdict.confidence,
+      },
+    ]
+  })
+  const at = new Date(parts.clock.nowMs())
+  const keptMax = questionSetLimits.shadowResultsMax
+  await insertShadowResults(parts.database, published.setId, results, { at, keptMax })
+}
+
+async function shadowOf(
+  { sets }: ShadowParts,
+  organizationId: string,
+  published: AskedVersion,
+  shadow: { readonly version: number | null; readonly model: string | null },
+): Promise<AskedVersion> {
+  const reference = { name: published.setId, version: String(shadow.version ?? published.number) }
+  const { version } = await sets.find(organizationId, reference)
+  return shadow.model === null ? version : { ...version, model: shadow.model }
+}
+
+const written = ({ value, isAbstention }: Verdict): string =>
+  isAbstention ? "abstain" : JSON.stringify(value)

@@ -1,0 +1,187 @@
+/** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
+import { type Page, type PageRequest, insertNew, queryRecord, queryRecords, toPage } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+export interface Job {
+  readonly id: string
+  readonly setId: string
+  readonly organizationId: string
+  readonly kind: "teach" | "check" | "compare"
+  readonly state: "queued" | "running" | "succeeded" | "failed" | "cancelled"
+  /** JSON, as are the principal and the result. */
+  readonly input: string
+  readonly principal: string
+  readonly progress: number
+  readonly result: string | null
+  readonly error: string | null
+  readonly cancelRequested: boolean
+  /** Which claim holds the job: one that was given up for dead cannot end what another has taken over. */
+  readonly attempts: number
+  readonly leasedUntil: Date | null
+  readonly createdAt: Date
+  readonly startedAt: Date | null
+  readonly finishedAt: Date | null
+}
+
+type NewJob = Pick<Job, "id" | "setId" | "organizationId" | "kind" | "input" | "principal" | "createdAt">
+
+const keptPerSet = 100
+
+/** Also forgets the oldest ended jobs of the set. */
+export async function insertJob(sql: Sql, job: NewJob): Promise<Job> {
+  await sql.query(
+    `DELETE FROM question_set_jobs WHERE set_id = $1 AND state NOT IN ('queued', 'running') AND id NOT IN
+       (SELECT id FROM question_set_jobs WHERE set_id = $1 ORDER BY id DESC LIMIT ${keptPerSet - 1})`,
+    [job.setId],
+  )
+  return await insertNew<Job>(sql, "question_set_jobs", { ...job, state: "queued" })
+}
+
+export async function countOpenJobs(sql: Sql, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM question_set_jobs
+     WHERE organization_id = $1 AND state IN ('queued', 'running')`,
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+export function findJob(sql: Sql, setId: string, id: string): Promise<Job | null> {
+  return queryRecord<Job>(sql, "SELECT * FROM question_set_jobs WHERE set_id = $1 AND id = $2", [setId, id])
+}
+
+export async function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Page<Job>> {
+  const jobs = await queryRecords<Job>(
+    sql,
+    `SELECT * FROM question_set_jobs WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
+     ORDER BY id DESC LIMIT $3`,
+    [setId, page.cursor ?? null, page.limit + 1],
+  )
+  return toPage(jobs, page.limit, ({ id }) => id)
+}
+
+export function findLastCheck(sql: Sql, setId: string): Promise<Job | null> {
+  return queryRecord<Job>(
+    sql,
+    "SELECT * FROM question_set_jobs WHERE set_id = $1 AND kind = 'check' ORDER BY id DESC LIMIT 1",
+    [setId],
+  )
+}
+
+/** One that waits ends at once; one that runs is told when its gateway looks next. */
+export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promise<Job | null> {
+  return queryRecord<Job>(
+    sql,
+    `UPDATE question_set_jobs SET cancel_requested = true,
+       finished_at = CASE state WHEN 'queued' THEN $3 ELSE finished_at END,
+       state = CASE state WHEN 'queued' THEN 'cancelled' ELSE state END
+     WHERE set_id = $1 AND id = $2 RETURNING *`,
+    [setId, id, now],
+  )
+}
+
+/** The oldest that waits or whose gateway is gone; null when there is none. */
+export function claimJob(sql: Sql, now: Date, leasedUntil: Date): Promise<Job | null> {
+  return queryRecord<Job>(
+    sql,
+    `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $2,
+       started_at = coalesce(started_at, $1)
+     WHERE id = (SELECT id FROM question_set_jobs
+       WHERE state = 'queued' OR (state = 'running' AND leased_until < $1)
+       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+    [now, leasedUntil],
+  )
+}
+
+/** Null when the job is gone or another gateway has it. */
+export function renewJob(sql: Sql, job: Job, progress: number, leasedUntil: Date): Promise<Job | null> {
+  return queryRecord<Job>(
+    sql,
+    `UPDATE question_set_jobs SET progress = greatest(progress, $3), leased_until = $4
+     WHERE id = $1 AND attempts = $2 AND state = 'running' RETURNING *`,
+    [job.id, job.attempts, progress, leasedUntil],
+  )
+}
+
+/** For a gateway that stops: another takes it, or this one when it starts again. */
+export async function returnJob(sql: Sql, job: Job): Promise<void> {
+  await sql.query(
+    `UPDATE question_set_jobs SET state = 'queued', attempts = attempts - 1, leased_until = NULL
+     WHERE id = $1 AND attempts = $2 AND state = 'running'`,
+    [job.id, job.attempts],
+  )
+}
+
+export interface JobEnd {
+  readonly state: "succeeded" | "failed" | "cancelled"
+  /** JSON. */
+  readonly result: string | null
+  readonly error: string | null
+}
+
+/** Answers false when another gateway has the job or it is gone. */
+export async function endJob(sql: Sql, job: Job, end: JobEnd, now: Date): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE question_set_jobs SET state = $3, result = $4, error = $5, finished_at = $6, leased_until = NULL,
+       progress = CASE $3 WHEN 'succeeded' THEN 1 ELSE progress END
+     WHERE id = $1 AND attempts = $2 AND state = 'running' RETURNING id`,
+    [job.id, job.attempts, end.state, end.result, end.error, now],
+  )
+  return rows.length > 0
+}
+
+export interface ShadowResult {
+  readonly question: string
+  readonly version: number
+  readonly shadowVersion: number
+  readonly shadowModel: string
+  readonly verdict: string
+  readonly shadowVerdict: string
+  readonly confidence: number
+  readonly shadowConfidence: number
+}
+
+/** Also forgets the oldest beyond `keptMax` of the set. */
+export async function insertShadowResults(
+  sql: Sql,
+  setId: string,
+  results: readonly ShadowResult[],
+  { at, keptMax }: { readonly at: Date; readonly keptMax: number },
+): Promise<void> {
+  for (const result of results)
+    await insertNew<unknown>(sql, "question_set_shadow_results", { setId, at, ...result })
+  await sql.query(
+    `DELETE FROM question_set_shadow_results WHERE set_id = $1 AND id <=
+       (SELECT id FROM question_set_shadow_results WHERE set_id = $1 ORDER BY id DESC OFFSET $2 LIMIT 1)`,
+    [setId, keptMax],
+  )
+}
+
+export interface ShadowReportRow {
+  readonly question: string
+  readonly version: number
+  readonly shadowVersion: number
+  readonly shadowModel: string
+  readonly answers: number
+  readonly flips: number
+  readonly meanShift: number
+  readonly abstained: number
+  readonly shadowAbstained: number
+  readonly firstAt: Date
+  readonly lastAt: Date
+}
+
+export function reportShadow(sql: Sql, setId: string): Promise<ShadowReportRow[]> {
+  return queryRecords<ShadowReportRow>(
+    sql,
+    `SELECT question, version, shadow_version, shadow_model, count(*)::int AS answers,
+       (count(*) FILTER (WHERE verdict <> shadow_verdict))::int AS flips,
+       avg(abs(confidence - shadow_confidence))::float8 AS mean_shift,
+       (count(*) FILTER (WHERE verdict = 'abstain'))::int AS abstained,
+       (count(*) FILTER (WHERE shadow_verdict = 'abstain'))::int AS shadow_abstained,
+       min(at) AS first_at, max(at) AS last_at
+     FROM question_set_shadow_results WHERE set_id = $1
+     GROUP BY question, version, shadow_version, shadow_model ORDER BY max(at) DESC, question`,
+    [setId],
+  )
+}
