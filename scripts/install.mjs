@@ -20,7 +20,7 @@ const sufficient = omitDev ? [lockHash, `${lockHash} omit=dev`] : [lockHash]
 
 if (!sufficient.includes(installed())) {
   const npm = process.env.npm_execpath
-  // Not `npm ci`: it refuses a lock that lacks a platform's build, which an incomplete registry leaves out of it.
+  // Not `npm ci`, which would remove what is there and install everything again.
   // Quiet about packages that would like a newer Node than the machine's: they run on the one that npm brings.
   const flags = [
     "install",

@@ -1,6 +1,7 @@
 /**
  * Removes from the installed packages what this platform never opens: onnxruntime-node holds the builds of every
- * platform, node-llama-cpp the sources of llama.cpp. npm runs it after each installation of the package or of a clone.
+ * platform, node-llama-cpp the sources of llama.cpp and builds for GPUs. npm runs it after each installation of the
+ * package or of a clone.
  * `node scripts/prune.mjs [FOLDER]`; plain JavaScript, because Node 20 runs it too.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs"
@@ -14,7 +15,7 @@ try {
   const onnx = packageFolder("onnxruntime-node")
   if (onnx) pruneBuilds(join(onnx, "bin", "napi-v6"))
   const llama = packageFolder("node-llama-cpp")
-  if (llama) rmSync(join(llama, "llama", "gitRelease.bundle"), { force: true })
+  if (llama) pruneLlama(llama)
 } catch (error) {
   // An installation that cannot be written to works all the same; it is only larger.
   process.stderr.write(`umpire: cannot remove the builds of other platforms: ${error.message}\n`)
@@ -26,6 +27,15 @@ function pruneBuilds(builds) {
   if (!existsSync(join(builds, platform, arch))) return
   keepOnly(builds, platform)
   keepOnly(join(builds, platform), arch)
+}
+
+/** The builds for GPUs are several hundred MB; umpire gpu install brings the one that fits. */
+function pruneLlama(llama) {
+  rmSync(join(llama, "llama", "gitRelease.bundle"), { force: true })
+  const builds = [join(llama, "..", "@node-llama-cpp"), join(llama, "node_modules", "@node-llama-cpp")]
+  for (const place of builds.filter(existsSync))
+    for (const name of readdirSync(place).filter((one) => /-(?:cuda|cuda-ext|vulkan)$/.test(one)))
+      rmSync(join(place, name, "bins"), { recursive: true, force: true })
 }
 
 function keepOnly(parent, name) {

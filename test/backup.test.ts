@@ -24,7 +24,10 @@ const question = {
 }
 
 const run = (args: readonly string[], env: Record<string, string>) =>
-  spawnSync(process.execPath, [umpire, ...args], { encoding: "utf8", env: { ...process.env, ...env } })
+  spawnSync(process.execPath, [umpire, ...args], {
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], ...env },
+  })
 
 const told = (args: readonly string[], env: Record<string, string>): unknown => {
   const { status, stdout, stderr } = run([...args, "--json"], env)
@@ -77,7 +80,9 @@ beforeAll(async () => {
       answered++
       if (answered < 40 || backing) continue
       answeredBefore = answered
-      const child = spawn(process.execPath, [umpire, "backup", live], { env: { ...process.env, ...env } })
+      const child = spawn(process.execPath, [umpire, "backup", live], {
+        env: { PATH: process.env["PATH"], ...env },
+      })
       backing = new Promise((resolve) => child.on("exit", (status) => resolve(status ?? 1)))
     }
   }

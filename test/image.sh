@@ -13,11 +13,11 @@ build)
   # What the base image brings: Node and npm.
   install -m 755 "$(node -p process.execPath)" "$root/usr/local/bin/node"
   mkdir -p "$root/usr/local/lib/node_modules"
-  cp -r "$(npm root --global)/npm" "$root/usr/local/lib/node_modules/"
+  cp -r "$(dirname "$(readlink -f "$(command -v npm)")")/.." "$root/usr/local/lib/node_modules/npm"
   ln -sf ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   # How this machine reaches the registry; removed again.
-  for file in $(npm config get userconfig) $(npm config get globalconfig) $(npm config get cafile); do
+  for file in $(npm config get userconfig) $(npm config get globalconfig) $(npm config get cafile) ${NODE_EXTRA_CA_CERTS:-}; do
     if [ -f "$file" ]; then install -D -m 644 "$file" "$root$file"; fi
   done
   cp "$3" "$root/tmp/umpire.tgz"

@@ -33,7 +33,10 @@ const postgres = await freshDatabase()
 afterAll(async () => await postgres.drop())
 
 const run = (args: readonly string[], env: Record<string, string>) =>
-  spawnSync(process.execPath, [umpire, ...args], { encoding: "utf8", env: { ...process.env, ...env } })
+  spawnSync(process.execPath, [umpire, ...args], {
+    encoding: "utf8",
+    env: { PATH: process.env["PATH"], ...env },
+  })
 
 const told = (args: readonly string[], env: Record<string, string>): unknown => {
   const { status, stdout, stderr } = run([...args, "--json"], env)
