@@ -38,10 +38,11 @@ run)
     mount --bind "$root" "$root"
     mount --bind "$data" "$root/data"
     mount -t proc proc "$root/proc"
+    mount -t sysfs -o ro sysfs "$root/sys"
     mount -t tmpfs tmpfs "$root/tmp"
     mount --bind /dev "$root/dev"
     mount -o remount,bind,ro "$root"
-    exec env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/data NODE_ENV=production UMPIRE_HOST=127.0.0.1 \
+    exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/bin HOME=/data NODE_ENV=production UMPIRE_HOST=127.0.0.1 \
       UMPIRE_DATA_DIR=/data UMPIRE_PORT="$3" UMPIRE_BOOTSTRAP_KEY="$4" \
       chroot "$root" setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all \
       umpire serve
