@@ -1,4 +1,5 @@
 /** Invoices: one per month with anything in it, charged where the account pays later. */
+import fc from "fast-check"
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
 import { fromCents } from "../src/base/money.ts"
 import { chargeInvoices, issueInvoices } from "../src/control/billing/invoices.ts"
@@ -13,6 +14,7 @@ afterAll(async () => await world.close())
 const account = "/billing_accounts/:account"
 const postpaid: BillingAccountChanges = { mode: "postpaid", autoRefillEnabled: false }
 const dayMs = 24 * 3_600_000
+const ticks = fc.bigInt({ min: 1n, max: fromCents(300) })
 const invoices = async () => (await world.call("GET", `${account}/invoices`)).data
 
 test("invoices are one per month with anything in it, numbered without gaps, with a line per model", async () => {
@@ -112,6 +114,63 @@ test("credit is not used up while the account is postpaid, and the invoice has o
   })
   expect(await balance()).toBe(fromCents(992))
 })
+
+/** What an account lives through: it is used under a mode, its mode changes, a month ends. */
+const step = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("use" as const), ticks, late: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.constant({ kind: "switch" as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: "month" as const }) },
+)
+
+test("whatever the order of uses, modes and months, credit pays for what was prepaid and invoices for the rest, each once", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async (steps) => {
+      await world.renew()
+      const start = fromCents(100_000)
+      await world.balance(start)
+      await world.set({ autoRefillEnabled: false })
+      const used = { prepaid: 0n, postpaid: 0n }
+      let mode: keyof typeof used = "prepaid"
+      for (const one of [...steps, { kind: "month" as const }]) {
+        if (one.kind === "switch") {
+          mode = mode === "prepaid" ? "postpaid" : "prepaid"
+          await world.set({ mode, autoRefillEnabled: false })
+        } else if (one.kind === "use") {
+          // Admitted before the last change of the mode, and applied after it.
+          const under = one.late ? (mode === "prepaid" ? "postpaid" : "prepaid") : mode
+          used[under] += one.ticks
+          await world.use(one.ticks, { mode: under })
+        } else {
+          world.clock.advance(31 * dayMs)
+          await issueInvoices(world.parts)
+          await chargeInvoices(world.parts)
+        }
+      }
+      const issued = (await invoices()) as Invoiced[]
+      const due = issued.reduce((sum, { amount_due_cents }) => sum + fromCents(amount_due_cents), 0n)
+      const billed = issued
+        .filter(({ billing_mode }) => billing_mode === "postpaid")
+        .flatMap(({ lines }) => lines)
+        .reduce((sum, { amount_cents }) => sum + BigInt(Math.round(amount_cents * Number(ticksPerCent))), 0n)
+      expect(billed).toBe(used.postpaid)
+      // Cards are charged in whole cents and at least 50 of them; the rest waits for the next invoice.
+      expect(used.postpaid - due).toBeGreaterThanOrEqual(0n)
+      expect(used.postpaid - due).toBeLessThan(fromCents(50))
+      const [row] = await world.database.query<{ balance_ticks: bigint }>(
+        "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
+        [world.accountId],
+      )
+      expect(row?.balance_ticks).toBe(start - used.prepaid)
+    }),
+    { numRuns: 25 },
+  )
+})
+
+interface Invoiced {
+  readonly billing_mode: "prepaid" | "postpaid"
+  readonly amount_due_cents: number
+  readonly lines: readonly { readonly amount_cents: number }[]
+}
 
 test("a declined invoice says so, and is tried again the next day", async () => {
   await world.balance(0n)
