@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
 import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
 import { type Wire, createBodyReader, readBody, threadBytesMin } from "./body.ts"
-import { checkJsonBounds, containersMax, depthMax } from "./json-bounds.ts"
+import { checkJsonBounds, containersMax, depthMax, valuesMax } from "./json-bounds.ts"
 
 const bytesOf = (value: unknown): Uint8Array =>
   new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value))
@@ -99,6 +99,14 @@ describe("the shape of the JSON is bounded before it is parsed", () => {
   test("objects and lists", () => {
     expect(refusal(`[${many(containersMax - 1, "{}").join(",")}]`)).toBe("accepted")
     expect(refusal(`[${many(containersMax, "{}").join(",")}]`)).toMatch(/more than 65536 objects and lists/)
+  })
+  test("values, except in lists of tokens", () => {
+    expect(refusal(`[${many(valuesMax + 1, "1").join(",")}]`)).toBe("accepted")
+    const more = `[${many(valuesMax + 2, "1").join(",")}]`
+    expect(refusal(more)).toMatch(/more than 131072 values/)
+    expect(outcomeOf("chat_completions", `{"metadata":${more}}`)).toMatchObject({ code: "invalid_request" })
+    const tokens = outcomeOf("embeddings", `{"model":"m","input":[${more}]}`)
+    expect(tokens).not.toMatchObject({ message: expect.stringContaining("values") })
   })
   test("brackets in strings do not count, whatever is escaped before their end", () => {
     const brackets = "[{".repeat(containersMax)

@@ -74,6 +74,7 @@ export function createBodyReader(): BodyReader {
 export function readBody({ wire, bytes }: BodyJob): ReadBody {
   let model: string | null = null
   try {
+    checkJsonBounds(bytes, { hasTokens: wire === "embeddings" })
     const value = parseJson(bytes)
     model = modelOf(value)
     if (wire === "responses_ws") checkMessageType(value)
@@ -89,7 +90,6 @@ export function readBody({ wire, bytes }: BodyJob): ReadBody {
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 function parseJson(bytes: Uint8Array): unknown {
-  checkJsonBounds(bytes)
   try {
     return JSON.parse(utf8.decode(bytes))
   } catch {
