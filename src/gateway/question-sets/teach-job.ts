@@ -55,11 +55,18 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
   return { version, questions: outcomes.map(toResult) }
 }
 
-async function readExamples({ parts, job }: JobContext): Promise<Example[]> {
-  const all: Example[] = []
+interface ReadExample {
+  readonly example: Example
+  readonly labels: Readonly<Record<string, unknown>>
+}
+
+async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> {
+  const all: ReadExample[] = []
   for (;;) {
-    const page = await listExamples(parts.database, job.setId, all.at(-1)?.id ?? "", examplesPerPage)
-    all.push(...page)
+    const page = await listExamples(parts.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
+    // Written by `control`.
+    for (const example of page)
+      all.push({ example, labels: JSON.parse(example.labels) as ReadExample["labels"] })
     if (page.length < examplesPerPage) return all
   }
 }
@@ -73,27 +80,29 @@ interface LabelledExample {
 interface Plan {
   readonly given: SetQuestion
   readonly question: Question
-  readonly examples: readonly LabelledExample[]
+  /** By the id of the example. */
+  readonly examples: ReadonlyMap<string, LabelledExample>
   /** Why the question cannot be taught. */
   readonly reason: string | null
 }
 
 const trainingRowsMin = 2
 
-function planOf(given: SetQuestion, examples: readonly Example[]): Plan {
+function planOf(given: SetQuestion, all: readonly ReadExample[]): Plan {
   const question = toQuestion(given)
-  const labelled = examples.flatMap((example) => {
-    // Written by `control`.
-    const labels = JSON.parse(example.labels) as Record<string, unknown>
+  const examples = new Map<string, LabelledExample>()
+  let training = 0
+  for (const { example, labels } of all) {
     const label = Object.hasOwn(labels, given.name) ? indexOf(question, labels[given.name]) : -1
-    return label < 0 ? [] : [{ example, label }]
-  })
-  const training = labelled.filter(({ example }) => example.split === "train").length
+    if (label < 0) continue
+    examples.set(example.id, { example, label })
+    if (example.split === "train") training++
+  }
   const reason =
     training < trainingRowsMin
-      ? `${labelled.length} labelled examples, ${training} of them for training; at least ${trainingRowsMin} are needed`
+      ? `${examples.size} labelled examples, ${training} of them for training; at least ${trainingRowsMin} are needed`
       : null
-  return { given, question, examples: labelled, reason }
+  return { given, question, examples, reason }
 }
 
 /** -1 for a label that is no longer an answer: the question may have changed since. */
@@ -123,7 +132,7 @@ async function readTexts(
   context: JobContext,
   sku: string,
   plans: readonly Plan[],
-  examples: readonly Example[],
+  examples: readonly ReadExample[],
 ): Promise<Readings> {
   const { parts, caller, signal } = context
   const model = findModel(parts.catalog, sku, "decisions")
@@ -141,12 +150,14 @@ async function readTexts(
     noteVersion(versions, reading)
     return { margins: byQuestion(questions, margins), vector: reading?.vector ?? null }
   }
-  const wanted = examples.filter((example) => plans.some((plan) => isLabelled(plan, example)))
+  const wanted = examples
+    .map(({ example }) => example)
+    .filter(({ id }) => plans.some((plan) => plan.examples.has(id)))
   const texts = wanted.length + (plans.length > 0 ? 1 : 0)
   let done = 0
   const advance = (): void => context.progress((readingShare * ++done) / texts)
   const rows = await forEachText(wanted, 1, async (example) => {
-    const questions = plans.filter((plan) => isLabelled(plan, example)).map(({ question }) => question)
+    const questions = plans.filter((plan) => plan.examples.has(example.id)).map(({ question }) => question)
     const row = await read(example.input, questions)
     advance()
     return [example.id, row] as const
@@ -171,9 +182,6 @@ async function readTexts(
     throw new Fault("conflict", "Cannot teach the set: its model was replaced while it answered; teach again")
   return { rows: new Map(rows), empty: empty?.margins ?? new Map(), optionVectors, modelVersion }
 }
-
-const isLabelled = ({ examples }: Plan, { id }: Example): boolean =>
-  examples.some(({ example }) => example.id === id)
 
 function noteVersion(versions: Set<string>, reading: EvidenceReading | null): void {
   if (reading) versions.add(reading.modelVersion)
@@ -211,7 +219,7 @@ async function fit(
   onProgress: (done: number) => void,
 ): Promise<TaughtArtefact | { readonly reason: string }> {
   if (reason !== null) return { reason }
-  const rows = examples.flatMap(({ example, label }): TaughtRow[] => {
+  const rows = [...examples.values()].flatMap(({ example, label }): TaughtRow[] => {
     const read = readings.rows.get(example.id)
     const margins = read?.margins.get(given.name)
     if (!read || !margins) return []
