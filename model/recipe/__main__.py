@@ -114,6 +114,12 @@ def encoder_evaluate(recipe: Recipe) -> None:
     run(recipe)
 
 
+def encoder_calibrate(recipe: Recipe) -> None:
+    from .encoder.calibrate import calibrate
+
+    calibrate(recipe)
+
+
 def encoder_export(recipe: Recipe) -> None:
     from .encoder.export import export as run
 
@@ -141,6 +147,7 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         encoder_rows,
         encoder_train,
         encoder_evaluate,
+        encoder_calibrate,
         encoder_export,
     )
 }

@@ -2,8 +2,7 @@
 
 python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx
 
-calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, fitted by
-`node bench/calibrate-encoder.ts` on banks that were not trained on.
+calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, as `encoder_calibrate` writes it.
 """
 import json
 import sys

@@ -8,6 +8,7 @@ from .examples import Example, Option, choice, predicate, score
 try:
     import torch
 
+    from .encoder.calibrate import BIASES, fit
     from .encoder.config import Network, Training
     from .encoder.losses import losses
     from .encoder.network import Encoder, tree_mask, vectors
@@ -127,6 +128,24 @@ class Networks(unittest.TestCase):
         scales = [scale_of[id(p)] for p in (self.network.out.weight, self.network.blocks[1].up.weight, self.network.blocks[0].up.weight, self.network.token.weight)]
         self.assertEqual(scales, [1, 1, 0.5, 0.25])
         self.assertEqual(len(scale_of), len(list(self.network.parameters())))
+
+
+@unittest.skipIf(torch is None, "not installed: torch")
+class Calibration(unittest.TestCase):
+    def test_overconfident_margins_are_divided(self) -> None:
+        # Two thirds of the answers are right, at margins that claim more than 99 %.
+        says_yes = [place % 2 == 0 for place in range(60)]
+        truth = [said != (place % 3 == 0) for place, said in enumerate(says_yes)]
+        rows = [(("yes", "no"), "yes" if true else "no", [6.0 if said else -6.0]) for said, true in zip(says_yes, truth)]
+        found = fit([rows], BIASES["predicate"])
+        self.assertGreater(found["temperature"], 5)
+        self.assertLess(abs(found["bias"]), 0.11)
+
+    def test_margins_that_are_calibrated_stay(self) -> None:
+        rows = [(("yes", "no"), "yes" if place < 73 else "no", [1.0]) for place in range(100)]
+        rows += [(("yes", "no"), "no" if place < 73 else "yes", [-1.0]) for place in range(100)]
+        found = fit([rows], BIASES["predicate"])
+        self.assertAlmostEqual(found["temperature"], 1.0, delta=0.07)
 
 
 @unittest.skipIf(torch is None, "not installed: torch")
