@@ -1,24 +1,30 @@
-"""Temperature and bias of each kind of question, fitted on the margins of the kept-back sets that `evaluate` wrote.
+"""Temperature and bias of each kind of question, fitted on the margins of the kept-back banks that `evaluate` wrote.
 
-Every set counts alike. A margin m becomes m / temperature + bias; the log loss of the server's own rule is minimised.
+The kept-back tasks are left out: many ask for what the model cannot know, and would make it doubt everything. A margin m becomes m / temperature + bias; the log loss of the server's own rule is minimised.
 """
 import json
-import math
 from typing import Any, Iterator, Sequence
+
+import numpy
 
 from ..config import Recipe
 from ..evaluate import SCORES, read_rows
-from ..scoring import is_predicate, judge
+from ..scoring import is_predicate
 
 Row = tuple[Sequence[str], str, Sequence[float]]
 TEMPERATURES = tuple(0.6 * 1.06**step for step in range(40))  # 0.6 to 5.8
-BIASES = {"predicate": tuple(b / 20 for b in range(-20, 21)), "choice": tuple(b / 4 for b in range(-24, 9)), "score": tuple(b / 4 for b in range(-40, 9))}
+TOLERANCE = 0.01
+BIASES = {
+    "predicate": (0.0,),  # yes and no alike
+    "choice": tuple(b / 2 for b in range(-12, 3)),
+    "score": tuple(b / 2 for b in range(-12, 5)),
+}
 
 
 def calibrate(recipe: Recipe) -> None:
     margins = json.loads(recipe.checkpoint("encoder").with_suffix(".margins.json").read_text(encoding="utf8"))
     by_kind: dict[str, list[list[Row]]] = {"predicate": [], "choice": [], "score": []}
-    for path in sorted(recipe.kept_back.glob("*.jsonl")):
+    for path in sorted(recipe.kept_back.glob("banks-*.jsonl")):
         rows = read_rows(path)
         for kind, part in _parts(rows, margins[path.stem]):
             by_kind[kind].append(part)
@@ -28,22 +34,37 @@ def calibrate(recipe: Recipe) -> None:
 
 
 def fit(sets: Sequence[Sequence[Row]], biases: Sequence[float]) -> dict[str, float]:
-    """The best of a coarse grid; the loss is flat about its minimum."""
-    pairs = ((_loss(sets, t, b), t, b) for t in TEMPERATURES for b in biases)
-    _, temperature, bias = min(pairs)
+    """The best temperature for each bias of a coarse grid; of those that are as good, the lowest bias.
+
+    The loss is flat about its minimum. A low bias makes a choice a softmax of its margins, in which many unlikely options
+    do not add up; trained with smoothing, each of them keeps a margin of about -4.
+    """
+    tables = [_Table(rows) for rows in sets]
+    losses = {(b, t): sum(table.loss(t, b) for table in tables) for b in biases for t in TEMPERATURES}
+    enough = min(losses.values()) * (1 + TOLERANCE)
+    bias = min(b for (b, _), loss in losses.items() if loss <= enough)
+    temperature = min(TEMPERATURES, key=lambda t: losses[bias, t])
     return {"temperature": round(temperature, 3), "bias": bias}
 
 
-def calibrated(margins: Sequence[float], temperature: float, bias: float) -> list[float]:
-    return [m / temperature + bias for m in margins]
+class _Table:
+    """The margins of a set side by side, so that one temperature is tried on all rows at once."""
 
+    def __init__(self, rows: Sequence[Row]) -> None:
+        width = max(len(margins) for _, _, margins in rows)
+        self.margins = numpy.full((len(rows), width), -numpy.inf)
+        for row, (_, _, margins) in zip(self.margins, rows):
+            row[: len(margins)] = margins
+        self.single = is_predicate(rows[0][0])
+        self.gold = numpy.array([gold == "yes" if self.single else options.index(gold) for options, gold, _ in rows], int)
 
-def _loss(sets: Sequence[Sequence[Row]], temperature: float, bias: float) -> float:
-    means = []
-    for rows in sets:
-        outcomes = (judge(options, gold, calibrated(found, temperature, bias)) for options, gold, found in rows)
-        means.append(-math.fsum(math.log(max(o.right_probability, 1e-12)) for o in outcomes) / len(rows))
-    return math.fsum(means) / len(means)
+    def loss(self, temperature: float, bias: float) -> float:
+        logs = -numpy.logaddexp(0, -(self.margins / temperature + bias))
+        if self.single:
+            no = -numpy.logaddexp(0, self.margins[:, 0] / temperature + bias)
+            return -float(numpy.where(self.gold == 1, logs[:, 0], no).mean())
+        right = logs[numpy.arange(len(logs)), self.gold]
+        return float((numpy.logaddexp.reduce(logs, axis=1) - right).mean())
 
 
 def _parts(rows: Sequence[dict[str, Any]], margins: Sequence[Sequence[float]]) -> Iterator[tuple[str, list[Row]]]:
