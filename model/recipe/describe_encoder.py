@@ -30,7 +30,7 @@ def description(model: onnx.ModelProto, calibration: dict) -> dict:
         "heads": keys[0][1].dim_value,
         "headSize": keys[0][3].dim_value - 2,
         **POSITIONS,
-        "blockTokensMax": 2048,
+        "blockTokensMax": 512,
         "similarityCentre": SIMILARITY_CENTRE,
         "calibration": {kind: calibration.get(kind, NEUTRAL) for kind in ("predicate", "choice", "score")},
     }
