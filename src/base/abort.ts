@@ -7,6 +7,7 @@
 export class JoinedSignal {
   readonly #controller = new AbortController()
   readonly #sources: AbortSignal[] = []
+  readonly #waits = new Set<(reason: unknown) => void>()
   // It listens to signals only, so that what an event comes from is one.
   readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
 
@@ -28,11 +29,20 @@ export class JoinedSignal {
 
   /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
   async until<Result>(work: Promise<Result>): Promise<Result> {
-    return await abortable(work, this.signal)
+    const { promise, reject } = Promise.withResolvers<never>()
+    if (this.signal.aborted) reject(this.signal.reason)
+    this.#waits.add(reject)
+    try {
+      return await Promise.race([work, promise])
+    } finally {
+      this.#waits.delete(reject)
+    }
   }
 
   abort(reason: unknown): void {
     this.#controller.abort(reason)
+    // The reason of the first abort, which is the signal's.
+    for (const reject of this.#waits) reject(this.signal.reason)
   }
 
   /** Stops listening to its sources. */

@@ -6,6 +6,7 @@ import type { Log } from "../base/log.ts"
 import type { Ticks } from "../base/money.ts"
 import type { Principal } from "../contract/access.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
+import { fitsUtf8 } from "../contract/decisions.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
@@ -286,7 +287,6 @@ function parse(text: string): unknown {
 
 /** Cut between characters, not inside one. */
 function cutBytes(text: string, bytesMax: number): string {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= bytesMax) return text
-  return new TextDecoder().decode(bytes.subarray(0, bytesMax)).replace(/\uFFFD+$/, "")
+  if (fitsUtf8(text, bytesMax)) return text
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytesMax)).replace(/\uFFFD+$/, "")
 }

@@ -172,8 +172,23 @@ function receive(
       signal: deadline.signal,
     })
     const { target, params } = match
-    const found = { ...target, message, path, params, search, facts, reply, deadline }
-    await handleRequest({ ...found, principal: null, isHandled: false }, parts)
+    const { endpoint, handler } = target
+    await handleRequest(
+      {
+        endpoint,
+        handler,
+        message,
+        path,
+        params,
+        search,
+        facts,
+        reply,
+        deadline,
+        principal: null,
+        isHandled: false,
+      },
+      parts,
+    )
   }
   answer().catch((error: unknown) => {
     log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")

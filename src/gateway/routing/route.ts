@@ -143,6 +143,8 @@ export class Route {
 
   /** Null when the worker is full, or dies while the request waits. */
   async #slotAt(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
+    const free = worker.queue.take(request)
+    if (free) return free
     const { clock } = this.#parts
     const leave = new JoinedSignal(signal, worker.downSignal)
     const timer = setTimeout(() => leave.abort(worker.queue.full()), this.#waitLeftMs).unref()
