@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import type { Branch } from "../branch.ts"
-import { branchText } from "./branch-text.ts"
+import { branchText } from "./encoder.ts"
 
 const question = "Which team?"
 const cases: [Branch, string][] = [

@@ -4,11 +4,10 @@ import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { ReadScore } from "../engine-service.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
-import { OPTION_TOKENS_MAX, branchText, optionText } from "./branch-text.ts"
 import type { Graph, Tokens } from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
 import { type EncoderFile, factsOf, readEncoderFile, versionOf } from "./model-file.ts"
-import { Scheduler, type SchedulerStats } from "./scheduler.ts"
+import { type SchedulerStats, Scheduler } from "./scheduler.ts"
 import { openThreadedGraph } from "./threaded-graph.ts"
 import { WordPiece, textPieces } from "./wordpiece.ts"
 
@@ -32,7 +31,7 @@ export interface EncoderOptions {
   readonly waitingMax?: number
 }
 
-export interface PreparedWork extends EncoderWork {
+interface PreparedWork extends EncoderWork {
   readonly inputTokens: number
   readonly kinds: readonly Branch["kind"][]
   readonly reading: ScoreWork["reading"]
@@ -173,3 +172,30 @@ export class Encoder {
 }
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/**
+ * The meanings of yes and no were not in training. On 350 labelled questions the meaning of yes in parentheses changes 7 % of
+ * the answers and as many for the better (0.714 right, 0.711 without); the meaning of no, in every wording tried, turns up
+ * to three quarters of the answers round (0.39 to 0.56 right), so it is left out.
+ */
+export function branchText(branch: Branch): string {
+  const stem = `question: ${branch.question}`
+  switch (branch.kind) {
+    case "predicate":
+      return branch.yesMeans === "" ? stem : `${stem} (${branch.yesMeans})`
+    case "choice":
+      return `${stem} answer: ${optionText(branch)}`
+    case "score":
+      return `${stem} rating ${branch.level} of ${branch.levels - 1}: ${described(branch.label, branch.description)}`
+  }
+}
+
+/** Tokens of an option that its vector is made of, as in training. */
+const OPTION_TOKENS_MAX = 48
+
+/** An option by itself, for its vector. */
+const optionText = ({ value, description }: Extract<Branch, { kind: "choice" }>): string =>
+  described(value, description)
+
+const described = (text: string, description: string): string =>
+  description === "" ? text : `${text}: ${description}`
