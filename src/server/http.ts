@@ -12,14 +12,15 @@ import {
   type LooseHandler,
   type Mounted,
   type RequestParts,
+  type RouteMatch,
   Deadlines,
+  Routes,
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
 import { MessageFacts, drain, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
 import { Reply, endConnection, faultText } from "./reply.ts"
-import { type RouteMatch, Routes } from "./routes.ts"
 import { type WebSocketParts, createWebSockets } from "./websocket.ts"
 
 export interface HttpParts extends RequestParts {

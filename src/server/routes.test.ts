@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import type { Endpoint } from "../contract/endpoint.ts"
 import { table } from "../contract/table.ts"
-import { Routes } from "./routes.ts"
+import { Routes } from "./handle-request.ts"
 
 const routes = new Routes<string>()
 routes.add({ method: "GET", path: "/v1/things" }, "list")
