@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
 import { readEncoderFile } from "../src/engine/encoder/model-file.ts"
-import { WordPiece, textPieces } from "../src/engine/encoder/wordpiece.ts"
+import { WordPiece, textPieces } from "../src/engine/encoder/encoder.ts"
 import { decisionModelFile } from "./models.ts"
 
 const { vocabulary } = await readEncoderFile(decisionModelFile)
