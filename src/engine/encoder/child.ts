@@ -1,5 +1,5 @@
 /** The process that scores with one encoder. */
-import { serveScorer } from "../score-child.ts"
+import { serveScorer } from "../engine-service.ts"
 import { Encoder, type EncoderOptions } from "./encoder.ts"
 
 // The engine that starts this process gives it its options.

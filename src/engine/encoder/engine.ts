@@ -1,6 +1,6 @@
 /** The embedded engine of encoders: ONNX Runtime in a process of its own. */
 import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
-import type { ScoreStatus } from "../score-child.ts"
+import type { ScoreStatus } from "../engine-service.ts"
 import type { EncoderOptions } from "./encoder.ts"
 import type { SchedulerStats } from "./scheduler.ts"
 

@@ -1,6 +1,6 @@
 /** The process that scores with one GGUF model. */
 import { promptText } from "../branch.ts"
-import { serveScorer } from "../score-child.ts"
+import { serveScorer } from "../engine-service.ts"
 import { Scorer, type ScorerOptions } from "./scorer.ts"
 
 // The engine that starts this process gives it its options.

@@ -1,6 +1,6 @@
 /** The embedded engine of GGUF models: llama.cpp in a process of its own. */
 import { type ScoreProcess, startScoreProcess } from "../engine-client.ts"
-import type { ScoreStatus } from "../score-child.ts"
+import type { ScoreStatus } from "../engine-service.ts"
 import type { SchedulerStats } from "./scheduler.ts"
 import type { ScorerOptions } from "./scorer.ts"
 
