@@ -1,7 +1,6 @@
 /** What a version of a question set holds: a model, questions, and how far each answer is trusted. */
 import { z } from "zod"
-import { LIMITS, fitsUtf8 } from "../decisions.ts"
-import { choiceQuestion, predicateQuestion, scoreQuestion } from "../decisions.ts"
+import { LIMITS, choiceQuestion, fitsUtf8, predicateQuestion, scoreQuestion } from "../decisions.ts"
 
 export const questionSetLimits = {
   questionsMax: 256,
