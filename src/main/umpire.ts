@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
 import type { Catalog } from "../base/catalog.ts"
-import { systemClock } from "../base/clock.ts"
+import { type Clock, systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
-import { createIds } from "../base/ids.ts"
+import { type Ids, createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
@@ -29,10 +29,11 @@ import { startPeriodic } from "../control/periodic.ts"
 import { identityOperations } from "../control/operations/identity.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
-import { openLastUsed, openPrincipals } from "../control/principals.ts"
+import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
 import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
 import { createParseUpload } from "../control/question-sets/upload.ts"
 import { startUpkeep } from "../control/upkeep.ts"
+import type { ScoreEngine } from "../engine/engine.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { margins } from "../gateway/margins.ts"
 import { openModelAccess } from "../gateway/organization-access.ts"
@@ -41,10 +42,11 @@ import { startJobs } from "../gateway/question-sets/jobs.ts"
 import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
 import type { Router } from "../gateway/routing/router.ts"
-import { createHttp } from "../server/http.ts"
+import { type HttpParts, createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRequestLimiter } from "../server/access.ts"
+import type { Change } from "../store/changes.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
@@ -86,191 +88,210 @@ export async function startUmpire(
   const closeAll = async (): Promise<void> => {
     for (const close of closers.splice(0).toReversed()) await close()
   }
+  const keep: Keep = (part) => {
+    closers.push(() => part.close())
+    return part
+  }
+  const start: Start = { config, log, progress, keep, clock: systemClock, ids: createIds(systemClock) }
   try {
-    return await compose({ config, bootstrap, log, progress }, closers, closeAll)
+    const inference = await startEngines(start)
+    const control = await openControl(start, bootstrap)
+    const gateway = await openGateway(start, inference, control)
+    const front = await openFront(start, inference, control, gateway)
+    return {
+      url: front.url,
+      catalog: inference.catalog,
+      first: control.first,
+      close: async () => {
+        await front.drain()
+        await closeAll()
+      },
+    }
   } catch (error) {
     await closeAll()
     throw error
   }
 }
 
-interface Given {
+/** Closes the part, after those that are opened later, when the server stops. */
+type Keep = <Part extends { close(): Promise<void> }>(part: Part) => Part
+
+/** What every part is opened with. */
+interface Start {
   readonly config: Config
-  readonly bootstrap: Bootstrap
   readonly log: Log
   readonly progress: Progress
+  readonly keep: Keep
+  readonly clock: Clock
+  readonly ids: Ids
 }
 
-async function compose(
-  { config, bootstrap, log, progress }: Given,
-  closers: (() => Promise<void>)[],
-  closeAll: () => Promise<void>,
-): Promise<Umpire> {
-  const clock = systemClock
-  const ids = createIds(clock)
+interface LocalInference {
+  readonly catalog: Catalog
+  readonly engines: ReturnType<typeof createEngines<ScoreEngine>>
+  /** Resolves when the default model is loaded, where it runs in this machine. */
+  readonly loading: Promise<unknown> | undefined
+}
+
+/** The models of this machine. The default one loads while the rest is opened, and a broken file is found now. */
+async function startEngines({ config, log, keep }: Start): Promise<LocalInference> {
   const catalog = await loadCatalog(config.models, config.data_dir)
-  const engines = createEngines((model) => startEngine(config, model, log))
-  closers.push(() => engines.close())
-  // The default model is loaded before the first request, and a broken file is found now.
+  const engines = keep(createEngines((model) => startEngine(config, model, log)))
   const loading = runsHere(config, catalog.fallback) ? engines.open(catalog.fallback) : undefined
-  // Awaited below; until then a failure of something else must not make this one an unhandled rejection.
+  // Awaited later; until then a failure of something else must not make this one an unhandled rejection.
   loading?.catch(() => undefined)
+  return { catalog, engines, loading }
+}
+
+interface Control {
+  readonly parts: ControlParts
+  readonly first: FirstStart | null
+  readonly identity: Awaited<ReturnType<typeof openConfiguredIdentity>>
+  readonly principals: Principals
+  /** Told of changes that this process makes, so that the next request sees them. */
+  readonly forgetters: ((change: Change) => void)[]
+}
+
+/** The store, and who may call. */
+async function openControl(start: Start, bootstrap: Bootstrap): Promise<Control> {
+  const { config, log, progress, keep, clock, ids } = start
   progress(config.database.url === undefined ? "Opening the database" : "Connecting to PostgreSQL")
-  const database = await openStore(config, closers)
+  const database = await openStore(start)
   const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
-  const lastUsed = openLastUsed(database, log)
-  closers.push(() => lastUsed.close())
-  const control: ControlParts = {
-    database,
-    clock,
-    ids,
-    forget: (change) => {
-      principals.forget(change)
-      identity.forget(change)
-      routing.forget(change)
-      access.forget(change)
-      inference.forget(change)
-      sets.forget(change)
-      jobs.forget(change)
-    },
+  const lastUsed = keep(openLastUsed(database, log))
+  const forgetters: ((change: Change) => void)[] = []
+  const forget = (change: Change): void => {
+    for (const one of forgetters) one(change)
   }
-  const identity = await openConfiguredIdentity(config, { control, log })
-  closers.push(() => identity.close())
-  const principals = await openPrincipals({
-    database,
-    clock,
-    lastUsed,
-    workload: async (token) => await identity.authenticate(token),
-  })
-  closers.push(() => principals.close())
-  const sets = await openSets(database, clock, config.billing.outage_grace_s * 1000)
-  closers.push(() => sets.close())
-  const upkeep = startUpkeep(database, clock, log)
-  closers.push(() => upkeep.close())
-  const money = await openMoney({
-    config,
-    catalog,
-    database,
-    clock,
-    ids,
-    log,
-    consumers: analyticsConsumers(config),
-  })
-  closers.push(() => money.close())
-  const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
-  closers.push(() => analytics.close())
-  const generators = createEngines(async (model) => openGenerator(config, model, log))
-  closers.push(() => generators.close())
-  const routing = await openRouting({
-    config,
-    catalog,
-    regions: regionsOf(config),
-    database,
-    clock,
-    log,
-    local: (model) => localEngines(model, engines, generators),
-    remote: remoteEngines,
-  })
-  closers.push(() => routing.close())
-  const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)
-  closers.push(() => access.close())
+  const parts: ControlParts = { database, clock, ids, forget }
+  const identity = keep(await openConfiguredIdentity(config, { control: parts, log }))
+  const principals = keep(
+    await openPrincipals({
+      database,
+      clock,
+      lastUsed,
+      workload: async (token) => await identity.authenticate(token),
+    }),
+  )
+  forgetters.push(
+    (change) => principals.forget(change),
+    (change) => identity.forget(change),
+  )
+  keep(startUpkeep(database, clock, log))
+  return { parts, first, identity, principals, forgetters }
+}
+
+interface Gateway {
+  readonly money: Money
+  readonly analytics: Awaited<ReturnType<typeof openAnalytics>>
+  readonly sets: Sets
+  readonly shadows: Shadows
+  readonly routing: Awaited<ReturnType<typeof openRouting>>
+  readonly router: Pick<Router, "open">
+  readonly inference: ReturnType<typeof openInference>
+}
+
+/** What runs requests: metering, routing and the engines behind it. */
+async function openGateway(
+  { config, log, progress, keep, clock, ids }: Start,
+  { catalog, engines, loading }: LocalInference,
+  { parts, forgetters }: Control,
+): Promise<Gateway> {
+  const { database } = parts
+  const graceMs = config.billing.outage_grace_s * 1000
+  const sets = keep(await openSets(database, clock, graceMs))
+  const consumers = analyticsConsumers(config)
+  const money = keep(await openMoney({ config, catalog, database, clock, ids, log, consumers }))
+  const analytics = keep(await openAnalytics({ config, journal: money.journal, clock, log }))
+  const generators = keep(createEngines(async (model) => openGenerator(config, model, log)))
+  const routing = keep(
+    await openRouting({
+      config,
+      catalog,
+      regions: regionsOf(config),
+      database,
+      clock,
+      log,
+      local: (model) => localEngines(model, engines, generators),
+      remote: remoteEngines,
+    }),
+  )
+  const access = keep(await openModelAccess(database, clock, catalog, graceMs))
   const router = access.guard(routing)
   const { meter } = money
   const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
-  const jobs = await startJobs({
-    database,
-    catalog,
-    router,
-    meter,
-    clock,
-    ids,
-    log,
-    timeoutMs: config.server.request_timeout_ms,
-    changed: (change) => sets.forget(change),
-  })
-  closers.push(() => jobs.close())
   const timeoutMs = config.server.request_timeout_ms
-  const shadows = createShadows({ database, catalog, sets, router, meter, clock, log, timeoutMs })
-  closers.push(() => shadows.close())
+  const scoring = { database, catalog, router, meter, clock, log, timeoutMs }
+  const jobs = keep(await startJobs({ ...scoring, ids, changed: (change) => sets.forget(change) }))
+  const shadows = keep(createShadows({ ...scoring, sets }))
+  for (const part of [routing, access, inference, sets, jobs])
+    forgetters.push((change) => part.forget(change))
   // Changes are told to every part above.
-  await migrateCalibrations(control, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
+  await migrateCalibrations(parts, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading
+  return { money, analytics, sets, shadows, routing, router, inference }
+}
+
+interface Front {
+  readonly url: string
+  /** Says that it is not ready, and waits until load balancers have seen it. */
+  drain(): Promise<void>
+}
+
+/** What listens: the operator's socket, HTTP, and TLS for client certificates. */
+async function openFront(
+  start: Start,
+  local: LocalInference,
+  control: Control,
+  gateway: Gateway,
+): Promise<Front> {
+  const { config, log, keep, clock, ids } = start
+  const { catalog, engines } = local
+  const { parts, identity, principals } = control
+  const { money, analytics, routing, inference } = gateway
   const state = { stopping: false, url: config.server.public_url ?? "" }
+  const publicUrl = (): string => state.url
   const regions = regionsOf(config)
   const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
   const status = createStatus({ router: routing, money, regions, gatewayRegion, state, clock })
   analytics.addMetrics(status.metrics)
   identity.addMetrics(status.metrics)
-  const operator = await openOperatorSocket(
-    operatorAddress(config.data_dir),
-    {
-      ...operations({
-        ...control,
-        catalog: async () => catalog,
-        provider: config.billing.provider,
-        publicUrl: () => state.url,
-      }),
-      ...billingOperations({ ...control, journalState: () => money.journalState() }),
-      ...analytics.operations({ database, settle: () => money.settle() }),
-      ...identityOperations(control, async () => identity),
-      ...backupOperations({ config, database, events: analytics.events, clock }),
-      status: async () => status.report(),
-      ...modelOperations({
-        dataDirectory: config.data_dir,
-        catalog: async () => catalog,
-        read: toModel,
-        added: (model) => {
-          catalog.add(model)
-          routing.addLocal(model)
-        },
-      }),
-      "classification.margins": (input) =>
-        margins({ catalog, scorer: (model) => engines.open(model) }, input),
-    },
-    log,
-  )
-  closers.push(() => operator.close())
+  const operator = operatorHandlers(start, local, control, gateway, {
+    publicUrl,
+    status: async () => status.report(),
+  })
+  keep(await openOperatorSocket(operatorAddress(config.data_dir), operator, log))
   const readiness = createReadiness({
-    database,
+    database: parts.database,
     clock,
     state,
     graceMs: config.billing.outage_grace_s * 1000,
     engines: async () =>
       runsHere(config, catalog.fallback) && (await (await engines.open(catalog.fallback)).facts()),
   })
-  const uploads = createParseUpload()
-  closers.push(() => uploads.close())
-  const platform = platformParts(config, {
-    control,
-    parseUpload: uploads.parse,
-    catalog,
-    billingStatus: async (organizationId) => await billingStatus(control, organizationId),
-    refill: async () => await refillAccounts(billing),
-    log,
-    publicUrl: () => state.url,
-  })
+  const uploads = keep(createParseUpload())
   const billing: BillingParts = {
-    ...control,
+    ...parts,
     providers: providersOf(config),
     log,
     settle: async () => await money.settle(),
-    publicUrl: () => state.url,
+    publicUrl,
     seller: sellerOf(config),
   }
+  const platform = platformParts(config, {
+    control: parts,
+    parseUpload: uploads.parse,
+    catalog,
+    billingStatus: async (organizationId) => await billingStatus(parts, organizationId),
+    refill: async () => await refillAccounts(billing),
+    log,
+    publicUrl,
+  })
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(
-        config,
-        catalog,
-        async () => await readiness.check(),
-        platform,
-        money,
-        router,
-        sets,
-        shadows,
-      ),
+      ...handlers(config, catalog, async () => await readiness.check(), platform, gateway),
       getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
       ...identity.handlers,
       ...analytics.handlers,
@@ -279,46 +300,82 @@ async function compose(
     refused: (refusal) => money.refused(refusal),
     metrics: status.metrics,
     gate: principals,
-    idempotency: createIdempotencyStore(control),
+    idempotency: createIdempotencyStore(parts),
     socket: inference.socket,
     pages: await loadPages(consoleDirectory),
-    limiter: createRequestLimiter({
-      requestsPerMinute: config.limits.requests_per_minute,
-      burst: config.limits.burst,
-    }),
     clock,
     ids,
     log,
-    trustedProxies: parseTrustedProxies(config.server.trusted_proxies) ?? noProxies,
-    limits: {
-      connectionsMax: config.server.connections_max,
-      perAddressMax: config.server.connections_per_address_max,
-    },
-    requestTimeoutMs: config.server.request_timeout_ms,
+    ...httpSettings(config),
   })
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
-  closers.push(() => http.close(config.server.shutdown_ms))
-  const periodic = startPeriodic({ database, clock, log }, [...billingTasks(billing), ...analytics.tasks])
-  closers.push(() => periodic.close())
+  keep({ close: () => http.close(config.server.shutdown_ms) })
+  keep(
+    startPeriodic({ database: parts.database, clock, log }, [...billingTasks(billing), ...analytics.tasks]),
+  )
   const mtls = await openConfiguredMtls(config, identity, { ids, log })
-  if (mtls) closers.push(() => mtls.close())
+  if (mtls) keep(mtls)
   return {
     url: state.url,
-    catalog,
-    first,
-    close: async () => {
+    drain: async () => {
       state.stopping = true
       await wait(readiness.drainMs(config.server.drain_ms))
-      await closeAll()
     },
   }
 }
 
-async function openStore(config: Config, closers: (() => Promise<void>)[]): Promise<Database> {
+function httpSettings({
+  server,
+  limits,
+}: Config): Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> {
+  return {
+    limiter: createRequestLimiter({ requestsPerMinute: limits.requests_per_minute, burst: limits.burst }),
+    trustedProxies: parseTrustedProxies(server.trusted_proxies) ?? noProxies,
+    limits: {
+      connectionsMax: server.connections_max,
+      perAddressMax: server.connections_per_address_max,
+    },
+    requestTimeoutMs: server.request_timeout_ms,
+  }
+}
+
+/** What `umpire` commands ask of a server that runs. */
+function operatorHandlers(
+  { config, clock }: Start,
+  { catalog, engines }: LocalInference,
+  { parts, identity }: Control,
+  { money, analytics, routing }: Gateway,
+  { publicUrl, status }: { readonly publicUrl: () => string; readonly status: () => Promise<unknown> },
+): Parameters<typeof openOperatorSocket>[1] {
+  return {
+    ...operations({
+      ...parts,
+      catalog: async () => catalog,
+      provider: config.billing.provider,
+      publicUrl,
+    }),
+    ...billingOperations({ ...parts, journalState: () => money.journalState() }),
+    ...analytics.operations({ database: parts.database, settle: () => money.settle() }),
+    ...identityOperations(parts, async () => identity),
+    ...backupOperations({ config, database: parts.database, events: analytics.events, clock }),
+    status,
+    ...modelOperations({
+      dataDirectory: config.data_dir,
+      catalog: async () => catalog,
+      read: toModel,
+      added: (model) => {
+        catalog.add(model)
+        routing.addLocal(model)
+      },
+    }),
+    "classification.margins": (input) => margins({ catalog, scorer: (model) => engines.open(model) }, input),
+  }
+}
+
+async function openStore({ config, keep }: Start): Promise<Database> {
   await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
-  const database = await openDatabase(config)
-  closers.push(() => database.close())
+  const database = keep(await openDatabase(config))
   await migrate(database)
   return database
 }
@@ -328,10 +385,7 @@ function handlers(
   catalog: Catalog,
   readiness: () => Promise<{ status: "ok" }>,
   platform: PlatformParts,
-  money: Money,
-  router: Pick<Router, "open">,
-  sets: Sets,
-  shadows: Shadows,
+  { money, router, sets, shadows }: Gateway,
 ): Omit<
   Handlers<Table>,
   | keyof typeof identityEndpoints
