@@ -1,13 +1,19 @@
 /** The thread that checks answers against JSON schemas. */
-import { Ajv, type Options } from "ajv"
+import { Script, createContext } from "node:vm"
+import { Ajv, type Options, type ValidateFunction } from "ajv"
+import AjvDraft04 from "ajv-draft-04"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { servePeer } from "../../base/peer/connection.ts"
 import { accepts } from "../../engine/generate/schema/automaton.ts"
 import { Budget } from "../../engine/generate/schema/budget.ts"
 import { patternOf } from "../../engine/generate/schema/pattern.ts"
-import type { CheckJob, CheckService } from "./answer-check.ts"
+import type { CheckJob, CheckProblem, CheckService } from "./answer-check.ts"
 
-servePeer<CheckService>({ check: async (job) => violation(job) })
+servePeer<CheckService>({ check: async (job) => problem(job) })
+
+/** References that double at each step make a small schema take for ever. */
+const CHECK_MS_MAX = 2000
+const call = new Script("check()")
 
 const options: Options = {
   strict: false,
@@ -26,28 +32,43 @@ function matcher(pattern: string): { test(text: string): boolean; toString(): st
 }
 
 /** What is wrong with the text; null when the schema accepts it. */
-function violation({ schema, text }: CheckJob): string | null {
+function problem({ schema, text }: CheckJob): CheckProblem | null {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return "it is not JSON"
+    return violation("it is not JSON")
   }
-  try {
+  const check = (): CheckProblem | null => {
     const validate = compile(schema)
     if (validate(value)) return null
     const [first] = validate.errors ?? []
-    return `${first?.instancePath || "it"} ${first?.message ?? "is not accepted"}`
-  } catch {
-    return "the schema cannot be checked"
+    return violation(`${first?.instancePath || "it"} ${first?.message ?? "is not accepted"}`)
+  }
+  try {
+    // What the script calls ends with it; it answers what `check` answers.
+    return call.runInContext(createContext({ check }), { timeout: CHECK_MS_MAX }) as CheckProblem | null
+  } catch (error) {
+    const isLate = error instanceof Error && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+    const why = isLate
+      ? `the check takes more than ${CHECK_MS_MAX} ms`
+      : "the validator does not take the schema"
+    return { isViolation: false, text: why }
   }
 }
 
-/** Lists of items are of the older drafts, which the newer ones refuse. */
-function compile(schema: CheckJob["schema"]) {
-  try {
-    return new Ajv2020(options).compile(schema)
-  } catch {
-    return new Ajv(options).compile(schema)
-  }
+const violation = (text: string): CheckProblem => ({ isViolation: true, text })
+
+/** Lists of items and limits that are booleans are of the older drafts, which the newer ones refuse. */
+const validators = [Ajv2020, Ajv, AjvDraft04.default] as const
+
+function compile(schema: CheckJob["schema"]): ValidateFunction {
+  let refusal: unknown
+  for (const Validator of validators)
+    try {
+      return new Validator(options).compile(schema)
+    } catch (error) {
+      refusal ??= error
+    }
+  throw refusal
 }

@@ -1,16 +1,43 @@
 import { expect, test } from "vitest"
-import type { GenerateWork, GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/generate/generate.ts"
 import { checked } from "./answer-check.ts"
 
 const signal = new AbortController().signal
 
 /** What is looked at of a request: its schemas. */
-const work = (strict: boolean): GenerateWork =>
+const work = (strict: boolean, schema: JsonObject = { type: "integer", maximum: 3 }): GenerateWork =>
   ({
     organizationId: "org",
     tools: [],
-    format: { kind: "json_schema", name: "n", strict, schema: { type: "integer", maximum: 3 } },
+    format: { kind: "json_schema", name: "n", strict, schema },
   }) as unknown as GenerateWork
+
+/** Each definition refers to the next one twice: 2 ** 40 checks of one value. */
+const doubling: JsonObject = {
+  $ref: "#/$defs/d0",
+  $defs: Object.fromEntries([
+    ...Array.from({ length: 40 }, (_, index) => [
+      `d${index}`,
+      { allOf: [{ $ref: `#/$defs/d${index + 1}` }, { $ref: `#/$defs/d${index + 1}` }] },
+    ]),
+    ["d40", { type: "integer" }],
+  ]),
+}
+
+const readAll = async (text: string, schema: JsonObject): Promise<void> => {
+  for await (const _ of checked(answer(text, "stop"), work(true, schema), signal));
+}
+
+test("a schema whose references double is given up, and its thread checks the next answer", async () => {
+  await expect(readAll("3", doubling)).rejects.toThrow("could not be checked against the strict schema")
+  await readAll("3", { type: "integer" })
+})
+
+test("the limits of draft 4 are checked", async () => {
+  const above = { type: "number", minimum: 3, exclusiveMinimum: true }
+  await readAll("4", above)
+  await expect(readAll("3", above)).rejects.toThrow("did not keep to the strict schema")
+})
 
 async function* answer(text: string, reason: "stop" | "length"): AsyncGenerator<GenerationEvent> {
   yield { kind: "text", text, logprobs: null }

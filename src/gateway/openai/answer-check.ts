@@ -11,9 +11,15 @@ export interface CheckJob {
   readonly text: string
 }
 
-/** What the thread serves: the violation, or null. */
+export interface CheckProblem {
+  /** Otherwise nothing is known: the schema could not be checked. */
+  readonly isViolation: boolean
+  readonly text: string
+}
+
+/** What the thread serves: null for a text that its schema accepts. */
 export interface CheckService {
-  check: { input: CheckJob; output: string | null }
+  check: { input: CheckJob; output: CheckProblem | null }
 }
 
 /** Compiling a schema takes time that grows with it: not in the thread that answers everybody. */
@@ -56,10 +62,13 @@ function jobsOf(
 }
 
 async function check(job: CheckJob, organizationId: string, signal: AbortSignal): Promise<void> {
-  const violation = await pool.run(organizationId, "check", job, signal)
-  if (violation === null) return
+  const problem = await pool.run(organizationId, "check", job, signal)
+  if (problem === null) return
+  const { isViolation, text } = problem
   throw new Fault(
     "inference_failed",
-    `Cannot complete the response: the remote worker did not keep to the strict schema: in ${job.name}, ${violation}`,
+    isViolation
+      ? `Cannot complete the response: the remote worker did not keep to the strict schema: in ${job.name}, ${text}`
+      : `Cannot complete the response: ${job.name} could not be checked against the strict schema: ${text}`,
   )
 }
