@@ -52,6 +52,8 @@ export const randomModelShapes = {
   "tiny-f32": { ...TINY, weights: "F32" },
   // For tests of limits: a million tokens of context at almost no work per token.
   "micro-long": MICRO,
+  // For many short answers.
+  "micro-short": { ...MICRO, context: 4096 },
   // Its tokenizer splits text with a regular expression, as those of many families do.
   "micro-regex": { ...MICRO, splitting: "bloom" },
   // The shape of a common half-billion-parameter model, for measurements.
@@ -71,9 +73,9 @@ export const randomModelShapes = {
 export type RandomModelKind = keyof typeof randomModelShapes
 
 /** Appears under its final name only when complete, so that an interrupted run leaves no half file behind. */
-export function writeRandomModel(kind: RandomModelKind, file: string, seed = 1): void {
+export function writeRandomModel(kind: RandomModelKind, file: string, seed = 1, given?: Vocabulary): void {
   const shape: Shape = randomModelShapes[kind]
-  const vocabulary = makeVocabulary(shape.vocabularyMin)
+  const vocabulary = given ?? makeVocabulary(shape.vocabularyMin)
   const tensors = listTensors(shape, vocabulary.tokens.length)
   mkdirSync(path.dirname(file), { recursive: true })
   const unfinished = `${file}.${process.pid}.part`
@@ -88,7 +90,7 @@ export function writeRandomModel(kind: RandomModelKind, file: string, seed = 1):
   renameSync(unfinished, file)
 }
 
-interface Vocabulary {
+export interface Vocabulary {
   readonly tokens: readonly string[]
   readonly types: readonly number[]
   readonly merges: readonly string[]

@@ -1,6 +1,7 @@
 /** Where tests find models: the default one, and random ones that are made when first asked for. */
 import { existsSync } from "node:fs"
 import path from "node:path"
+import { readGgufFileInfo } from "node-llama-cpp"
 import type { RandomModelKind } from "../scripts/random-gguf.ts"
 import { writeRandomModel } from "../scripts/random-gguf.ts"
 
@@ -18,5 +19,21 @@ const GENERATION = 2
 export function randomModel(kind: RandomModelKind): string {
   const file = path.join(root, "node_modules", ".cache", "umpire", `${kind}-${GENERATION}.gguf`)
   if (!existsSync(file)) writeRandomModel(kind, file)
+  return file
+}
+
+/** A random model that writes in the tokens of the default one. */
+export async function randomChatModel(): Promise<string> {
+  const file = path.join(root, "node_modules", ".cache", "umpire", `chat-vocabulary-${GENERATION}.gguf`)
+  if (existsSync(file)) return file
+  const { metadata } = await readGgufFileInfo(defaultModelFile, { logWarnings: false })
+  const { tokens, token_type: types, merges, eos_token_id: endOfTurn } = metadata.tokenizer.ggml
+  writeRandomModel("micro-short", file, 1, {
+    tokens,
+    types: types ?? [],
+    merges: merges ?? [],
+    endOfText: metadata.tokenizer.ggml.bos_token_id ?? endOfTurn ?? 0,
+    endOfTurn: endOfTurn ?? 0,
+  })
   return file
 }

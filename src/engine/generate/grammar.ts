@@ -312,29 +312,30 @@ export class Shortest {
   readonly #lengths = new Map<string, number>()
   /** Names whose lengths cannot change any more. */
   readonly #settled = new Set<string>()
-  /** Rules that were worked out with lengths that may still become shorter. */
-  readonly #dependents = new Map<string, Set<string>>()
   readonly #texts = new Map<string, string>()
   readonly #known = new Map<Rule, number>()
-  #working: string | null = null
   #isSettled = true
   #hasEmptyChoice = false
 
-  constructor(grammar: Grammar) {
+  /** `spend` is told of every rule that is looked at. */
+  constructor(grammar: Grammar, spend: (rules: number) => void = () => undefined) {
     this.#grammar = grammar
-    // Rules are made before those that they name: from the last to the first, most are known when they are needed.
-    const waiting = new Set([...grammar.rules.keys()].toReversed())
-    for (const name of waiting) {
-      waiting.delete(name)
-      this.#working = name
-      this.#isSettled = true
-      const length = this.#work(ruleNamed(grammar, name))
-      if (this.#isSettled) this.#settled.add(name)
-      if (length >= (this.#lengths.get(name) ?? Infinity)) continue
-      this.#lengths.set(name, length)
-      for (const dependent of this.#dependents.get(name) ?? []) waiting.add(dependent)
+    // Rules are made after those that they name, unless these contain them: one pass is enough for most.
+    let waiting = [...grammar.rules]
+    for (let hasChanged = true; hasChanged && waiting.length > 0;) {
+      hasChanged = false
+      spend(waiting.length)
+      waiting = waiting.filter(([name, rule]) => {
+        this.#isSettled = true
+        const length = this.#work(rule)
+        if (length < (this.#lengths.get(name) ?? Infinity)) {
+          this.#lengths.set(name, length)
+          hasChanged = true
+        }
+        if (this.#isSettled) this.#settled.add(name)
+        return !this.#isSettled
+      })
     }
-    this.#working = null
     this.#work(grammar.root)
     this.hasDeadEnds = this.#hasEmptyChoice || this.#lengths.size < grammar.rules.size
   }
@@ -394,7 +395,7 @@ export class Shortest {
       case "set":
         return 1
       case "name":
-        this.#depend(rule.name)
+        if (!this.#settled.has(rule.name)) this.#isSettled = false
         return this.#lengths.get(rule.name) ?? Infinity
       case "repeat": {
         const length = this.#work(rule.rule)
@@ -412,14 +413,6 @@ export class Shortest {
         return least
       }
     }
-  }
-
-  #depend(on: string): void {
-    if (this.#working === null || this.#settled.has(on)) return
-    this.#isSettled = false
-    const known = this.#dependents.get(on)
-    if (known) known.add(this.#working)
-    else this.#dependents.set(on, new Set([this.#working]))
   }
 }
 
@@ -485,7 +478,16 @@ export function pruned(grammar: Grammar, shortest: Shortest): Grammar | null {
     rules.set(name, kept)
     eachName(kept, note)
   }
-  return { root, rules }
+  return { root, rules: inOrderOf(grammar.rules, rules) }
+}
+
+function inOrderOf(all: ReadonlyMap<string, Rule>, some: ReadonlyMap<string, Rule>): Map<string, Rule> {
+  const ordered = new Map<string, Rule>()
+  for (const name of all.keys()) {
+    const rule = some.get(name)
+    if (rule) ordered.set(name, rule)
+  }
+  return ordered
 }
 
 const readable = ["a", "b", "0", "1", "-", " "]

@@ -1,7 +1,7 @@
 /** What compiling one schema may cost, counted in steps rather than in time so that the same schema always fares the same. */
 
-/** About 100 ms on one core of a small machine, and twice that for the first schema of a process. */
-const STEPS_MAX = 110_000
+/** About 100 ms on one core of a small machine that others use too. */
+const STEPS_MAX = 75_000
 
 /** The schema cannot be compiled; the sentence says why. */
 export class SchemaRefusal extends Error {

@@ -6,9 +6,12 @@ import { Budget, SchemaRefusal } from "./budget.ts"
 import { checkBounds } from "./bounds.ts"
 import { Emitter } from "./emit.ts"
 import { Normaliser } from "./normalise.ts"
+import { metaSchemas } from "./references.ts"
 
 /** Longer answers are beyond the context of most models. */
 const SHORTEST_CHARACTERS_MAX = 65_536
+
+const WARM_ROUNDS = 4
 
 export interface SchemaOptions {
   /** Refuse what cannot be enforced, rather than leave it open. */
@@ -28,11 +31,12 @@ export interface SchemaGrammar extends Grammar {
 export function schemaGrammar(schema: JsonObject, { strict, param, budget }: SchemaOptions): SchemaGrammar {
   checkBounds(schema, param)
   try {
-    const normaliser = new Normaliser(schema, { strict, budget: budget ?? new Budget() })
+    const spent = budget ?? new Budget()
+    const normaliser = new Normaliser(schema, { strict, budget: spent })
     const emitter = new Emitter(normaliser)
     const root = emitter.value(normaliser.goal(schema, "narrow", ""))
     const written = { root, rules: emitter.rules }
-    const shortest = new Shortest(written)
+    const shortest = new Shortest(written, (rules) => spent.spend(rules))
     const grammar = pruned(written, shortest)
     if (!grammar) throw new SchemaRefusal("no value that can be written satisfies it")
     if (shortest.length(root) > SHORTEST_CHARACTERS_MAX)
@@ -44,6 +48,12 @@ export function schemaGrammar(schema: JsonObject, { strict, param, budget }: Sch
     if (error instanceof RangeError) throw refusal(new SchemaRefusal("it is nested too deeply"), param)
     throw error
   }
+}
+
+/** The first schemas of a process take three times as long as later ones: these are compiled before anybody waits. */
+export function warmCompiler(): void {
+  for (let round = 0; round < WARM_ROUNDS; round++)
+    for (const schema of Object.values(metaSchemas)) schemaGrammar(schema, { strict: true, param: "schema" })
 }
 
 /** Any JSON object. */

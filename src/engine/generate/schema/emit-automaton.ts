@@ -37,10 +37,12 @@ export class AutomatonWriter {
   from(state: number): Rule {
     const first = this.#stateOf[state] ?? 0
     const waiting = [first]
+    const made = new Map<string, Rule>()
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       const name = this.#place(next)
-      if (!this.#emitter.rules.has(name)) this.#emitter.define(name, this.#rule(next, 0, waiting))
+      if (!this.#emitter.rules.has(name) && !made.has(name)) made.set(name, this.#rule(next, 0, waiting))
     }
+    for (const [name, rule] of [...made].toReversed()) this.#emitter.define(name, rule)
     return named(this.#place(first))
   }
 

@@ -124,11 +124,11 @@ class ObjectWriter {
   write(): Rule {
     const { min } = this.#form
     if (min > this.#max || this.#countMax > Math.max(COUNTED_MAX, this.#properties.length)) return any()
-    let counts: ReadonlySet<number> = new Set([0])
-    for (let index = 0; index <= this.#properties.length; index++) {
-      for (const count of counts) this.#define(index, count, counts.size > 1)
-      counts = this.#countsAfter(index, counts)
-    }
+    const counts: ReadonlySet<number>[] = [new Set([0])]
+    for (let index = 0; index < this.#properties.length; index++)
+      counts.push(this.#countsAfter(index, counts[index] ?? new Set()))
+    for (const [index, possible] of [...counts.entries()].toReversed())
+      for (const count of possible) this.#define(index, count, possible.size > 1)
     return all(text("{"), named(this.#place(0, 0)))
   }
 

@@ -57,9 +57,7 @@ export class Emitter {
     const ids = goal.map(({ id }) => id).toSorted((a, b) => a - b)
     const name = `v${ids.join("-")}`
     if (!this.rules.has(name)) {
-      // Set before its parts are made, since they may need it.
-      this.define(name, text(""))
-      this.rules.set(name, this.form(this.to.form(goal)))
+      this.#enclosing(name, () => this.form(this.to.form(goal)))
     }
     return named(name)
   }
@@ -86,9 +84,16 @@ export class Emitter {
     if (known !== undefined) return named(known)
     const name = this.fresh("f")
     this.#forms.set(form, name)
-    this.define(name, text(""))
-    this.rules.set(name, write())
+    this.#enclosing(name, write)
     return named(name)
+  }
+
+  /** A rule whose parts may need it: it is there before them, and comes after them in the end. */
+  #enclosing(name: string, write: () => Rule): void {
+    this.define(name, text(""))
+    const rule = write()
+    this.rules.delete(name)
+    this.rules.set(name, rule)
   }
 
   number(form: NumberForm): Rule {
@@ -174,8 +179,8 @@ export class Emitter {
       text("false"),
       text("null"),
     )
-    this.define(name, scalar)
-    if (depth > 0) this.rules.set(name, any(scalar, this.#anyArray(depth), this.#anyObject(depth)))
+    const rule = depth > 0 ? any(scalar, this.#anyArray(depth), this.#anyObject(depth)) : scalar
+    this.define(name, rule)
     return named(name)
   }
 

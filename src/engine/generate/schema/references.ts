@@ -11,7 +11,7 @@ export const isObject = (value: unknown): value is Schema =>
 
 const ROOT = "schema:/root"
 /** By their addresses; those of the later drafts refer to each other dynamically. */
-const metaSchemas: Readonly<Record<string, Schema>> = {
+export const metaSchemas: Readonly<Record<string, Schema>> = {
   "http://json-schema.org/draft-04/schema": draft04,
   "http://json-schema.org/draft-06/schema": draft06,
   "http://json-schema.org/draft-07/schema": draft07,
