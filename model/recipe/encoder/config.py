@@ -34,11 +34,11 @@ class Training:
     vectors alone (0.65).
     """
 
-    seconds: float = 560.0
+    seconds: float = 420.0
     rows_per_step: int = 32
-    rate: float = 1.5e-4
-    layer_decay: float = 0.9
-    warm_up_steps: int = 200
+    rate: float = 3.5e-4
+    layer_decay: float = 0.92
+    warm_up_steps: int = 150
     smoothing: float = 0.08
     group_weight: float = 0.8
     similarity_weight: float = 0.3
