@@ -33,7 +33,7 @@ export class Metrics {
     return (labels, by = 1) => count(labels)(by)
   }
 
-  /** Answers what finds the series of some labels: who counts often in one keeps it, since drawing labels takes longer. */
+  /** Returns a function that finds the series of some labels; callers that count often keep it, since formatting labels takes longer. */
   counters(name: string, help: string): (labels: Labels) => (by?: number) => void {
     const series = new Map<string, number>()
     this.#add({

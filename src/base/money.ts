@@ -5,7 +5,7 @@ export type Ticks = bigint
 const ticksPerUsd = 10_000_000_000n
 export const ticksPerCent: Ticks = ticksPerUsd / 100n
 
-/** Balances are shown in whole cents, rounded down: nobody is shown money that is not there. */
+/** Balances are shown in whole cents, rounded down: never more than there is. */
 export function centsFloor(ticks: Ticks): number {
   const cents = ticks / ticksPerCent
   return Number(ticks < 0n && cents * ticksPerCent !== ticks ? cents - 1n : cents)

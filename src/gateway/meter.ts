@@ -48,7 +48,7 @@ export interface Outcome {
   readonly region: string | null
 }
 
-/** Who asks what of whom, known before anything is decided. */
+/** The request, its principal and its organization, known before it is admitted. */
 export interface SequenceStart {
   readonly callSource: CallSource
   readonly inferenceType: "generation" | "embedding"
@@ -195,7 +195,7 @@ class MeteredSequence implements Sequence {
     }
   }
 
-  /** Never more than was reserved: nobody pays for a mistake of ours in measuring the most. */
+  /** Never more than was reserved: a wrong upper bound is at our expense. */
   #cost(usage: Usage): Ticks {
     if (!this.#reservation || !this.#prices) return 0n
     const ticks = costOf(this.#prices, usage)

@@ -13,7 +13,7 @@ import type { Policy } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
 export interface ModelAccessGate {
-  /** The same router, for those who may. Refuses after the region: what the request asks for comes first. */
+  /** The same router, for organizations with access. Refuses after the region is planned: errors of the request come first. */
   guard(router: Pick<Router, "open">): Pick<Router, "open">
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void

@@ -26,7 +26,7 @@ function placeOf({ analytics, data_dir }: Config): Place | null {
   return analytics.embedded ? { engine: "duckdb", directory: join(data_dir, "analytics") } : null
 }
 
-/** Who reads the journal for analytics: nobody, where there is no engine. */
+/** The consumers of the journal for analytics: none without an analytics engine. */
 export const analyticsConsumers = (config: Config): string[] => (placeOf(config) ? [analyticsConsumer] : [])
 
 /** For a command on a server that does not run. */

@@ -37,7 +37,7 @@ export async function loadCatalog(
   dataDirectory?: string,
 ): Promise<Catalog> {
   const shipped = await listShipped()
-  // Whoever configures the default model, for example to run it elsewhere, means that one.
+  // A configured entry for the default model, for example to run it elsewhere, replaces it.
   const [first, ...rest] = [
     ...shipped.map((model) => configured.find(({ sku }) => sku === model.sku) ?? model),
     ...configured.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),

@@ -181,6 +181,6 @@ function record(
   sequence
     .finish(noUsage, failureOf(fault))
     .catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
-  // What is recorded for no organization is nobody's to read.
+  // A record without an organization is visible to no organization.
   return organizationId === null ? null : sequence.id
 }

@@ -14,7 +14,7 @@ interface ReadinessNeeds {
 
 interface Readiness {
   check(): Promise<{ status: "ok" }>
-  /** How long to go on accepting when `check` begins to say no: nobody looks where nobody keeps asking. */
+  /** How long to go on accepting after `check` begins to fail; zero where no load balancer asks. */
   drainMs(configuredMs: number | undefined): number
 }
 

@@ -15,7 +15,7 @@ export type Subject =
 
 /** What the server must be told about principals; the composition root brings the answers. */
 export interface Gate {
-  /** Who a bearer value stands for, or null when it stands for nobody. */
+  /** The principal of a bearer value, or null when there is none. */
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: Subject): Promise<Standing | null>
@@ -198,7 +198,7 @@ export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Creden
   // A socket is opened with GET, and what is said over it costs money.
   const needsProof = isWrite(endpoint) || facts.header("upgrade") !== null
   if (!needsProof || isFromOurPage(facts)) return { bearer, source: "cookie" }
-  // Whoever may call without credentials may also call with a cookie that does not count.
+  // An endpoint that needs no credentials ignores a cookie without proof of origin.
   if (endpoint.access.principals.length === 0) return null
   throw new Fault(
     "csrf_refused",
@@ -229,7 +229,7 @@ function readCookie(facts: RequestFacts, name: string): string | null {
   return null
 }
 
-/** Browsers send cookies whoever wrote the page, so a write must show that the page is ours. */
+/** Browsers send cookies for pages of other sites too, so a write must show that the page is ours (CSRF). */
 function isFromOurPage(facts: RequestFacts): boolean {
   if (facts.header(csrfHeader) !== null) return true
   const origin = facts.header("origin")

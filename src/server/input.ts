@@ -66,7 +66,7 @@ function badQuery(name: string, found: string): Fault {
 const jsonType = /^application\/json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 
-/** A body gets this long, and a second more for each KiB that has come: who sends slower is cut off. */
+/** A body has this long, and a second more for each KiB received: a slower client is disconnected. */
 const bodyGraceMs = 15_000
 const bodyBytesPerMsMin = 1024 / 1000
 

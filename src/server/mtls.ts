@@ -125,7 +125,7 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
 
 const keyOf = (trust: Trust | null): string => (trust ? `${trust.providerId}:${trust.revision}` : "")
 
-/** Trust in this provider's certificates alone; an empty list trusts nobody, where none would mean the usual authorities. */
+/** Trust in this provider's certificates alone; an empty list trusts no certificate, while no list would mean the system's authorities. */
 function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | null) {
   return {
     cert: certificate,

@@ -19,7 +19,7 @@ interface PageReply {
 }
 
 export interface Pages {
-  /** Null where the address belongs to the API, or to nobody. */
+  /** Null where the address belongs to the API, or does not exist. */
   find(request: PageRequest): Promise<PageReply | null>
 }
 

@@ -79,7 +79,7 @@ export function createWebSockets(parts: WebSocketParts, root: WebSocketServerPar
   let stopping = false
   const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
     await checkUpgrade(parts, root, message)
-    // Whoever stops closes the connections that are there, so that none may come later.
+    // Stopping closes the open connections; no new one may be accepted after that.
     if (stopping)
       throw new Fault("overloaded", "Cannot open a connection: the server is stopping", {
         retryAfterMs: 1000,
@@ -291,7 +291,7 @@ class WebSocketConnection {
     await this.#send({ type: "error", status, error: errorBody("openai", fault) }).catch(() => undefined)
   }
 
-  /** A connection that answered no ping since the last one is half open: nobody is there. */
+  /** A connection that answered no ping since the last one is half open: the client is gone. */
   #ping(): void {
     if (!this.#heard) {
       this.#socket.terminate()

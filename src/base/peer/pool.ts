@@ -10,7 +10,7 @@ export interface PoolSettings extends ConnectionSettings {
   readonly waitingMax?: number
   /** How long a peer without work is kept; null keeps it. */
   readonly idleMsMax?: number | null
-  /** Keeps one peer more, so that nobody waits for the successor of one that died. */
+  /** Keeps a spare peer, so that no call waits for the restart of one that died. */
   readonly hasSpare?: boolean
 }
 

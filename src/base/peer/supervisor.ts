@@ -20,16 +20,16 @@ type SupervisedService<S> = Service<S> & { open: Method }
 
 interface SupervisorSettings<S extends SupervisedService<S>> extends ConnectionSettings {
   spawn(): Channel
-  /** The input of `open`. A peer whose `open` fails is ended; whoever waits for it gets the failure. */
+  /** The input of `open`. A peer whose `open` fails is ended; calls that wait for it fail with the same error. */
   readonly open: S["open"]["input"]
   /** Starts again after a death without waiting for a call. */
   readonly isEager?: boolean
-  /** Told of each end that nobody asked for. */
+  /** Called for each end that was not requested. */
   onDeath?(reason: string): void
 }
 
 const startMsMaxDefault = 300_000
-/** Starts that may crash in a row before those who wait are told; until the next start others are told at once. */
+/** Starts that may crash in a row before waiting calls fail; until the next start, new calls fail at once. */
 const crashedStartsMax = 3
 const backoffMsMin = 100
 /** Of one that cannot be opened: loading a model again and again would keep the machine busy. */

@@ -48,7 +48,7 @@ interface DecodeJob {
 /** What a thread sends back: branches repeat their question's text, and are written anew from it for less. */
 type Decoded = Omit<Classification, "branches">
 
-/** `owner` is who waits when it sends several large ones at once. */
+/** Large bodies of one `owner` are decoded one after the other. */
 export type Decode = (
   wire: Wire,
   bytes: Uint8Array,
@@ -57,7 +57,7 @@ export type Decode = (
 ) => Promise<Classification>
 
 /**
- * Millions of tiny values take some 75 ms for each MiB, during which nobody else is answered. At this size that is 5 ms,
+ * Millions of tiny values take some 75 ms for each MiB, during which no other request is answered. At this size that is 5 ms,
  * and the way to a thread and back costs less than a part of one.
  */
 export const decodedApartBytesMin = 64 * 1024

@@ -106,7 +106,7 @@ export class Applier {
     if (!isBefore(this.#position, end)) this.#caughtUpMs = startedMs
   }
 
-  /** One batch at a time, whoever asks. Answers false when there was nothing to do. */
+  /** One batch at a time. Returns false when there was nothing to do. */
   async #step(): Promise<boolean> {
     while (this.#working) await this.#working.catch(() => undefined)
     this.#working = this.#applyNext()
@@ -166,7 +166,7 @@ export class Applier {
   }
 }
 
-/** Reading is quick, and whoever stops waits for it. */
+/** Reading is quick, and stopping waits for it. */
 const never = new AbortController().signal
 
 const isSame = (a: JournalPosition, b: JournalPosition): boolean =>

@@ -54,7 +54,7 @@ const marginMs = 5_000
 const recallWaitMsDefault = 250
 const waitingMax = 10_000
 const spareEveryMs = 1_000
-/** An account that nobody used for so long is forgotten, and what was held of it goes back. */
+/** An account unused for this long is dropped, and its lease returned. */
 const idleMsMax = 600_000
 
 interface Waiter {
@@ -76,7 +76,7 @@ export class LeaseAccount {
   #wakeUp: (() => void) | null = null
   /** Until then what comes free is given back at once, because another gateway waits for it. */
   #recalledUntilMs = -Infinity
-  /** No spare was to be had: nobody asks for it again before this. */
+  /** The store had no spare credit: it is not asked for again before this time. */
   #spareAfterMs = -Infinity
   /** Admission ends here, on the monotonic clock, unless the lease is renewed. */
   #validUntilMs = -Infinity

@@ -25,7 +25,7 @@ const options: Options = {
   code: { regExp: Object.assign(matcher, { code: "matcher" }) },
 }
 
-/** Patterns are matched in time that grows with the text alone, whoever wrote them. */
+/** Patterns are matched in time linear in the text, whatever the pattern. */
 function matcher(pattern: string): { test(text: string): boolean; toString(): string } {
   const { automaton } = patternOf(pattern, new Budget())
   return { test: (text) => accepts(automaton, text), toString: () => pattern }

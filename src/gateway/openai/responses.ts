@@ -275,7 +275,7 @@ class Turn {
     const used = generating.usage()
     await generating.call.fail(error, meterUsage(used))
     this.#failure = error
-    // Nobody is left to tell.
+    // The client is gone: there is no one to send it to.
     if (asker.request.signal.aborted && (asker.request.signal.reason as Fault).code === "client_closed")
       throw error
     if (this.#cancelled.signal.aborted) return this.#writer.cancel(used)

@@ -85,7 +85,7 @@ export class SlotQueue {
   take(request: SlotRequest): Slot | null {
     const isLarge = request.tokens >= largeTokensMin
     const party = this.#partyOf(request.organizationId)
-    // Nobody who waits could run now, so an admissible newcomer overtakes only those whose own share is used up.
+    // No waiting request could run now, so a new one overtakes only those whose organization has used its share.
     if (!this.#isAdmissible(party, request, isLarge)) return null
     this.#tokens += request.tokens
     return this.#start(request, isLarge, party)
@@ -218,7 +218,7 @@ export class SlotQueue {
     return party
   }
 
-  /** Whoever comes one request after the other is not forgotten in between. */
+  /** An organization that sends one request after another keeps its entry in between. */
   #tidy(): void {
     if (this.#parties.size < partiesKeptMax) return
     for (const [id, { running, waiting }] of this.#parties)
