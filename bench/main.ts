@@ -18,6 +18,7 @@ const benches = {
   analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
   "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",
   overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
+  teach: "accuracy and calibration error by labels, zero-shot and taught, and promises kept on unseen rows",
   console: "the console's first pages: until they are usable, and their bytes",
 } as const
 

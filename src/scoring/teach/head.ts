@@ -33,6 +33,9 @@ const SHARED = 2
 const PRIOR_WEIGHT_DEVIATION = 1
 const SIMILARITY_DEVIATION = 10
 const BIAS_DEVIATION = 1
+/** A fit that goes on beyond this changes no answer that is worth the time. */
+const ITERATIONS_MAX = 30
+const GAIN_MIN = 2e-4
 
 /** Minimal for parameters that are zero: the model's own answer. */
 export const headParameters = ({ optionCount, size }: HeadRows): Float64Array =>
@@ -47,7 +50,7 @@ export interface FitOptions {
 
 /** Returns parameters, from which a fit with another strength can start. */
 export async function fitHead(rows: HeadRows, { strength, start, pace }: FitOptions): Promise<Float64Array> {
-  const options = { iterationsMax: 60, gradientMax: 1e-3, gainMin: 1e-5, pace }
+  const options = { iterationsMax: ITERATIONS_MAX, gradientMax: 1e-3, gainMin: GAIN_MIN, pace }
   return (await minimise(headObjective(rows, strength), start, options)).at
 }
 

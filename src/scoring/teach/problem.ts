@@ -1,19 +1,26 @@
 /** Labelled rows as dense matrices, and what the forms of a taught question make of them. */
 import { type Calibration, uncalibrated } from "../calibration.ts"
+import { type Basis, basisOf, directionCount, project } from "./basis.ts"
 import { type Head, type HeadRows, fitHead, headOf, headParameters, writeHeadLogits } from "./head.ts"
 import type { Form } from "./artefact.ts"
 import type { QuestionKind, TaughtQuestion, TaughtRow } from "./question.ts"
+import type { Random } from "./random.ts"
 import { type LabelledRows, fitTemperature, subtractLogSum, writeLogits } from "./temperature.ts"
 
 export interface Problem extends LabelledRows {
-  /** Numbers in a vector; 0 without vectors. */
+  /** Numbers of a row in `vectors`; 0 without vectors. */
   readonly size: number
-  /** Less their mean, at a mean length of one. */
+  /** Less their mean, at a mean length of one, along the directions of the basis. */
   readonly vectors: Float64Array
   readonly optionVectors: Float64Array | null
-  /** What was taken off the vectors, and what they were divided by. */
+  readonly space: Space
+}
+
+/** What was done to the engine's vectors. */
+export interface Space {
   readonly centre: Float64Array
   readonly scale: number
+  readonly basis: Basis
 }
 
 /** One thing to fit: a form, and for a head how strongly it is held at the model's answer. */
@@ -28,7 +35,7 @@ export interface Fitted extends Candidate {
 }
 
 /** From the strongest down: each fit starts from the one before. */
-const STRENGTHS = [1, 0.1, 0.03, 0.01, 0.003, 0.001] as const
+const STRENGTHS = [1, 0.1, 0.03, 0.01, 0.002] as const
 
 /** From the simplest form up. */
 export function candidatesOf({ kind, size }: Pick<Problem, "kind" | "size">): Candidate[] {
@@ -41,32 +48,49 @@ export function candidatesOf({ kind, size }: Pick<Problem, "kind" | "size">): Ca
   ]
 }
 
-/** `like` gives the centre and scale of vectors; without it they are those of the rows. */
-export function problemOf(
-  { kind, options, optionVectors }: TaughtQuestion,
-  rows: readonly TaughtRow[],
-  like?: Problem,
-): Problem {
+export function problemOf(question: TaughtQuestion, rows: readonly TaughtRow[], random: Random): Problem {
   const size = rows[0]?.vector?.length ?? 0
-  const given = rows.map(({ vector }) => vector ?? new Float32Array())
-  const { vectors, centre, scale } = centred(given, size, like)
+  const given = vectorsOf(rows)
+  const { centre, scale, vectors } = centred(given, size)
+  const options = question.optionVectors && centred(question.optionVectors, size).vectors
+  const both = new Float64Array(vectors.length + (options?.length ?? 0))
+  both.set(vectors)
+  if (options) both.set(options, vectors.length)
+  const basis = basisOf(both, size, random)
   return {
-    kind,
-    optionCount: options.length,
-    size,
-    labels: Int32Array.from(rows, ({ label }) => label),
-    margins: Float64Array.from(rows.flatMap(({ margins }) => Array.from(margins))),
-    vectors,
-    optionVectors: size > 0 && optionVectors ? centred(optionVectors, size).vectors : null,
-    centre,
-    scale,
+    ...labelledOf(question, rows),
+    size: directionCount(basis),
+    vectors: project(basis, vectors),
+    optionVectors: options && project(basis, options),
+    space: { centre, scale, basis },
   }
 }
 
-type Centred = Pick<Problem, "vectors" | "centre" | "scale">
+/** Other rows of the same question, in the space of those that a problem was made of. */
+export function problemLike(problem: Problem, question: TaughtQuestion, rows: readonly TaughtRow[]): Problem {
+  const { centre, scale, basis } = problem.space
+  const vectors = new Float64Array(rows.length * basis.size)
+  for (const [at, vector] of vectorsOf(rows).entries())
+    for (const [index, value] of vector.entries())
+      vectors[at * basis.size + index] = (value - (centre[index] ?? 0)) / scale
+  return { ...problem, ...labelledOf(question, rows), vectors: project(basis, vectors) }
+}
 
-function centred(rows: readonly Float32Array[], size: number, like?: Centred): Centred {
-  const centre = like?.centre ?? meanVector(rows, size)
+const vectorsOf = (rows: readonly TaughtRow[]): Float32Array[] =>
+  rows.map(({ vector }) => vector ?? new Float32Array())
+
+const labelledOf = ({ kind, options }: TaughtQuestion, rows: readonly TaughtRow[]): LabelledRows => ({
+  kind,
+  optionCount: options.length,
+  labels: Int32Array.from(rows, ({ label }) => label),
+  margins: Float64Array.from(rows.flatMap(({ margins }) => Array.from(margins))),
+})
+
+function centred(
+  rows: readonly Float32Array[],
+  size: number,
+): { centre: Float64Array; scale: number; vectors: Float64Array } {
+  const centre = meanVector(rows, size)
   const vectors = new Float64Array(rows.length * size)
   let squares = 0
   for (const [at, row] of rows.entries())
@@ -76,8 +100,8 @@ function centred(rows: readonly Float32Array[], size: number, like?: Centred): C
       squares += away * away
     }
   // Vectors that are all the same have no length left.
-  const scale = like?.scale ?? (Math.sqrt(squares / rows.length) || 1)
-  return { vectors: vectors.map((value) => value / scale), centre, scale }
+  const scale = Math.sqrt(squares / rows.length) || 1
+  return { centre, scale, vectors: vectors.map((value) => value / scale) }
 }
 
 function meanVector(rows: readonly Float32Array[], size: number): Float64Array {

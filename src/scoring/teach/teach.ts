@@ -15,6 +15,7 @@ import {
   type TaughtArtefact,
   encodeFloats,
 } from "./artefact.ts"
+import { expand } from "./basis.ts"
 import { type CrossValidation, crossValidate, mean, pathCount, standardError } from "./cross-validation.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
 import {
@@ -24,6 +25,7 @@ import {
   candidatesOf,
   fitCandidates,
   predict,
+  problemLike,
   problemOf,
 } from "./problem.ts"
 import type { HeldOutAnswer } from "./promise.ts"
@@ -59,9 +61,9 @@ export async function teach(
   const rows = allRows.toSorted((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.label - b.label))
   const train = rows.filter(({ split }) => split === "train")
   const heldOutRows = rows.filter(({ split }) => split === "held_out")
-  const problem = problemOf(question, train)
-  const candidates = candidatesOf(problem)
   const random = seededRandom(seed)
+  const problem = problemOf(question, train, random)
+  const candidates = candidatesOf(problem)
   const path = {
     pace: pacer(signal),
     onFitted: stepper((pathCount(train.length) + 1) * candidates.length, onProgress),
@@ -69,7 +71,7 @@ export async function teach(
   const validation = await crossValidate(problem, candidates, { ...path, random })
   const fitted = (await fitCandidates(problem, candidates, path))[validation.chosen]
   if (!fitted) throw new RangeError("no candidate was chosen")
-  const heldOut = heldOutRows.length === 0 ? null : problemOf(question, heldOutRows, problem)
+  const heldOut = heldOutRows.length === 0 ? null : problemLike(problem, question, heldOutRows)
   const crossValidated = compare(problem, validation.nested, random)
   const after = heldOut && predict(heldOut, fitted)
   return {
@@ -77,7 +79,7 @@ export async function teach(
     kind: question.kind,
     options: question.options,
     modelVersion,
-    vectorSize: fitted.form === "head" ? problem.size : 0,
+    vectorSize: fitted.form === "head" ? problem.space.basis.size : 0,
     seed,
     examplesHash: hashExamples(rows),
     rows: { train: train.length, heldOut: heldOutRows.length },
@@ -124,12 +126,13 @@ function answersOf({ optionCount, labels }: Problem, logProbabilities: Float64Ar
     .toSorted((a, b) => b.confidence - a.confidence)
 }
 
-/** Centre and scale of the vectors go into biases and weights, so that applying takes vectors as the engine gives them. */
-function parametersOf({ size, centre, scale }: Problem, { calibration, head }: Fitted): ArtefactParameters {
+/** Basis, scale and centre go into weights and biases, so that applying takes vectors as the engine gives them. */
+function parametersOf({ space }: Problem, { calibration, head }: Fitted): ArtefactParameters {
   if (head === null) return { ...calibration, priorWeight: 1, optionBiases: [], weights: "" }
-  const weights = head.weights.map((weight) => weight / scale)
+  const { basis, centre, scale } = space
+  const weights = expand(basis, head.weights).map((weight) => weight / scale)
   const optionBiases = Array.from(head.biases, (bias, option) => {
-    const own = weights.subarray(option * size, (option + 1) * size)
+    const own = weights.subarray(option * basis.size, (option + 1) * basis.size)
     return bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
   })
   return { ...calibration, priorWeight: head.priorWeight, optionBiases, weights: encodeFloats(weights) }

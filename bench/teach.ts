@@ -1,0 +1,195 @@
+/**
+ * What labels add: accuracy and calibration error zero-shot and taught with 0 to 300 labels, on the half of each evaluation
+ * set that teaching never saw, and promises of 0.95 on random splits. `npm run bench -- teach [--model=FILE] [--minilm]
+ * [--splits=N] [--sets=a,b] [--folder=DIR]`
+ *
+ * Margins and vectors are the engine's own; they are kept in .cache/teach by model and set, so that a second run is fast.
+ * --minilm adds the vectors of all-minilm-l6-v2 to the encoder's. Writes bench/out/teach.svg and teach.json.
+ */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { drawTable } from "../src/cli/table.ts"
+import { type Outcomes, calibrationError, outcomesOf } from "../src/scoring/teach/figures.ts"
+import { type Taught, loadArtefact } from "../src/scoring/teach/apply.ts"
+import { choosePromise } from "../src/scoring/teach/promise.ts"
+import type { TaughtRow } from "../src/scoring/teach/question.ts"
+import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
+import { teach } from "../src/scoring/teach/teach.ts"
+import { uncalibrated } from "../src/scoring/calibration.ts"
+import { writeLogits } from "../src/scoring/teach/temperature.ts"
+import { listSets } from "./evaluation-rows.ts"
+import { drawLearning } from "./teach-plot.ts"
+import { type TeachSet, readTeachSet } from "./teach-sets.ts"
+
+const root = join(import.meta.dirname, "..")
+const labelCounts = [20, 50, 100, 200] as const
+/** Sets of many options are also taught with more labels; a quarter is left to be tested on. */
+const manyOptions = 20
+const manyLabels = 300
+const target = 0.95
+const promiseSplits = 100
+
+const { values } = parseArgs({
+  options: {
+    model: { type: "string", default: join(root, "model", "umpire-decide.onnx") },
+    minilm: { type: "boolean", default: false },
+    splits: { type: "string", default: "5" },
+    sets: { type: "string" },
+    folder: { type: "string", default: join(root, "..", "shared", "eval") },
+  },
+})
+const { folder } = values
+if (!existsSync(folder)) {
+  console.log("The labelled sets are not on this machine: name their folder with --folder")
+  process.exit(0)
+}
+
+interface Measured {
+  readonly accuracy: number
+  readonly calibrationError: number
+}
+interface Learning {
+  readonly set: string
+  readonly zeroShot: Measured
+  readonly taught: Readonly<Record<number, Measured & { readonly forms: string }>>
+  /** Of the random splits: how many made a promise, and how many of those kept it. */
+  readonly promises: { readonly made: number; readonly kept: number; readonly coverage: number }
+}
+
+const learnings: Learning[] = []
+for (const set of values.sets?.split(",") ?? listSets(folder)) {
+  const read = await readTeachSet(folder, set, { modelFile: values.model, withMinilm: values.minilm })
+  const learning = await measureSet(read)
+  learnings.push(learning)
+  console.error(lineOf(learning).join("  "))
+}
+report()
+
+async function measureSet({ question, rows, set }: TeachSet): Promise<Learning> {
+  const splits = Array.from({ length: Number(values.splits) }, (_, seed) =>
+    shuffled(rows, seededRandom(seed)),
+  )
+  const isMany = question.options.length > manyOptions
+  const taught: Record<number, Measured & { forms: string }> = {}
+  const zero: Measured[] = []
+  for (const count of isMany ? [...labelCounts, manyLabels] : labelCounts) {
+    const found: (Measured & { form: string })[] = []
+    // The fits of many options take a minute together: fewer splits of them tell enough.
+    for (const split of isMany ? splits.slice(0, 2) : splits) {
+      const half = split.slice(Math.max(count, rows.length / 2))
+      const train = split.slice(0, count).map((row) => ({ ...row, split: "train" as const }))
+      const artefact = await teach(question, train, { modelVersion: "bench" })
+      found.push({ ...measure(question, half, loadArtefact(artefact)), form: artefact.form })
+      if (count === labelCounts[0]) zero.push(measure(question, half, null))
+    }
+    const forms = [...Map.groupBy(found, ({ form }) => form)].map(([form, of]) => `${of.length} ${form}`)
+    taught[count] = { ...meanOf(found), forms: forms.join(", ") }
+  }
+  return { set, zeroShot: meanOf(zero), taught, promises: await countPromises({ question, rows, set }) }
+}
+
+/** Null teaches nothing: the model's own answers. */
+function answer(
+  { kind, options }: TeachSet["question"],
+  rows: readonly TaughtRow[],
+  taught: Taught | null,
+): Outcomes {
+  const logProbabilities = new Float64Array(rows.length * options.length)
+  for (const [at, { margins, vector }] of rows.entries()) {
+    const own = logProbabilities.subarray(at * options.length, (at + 1) * options.length)
+    writeLogits(kind, taught ? taught.apply(margins, vector) : margins, uncalibrated, own)
+  }
+  const labels = Int32Array.from(rows, ({ label }) => label)
+  return outcomesOf({ optionCount: options.length, labels, logProbabilities })
+}
+
+function measure(
+  question: TeachSet["question"],
+  rows: readonly TaughtRow[],
+  taught: Taught | null,
+): Measured {
+  const outcomes = answer(question, rows, taught)
+  const accuracy = outcomes.hits.reduce((sum, hit) => sum + hit, 0) / rows.length
+  return { accuracy, calibrationError: calibrationError(outcomes) }
+}
+
+function meanOf(all: readonly Measured[]): Measured {
+  return {
+    accuracy: all.reduce((sum, { accuracy }) => sum + accuracy, 0) / all.length,
+    calibrationError: all.reduce((sum, one) => sum + one.calibrationError, 0) / all.length,
+  }
+}
+
+/**
+ * Taught once on a quarter of the rows. Then the rest is split at random, again and again: one half chooses the threshold, the
+ * other is untouched. A promise is kept when at most 5 % of the untouched answers above the threshold are wrong.
+ */
+async function countPromises({ question, rows }: TeachSet): Promise<Learning["promises"]> {
+  const order = shuffled(rows, seededRandom(99))
+  const train = order.slice(0, rows.length / 4).map((row) => ({ ...row, split: "train" as const }))
+  const taught = loadArtefact(await teach(question, train, { modelVersion: "bench" }))
+  const { confidences, hits } = answer(question, order.slice(train.length), taught)
+  const answers = [...confidences].map((confidence, at) => ({ confidence, isRight: hits[at] === 1 }))
+  let [made, kept, coverage] = [0, 0, 0]
+  for (let seed = 0; seed < promiseSplits; seed++) {
+    const split = shuffled(answers, seededRandom(seed))
+    const half = Math.floor(split.length / 2)
+    const { threshold, ...promise } = choosePromise(split.slice(0, half), target)
+    if (threshold === null) continue
+    const given = split.slice(half).filter(({ confidence }) => confidence >= threshold)
+    const wrong = given.filter(({ isRight }) => !isRight).length
+    made++
+    coverage += promise.coverage
+    if (wrong <= (1 - target) * given.length) kept++
+  }
+  return { made, kept, coverage: made === 0 ? 0 : coverage / made }
+}
+
+function cell(one: Measured | undefined): string {
+  return one ? `${one.accuracy.toFixed(3)} (${one.calibrationError.toFixed(3)})` : "-"
+}
+
+function lineOf({ set, zeroShot, taught, promises }: Learning): string[] {
+  const { made, kept, coverage } = promises
+  return [
+    set,
+    cell(zeroShot),
+    ...[...labelCounts, manyLabels].map((count) => cell(taught[count])),
+    made === 0 ? "none made" : `${kept} of ${made} kept, ${(coverage * 100).toFixed(0)} % answered`,
+  ]
+}
+
+function report(): void {
+  const columns = [
+    "set",
+    "0 labels",
+    ...[...labelCounts, manyLabels].map(String),
+    "promise of 0.95, 100 splits",
+  ]
+  console.log("Accuracy and, in parentheses, calibration error on rows that teaching never saw\n")
+  console.log(drawTable(columns, learnings.map(lineOf)))
+  for (const count of labelCounts) {
+    const pairs = learnings.map(({ zeroShot, taught }) => ({
+      before: zeroShot,
+      after: taught[count] ?? zeroShot,
+    }))
+    const [before, after] = [meanOf(pairs.map((one) => one.before)), meanOf(pairs.map((one) => one.after))]
+    const worst = Math.min(...pairs.map((one) => one.after.accuracy - one.before.accuracy))
+    console.log(
+      `${count} labels: accuracy ${before.accuracy.toFixed(3)} -> ${after.accuracy.toFixed(3)}, ` +
+        `calibration error ${before.calibrationError.toFixed(3)} -> ${after.calibrationError.toFixed(3)}, ` +
+        `least gain of a set ${worst.toFixed(3)}`,
+    )
+  }
+  const out = join(root, "bench", "out")
+  mkdirSync(out, { recursive: true })
+  writeFileSync(join(out, "teach.json"), `${JSON.stringify(learnings, null, 2)}\n`)
+  writeFileSync(
+    join(out, "teach.svg"),
+    drawLearning(
+      learnings.map(({ set, zeroShot, taught }) => ({ set, zeroShot, taught })),
+      labelCounts,
+    ),
+  )
+}
