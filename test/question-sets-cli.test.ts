@@ -1,0 +1,122 @@
+/** `umpire sets` against a running server, and the shadow of a published version. */
+import { execFile } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { createClient } from "../src/contract/client.ts"
+import { type TestServer, startServer } from "./server.ts"
+
+const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
+const folder = mkdtempSync(join(tmpdir(), "umpire-sets-cli-"))
+
+let server: TestServer
+let client: ReturnType<typeof createClient>
+let at: { org_id: string; set_id: string }
+
+beforeAll(async () => {
+  server = await startServer()
+  client = createClient(server.url, { authorization: `Bearer ${server.key}` })
+  at = { org_id: (await client.listOrganizations())[0]?.id ?? "", set_id: "mail" }
+})
+afterAll(async () => {
+  await server.stop()
+  rmSync(folder, { recursive: true })
+})
+
+async function sets(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
+  const env = { PATH: process.env["PATH"] ?? "", UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
+  const run = promisify(execFile)(process.execPath, [umpire, "sets", ...args], { env, cwd: folder })
+  return await run.then(
+    ({ stdout, stderr }) => ({ status: 0, stdout, stderr }),
+    (error: { code: number; stdout: string; stderr: string }) => ({
+      status: error.code,
+      stdout: error.stdout,
+      stderr: error.stderr,
+    }),
+  )
+}
+
+const file = `name: mail
+model: umpire-decide
+questions:
+  - type: predicate
+    name: refund
+    instructions: Does the customer want money back?
+`
+
+test("a file is pushed, listed, pulled and pushed again without a change", async () => {
+  writeFileSync(join(folder, "mail.yaml"), file)
+  expect((await sets("push", "mail.yaml", "--note", "first")).stdout).toBe("mail is created: version 1\n")
+  expect((await sets("list")).stdout).toMatch(/mail +umpire-decide +1 +1 +none/)
+  expect((await sets("pull", "mail", "--out", "pulled.yaml")).stdout).toBe("Written to pulled.yaml\n")
+  expect(readFileSync(join(folder, "pulled.yaml"), "utf8")).toContain("Does the customer want money back?")
+  expect((await sets("push", "pulled.yaml")).stdout).toBe("mail is unchanged: version 1\n")
+  expect((await sets("pull", "mail", "--out", "-")).stdout).toMatch(/^# yaml-language-server: \$schema=http/)
+})
+
+const freeze = async (input: string, refund: boolean): Promise<void> =>
+  void (await client.addQuestionSetCases({
+    params: at,
+    body: { cases: [{ input, expected: { refund } }] },
+  }))
+
+const ask = async (model: string): Promise<void> =>
+  void (await server.post("/v1/decisions", { model, input: "I want my money back.", questions: [] }))
+
+test("check exits with 1 when a frozen case fails, and with 0 when all hold", async () => {
+  await freeze("I want my money back.", true)
+  const right = await sets("check", "mail")
+  expect([right.status, right.stdout]).toEqual([0, expect.stringContaining("1 answers right, 0 wrong")])
+  await freeze("Please refund me at once, I want my money back.", false)
+  const wrong = await sets("check", "mail", "--against", "1")
+  expect([wrong.status, wrong.stdout]).toEqual([1, expect.stringContaining("expected no, got yes")])
+})
+
+test("a set is taught from the command line", { timeout: 120_000 }, async () => {
+  const rows = Array.from({ length: 12 }, (_, n) => ({
+    input: n % 2 === 0 ? `Refund order ${n}, please.` : `Thanks for order ${n}.`,
+    labels: { refund: n % 2 === 0 },
+  }))
+  await client.addQuestionSetExamples({ params: at, body: { rows } })
+  const { status, stdout } = await sets("teach", "mail", "--target", "0.9")
+  expect([status, stdout]).toEqual([0, expect.stringMatching(/refund +\w+[\s\S]*Saved as version 2/)])
+})
+
+test.each([
+  [["list", "--key", "ump_wrong"], 1, /./],
+  [["push", "missing.yaml"], 2, /cannot read missing.yaml/],
+  [["pull", "nothing"], 1, /no such id/],
+  [["pull"], 2, /which set/],
+  [["other"], 2, /say list/],
+])("umpire sets %j exits with %d", async (args, status, sentence) => {
+  const answered = await sets(...args)
+  expect([answered.status, answered.stderr]).toEqual([status, expect.stringMatching(sentence)])
+})
+
+test("a shadow answers beside the published version, uncharged, and the report says how they differ", async () => {
+  const questions = [{ type: "predicate" as const, name: "refund", instructions: "Is the sun shining?" }]
+  const { latest_version } = await client.updateQuestionSet({ params: at, body: { questions } })
+  await client.putQuestionSetLabel({ params: { ...at, label: "production" }, body: { version: 1 } })
+  const shadow = { version: latest_version, share: 1 }
+  await client.updateQuestionSet({ params: at, body: { shadow } })
+  await ask("set:mail")
+  await ask(`set:mail@${latest_version}`)
+  await expect
+    .poll(async () => (await client.getQuestionSetShadowReport({ params: at })).questions)
+    .toMatchObject([
+      {
+        question: "refund",
+        version: 1,
+        shadow_version: latest_version,
+        shadow_model: "umpire-decide",
+        answers: 1,
+        flips: 1,
+        abstained: 0,
+      },
+    ])
+  expect((await client.getQuestionSet({ params: at })).shadow).toEqual({ ...shadow, model: null })
+  await client.updateQuestionSet({ params: at, body: { shadow: null } })
+  expect((await client.getQuestionSet({ params: at })).shadow).toBeNull()
+})
