@@ -64,6 +64,7 @@ export const consolePages = [
   ["playground", "Playground"],
   ["chat", "Chat"],
   ["evaluate", "Evaluate"],
+  ["sets", "Question sets"],
   ["analytics", "Analytics"],
   ["billing", "Billing"],
   ["audit", "Audit log"],

@@ -19,6 +19,7 @@ import { NewOrganization } from "./shell/new-organization.tsx"
 import { readPageRequest } from "./shell/open-request.ts"
 import { PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
+import { readSetSearch } from "./sets/set-tabs.ts"
 
 interface Context {
   readonly queries: QueryClient
@@ -128,6 +129,18 @@ const evaluate = createRoute({
   path: "evaluate",
   component: lazyRouteComponent(() => import("./evaluate/evaluate-page.tsx"), "EvaluatePage"),
 })
+const sets = createRoute({
+  getParentRoute: () => organization,
+  path: "sets",
+  validateSearch: readPageRequest,
+  component: lazyRouteComponent(() => import("./sets/sets-page.tsx"), "SetsPage"),
+})
+const set = createRoute({
+  getParentRoute: () => organization,
+  path: "sets/$setName",
+  validateSearch: readSetSearch,
+  component: lazyRouteComponent(() => import("./sets/set-page.tsx"), "SetPage"),
+})
 const analytics = createRoute({
   getParentRoute: () => organization,
   path: "analytics",
@@ -197,6 +210,8 @@ const tree = root.addChildren([
     playground,
     chat,
     evaluate,
+    sets,
+    set,
     analytics,
     sequence,
     audit,

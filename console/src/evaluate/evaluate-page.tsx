@@ -1,12 +1,13 @@
 /** Evaluate: how good the answers are on rows whose answers are known. */
 import { useQuery } from "@tanstack/react-query"
-import { type ReactNode, useRef, useState } from "react"
+import type { ReactNode } from "react"
 import { Button } from "../parts/button.tsx"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
+import { FileDrop } from "../parts/file-drop.tsx"
 import { count, plural } from "../parts/format.ts"
-import { Icon } from "../parts/icon.tsx"
 import { Notice, Page, Panel } from "../parts/page.tsx"
+import { ProgressBar } from "../parts/progress-bar.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { firstModel } from "../playground/models.ts"
 import { useEvaluation } from "./evaluation.ts"
@@ -44,10 +45,21 @@ export function EvaluatePage(): ReactNode {
       <FileDrop
         name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
         disabled={run.busy}
+        prompt="Drop a CSV or JSONL file here: a column of text, a column of labels."
+        label="Labelled file"
+        bytesMax={fileBytesMax}
         onText={run.take}
         onError={run.setError}
-        onSample={() => run.take("sample.csv", sample, "Does the customer ask for money back?")}
-      />
+      >
+        {file ? null : (
+          <Button
+            kind="bare"
+            onClick={() => run.take("sample.csv", sample, "Does the customer ask for money back?")}
+          >
+            Use a sample
+          </Button>
+        )}
+      </FileDrop>
       {error ? <Notice tone="bad">{error}</Notice> : null}
       {file && plan ? (
         <Panel title="What to ask">
@@ -75,7 +87,7 @@ export function EvaluatePage(): ReactNode {
         </Panel>
       ) : null}
       {run.progress && file ? (
-        <ProgressBar progress={run.progress} total={file.rows.rows.length} busy={run.busy} />
+        <RunProgress progress={run.progress} total={file.rows.rows.length} busy={run.busy} />
       ) : null}
       {run.progress && run.ran && run.progress.done.length > 0 ? (
         <Results rows={run.progress.done} plan={run.ran} />
@@ -84,65 +96,7 @@ export function EvaluatePage(): ReactNode {
   )
 }
 
-function FileDrop({
-  name,
-  disabled,
-  onText,
-  onError,
-  onSample,
-}: {
-  name: string | null
-  /** While rows are being answered, another file must wait. */
-  disabled: boolean
-  onText: (name: string, text: string) => void
-  onError: (sentence: string) => void
-  onSample: () => void
-}): ReactNode {
-  const [over, setOver] = useState(false)
-  const picker = useRef<HTMLInputElement>(null)
-  const read = async (file: File | undefined): Promise<void> => {
-    if (!file || disabled) return
-    if (file.size > fileBytesMax) return onError(`${file.name} is larger than 16 MiB.`)
-    onText(file.name, await file.text())
-  }
-  return (
-    <div
-      className={`border-strong flex flex-wrap items-center justify-center gap-3 rounded-xl border border-dashed px-4 py-6 text-sm ${over ? "bg-accent-wash" : "bg-panel"}`}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault()
-        setOver(false)
-        void read(event.dataTransfer.files[0])
-      }}
-    >
-      <Icon name="file" className="text-soft size-5" />
-      <span>{name ?? "Drop a CSV or JSONL file here: a column of text, a column of labels."}</span>
-      <input
-        ref={picker}
-        type="file"
-        accept=".csv,.tsv,.jsonl,.ndjson,.txt"
-        aria-label="Labelled file"
-        className="hidden"
-        disabled={disabled}
-        onChange={(event) => void read(event.target.files?.[0])}
-      />
-      <Button disabled={disabled} onClick={() => picker.current?.click()}>
-        {name ? "Choose another file" : "Choose a file"}
-      </Button>
-      {name ? null : (
-        <Button kind="bare" onClick={onSample}>
-          Use a sample
-        </Button>
-      )}
-    </div>
-  )
-}
-
-function ProgressBar({
+function RunProgress({
   progress,
   total,
   busy,
@@ -160,19 +114,7 @@ function ProgressBar({
         </span>
         <span>{plural(progress.inputTokens, "token")}</span>
       </div>
-      <div
-        role="progressbar"
-        aria-label="Rows answered"
-        aria-valuemin={0}
-        aria-valuemax={total}
-        aria-valuenow={through}
-        className="bg-sunken h-2 overflow-hidden rounded-full"
-      >
-        <div
-          className="bg-bar h-full rounded-full transition-[width]"
-          style={{ width: `${(through / total) * 100}%` }}
-        />
-      </div>
+      <ProgressBar label="Rows answered" value={through} max={total} />
       {progress.lastError ? (
         <Notice tone="bad">
           {plural(progress.failed, "row")} failed; the last one:{" "}

@@ -19,6 +19,7 @@ import { ModelSelect } from "./model-select.tsx"
 import { firstModel, rivalOf } from "./models.ts"
 import { Questions } from "./questions.tsx"
 import { useRun } from "./run.ts"
+import { SaveAsSet } from "../sets/create-set.tsx"
 import { estimateTokens } from "./tokens.ts"
 import { UndoBar } from "./undo-bar.tsx"
 import { type DraftState, useDraft } from "./use-draft.ts"
@@ -28,7 +29,7 @@ const apis: readonly { value: Api; label: string }[] = [
   { value: "systemone", label: "System One" },
 ]
 
-type PageDialog = "code" | "history"
+type PageDialog = "code" | "history" | "set"
 
 export function PlaygroundPage(): ReactNode {
   useTitle("Playground")
@@ -80,6 +81,7 @@ export function PlaygroundPage(): ReactNode {
         />
       </div>
       {dialog === "code" ? <CodeDialog draft={draft} onClose={() => setDialog(null)} /> : null}
+      {dialog === "set" ? <SaveAsSet draft={draft} onClose={() => setDialog(null)} /> : null}
       {dialog === "history" ? (
         <HistoryDialog
           onClose={() => setDialog(null)}
@@ -139,6 +141,14 @@ function Toolbar({
           History
         </Button>
         <ShareButton draft={draft} />
+        <Button
+          kind="bare"
+          icon="cards"
+          disabled={draft.questions.length === 0}
+          onClick={() => onDialog("set")}
+        >
+          Save as set
+        </Button>
         <Button kind="bare" icon="code" onClick={() => onDialog("code")}>
           Code
         </Button>

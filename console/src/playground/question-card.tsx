@@ -19,6 +19,8 @@ interface QuestionCardProps {
   readonly onRemove: () => void
   readonly onMove: (step: -1 | 1) => void
   readonly onCopy: (question: DraftQuestion) => void
+  /** What else is set for the question, below its options. */
+  readonly settings?: ReactNode
 }
 
 export function QuestionCard(props: QuestionCardProps): ReactNode {
@@ -53,6 +55,7 @@ export function QuestionCard(props: QuestionCardProps): ReactNode {
         {question.type === "predicate" ? null : (
           <Options question={question} number={number} api={api} onChange={onChange} />
         )}
+        {props.settings}
       </div>
     </section>
   )

@@ -4,17 +4,20 @@ import { Button } from "../parts/button.tsx"
 import { Menu, MenuItem } from "../parts/menu.tsx"
 import { moved } from "../parts/moved.ts"
 import { MoveStatus, useReorder } from "../parts/reorder.tsx"
-import { type Draft, type QuestionType, question, questionTypes } from "./draft.ts"
+import { type Draft, type DraftQuestion, type QuestionType, question, questionTypes } from "./draft.ts"
 import { QuestionCard, questionFieldId, typeNames } from "./question-card.tsx"
 
 export function Questions({
   draft,
   onChange,
   onRemove,
+  settings,
 }: {
   draft: Draft
   onChange: (draft: Draft) => void
   onRemove: (questions: Draft["questions"], what: string) => void
+  /** What else is set for each question. */
+  settings?: (question: DraftQuestion, number: number) => ReactNode
 }): ReactNode {
   const { questions } = draft
   const put = (next: Draft["questions"]): void => onChange({ ...draft, questions: next })
@@ -50,6 +53,7 @@ export function Questions({
             onRemove={() => onRemove(questions.toSpliced(index, 1), `Question ${index + 1} was removed.`)}
             onMove={(step) => put(moved(questions, index, index + step))}
             onCopy={(copy) => put(questions.toSpliced(index + 1, 0, copy))}
+            settings={settings?.(one, index + 1)}
           />
         </div>
       ))}

@@ -4,7 +4,15 @@ import type { IconName } from "../parts/icon.tsx"
 export interface Command {
   readonly id: string
   readonly name: string
-  readonly kind: "Page" | "Action" | "API key" | "Person" | "Request" | "Organization" | "Model"
+  readonly kind:
+    | "Page"
+    | "Action"
+    | "API key"
+    | "Person"
+    | "Request"
+    | "Organization"
+    | "Model"
+    | "Question set"
   readonly icon: IconName
   /** Shown behind the name, and searched. */
   readonly detail?: string

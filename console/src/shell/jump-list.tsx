@@ -47,7 +47,7 @@ export function JumpList({
       <input
         autoFocus
         role="combobox"
-        aria-label="Search pages, actions, keys, people and requests"
+        aria-label="Search pages, actions, question sets, keys, people and requests"
         aria-expanded="true"
         aria-controls="jump-list"
         aria-activedescendant={found[at] ? `jump-${at}` : undefined}

@@ -21,6 +21,12 @@ export const places = [
       },
       { to: "/o/$orgId/chat", name: "Chat", icon: "chat", also: "generate stream conversation" },
       { to: "/o/$orgId/evaluate", name: "Evaluate", icon: "target", also: "accuracy calibration csv jsonl" },
+      {
+        to: "/o/$orgId/sets",
+        name: "Question sets",
+        icon: "cards",
+        also: "versions examples teach publish threshold abstain",
+      },
     ],
   },
   {

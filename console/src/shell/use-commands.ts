@@ -36,6 +36,7 @@ export function useCommands(text: string, createOrganization: () => void): reado
     ...pageCommands(go, () => void navigate({ to: "/docs" })),
     ...useOrganizationCommands(),
     ...useListed(go),
+    ...useSetCommands(),
     ...recentSequences(storage).map(({ id, about, at }): Command => ({
       id,
       name: about || id,
@@ -100,6 +101,7 @@ function useActions(go: Go, createOrganization: () => void): readonly Command[] 
           action("Add identity provider", "shield", () => go("/o/$orgId/identity", open), "oidc x509 trust"),
         ]
       : []),
+    action("New question set", "cards", () => go("/o/$orgId/sets", open), "create questions"),
     action("Create organization", "plus", createOrganization, "new company team"),
     action("Set password", "gear", () => go("/o/$orgId/settings"), "change"),
     action(
@@ -131,6 +133,26 @@ function useOrganizationCommands(): readonly Command[] {
       quiet: true,
       run: () => void navigate({ to: "/o/$orgId/playground", params: { orgId: id } }),
     }))
+}
+
+function useSetCommands(): readonly Command[] {
+  const { id: org_id } = useOrganization()
+  const navigate = useNavigate()
+  const sets = useQuery({
+    queryKey: ["sets", org_id, "all"],
+    queryFn: async () =>
+      (await api.listQuestionSets({ params: { org_id }, query: { limit: listedMax } })).data,
+  })
+  return (sets.data ?? []).map(({ id, name, description }): Command => ({
+    id,
+    name,
+    ...(description ? { detail: description } : {}),
+    kind: "Question set",
+    icon: "cards",
+    quiet: true,
+    run: () =>
+      void navigate({ to: "/o/$orgId/sets/$setName", params: { orgId: org_id, setName: name }, search: {} }),
+  }))
 }
 
 /** What is still being fetched is missing, and appears when it has come. */

@@ -55,7 +55,9 @@ const summary = {
   revision: z.int().describe("Counts the changes; `If-Match` takes it."),
 }
 
-export const QuestionSetItem = z.object(summary).meta({ id: "QuestionSetItem" })
+export const QuestionSetItem = z
+  .object({ ...summary, examples: z.int().describe("How many labelled rows it has.") })
+  .meta({ id: "QuestionSetItem" })
 export type QuestionSetItem = z.infer<typeof QuestionSetItem>
 
 export const ShadowSettings = z

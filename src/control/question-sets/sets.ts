@@ -75,7 +75,10 @@ export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
       const { organizationId } = acting(call).standing
       const { items, nextCursor } = await pageSets(database, organizationId, call.query)
       return {
-        data: items.map((set) => toItem(set, decodeContent(set.content), set.production)),
+        data: items.map((set) => ({
+          ...toSummary(set, decodeContent(set.content), set.production),
+          examples: set.examples,
+        })),
         next_cursor: nextCursor,
       }
     },
@@ -468,7 +471,11 @@ function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): Wir
   return shadowShare === 0 ? null : { version: shadowVersion, model: shadowModel, share: shadowShare }
 }
 
-function toItem(set: QuestionSet, content: QuestionSetContent, production: number | null): QuestionSetItem {
+function toSummary(
+  set: QuestionSet,
+  content: QuestionSetContent,
+  production: number | null,
+): Omit<QuestionSetItem, "examples"> {
   return {
     id: set.id,
     name: set.name,
@@ -491,7 +498,7 @@ async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
   const production = labels.find(({ label }) => label === "production")?.number ?? null
   const check = await findLastCheck(sql, set.id)
   return {
-    ...toItem(set, content, production),
+    ...toSummary(set, content, production),
     labels: labels.map(({ label, number, updatedAt }) => ({
       label,
       version: number,

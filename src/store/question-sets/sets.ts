@@ -80,16 +80,23 @@ export async function countSets(sql: Sql, organizationId: string): Promise<numbe
   return row?.count ?? 0
 }
 
+/** With the content of its latest version. */
+interface ListedSet extends QuestionSet {
+  readonly content: string
+  readonly production: number | null
+  readonly examples: number
+}
+
 export async function pageSets(
   sql: Sql,
   organizationId: string,
   page: PageRequest,
-): Promise<Page<QuestionSet & { readonly content: string; readonly production: number | null }>> {
-  const sets = await queryRecords<
-    QuestionSet & { readonly content: string; readonly production: number | null }
-  >(
+): Promise<Page<ListedSet>> {
+  const sets = await queryRecords<ListedSet>(
     sql,
-    `SELECT s.*, v.content, l.number AS production FROM question_sets s
+    `SELECT s.*, v.content, l.number AS production,
+       (SELECT count(*)::int FROM question_set_examples e WHERE e.set_id = s.id) AS examples
+     FROM question_sets s
      JOIN question_set_versions v ON v.set_id = s.id AND v.number = s.latest
      LEFT JOIN question_set_labels l ON l.set_id = s.id AND l.label = 'production'
      WHERE s.organization_id = $1 AND ($2::text IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,

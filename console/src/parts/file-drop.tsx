@@ -1,0 +1,72 @@
+/** Takes a text file that is dropped or chosen. */
+import { type ReactNode, useRef, useState } from "react"
+import { Button } from "./button.tsx"
+import { Icon } from "./icon.tsx"
+
+const mebibyte = 1024 * 1024
+
+export function FileDrop({
+  name,
+  prompt,
+  label,
+  bytesMax,
+  disabled,
+  onText,
+  onError,
+  children,
+}: {
+  /** Of the file that was taken; null before. */
+  name: string | null
+  prompt: string
+  label: string
+  bytesMax: number
+  /** While one is being worked on, another must wait. */
+  disabled: boolean
+  onText: (name: string, text: string) => void
+  onError: (sentence: string) => void
+  /** More buttons. */
+  children?: ReactNode
+}): ReactNode {
+  const [over, setOver] = useState(false)
+  const picker = useRef<HTMLInputElement>(null)
+  const read = async (file: File | undefined): Promise<void> => {
+    if (!file || disabled) return
+    if (file.size > bytesMax) return onError(`${file.name} is larger than ${bytesMax / mebibyte} MiB.`)
+    onText(file.name, await file.text())
+  }
+  return (
+    <div
+      className={`border-strong flex flex-wrap items-center justify-center gap-3 rounded-xl border border-dashed px-4 py-6 text-sm ${over ? "bg-accent-wash" : "bg-panel"}`}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        void read(event.dataTransfer.files[0])
+      }}
+    >
+      <Icon name="file" className="text-soft size-5" />
+      <span>{name ?? prompt}</span>
+      <input
+        ref={picker}
+        type="file"
+        accept=".csv,.tsv,.jsonl,.ndjson,.txt"
+        aria-label={label}
+        className="hidden"
+        disabled={disabled}
+        onChange={(event) => {
+          void read(event.target.files?.[0])
+          // The same file chosen again, after it was mended, is a change too.
+          event.target.value = ""
+        }}
+      />
+      <Button disabled={disabled} onClick={() => picker.current?.click()}>
+        {name ? "Choose another file" : "Choose a file"}
+      </Button>
+      {children}
+    </div>
+  )
+}

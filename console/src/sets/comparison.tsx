@@ -1,0 +1,203 @@
+/** Two versions side by side: what changed, and which answers flip. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import type { CompareResult } from "../../../src/contract/question-sets/jobs.ts"
+import type { QuestionSet, QuestionSetVersionItem } from "../../../src/contract/question-sets/sets.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { SelectField } from "../parts/field.tsx"
+import { count, percent, plural, probability } from "../parts/format.ts"
+import { Loaded, Panel } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
+import { type SetAddress, examplesKey, jobsKey, versionsKey } from "./set-query.ts"
+
+export function Comparison({
+  set,
+  at,
+  versions,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  versions: readonly QuestionSetVersionItem[]
+}): ReactNode {
+  const published = set.production_version
+  const before = published !== null && published !== set.latest_version ? published : set.latest_version - 1
+  const [from, setFrom] = useState(String(before))
+  const [to, setTo] = useState(String(set.latest_version))
+  const options = versions.map(({ version, labels }) => ({
+    value: String(version),
+    label: `Version ${version}${labels.includes("production") ? " (production)" : ""}`,
+  }))
+  const known = (value: string) =>
+    options.some((one) => one.value === value) ? options : [...options, { value, label: `Version ${value}` }]
+  return (
+    <Panel title="Compare two versions">
+      <div className="flex flex-col gap-4">
+        <div className="grid max-w-md grid-cols-2 gap-3">
+          <SelectField
+            label="From"
+            value={from}
+            options={known(from)}
+            onChange={(event) => setFrom(event.target.value)}
+          />
+          <SelectField
+            label="To"
+            value={to}
+            options={known(to)}
+            onChange={(event) => setTo(event.target.value)}
+          />
+        </div>
+        <Difference at={at} from={from} to={to} />
+        <Flips set={set} at={at} from={from} to={to} />
+      </div>
+    </Panel>
+  )
+}
+
+function Difference({ at, from, to }: { at: SetAddress; from: string; to: string }): ReactNode {
+  const query = useQuery({
+    queryKey: [...versionsKey(at), "difference", from, to],
+    queryFn: async () => await api.compareQuestionSetVersions({ params: at, query: { from, to } }),
+  })
+  return (
+    <Loaded query={query} what="the difference">
+      {({ changes }) =>
+        changes.length === 0 ? (
+          <p className="text-soft text-sm">Nothing differs.</p>
+        ) : (
+          <dl aria-label="What changed" className="divide-line border-line divide-y border-y text-sm">
+            {changes.map(({ path, before, after }) => (
+              <div key={path} className="grid gap-x-4 gap-y-1 py-2 sm:grid-cols-[12rem_1fr]">
+                <dt className="font-mono text-xs wrap-anywhere">{path}</dt>
+                <dd className="flex min-w-0 flex-col gap-0.5 font-mono text-xs wrap-anywhere">
+                  <del className="text-bad line-clamp-4 no-underline">− {written(path, before)}</del>
+                  <ins className="text-accent line-clamp-4 no-underline">+ {written(path, after)}</ins>
+                </dd>
+              </div>
+            ))}
+          </dl>
+        )
+      }
+    </Loaded>
+  )
+}
+
+const hashShown = 12
+
+function written(path: string, value: unknown): string {
+  if (value === null || value === undefined) return "none"
+  // What was taught is named by a hash; its beginning tells two apart.
+  if (path.endsWith(".artefact") && typeof value === "string") return `taught ${value.slice(0, hashShown)}`
+  return typeof value === "string" ? value : JSON.stringify(value)
+}
+
+function Flips({
+  set,
+  at,
+  from,
+  to,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  from: string
+  to: string
+}): ReactNode {
+  const newest = useNewestJob(at, "compare")
+  const job = newest.data
+  const start = useWrite(
+    async () => await api.runQuestionSetComparison({ params: at, body: { from, to } }),
+    [jobsKey(at)],
+  )
+  const { examples, cases } = set.counts
+  const texts = Math.min(examples, 1000) + cases
+  const result = job?.kind === "compare" ? job.result : null
+  const fits = result !== null && String(result.from) === from && String(result.to) === to
+  return (
+    <div className="flex flex-col gap-3">
+      <div className="flex flex-wrap items-center gap-3">
+        <Button
+          icon="split"
+          disabled={texts === 0 || from === to || (job ? isUnderWay(job) : false)}
+          busy={start.isPending}
+          onClick={() => start.mutate(undefined)}
+        >
+          Compare the answers
+        </Button>
+        <p className="text-soft flex-1 basis-56 text-xs">
+          {texts === 0
+            ? "Add examples first: both versions are asked about them."
+            : `Asks both versions about ${plural(texts, "text")}; each is charged as a request.`}
+        </p>
+      </div>
+      <ErrorNotice error={start.error} />
+      {job && (isUnderWay(job) || job.state === "failed") ? (
+        <JobProgress at={at} job={job} doing="Asking both versions" />
+      ) : null}
+      {fits ? <FlipTables at={at} result={result} /> : null}
+    </div>
+  )
+}
+
+function FlipTables({ at, result }: { at: SetAddress; result: CompareResult }): ReactNode {
+  const texts = useQuery({
+    queryKey: [...examplesKey(at), "texts"],
+    queryFn: async () => (await api.listQuestionSetExamples({ params: at, query: { limit: 200 } })).data,
+  })
+  const inputs = new Map(texts.data?.map(({ id, input }) => [id, input]))
+  return (
+    <>
+      <Table
+        label="Differences by question"
+        rows={result.questions}
+        rowKey={({ name }) => name}
+        columns={[
+          { name: "Question", cell: ({ name }) => <span className="font-medium">{name}</span> },
+          {
+            name: "Flips",
+            align: "right",
+            cell: (one) => `${count(one.flips)} of ${count(one.texts)}`,
+          },
+          {
+            name: "Right",
+            align: "right",
+            cell: (one) =>
+              one.labelled === 0
+                ? "–"
+                : `${percent(one.right_before / one.labelled)} → ${percent(one.right_after / one.labelled)}`,
+          },
+          {
+            name: "Abstained",
+            align: "right",
+            cell: (one) => `${count(one.abstained_before)} → ${count(one.abstained_after)}`,
+          },
+        ]}
+      />
+      {result.flips.length > 0 ? (
+        <Table
+          label="Answers that flip"
+          rows={result.flips}
+          rowKey={({ id, question }) => `${id} ${question}`}
+          columns={[
+            {
+              name: "Text",
+              cell: ({ id }) => <span className="line-clamp-2 max-w-xl">{inputs.get(id) ?? id}</span>,
+            },
+            { name: "Question", cell: ({ question }) => question },
+            {
+              name: "Before",
+              cell: (flip) => `${String(flip.before)} (${probability(flip.confidence_before)})`,
+            },
+            {
+              name: "After",
+              cell: (flip) => `${String(flip.after)} (${probability(flip.confidence_after)})`,
+            },
+          ]}
+        />
+      ) : (
+        <p className="text-soft text-sm">No answer flips.</p>
+      )}
+    </>
+  )
+}

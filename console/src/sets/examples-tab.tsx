@@ -1,0 +1,173 @@
+/** The labelled rows of a set: uploaded, labelled in place, and deleted. */
+import { type ReactNode, useState } from "react"
+import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { Example } from "../../../src/contract/question-sets/examples.ts"
+import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { api, useWrite } from "../api.ts"
+import { ConfirmDialog } from "../parts/dialog.tsx"
+import { ErrorText } from "../parts/error-text.tsx"
+import { Segments } from "../parts/field.tsx"
+import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
+import { MoreButton, usePages } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, Notice } from "../parts/page.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
+import { type LabelValue, possibleLabels } from "./labels.ts"
+import { type SetAddress, examplesKey, setsKey } from "./set-query.ts"
+import { UploadExamples } from "./upload-examples.tsx"
+
+const splits = [
+  { value: "all", label: "All" },
+  { value: "train", label: "Training" },
+  { value: "held_out", label: "Held out" },
+] as const
+type Split = (typeof splits)[number]["value"]
+
+export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
+  const [split, setSplit] = useState<Split>("all")
+  const [deleting, setDeleting] = useState<Example | null>(null)
+  const examples = usePages(
+    [...examplesKey(at), "list", split],
+    async (page) =>
+      await api.listQuestionSetExamples({
+        params: at,
+        query: { ...page, ...(split === "all" ? {} : { split }) },
+      }),
+  )
+  if (set.questions.length === 0)
+    return <Notice tone="info">Examples label the questions of a set, and this set has none.</Notice>
+  return (
+    <div className="flex flex-col gap-4">
+      <UploadExamples set={set} at={at} />
+      {set.counts.examples > 0 ? (
+        <Segments label="Rows" value={split} options={splits} onChange={setSplit} />
+      ) : null}
+      <Loaded query={examples} what="examples">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="list" title={split === "all" ? "No examples yet" : "None in this part"}>
+                About 100 labelled rows teach a question much; a third of them is held out to measure it.
+              </Empty>
+            </div>
+          ) : (
+            <ExampleTable rows={rows} questions={set.questions} at={at} onDelete={setDeleting} />
+          )
+        }
+      </Loaded>
+      <MoreButton query={examples} />
+      {deleting ? (
+        <ConfirmDialog
+          title="Delete this example?"
+          submit="Delete example"
+          act={async () => await api.deleteQuestionSetExample({ params: { ...at, example_id: deleting.id } })}
+          refreshes={[setsKey(at.org_id)]}
+          onClose={() => setDeleting(null)}
+        >
+          “{shortened(deleting.input)}” is removed. What was taught with it stays until the set is taught
+          again.
+        </ConfirmDialog>
+      ) : null}
+    </div>
+  )
+}
+
+const shownCharacters = 120
+const shortened = (text: string): string =>
+  text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text
+
+function ExampleTable({
+  rows,
+  questions,
+  at,
+  onDelete,
+}: {
+  rows: readonly Example[]
+  questions: readonly SetQuestion[]
+  at: SetAddress
+  onDelete: (example: Example) => void
+}): ReactNode {
+  return (
+    <Table
+      label="Examples"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Text",
+          cell: ({ input }) => (
+            <span dir="auto" className="line-clamp-3 max-w-2xl" title={shortened(input)}>
+              {input}
+            </span>
+          ),
+        },
+        ...questions.map((asked) => ({
+          name: asked.name,
+          cell: (example: Example) => <LabelSelect example={example} asked={asked} at={at} />,
+        })),
+        {
+          name: "Used for",
+          cell: ({ split }) => (
+            <Badge tone={split === "held_out" ? "info" : "plain"}>
+              {split === "held_out" ? "Held out" : "Training"}
+            </Badge>
+          ),
+        },
+        actionsColumn(true, (example: Example) => (
+          <ActionsMenu of={shortened(example.input)}>
+            <MenuItem icon="trash" danger onSelect={() => onDelete(example)}>
+              Delete
+            </MenuItem>
+          </ActionsMenu>
+        )),
+      ]}
+    />
+  )
+}
+
+function LabelSelect({
+  example,
+  asked,
+  at,
+}: {
+  example: Example
+  asked: SetQuestion
+  at: SetAddress
+}): ReactNode {
+  const labels = possibleLabels(asked)
+  const write = useWrite(
+    async (label: LabelValue | null) =>
+      await api.updateQuestionSetExample({
+        params: { ...at, example_id: example.id },
+        body: { labels: { [asked.name]: label } },
+      }),
+    [examplesKey(at)],
+  )
+  const shown = write.isPending ? write.variables : (example.labels[asked.name] ?? null)
+  const chosen = labels.findIndex(({ value }) => value === shown)
+  return (
+    <>
+      <select
+        aria-label={`${asked.name} of “${shortened(example.input)}”`}
+        className="control h-8 w-auto min-w-24 max-w-48"
+        disabled={write.isPending}
+        value={chosen < 0 ? "" : String(chosen)}
+        onChange={(event) => {
+          const { value } = event.target
+          write.mutate(value === "" ? null : (labels[Number(value)]?.value ?? null))
+        }}
+      >
+        <option value="">no label</option>
+        {labels.map(({ name }, index) => (
+          <option key={index} value={index}>
+            {name}
+          </option>
+        ))}
+      </select>
+      {write.error ? (
+        <span role="alert" className="text-bad block text-xs">
+          <ErrorText error={write.error} />
+        </span>
+      ) : null}
+    </>
+  )
+}

@@ -1,0 +1,189 @@
+/** What a threshold keeps: how many rows are answered, and how often those answers are wrong. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import type { Artefact } from "../../../src/contract/question-sets/jobs.ts"
+import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { Figure } from "../parts/figure.tsx"
+import { Segments } from "../parts/field.tsx"
+import { percent, plural } from "../parts/format.ts"
+import { Empty, Loaded, Panel } from "../parts/page.tsx"
+import type { SetAddress } from "./set-query.ts"
+import { artefactQuery } from "./taught-question.tsx"
+
+export function PromiseTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
+  const taught = set.questions.flatMap(({ name, threshold, artefact }) =>
+    artefact ? [{ name, threshold, hash: artefact }] : [],
+  )
+  const [name, setName] = useState<string | null>(null)
+  const shown = taught.find((one) => one.name === name) ?? taught[0]
+  if (!shown)
+    return (
+      <div className="panel">
+        <Empty icon="target" title="Nothing to promise yet">
+          Teach the set first: the rows that are held out show how often answers above a threshold are right.
+        </Empty>
+      </div>
+    )
+  return (
+    <div className="flex flex-col gap-4">
+      {taught.length > 1 ? (
+        <Segments
+          label="Question"
+          value={shown.name}
+          options={taught.map((one) => ({ value: one.name, label: one.name }))}
+          onChange={setName}
+        />
+      ) : null}
+      <Curve key={shown.hash} at={at} {...shown} />
+    </div>
+  )
+}
+
+function Curve({
+  at,
+  name,
+  hash,
+  threshold,
+}: {
+  at: SetAddress
+  name: string
+  hash: string
+  threshold: number | null
+}): ReactNode {
+  const query = useQuery(artefactQuery(at, hash))
+  return (
+    <Panel title={`Threshold of ${name}`}>
+      <Loaded query={query} what="the curve">
+        {({ curve, rows }) =>
+          curve.length === 0 ? (
+            <p className="text-soft text-sm">No rows are held out, so nothing can be measured.</p>
+          ) : (
+            <Explore curve={curve} heldOut={rows.held_out} saved={threshold} />
+          )
+        }
+      </Loaded>
+    </Panel>
+  )
+}
+
+type Point = Artefact["curve"][number]
+
+/** The rows that are at least as sure as the threshold; null where none is. */
+function pointAt(curve: readonly Point[], threshold: number): Point | null {
+  return (
+    curve.filter((point) => point.threshold >= threshold).toSorted((a, b) => a.threshold - b.threshold)[0] ??
+    null
+  )
+}
+
+function Explore({
+  curve,
+  heldOut,
+  saved,
+}: {
+  curve: readonly Point[]
+  heldOut: number
+  saved: number | null
+}): ReactNode {
+  const [threshold, setThreshold] = useState(saved ?? 0.5)
+  const point = pointAt(curve, threshold)
+  return (
+    <div className="grid gap-6 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+      <RiskCoverage curve={curve} point={point} />
+      <div className="flex flex-col gap-4">
+        <label className="flex items-center gap-3 text-sm">
+          <span className="shrink-0">Threshold</span>
+          <input
+            type="range"
+            min={0}
+            max={1}
+            step={0.01}
+            value={threshold}
+            onChange={(event) => setThreshold(Number(event.target.value))}
+            className="accent-accent min-w-0 flex-1"
+          />
+          <output className="number w-14 text-right font-medium">{percent(threshold)}</output>
+        </label>
+        <dl className="number grid grid-cols-2 gap-3">
+          <Figure framed name="Answered" value={percent(point?.coverage ?? 0)} />
+          <Figure framed name="Abstained" value={percent(1 - (point?.coverage ?? 0))} />
+          <Figure framed name="Wrong answers" value={point ? percent(point.risk) : "–"} />
+          <Figure framed name="At most (95 % sure)" value={point ? percent(point.risk_high) : "–"} />
+        </dl>
+        <p className="text-soft text-xs">
+          Measured on {plural(heldOut, "held-out row")}.{" "}
+          {saved === null
+            ? "The latest version has no threshold for this question; set it under Questions."
+            : `The latest version uses ${percent(saved)}; change it under Questions.`}
+        </p>
+      </div>
+    </div>
+  )
+}
+
+const width = 420
+const height = 240
+const edge = 40
+const steps = [0, 0.5, 1]
+
+function RiskCoverage({ curve, point }: { curve: readonly Point[]; point: Point | null }): ReactNode {
+  const byCoverage = curve.toSorted((a, b) => a.coverage - b.coverage)
+  // Errors are often few: the scale ends where the bound of the whole does, so that they can be seen.
+  const top = Math.max(0.05, byCoverage.at(-1)?.risk_high ?? 1, point?.risk_high ?? 0)
+  const x = (coverage: number): number => edge + coverage * (width - edge - 8)
+  const y = (risk: number): number => height - edge - (Math.min(risk, top) / top) * (height - edge - 8)
+  const line = (read: (one: Point) => number): string =>
+    byCoverage.map((one) => `${x(one.coverage).toFixed(1)},${y(read(one)).toFixed(1)}`).join(" ")
+  return (
+    <figure className="flex flex-col gap-2">
+      <svg
+        viewBox={`0 0 ${width} ${height}`}
+        className="w-full"
+        role="img"
+        aria-label={`Risk against coverage: with every row answered ${percent(byCoverage.at(-1)?.risk ?? 0)} are wrong`}
+      >
+        <rect x={x(0)} y={y(top)} width={x(1) - x(0)} height={y(0) - y(top)} className="fill-sunken" rx={4} />
+        <polyline
+          points={line((one) => one.risk_high)}
+          className="stroke-soft fill-none"
+          strokeDasharray="4 3"
+        />
+        <polyline points={line((one) => one.risk)} className="stroke-bar fill-none" strokeWidth={2} />
+        {point ? (
+          <>
+            <line
+              x1={x(point.coverage)}
+              x2={x(point.coverage)}
+              y1={y(0)}
+              y2={y(top)}
+              className="stroke-strong"
+            />
+            <circle cx={x(point.coverage)} cy={y(point.risk)} r={5} className="fill-bar stroke-panel" />
+          </>
+        ) : null}
+        <g className="fill-soft text-[10px]">
+          {steps.map((step) => (
+            <text key={step} x={x(step)} y={height - edge + 14} textAnchor={step === 1 ? "end" : "middle"}>
+              {step * 100} %
+            </text>
+          ))}
+          {steps.map((step) => (
+            <text key={step} x={edge - 6} y={y(step * top) + 3} textAnchor="end">
+              {(step * top * 100).toFixed(0)} %
+            </text>
+          ))}
+          <text x={x(0.5)} y={height - 6} textAnchor="middle">
+            rows that are answered
+          </text>
+          <text x={10} y={y(top / 2)} textAnchor="middle" transform={`rotate(-90 10 ${y(top / 2)})`}>
+            wrong answers
+          </text>
+        </g>
+      </svg>
+      <figcaption className="text-soft text-xs">
+        Line: how many answers are wrong when only the surest rows are answered. Dashed: the bound that holds
+        with 95 % confidence.
+      </figcaption>
+    </figure>
+  )
+}

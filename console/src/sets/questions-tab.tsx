@@ -1,0 +1,198 @@
+/** The questions of a set, written as in the playground, each with its threshold; saving makes a version. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useId, useState } from "react"
+import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { ClientError, api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { SelectField, TextField } from "../parts/field.tsx"
+import { Notice } from "../parts/page.tsx"
+import { ModelSelect } from "../playground/model-select.tsx"
+import { Questions } from "../playground/questions.tsx"
+import { modelsQuery, useOrganization } from "../session.ts"
+import { type QuestionSettings, questionsOfDraft, whatKeepsFromSaving } from "./set-draft.ts"
+import { setsKey } from "./set-query.ts"
+import type { SetEditor } from "./use-set-editor.ts"
+
+export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEditor }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { data: models = [] } = useQuery(modelsQuery(orgId))
+  const { draft } = editor.current
+  return (
+    <div className="flex max-w-4xl flex-col gap-4">
+      <label className="flex flex-wrap items-center gap-2">
+        <span className="label">Model</span>
+        <ModelSelect
+          label="Model"
+          models={models}
+          value={draft.model}
+          onChange={(model) => editor.changeDraft({ ...draft, model })}
+        />
+      </label>
+      {draft.questions.length === 0 ? (
+        <Notice tone="info">
+          Without questions of its own, a set takes those of each request and only calibrates the answers.
+        </Notice>
+      ) : null}
+      <Questions
+        draft={draft}
+        onChange={editor.changeDraft}
+        onRemove={(questions) => editor.changeDraft({ ...draft, questions })}
+        settings={({ id }, number) => (
+          <Settings
+            number={number}
+            value={editor.settingsOf(id)}
+            onChange={(settings) => editor.changeSettings(id, settings)}
+          />
+        )}
+      />
+      <SaveBar set={set} editor={editor} />
+    </div>
+  )
+}
+
+/** A percentage as it is typed; null where there is none. */
+function shareOf(text: string): number | null {
+  const value = Number(text)
+  return text.trim() === "" || !Number.isFinite(value) ? null : Math.min(Math.max(value / 100, 0), 1)
+}
+const asPercent = (share: number | null): string =>
+  share === null ? "" : String(Number((share * 100).toFixed(2)))
+
+function Settings({
+  number,
+  value,
+  onChange,
+}: {
+  number: number
+  value: QuestionSettings
+  onChange: (value: QuestionSettings) => void
+}): ReactNode {
+  return (
+    <div
+      role="group"
+      aria-label={`Settings of question ${number}`}
+      className="border-line grid grid-cols-1 gap-3 border-t pt-3 sm:grid-cols-3"
+    >
+      <PercentField
+        label="Threshold, %"
+        placeholder="none"
+        value={value.threshold}
+        onChange={(threshold) => onChange({ ...value, threshold })}
+      />
+      <SelectField
+        label="Below the threshold"
+        value={value.below}
+        disabled={value.threshold === null}
+        options={[
+          { value: "abstain", label: "Abstain" },
+          { value: "answer", label: "Answer anyway" },
+        ]}
+        onChange={(event) =>
+          onChange({ ...value, below: event.target.value === "answer" ? "answer" : "abstain" })
+        }
+      />
+      <PercentField
+        label="Target accuracy, %"
+        placeholder="none"
+        value={value.target_accuracy}
+        onChange={(target_accuracy) => onChange({ ...value, target_accuracy })}
+      />
+    </div>
+  )
+}
+
+/** Keeps what is typed, so that “95.” can become “95.5”. */
+function PercentField({
+  label,
+  placeholder,
+  value,
+  onChange,
+}: {
+  label: string
+  placeholder: string
+  value: number | null
+  onChange: (value: number | null) => void
+}): ReactNode {
+  const [typed, setTyped] = useState<string | null>(null)
+  return (
+    <TextField
+      label={label}
+      inputMode="decimal"
+      placeholder={placeholder}
+      value={typed ?? asPercent(value)}
+      onChange={(event) => {
+        setTyped(event.target.value)
+        onChange(shareOf(event.target.value))
+      }}
+      onBlur={() => setTyped(null)}
+    />
+  )
+}
+
+function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [note, setNote] = useState("")
+  const id = useId()
+  const { current, base, changed, reset } = editor
+  const missing = whatKeepsFromSaving(current)
+  const write = useWrite(
+    async () =>
+      await api.updateQuestionSet({
+        params: { org_id, set_id: set.id },
+        headers: { "if-match": `"${base.revision}"` },
+        body: {
+          model: current.draft.model,
+          questions: questionsOfDraft(current),
+          ...(note.trim() ? { note: note.trim() } : {}),
+        },
+      }),
+    [setsKey(org_id)],
+    (saved) => {
+      reset(saved)
+      setNote("")
+    },
+  )
+  if (!changed)
+    return (
+      <p role="status" className="text-soft text-xs">
+        {write.isSuccess
+          ? `Saved as version ${set.latest_version}. ${set.production_version === null ? "" : "Publish it under Versions."}`
+          : `This is version ${set.latest_version}. A change is saved as a new version; versions never change.`}
+      </p>
+    )
+  const stale = write.error instanceof ClientError && write.error.code === "precondition_failed"
+  return (
+    <div className="bg-panel border-strong shadow-lift sticky bottom-3 z-10 flex flex-col gap-2 rounded-lg border p-3">
+      {stale ? (
+        <Notice tone="bad">Someone saved another version meanwhile. Discard your changes to see it.</Notice>
+      ) : (
+        <ErrorNotice error={write.error} />
+      )}
+      <div className="flex flex-wrap items-center gap-2">
+        <label htmlFor={id} className="sr-only">
+          Note for the list of versions
+        </label>
+        <input
+          id={id}
+          className="control flex-1 basis-48"
+          maxLength={500}
+          placeholder="Why (optional)"
+          value={note}
+          onChange={(event) => setNote(event.target.value)}
+        />
+        <Button onClick={() => reset(set)}>Discard</Button>
+        <Button
+          kind="loud"
+          icon="check"
+          busy={write.isPending}
+          disabled={missing !== null}
+          onClick={() => write.mutate(undefined)}
+        >
+          Save version {set.latest_version + 1}
+        </Button>
+      </div>
+      {missing ? <p className="text-soft text-xs">{missing}</p> : null}
+    </div>
+  )
+}

@@ -1,0 +1,136 @@
+/** The question sets of the organization. */
+import { Link } from "@tanstack/react-router"
+import { type ReactNode, useState } from "react"
+import type { QuestionSetItem } from "../../../src/contract/question-sets/sets.ts"
+import { api } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ago, count, moment } from "../parts/format.ts"
+import { MoreButton, usePages } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+import { useOpenRequest } from "../shell/open-request.ts"
+import { NewSet } from "./create-set.tsx"
+import { setsKey } from "./set-query.ts"
+
+export function SetsPage(): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [creating, setCreating] = useState(false)
+  const create = (): void => setCreating(true)
+  useOpenRequest(create)
+  const sets = usePages(
+    [...setsKey(org_id), "list"],
+    async (query) => await api.listQuestionSets({ params: { org_id }, query }),
+  )
+  return (
+    <Page
+      title="Question sets"
+      about="Questions that you ask again and again: with versions, thresholds, and what labelled examples taught them."
+      actions={
+        sets.data?.length ? (
+          <Button kind="loud" icon="plus" onClick={create}>
+            New set
+          </Button>
+        ) : null
+      }
+    >
+      <Loaded query={sets} what="question sets">
+        {(rows) => (rows.length === 0 ? <NoSets onCreate={create} /> : <SetTable rows={rows} />)}
+      </Loaded>
+      <MoreButton query={sets} />
+      {creating ? <NewSet onClose={() => setCreating(false)} /> : null}
+    </Page>
+  )
+}
+
+function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <div className="panel">
+      <Empty
+        icon="cards"
+        title="No question sets yet"
+        action={
+          <div className="mt-2 flex flex-wrap justify-center gap-2">
+            <Button kind="loud" icon="plus" onClick={onCreate}>
+              New set
+            </Button>
+            <Link
+              to="/o/$orgId/playground"
+              params={{ orgId }}
+              className="border-strong bg-panel hover:bg-sunken inline-flex h-9 items-center rounded-md border px-3 text-sm font-medium"
+            >
+              Open the playground
+            </Link>
+          </div>
+        }
+      >
+        A set keeps questions under a name, which requests give as their model. It learns from labelled
+        examples, and abstains where its answer is less sure than you ask for.
+      </Empty>
+    </div>
+  )
+}
+
+function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Table
+      label="Question sets"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Name",
+          cell: ({ name, description }) => (
+            <>
+              <Link
+                to="/o/$orgId/sets/$setName"
+                params={{ orgId, setName: name }}
+                search={{}}
+                className="text-accent font-medium hover:underline"
+              >
+                {name}
+              </Link>
+              {description ? (
+                <span className="text-soft line-clamp-2 max-w-md text-xs">{description}</span>
+              ) : null}
+            </>
+          ),
+        },
+        { name: "Model", cell: ({ model }) => <span className="font-mono text-xs">{model}</span> },
+        {
+          name: "Questions",
+          align: "right",
+          cell: ({ question_names: names }) => (
+            <span className="number" title={names.join(", ")}>
+              {count(names.length)}
+            </span>
+          ),
+        },
+        {
+          name: "Latest",
+          cell: ({ latest_version }) => <span className="number">Version {latest_version}</span>,
+        },
+        {
+          name: "Production",
+          cell: ({ production_version }) =>
+            production_version === null ? (
+              <span className="text-soft">Not published</span>
+            ) : (
+              <Badge tone="good">Version {production_version}</Badge>
+            ),
+        },
+        {
+          name: "Examples",
+          align: "right",
+          cell: ({ examples }) => <span className="number">{count(examples)}</span>,
+        },
+        {
+          name: "Changed",
+          cell: ({ updated_at }) => <span title={moment(updated_at)}>{ago(updated_at)}</span>,
+        },
+      ]}
+    />
+  )
+}

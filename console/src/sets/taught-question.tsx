@@ -1,0 +1,184 @@
+/** What teaching found for one question: before and after with intervals, baselines, and what cannot be promised. */
+import { queryOptions, useQuery } from "@tanstack/react-query"
+import type { ReactNode } from "react"
+import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import type { Artefact, TeachResult } from "../../../src/contract/question-sets/jobs.ts"
+import { api } from "../api.ts"
+import { decimal, percent, plural } from "../parts/format.ts"
+import { Badge, Loaded, Notice, Panel } from "../parts/page.tsx"
+import { type SetAddress, setsKey } from "./set-query.ts"
+
+type Outcome = TeachResult["questions"][number]
+
+export const artefactQuery = (at: SetAddress, hash: string) =>
+  queryOptions({
+    queryKey: [...setsKey(at.org_id), "artefact", at.set_id, hash],
+    // An artefact never changes.
+    staleTime: Infinity,
+    queryFn: async () => await api.getQuestionSetArtefact({ params: { ...at, hash } }),
+  })
+
+const formNames: Record<Artefact["form"], string> = {
+  zero_shot: "Unchanged: the model’s own answers",
+  temperature: "Temperature and bias",
+  option_bias: "A bias for each option",
+  head: "Linear head on the text’s vector",
+}
+
+export function TaughtQuestion({
+  at,
+  asked,
+  outcome,
+}: {
+  at: SetAddress
+  asked: SetQuestion
+  /** Of the last teaching; null where there was none. */
+  outcome: Outcome | null
+}): ReactNode {
+  return (
+    <Panel
+      title={asked.name}
+      actions={asked.artefact ? <Badge tone="good">Taught</Badge> : <Badge>Not taught</Badge>}
+    >
+      <div className="flex flex-col gap-4">
+        <p className="text-soft text-sm wrap-anywhere" dir="auto">
+          {asked.instructions}
+        </p>
+        {outcome?.reason ? <Notice tone="warn">Not taught: {outcome.reason}</Notice> : null}
+        {asked.artefact ? <Found at={at} hash={asked.artefact} /> : null}
+        {outcome?.promise ? (
+          <Notice tone={outcome.promise.promised ? "good" : "warn"}>{outcome.promise.sentence}</Notice>
+        ) : null}
+      </div>
+    </Panel>
+  )
+}
+
+function Found({ at, hash }: { at: SetAddress; hash: string }): ReactNode {
+  const query = useQuery(artefactQuery(at, hash))
+  return (
+    <Loaded query={query} what="the figures">
+      {(artefact) => <Figures artefact={artefact} />}
+    </Loaded>
+  )
+}
+
+function Figures({ artefact }: { artefact: Artefact }): ReactNode {
+  const { rows, held_out, cross_validated, baselines, form, notes } = artefact
+  const { before, after } = held_out ?? cross_validated
+  return (
+    <>
+      <p className="text-sm">
+        <span className="font-medium">{formNames[form]}</span>
+        <span className="text-soft">
+          {" "}
+          · fitted to {plural(rows.train, "row")},{" "}
+          {held_out
+            ? `measured on ${plural(rows.held_out, "held-out row")}`
+            : "measured by cross-validation, as too few rows are held out"}
+        </span>
+      </p>
+      <div className="grid gap-x-8 gap-y-4 lg:grid-cols-3">
+        <BeforeAfter
+          name="Accuracy"
+          better="higher"
+          before={before.accuracy}
+          after={after.accuracy}
+          show={percent}
+        />
+        <BeforeAfter
+          name="Calibration error (ECE)"
+          better="lower"
+          before={before.calibration_error}
+          after={after.calibration_error}
+          show={percent}
+        />
+        <BeforeAfter
+          name="Brier score"
+          better="lower"
+          before={before.brier}
+          after={after.brier}
+          show={(value) => decimal(value, 3)}
+        />
+      </div>
+      <p className="number text-soft text-xs">
+        Accuracy without learning: {percent(baselines.majority)} by always giving the most frequent label,{" "}
+        {percent(baselines.random)} by chance
+        {baselines.empty_evidence === null
+          ? ""
+          : `, ${percent(baselines.empty_evidence)} by the model without the text`}
+        . Bars show 95 % confidence intervals.
+      </p>
+      {baselines.answered_without_evidence ? (
+        <Notice tone="warn">
+          These answers are not surely better than answers given without reading the text. Check the labels,
+          or add more rows.
+        </Notice>
+      ) : null}
+      {notes.map((note) => (
+        <Notice key={note} tone="plain">
+          {note}
+        </Notice>
+      ))}
+    </>
+  )
+}
+
+interface Interval {
+  readonly value: number
+  readonly low: number
+  readonly high: number
+}
+
+function BeforeAfter({
+  name,
+  better,
+  before,
+  after,
+  show,
+}: {
+  name: string
+  better: "higher" | "lower"
+  before: Interval
+  after: Interval
+  show: (value: number) => string
+}): ReactNode {
+  // Accuracy is a share of a whole; errors are compared with the greater of the two.
+  const top = better === "higher" ? 1 : Math.max(before.high, after.high, 0.01)
+  return (
+    <figure className="flex flex-col gap-1.5">
+      <figcaption className="label">
+        {name} <span className="font-normal">({better} is better)</span>
+      </figcaption>
+      {[
+        { when: "Before", figure: before, color: "bg-bar-rest" },
+        { when: "After", figure: after, color: "bg-bar" },
+      ].map(({ when, figure, color }) => (
+        <div key={when} className="number grid grid-cols-[3rem_1fr_auto] items-center gap-2 text-xs">
+          <span className="text-soft">{when}</span>
+          <span aria-hidden="true" className="bg-sunken relative h-4 overflow-hidden rounded">
+            <span
+              className={`absolute inset-y-0 left-0 ${color}`}
+              style={{ width: `${share(figure.value, top)}%` }}
+            />
+            <span
+              className="bg-ink/60 absolute top-1/2 h-0.5 -translate-y-1/2"
+              style={{
+                left: `${share(figure.low, top)}%`,
+                width: `${share(figure.high, top) - share(figure.low, top)}%`,
+              }}
+            />
+          </span>
+          <span className="min-w-32 text-right">
+            <span className="font-medium">{show(figure.value)}</span>{" "}
+            <span className="text-soft">
+              {show(figure.low)}–{show(figure.high)}
+            </span>
+          </span>
+        </div>
+      ))}
+    </figure>
+  )
+}
+
+const share = (value: number, top: number): number => Math.min(Math.max(value / top, 0), 1) * 100

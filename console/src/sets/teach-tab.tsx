@@ -1,0 +1,140 @@
+/** Teaching: started, followed and cancelled here, with what it found for each question. */
+import { type ReactNode, useState } from "react"
+import type { TeachResult } from "../../../src/contract/question-sets/jobs.ts"
+import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { TextField } from "../parts/field.tsx"
+import { plural } from "../parts/format.ts"
+import { Loaded, Notice, Panel } from "../parts/page.tsx"
+import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
+import { Publish } from "./publish.tsx"
+import { type SetAddress, jobsKey } from "./set-query.ts"
+import { TaughtQuestion } from "./taught-question.tsx"
+
+export function TeachTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
+  const newest = useNewestJob(at, "teach")
+  return (
+    <Loaded query={newest} what="the last teaching">
+      {(job) => {
+        const result = job?.kind === "teach" && job.state === "succeeded" ? job.result : null
+        const busy = job !== null && isUnderWay(job)
+        return (
+          <div className="flex flex-col gap-4">
+            <Start set={set} at={at} busy={busy}>
+              {job ? <JobProgress at={at} job={job} doing="Asking the model about the examples" /> : null}
+              {result ? <Ended set={set} at={at} result={result} /> : null}
+            </Start>
+            {set.questions.map((asked) => (
+              <TaughtQuestion
+                key={asked.name}
+                at={at}
+                asked={asked}
+                outcome={result?.questions.find(({ name }) => name === asked.name) ?? null}
+              />
+            ))}
+          </div>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+/** From 50 % on there is something to promise, and certainty cannot be. */
+function targetOf(text: string): number | null | "wrong" {
+  if (text.trim() === "") return null
+  const share = Number(text) / 100
+  return share > 0.5 && share < 1 ? share : "wrong"
+}
+
+function Start({
+  set,
+  at,
+  busy,
+  children,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  busy: boolean
+  children: ReactNode
+}): ReactNode {
+  const [target, setTarget] = useState("")
+  const wanted = targetOf(target)
+  const start = useWrite(
+    async () =>
+      await api.teachQuestionSet({
+        params: at,
+        body: typeof wanted === "number" ? { target_accuracy: wanted } : {},
+      }),
+    [jobsKey(at)],
+  )
+  const { examples } = set.counts
+  return (
+    <Panel title="Teach from the examples">
+      <div className="flex flex-col gap-4">
+        <p className="text-soft max-w-3xl text-sm">
+          The model is asked about every labelled example, and what it gets wrong corrects its answers. The
+          result is a new version; nothing is published by itself. Each example is charged as a request.
+        </p>
+        <div className="flex flex-wrap items-start gap-3">
+          <div className="w-48">
+            <TextField
+              label="Target accuracy, % (optional)"
+              inputMode="decimal"
+              placeholder="95"
+              value={target}
+              error={wanted === "wrong" ? "More than 50 and less than 100." : null}
+              onChange={(event) => setTarget(event.target.value)}
+            />
+          </div>
+          <Button
+            kind="loud"
+            icon="play"
+            className="mt-5"
+            disabled={busy || examples === 0 || wanted === "wrong"}
+            busy={start.isPending}
+            onClick={() => start.mutate(undefined)}
+          >
+            {examples === 0 ? "Teach" : `Teach from ${plural(examples, "example")}`}
+          </Button>
+        </div>
+        {examples === 0 ? <Notice tone="info">Add labelled examples first, under Examples.</Notice> : null}
+        <ErrorNotice error={start.error} />
+        {children}
+      </div>
+    </Panel>
+  )
+}
+
+function Ended({
+  set,
+  at,
+  result: { version },
+}: {
+  set: QuestionSet
+  at: SetAddress
+  result: TeachResult
+}): ReactNode {
+  const [publishing, setPublishing] = useState(false)
+  if (version === null) return <Notice tone="warn">No question could be taught; each says why below.</Notice>
+  if (set.production_version === version)
+    return <Notice tone="good">Version {version} was taught, and is published.</Notice>
+  return (
+    <>
+      <Notice
+        tone="good"
+        action={
+          <Button small onClick={() => setPublishing(true)}>
+            Publish version {version}
+          </Button>
+        }
+      >
+        Version {version} was taught. Look at the figures, then publish it.
+      </Notice>
+      {publishing ? (
+        <Publish set={set} at={at} version={version} onClose={() => setPublishing(false)} />
+      ) : null}
+    </>
+  )
+}
