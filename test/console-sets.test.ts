@@ -93,7 +93,8 @@ test("an example is labelled in place and deleted", async () => {
   await scene.page.getByRole("button", { name: "Actions for A row that is deleted again." }).click()
   await scene.page.getByRole("menuitem", { name: "Delete" }).click()
   await scene.submit("Delete example")
-  await scene.page.getByRole("cell", { name: "A row that is deleted again." }).waitFor({ state: "detached" })
+  const deleted = scene.page.getByRole("cell", { name: "A row that is deleted again.", exact: true })
+  await deleted.waitFor({ state: "detached" })
   await scene.page.getByRole("cell", { name: text }).first().waitFor()
 })
 
