@@ -72,14 +72,17 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
   if (!shadow) return
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(parts.timeoutMs)])
   const other = await shadowOf(parts, organizationId, published, shadow)
+  const questionNames = other.questions
+    .map(({ question }) => question.name ?? "")
+    .filter((name) => verdicts.some((verdict) => verdict.name === name))
+  // There is nothing to compare, and to name none would ask all.
+  if (questionNames.length === 0) return
   const { questions, classification, reading } = selectQuestions(other, {
     wire: "decisions",
     model: other.model,
     evidence,
     questions: [],
-    questionNames: other.questions
-      .map(({ question }) => question.name ?? "")
-      .filter((name) => verdicts.some((verdict) => verdict.name === name)),
+    questionNames,
     branches: [],
   })
   const model = findModel(parts.catalog, other.model, "decisions")
