@@ -34,8 +34,8 @@ const PRIOR_WEIGHT_DEVIATION = 1
 const SIMILARITY_DEVIATION = 10
 const BIAS_DEVIATION = 1
 /** A fit that goes on beyond this changes no answer that is worth the time. */
-const ITERATIONS_MAX = 30
-const GAIN_MIN = 2e-4
+const ITERATIONS_MAX = 40
+const GAIN_MIN = 5e-4
 
 /** Minimal for parameters that are zero: the model's own answer. */
 export const headParameters = ({ optionCount, size }: HeadRows): Float64Array =>

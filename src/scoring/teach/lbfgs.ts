@@ -7,7 +7,7 @@ export interface MinimiseOptions {
   readonly iterationsMax: number
   /** Ends when the largest element of the gradient is at most this. */
   readonly gradientMax: number
-  /** Ends when an iteration lowers the value by less than this share of it. */
+  /** Ends when iterations in a row each lower the value by less than this share of it. */
   readonly gainMin: number
   /** Awaited between iterations: gives other work a turn, and throws when the work is cancelled. */
   readonly pace: () => Promise<void>
@@ -24,6 +24,8 @@ const PAIRS_MAX = 8
 /** A step must gain this share of what the slope promises. */
 const ARMIJO = 1e-4
 const HALVINGS_MAX = 40
+/** The first steps from a good start gain little, because the Hessian is not known yet. */
+const SMALL_GAINS_MAX = 4
 
 interface Pair {
   readonly step: Float64Array
@@ -42,6 +44,7 @@ export async function minimise(
   let value = objective(at, gradient)
   const pairs: Pair[] = []
   let iterations = 0
+  let smallGains = 0
   while (iterations < iterationsMax && largest(gradient) > gradientMax) {
     await pace()
     const direction = descentDirection(gradient, pairs)
@@ -51,7 +54,8 @@ export async function minimise(
     remember(pairs, difference(next.at, at), difference(next.gradient, gradient))
     const gain = value - next.value
     ;({ at, value, gradient } = next)
-    if (gain <= gainMin * Math.abs(value)) break
+    smallGains = gain <= gainMin * Math.abs(value) ? smallGains + 1 : 0
+    if (smallGains === SMALL_GAINS_MAX) break
   }
   return { at, value, iterations }
 }

@@ -35,7 +35,7 @@ export interface Fitted extends Candidate {
 }
 
 /** From the strongest down: each fit starts from the one before. */
-const STRENGTHS = [1, 0.1, 0.03, 0.01, 0.002] as const
+const STRENGTHS = [1, 0.1, 0.03, 0.01, 0.003, 0.001] as const
 
 /** From the simplest form up. */
 export function candidatesOf({ kind, size }: Pick<Problem, "kind" | "size">): Candidate[] {
