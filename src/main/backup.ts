@@ -48,8 +48,8 @@ const BackupInput = z.strictObject({ file: z.string().min(1) })
 const eventsFile = "analytics/events.duckdb"
 /** Written by the database and the analytics process; a copy of the files as they are would be torn. */
 const copiedOtherwise = ["database/", "analytics/events.duckdb"]
-/** Models are large and can be added again. */
-const isLarge = (name: string): boolean => /^models\/.*\.(?:gguf|onnx)$/.test(name)
+/** Models and the build for GPUs are large and can be added again. */
+const isLarge = (name: string): boolean => /^models\/.*\.(?:gguf|onnx)$|^gpu\//.test(name)
 
 export function backupOperations(
   parts: BackupParts,

@@ -5,9 +5,9 @@
 import { once } from "node:events"
 import { createReadStream, createWriteStream } from "node:fs"
 import { rename, rm } from "node:fs/promises"
-import { createInterface } from "node:readline"
 import { finished, pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
+import { readLines } from "../lines.ts"
 
 export const backupFormat = 1
 
@@ -47,7 +47,9 @@ export async function writeArchive(
 ): Promise<{ rows: number; pieces: number }> {
   const partial = `${file}.partial`
   const gzip = createGzip({ level: 6 })
-  const target = createWriteStream(partial, { mode: 0o600, flush: true })
+  // A file that is there already would keep its mode, and a link its target.
+  await rm(partial, { force: true })
+  const target = createWriteStream(partial, { flags: "wx", mode: 0o600, flush: true })
   const written = pipeline(gzip, target)
   // Awaited below; until then a failure of `fill` is the one to tell.
   written.catch(() => undefined)
@@ -137,7 +139,7 @@ async function* linesOf(file: string): AsyncGenerator<string> {
   // The reading of lines below fails with the same error.
   piped.catch(() => undefined)
   try {
-    yield* createInterface({ input: gunzip, crlfDelay: Infinity })
+    yield* readLines(gunzip)
     await piped
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -4,6 +4,8 @@ import type { Database, Sql } from "../sql.ts"
 import { type ArchiveWriter, type BackupHeader, BackupUnusable } from "./archive.ts"
 
 const rowsPerBatch = 500
+/** Of one line of the backup: 500 versions of a question set, of 1 MiB each, would be longer than a string can be. */
+const lineCharactersMax = 16 * 1024 * 1024
 /** Belongs to the schema, which is made anew. */
 const schemaTable = "schema_migrations"
 
@@ -26,12 +28,23 @@ async function dumpTable(sql: Sql, table: string, writer: ArchiveWriter): Promis
   for (;;) {
     const rows = await sql.query<{ row: string }>(`FETCH ${rowsPerBatch} FROM backup_rows`)
     if (rows.length === 0) break
-    await writer.rows(
-      table,
-      rows.map(({ row }) => row),
-    )
+    for (const line of linesOf(rows.map(({ row }) => row))) await writer.rows(table, line)
   }
   await sql.query("CLOSE backup_rows")
+}
+
+function linesOf(rows: readonly string[]): string[][] {
+  const lines: string[][] = [[]]
+  let characters = 0
+  for (const row of rows) {
+    characters += row.length
+    if (characters > lineCharactersMax && lines.at(-1)?.length !== 0) {
+      lines.push([])
+      characters = row.length
+    }
+    lines.at(-1)?.push(row)
+  }
+  return lines
 }
 
 /** The migrations that made the database of the backup. */

@@ -1,9 +1,9 @@
 /** Takes events from the journal and from files, and knows which of them cannot be there yet. */
 import { createReadStream } from "node:fs"
-import { createInterface } from "node:readline"
 import { z } from "zod"
 import { type SequenceRecord, lineBytesMax } from "../journal/record.ts"
 import { type JournalPosition, isBefore, readJournal } from "../journal/segments.ts"
+import { readLines } from "../lines.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { type EventRow, eventOf, resultNames } from "./event.ts"
 
@@ -60,7 +60,7 @@ export class Intake {
 
   /** Takes a file with one JSON object a line. What was taken before is not counted twice, so it may be repeated. */
   async import(file: string): Promise<{ events: number }> {
-    const lines = createInterface({ input: createReadStream(file), crlfDelay: Infinity })
+    const lines = readLines(createReadStream(file))
     let waiting: SequenceRecord[] = []
     let number = 0
     let events = 0
