@@ -15,7 +15,7 @@ import type { ControlParts } from "../src/control/change.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import { createParseUpload } from "../src/control/question-sets/upload.ts"
+import { createUploadReader } from "../src/control/question-sets/upload.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
@@ -73,7 +73,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }
-  const uploads = createParseUpload()
+  const uploads = createUploadReader()
   const http = createHttp({
     handlers: {
       ...standIns(),
@@ -93,7 +93,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         singleSignOn: null,
         billingStatus: async () => null,
         publicUrl: () => state.url,
-        parseUpload: uploads.parse,
+        uploads,
         ...options.parts,
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),

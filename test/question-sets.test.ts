@@ -174,6 +174,21 @@ test.each([
   expect(body.error.message).toMatch(reason)
 })
 
+const smallKeys = (): string => {
+  let yaml = ""
+  for (let n = 0; yaml.length < questionSetLimits.fileCharactersMax - 8; n++) yaml += `a${n.toString(36)}:\n`
+  return yaml
+}
+
+test("a file of as many keys as fit is read in seconds, in a thread: others are answered meanwhile", async () => {
+  const [refusal, list] = await Promise.all([send("POST", "/import", { yaml: smallKeys() }), send("GET", "")])
+  expect([refusal.status, refusal.body.error.message, list.status]).toEqual([
+    422,
+    expect.stringMatching(/^Cannot use the file: /),
+    200,
+  ])
+})
+
 const predicates = (count: number): unknown[] =>
   Array.from({ length: count }, (_, at) => ({ ...refund, name: `q${at}` }))
 const longest = "x".repeat(16 * 1024 - 128 - " - ".length)

@@ -15,7 +15,7 @@ import { type OrganizationParts, organizationHandlers } from "./organizations.ts
 import { exampleHandlers } from "./question-sets/examples.ts"
 import { jobHandlers } from "./question-sets/jobs.ts"
 import { setHandlers } from "./question-sets/sets.ts"
-import type { ParseUpload } from "./question-sets/upload.ts"
+import type { UploadReader } from "./question-sets/upload.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionHandlers } from "./sessions.ts"
 import { createSignInLimits } from "./sign-in-limits.ts"
@@ -35,7 +35,7 @@ export interface PlatformParts extends ControlParts {
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
   billingStatus(organizationId: string): Promise<BillingStatus>
-  readonly parseUpload: ParseUpload
+  readonly uploads: UploadReader
   /** The address of this installation as browsers see it; known once it listens. */
   publicUrl(): string
 }

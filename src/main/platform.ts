@@ -14,19 +14,19 @@ interface PlatformNeeds {
   readonly catalog: Catalog
   readonly billingStatus: PlatformParts["billingStatus"]
   readonly refill: PlatformParts["refill"]
-  readonly parseUpload: PlatformParts["parseUpload"]
+  readonly uploads: PlatformParts["uploads"]
   readonly log: Log
   /** The address of this installation as browsers see it; known once it listens. */
   readonly publicUrl: () => string
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, billingStatus, parseUpload, publicUrl, refill } = needs
+  const { control, catalog, billingStatus, uploads, publicUrl, refill } = needs
   return {
     ...control,
     catalog,
     billingStatus,
-    parseUpload,
+    uploads,
     publicUrl,
     refill,
     regions: regionsOf(config),

@@ -31,7 +31,7 @@ import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
 import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
-import { createParseUpload } from "../control/question-sets/upload.ts"
+import { createUploadReader } from "../control/question-sets/upload.ts"
 import { startUpkeep } from "../control/upkeep.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
@@ -270,7 +270,7 @@ async function openFront(
     engines: async () =>
       runsHere(config, catalog.fallback) && (await (await engines.open(catalog.fallback)).facts()),
   })
-  const uploads = keep(createParseUpload())
+  const uploads = keep(createUploadReader())
   const billing: BillingParts = {
     ...parts,
     providers: providersOf(config),
@@ -281,7 +281,7 @@ async function openFront(
   }
   const platform = platformParts(config, {
     control: parts,
-    parseUpload: uploads.parse,
+    uploads,
     catalog,
     billingStatus: async (organizationId) => await billingStatus(parts, organizationId),
     refill: async () => await refillAccounts(billing),

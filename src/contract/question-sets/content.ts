@@ -6,7 +6,7 @@ export const questionSetLimits = {
   questionsMax: 256,
   /** Of the JSON of one version. */
   contentBytesMax: 1024 * 1024,
-  /** YAML takes about 0.3 s for each MiB. */
+  /** YAML takes seconds for each MiB. */
   fileCharactersMax: 512 * 1024,
   setsMax: 1000,
   versionsMax: 10_000,

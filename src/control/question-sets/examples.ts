@@ -28,11 +28,7 @@ import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound } from "../change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
-import type { ParseUpload, UploadFormat, UploadedRow } from "./upload.ts"
-
-export interface ExampleParts extends QuestionSetParts {
-  readonly parseUpload: ParseUpload
-}
+import type { UploadFormat, UploadedRow } from "./upload.ts"
 
 type Names =
   | "listQuestionSetExamples"
@@ -44,7 +40,7 @@ type Names =
   | "addQuestionSetCases"
   | "deleteQuestionSetCase"
 
-export function exampleHandlers(parts: ExampleParts): Pick<Handlers<PlatformTable>, Names> {
+export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
   const { database } = parts
   return {
     async listQuestionSetExamples(call) {
@@ -139,7 +135,7 @@ class Report {
 }
 
 async function addRows(
-  parts: ExampleParts,
+  parts: QuestionSetParts,
   call: SetCall,
   rows: readonly GivenRow[],
   isReplacing: boolean,
@@ -233,7 +229,7 @@ function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][
 }
 
 async function store(
-  { ids }: ExampleParts,
+  { ids }: QuestionSetParts,
   { sql, now }: ChangeScope,
   set: QuestionSet,
   changed: ReadonlyMap<string, KnownRow>,
@@ -264,7 +260,7 @@ async function store(
 }
 
 async function upload(
-  parts: ExampleParts,
+  parts: QuestionSetParts,
   call: CallOf<PlatformTable["uploadQuestionSetExamples"]>,
 ): Promise<AddedRows> {
   const { standing } = acting(call)
@@ -274,7 +270,7 @@ async function upload(
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
   const job = { format, bytes: call.body }
-  const uploaded = await parts.parseUpload(standing.organizationId, job, call.request.signal)
+  const uploaded = await parts.uploads.readRows(standing.organizationId, job, call.request.signal)
   const report = new Report()
   const rows = uploaded.flatMap((fields, at) => {
     const row = readRow(fields, format, questions)
@@ -306,7 +302,7 @@ function readRow(
 }
 
 async function relabel(
-  parts: ExampleParts,
+  parts: QuestionSetParts,
   call: CallOf<PlatformTable["updateQuestionSetExample"]>,
 ): Promise<WireExample> {
   const { standing } = acting(call)
@@ -331,7 +327,7 @@ async function relabel(
 }
 
 async function freeze(
-  parts: ExampleParts,
+  parts: QuestionSetParts,
   call: CallOf<PlatformTable["addQuestionSetCases"]>,
 ): Promise<{ added: number; updated: number }> {
   const { standing } = acting(call)

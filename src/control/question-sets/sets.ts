@@ -46,10 +46,12 @@ import {
 import { creatorOf } from "../keys.ts"
 import { addJob } from "./add-job.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
-import { readFile, writeFile } from "./file.ts"
+import { writeFile } from "./file.ts"
+import type { UploadReader } from "./upload.ts"
 
 export interface QuestionSetParts extends ControlParts {
   readonly catalog: Catalog
+  readonly uploads: UploadReader
   /** The address of this installation, where editors find the schema of a file. */
   publicUrl(): string
 }
@@ -189,8 +191,9 @@ async function importFile(
   call: CallOf<PlatformTable["importQuestionSet"]>,
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
   const { principal, standing } = acting(call)
-  const { name, description, ...content } = readFile(call.body.yaml)
-  const { note } = call.body
+  const { yaml, note } = call.body
+  const file = await parts.uploads.readSet(standing.organizationId, yaml, call.request.signal)
+  const { name, description, ...content } = file
   const id = parts.ids.next("qs")
   return await change(parts, call, async (scope) => {
     const before = await lockSet(scope.sql, standing.organizationId, name)

@@ -1,5 +1,6 @@
-/** The thread that reads uploaded rows. */
+/** The thread that reads uploaded files. */
 import { servePeer } from "../../base/peer/connection.ts"
-import { type UploadService, parseUpload } from "./upload.ts"
+import { readFile } from "./file.ts"
+import { type UploadService, readRows } from "./upload.ts"
 
-servePeer<UploadService>({ parse: (job) => parseUpload(job) })
+servePeer<UploadService>({ rows: (job) => readRows(job), set: (yaml) => readFile(yaml) })

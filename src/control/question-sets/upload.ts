@@ -1,9 +1,9 @@
-/** Reads uploaded rows, CSV or JSON lines, in a thread: eight megabytes of small fields take about a second. */
+/** Reads uploaded files in threads, because large ones take seconds: rows as CSV or JSON lines, sets as YAML. */
 import { parse } from "csv-parse/sync"
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import { Fault } from "../../contract/errors.ts"
-import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import { type QuestionSetFile, questionSetLimits } from "../../contract/question-sets/content.ts"
 
 export type UploadFormat = "csv" | "jsonl"
 
@@ -16,29 +16,30 @@ interface UploadJob {
 export type UploadedRow = Readonly<Record<string, unknown>>
 
 export interface UploadService {
-  parse: { input: UploadJob; output: readonly UploadedRow[] }
+  rows: { input: UploadJob; output: readonly UploadedRow[] }
+  set: { input: string; output: QuestionSetFile }
 }
 
-/** `owner` waits where it uploads several at once. Throws Fault `invalid_body`. */
-export type ParseUpload = (
-  owner: string,
-  job: UploadJob,
-  signal: AbortSignal,
-) => Promise<readonly UploadedRow[]>
+/** `owner` waits where it uploads several at once. Each throws Fault `invalid_body`. */
+export interface UploadReader {
+  readRows(owner: string, job: UploadJob, signal: AbortSignal): Promise<readonly UploadedRow[]>
+  /** YAML. */
+  readSet(owner: string, yaml: string, signal: AbortSignal): Promise<QuestionSetFile>
+}
 
-export function createParseUpload(): { parse: ParseUpload; close(): Promise<void> } {
+export function createUploadReader(): UploadReader & { close(): Promise<void> } {
   const pool = createPool<UploadService>({
     spawn: () => threadChannel(new URL("./upload-thread.ts", import.meta.url)),
-    peersMax: 1,
   })
   return {
-    parse: async (owner, job, signal) => await pool.run(owner, "parse", job, signal),
+    readRows: async (owner, job, signal) => await pool.run(owner, "rows", job, signal),
+    readSet: async (owner, yaml, signal) => await pool.run(owner, "set", yaml, signal),
     close: async () => await pool.close(),
   }
 }
 
 /** In the thread. */
-export function parseUpload({ format, bytes }: UploadJob): UploadedRow[] {
+export function readRows({ format, bytes }: UploadJob): UploadedRow[] {
   const text = decoded(bytes)
   const rows = format === "csv" ? parseCsv(text) : parseLines(text)
   if (rows.length > questionSetLimits.examplesMax)
