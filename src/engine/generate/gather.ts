@@ -45,7 +45,8 @@ export async function* gather(
 
 async function within<Step>(next: Promise<Step>, ms: number): Promise<Step | typeof late> {
   const { promise, resolve } = Promise.withResolvers<typeof late>()
-  const timer = setTimeout(() => resolve(late), ms)
+  // The time may be up since it was last looked at; Node warns of negative delays.
+  const timer = setTimeout(() => resolve(late), Math.max(0, ms))
   try {
     return await Promise.race([next, promise])
   } finally {
