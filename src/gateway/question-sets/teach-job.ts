@@ -10,6 +10,7 @@ import type { TaughtQuestion, TaughtRow } from "../../scoring/teach/question.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
 import { type Example, listExamples } from "../../store/question-sets/examples.ts"
+import { lockHeldJob } from "../../store/question-sets/jobs.ts"
 import {
   type QuestionSet,
   insertArtefact,
@@ -277,7 +278,7 @@ function outcomeOf(
 }
 
 async function save(
-  { parts, job, principal }: JobContext,
+  { parts, job, principal, signal }: JobContext,
   taughtSet: QuestionSet,
   content: QuestionSetContent,
   { from, outcomes }: { readonly from: number; readonly outcomes: readonly Outcome[] },
@@ -286,6 +287,7 @@ async function save(
     outcomes.filter(({ artefact }) => artefact).map((outcome) => [outcome.name, outcome]),
   )
   if (taught.size === 0) return null
+  signal.throwIfAborted()
   const questions = content.questions.map((question): SetQuestion => {
     const outcome = taught.get(question.name)
     if (!outcome?.artefact) return question
@@ -297,6 +299,9 @@ async function save(
   return await parts.database.transaction(async (sql) => {
     const set = await lockSet(sql, organizationId, taughtSet.id)
     if (!set) throw new Fault("conflict", "Cannot save what was taught: the set was deleted meanwhile")
+    // A gateway that was suspended may come back after its lease ended: then the other one saves.
+    if (!(await lockHeldJob(sql, job)))
+      throw new Fault("conflict", "Cannot save what was taught: another gateway has taken over the job")
     for (const { name, artefact } of taught.values())
       if (artefact)
         await insertArtefact(sql, {

@@ -103,6 +103,15 @@ export function renewJob(sql: Sql, job: Job, progress: number, leasedUntil: Date
   )
 }
 
+/** Whether this claim still holds the job, which no other can take until the transaction ends. */
+export async function lockHeldJob(sql: Sql, job: Job): Promise<boolean> {
+  const rows = await sql.query(
+    "SELECT id FROM question_set_jobs WHERE id = $1 AND attempts = $2 AND state = 'running' FOR UPDATE",
+    [job.id, job.attempts],
+  )
+  return rows.length > 0
+}
+
 /** For a gateway that stops: another takes it, or this one when it starts again. */
 export async function returnJob(sql: Sql, job: Job): Promise<void> {
   await sql.query(

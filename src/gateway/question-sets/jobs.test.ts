@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { insertAccount } from "../../../test/account.ts"
+import { openTestDatabase } from "../../../test/database.ts"
+import type { Catalog } from "../../base/catalog.ts"
+import { systemClock } from "../../base/clock.ts"
+import { createIds } from "../../base/ids.ts"
+import { silentLog } from "../../base/log.ts"
+import type { Principal } from "../../contract/access.ts"
+import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
+import type { ScoreEngine } from "../../engine/engine.ts"
+import { encodeContent } from "../../store/question-sets/content.ts"
+import { insertExamples } from "../../store/question-sets/examples.ts"
+import { findJob, insertJob } from "../../store/question-sets/jobs.ts"
+import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
+import type { Database } from "../../store/sql.ts"
+import type { Sequence } from "../meter.ts"
+import type { Routed } from "../routing/router.ts"
+import { type JobParts, startJobs } from "./jobs.ts"
+
+const ids = createIds(systemClock)
+const now = new Date("2026-05-01T00:00:00Z")
+let database: Database
+
+beforeAll(async () => {
+  database = await openTestDatabase()
+})
+afterAll(async () => await database.close())
+
+const content: QuestionSetContent = {
+  model: "m",
+  calibration: null,
+  questions: [
+    {
+      type: "predicate",
+      name: "urgent",
+      instructions: "Is it urgent?",
+      threshold: null,
+      below: "abstain",
+      target_accuracy: null,
+      calibration: null,
+    },
+  ],
+}
+
+/** A set with examples and a job that teaches it. */
+async function insertTeaching(): Promise<{ organizationId: string; setId: string; jobId: string }> {
+  const { organizationId } = await insertAccount(database, ids, now)
+  const [setId, jobId] = [ids.next("qs"), ids.next("job")]
+  const times = { createdAt: now, updatedAt: now }
+  const set = { id: setId, organizationId, name: "mail", description: "", latest: 1, createdBy: null }
+  await insertSet(database, { ...set, ...times })
+  const { text, hash } = encodeContent(content)
+  const version = { setId, number: 1, hash, content: text, note: "", createdBy: null, createdAt: now }
+  await insertVersion(database, version)
+  const examples = Array.from({ length: 12 }, (_, at) => ({
+    id: ids.next("ex"),
+    setId,
+    input: `text ${at}`,
+    inputHash: createHash("sha256").update(String(at)).digest("hex"),
+    split: "train" as const,
+    labels: JSON.stringify({ urgent: at % 2 === 0 }),
+    ...times,
+  }))
+  await insertExamples(database, examples)
+  const principal: Principal = {
+    kind: "key",
+    id: "key_1",
+    userId: null,
+    organizationId,
+    role: null,
+    permissions: null,
+    rateLimit: null,
+  }
+  await insertJob(database, {
+    id: jobId,
+    setId,
+    organizationId,
+    kind: "teach",
+    input: JSON.stringify({ version: 1, questions: null, target_accuracy: null }),
+    principal: JSON.stringify(principal),
+    createdAt: now,
+  })
+  return { organizationId, setId, jobId }
+}
+
+/** Says yes to texts with an even number. */
+const scorer: Pick<ScoreEngine, "prepare"> = {
+  prepare: async ({ evidence, branches }) => ({
+    inputTokens: 1,
+    run: async () => new Float64Array(branches.length).fill(Number(evidence.slice(-1)) % 2 === 0 ? 2 : -2),
+    discard: () => undefined,
+  }),
+}
+
+const sequence: Sequence = {
+  id: "seq_1",
+  name: () => undefined,
+  reserve: async () => undefined,
+  placed: () => undefined,
+  firstByte: () => undefined,
+  finish: async () => undefined,
+}
+
+/** Runs jobs until one has ended. */
+async function runOne(store: Database): Promise<void> {
+  const ended = Promise.withResolvers<void>()
+  const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8" }
+  const parts: JobParts = {
+    database: store,
+    // What the job looks at of both.
+    catalog: { find: () => model } as unknown as Catalog,
+    router: { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed },
+    meter: { begin: () => sequence },
+    ids,
+    clock: systemClock,
+    log: silentLog,
+    timeoutMs: 60_000,
+    changed: () => ended.resolve(),
+  }
+  const jobs = await startJobs(parts)
+  await ended.promise
+  await jobs.close()
+}
+
+test("what was taught is saved as a new version", async () => {
+  const { organizationId, setId, jobId } = await insertTeaching()
+  await runOne(database)
+  expect(await findJob(database, setId, jobId)).toMatchObject({ state: "succeeded", error: null })
+  expect((await findSet(database, organizationId, setId))?.latest).toBe(2)
+})
+
+test("a gateway that lost its job to another saves nothing", async () => {
+  const { organizationId, setId, jobId } = await insertTeaching()
+  const suspended: Database = {
+    query: async (text, values) => await database.query(text, values),
+    script: async (text) => await database.script(text),
+    listen: async (channel, listener) => await database.listen(channel, listener),
+    close: async () => undefined,
+    // The lease ended while this gateway was about to save.
+    transaction: async (work, options) => {
+      await database.query("UPDATE question_set_jobs SET attempts = attempts + 1 WHERE id = $1", [jobId])
+      return await database.transaction(work, options)
+    },
+  }
+  await runOne(suspended)
+  expect((await findSet(database, organizationId, setId))?.latest).toBe(1)
+  expect(await findJob(database, setId, jobId)).toMatchObject({ state: "running", attempts: 2 })
+})
