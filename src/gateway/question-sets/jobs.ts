@@ -62,7 +62,12 @@ const attemptsMax = 3
 
 export async function startJobs(parts: JobParts): Promise<Jobs> {
   const runner = new JobRunner(parts)
-  const stopListening = await listenToChanges(parts.database, (change) => runner.forget(change))
+  const stopListening = await listenToChanges(parts.database, (change) => runner.forget(change)).catch(
+    async (error: unknown) => {
+      await runner.close()
+      throw error
+    },
+  )
   return {
     forget: (change) => runner.forget(change),
     close: async () => {

@@ -40,23 +40,32 @@ export interface Sets {
 /** A change made elsewhere is seen within this time even when its notification is lost. */
 const freshMs = 15_000
 const pointersMax = 10_000
-/** Versions with what was taught: some hundred kilobytes each at most. */
-const versionsMax = 256
+/** Of versions that are kept ready, as JSON with what was taught: one may have a mebibyte, and thousands can be stored. */
+const charactersMaxDefault = 64 * 1024 * 1024
+const versionsMax = 1024
+
+/** Without the content, which is large. */
+type VersionName = Pick<SetVersion, "number" | "hash">
 
 interface Pointer {
   readonly organizationId: string
   readonly set: QuestionSet
-  readonly version: SetVersion
+  readonly version: VersionName
   readonly isPublished: boolean
 }
 
 /** `graceMs` is how long a version goes on being used while the store is away. */
-export async function openSets(database: Database, clock: Clock, graceMs: number): Promise<Sets> {
+export async function openSets(
+  database: Database,
+  clock: Clock,
+  graceMs: number,
+  charactersMax = charactersMaxDefault,
+): Promise<Sets> {
   const pointers = new FreshCache<Pointer>(
     { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: pointersMax },
     async (key) => await readPointer(database, key),
   )
-  const versions = new VersionCache(database)
+  const versions = new VersionCache(database, charactersMax)
   const forget = ({ table, id }: Change): void => {
     if (table === "question_sets") pointers.forgetWhere(({ organizationId }) => organizationId === id)
     else if (table === "organizations") pointers.forgetWhere(({ organizationId }) => organizationId === id)
@@ -91,48 +100,95 @@ async function readPointer(database: Database, key: string): Promise<Pointer | n
     reference === null
       ? (published ?? (await findVersion(database, set, "latest")))
       : await findVersion(database, set, reference)
-  return version && { organizationId, set, version, isPublished: published?.number === version.number }
+  if (!version) return null
+  const { number, hash } = version
+  return { organizationId, set, version: { number, hash }, isPublished: published?.number === number }
 }
 
 function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): Shadow | null {
   return shadowShare > 0 ? { version: shadowVersion, model: shadowModel, share: shadowShare } : null
 }
 
+interface KeptVersion {
+  readonly loading: Promise<LoadedVersion>
+  /** Zero until it is loaded. */
+  characters: number
+}
+
 /** Versions never change, so they are kept by their hash until others need the room; those used last stay. */
 class VersionCache {
   readonly #database: Database
-  readonly #versions = new Map<string, Promise<AskedVersion>>()
+  readonly #charactersMax: number
+  readonly #versions = new Map<string, KeptVersion>()
+  #characters = 0
 
-  constructor(database: Database) {
+  constructor(database: Database, charactersMax: number) {
     this.#database = database
+    this.#charactersMax = charactersMax
   }
 
-  async get(set: QuestionSet, version: SetVersion): Promise<AskedVersion> {
+  async get(set: QuestionSet, version: VersionName): Promise<AskedVersion> {
     const key = `${set.id} ${version.number} ${version.hash} ${set.name}`
-    const loading = this.#versions.get(key) ?? loadVersion(this.#database, set, version)
+    const known = this.#versions.get(key)
+    const kept = known ?? { loading: readVersion(this.#database, set, version.number), characters: 0 }
     this.#versions.delete(key)
-    this.#versions.set(key, loading)
-    const oldest = this.#versions.keys().next().value
-    if (this.#versions.size > versionsMax && oldest !== undefined) this.#versions.delete(oldest)
+    this.#versions.set(key, kept)
     try {
-      return await loading
+      const { asked, characters } = await kept.loading
+      if (kept.characters === 0 && this.#versions.get(key) === kept) {
+        kept.characters = characters
+        this.#characters += characters
+        this.#trim()
+      }
+      return asked
     } catch (error) {
-      if (this.#versions.get(key) === loading) this.#versions.delete(key)
+      if (this.#versions.get(key) === kept) this.#versions.delete(key)
       throw error
     }
   }
+
+  #trim(): void {
+    for (const [key, { characters }] of this.#versions) {
+      if (this.#characters <= this.#charactersMax && this.#versions.size <= versionsMax) return
+      this.#versions.delete(key)
+      this.#characters -= characters
+    }
+  }
+}
+
+interface LoadedVersion {
+  readonly asked: AskedVersion
+  /** Of the JSON that it was made of. */
+  readonly characters: number
+}
+
+async function readVersion(database: Database, set: QuestionSet, number: number): Promise<LoadedVersion> {
+  const version = await findVersion(database, set, String(number))
+  if (!version) throw unknownSet(`set:${set.name}@${number}`)
+  return await compile(database, set, version)
 }
 
 /** With what was taught. */
 export async function loadVersion(
   database: Database,
   set: QuestionSet,
-  { number, hash, content: text }: SetVersion,
+  version: SetVersion,
 ): Promise<AskedVersion> {
+  return (await compile(database, set, version)).asked
+}
+
+async function compile(
+  database: Database,
+  set: QuestionSet,
+  { number, hash, content: text }: SetVersion,
+): Promise<LoadedVersion> {
   const content = decodeContent(text)
   const hashes = content.questions.flatMap(({ artefact }) => artefact ?? [])
   const artefacts = await listArtefacts(database, set.id, [...new Set(hashes)])
   // Written by the job that taught them.
   const parsed = artefacts.map(({ hash: own, body }) => [own, JSON.parse(body) as TaughtArtefact] as const)
-  return compileVersion({ setId: set.id, setName: set.name, number, hash }, content, new Map(parsed))
+  return {
+    asked: compileVersion({ setId: set.id, setName: set.name, number, hash }, content, new Map(parsed)),
+    characters: artefacts.reduce((sum, { body }) => sum + body.length, text.length),
+  }
 }
