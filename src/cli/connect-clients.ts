@@ -43,7 +43,7 @@ export const connectedClients: Readonly<Record<string, ConnectedClient>> = {
     isLocal: true,
     write: (before, { url, keyVariable }) =>
       withVariables(before, { OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: `\${${keyVariable}}` }),
-    next: "load .env where the program starts",
+    next: "set -a; . ./.env; set +a, then start the program",
   },
   continue: {
     title: "Continue",
@@ -85,10 +85,7 @@ function withJson(
   path: readonly string[],
   fields: Readonly<Record<string, string>>,
 ): string {
-  const document = (before === undefined || before.trim() === "" ? {} : JSON.parse(before)) as Record<
-    string,
-    unknown
-  >
+  const document = before === undefined || before.trim() === "" ? {} : readObject(before)
   let place = document
   for (const name of path) {
     const inner = place[name]
@@ -97,6 +94,17 @@ function withJson(
   }
   Object.assign(place, fields)
   return `${JSON.stringify(document, null, 2)}\n`
+}
+
+/** The parser's own message would quote the text, which may hold secrets. */
+function readObject(text: string): Record<string, unknown> {
+  try {
+    const document = JSON.parse(text) as unknown
+    // What is an object and no array has names.
+    if (typeof document === "object" && document !== null && !Array.isArray(document))
+      return document as Record<string, unknown>
+  } catch {}
+  throw new Error("it is not a JSON object")
 }
 
 /** Replaces variables of the file where they stand, and adds the others at the end. */

@@ -79,6 +79,36 @@ test("another address replaces the first one where it stood", async () => {
   expect(text).toMatch(/^model = "x"\n[\s\S]*\[other\]\na = 1\n$/)
 })
 
+test("secrets that a file holds are not shown, whether they stay or go", async () => {
+  const home = freshHome()
+  writeFileSync(
+    join(home, ".env"),
+    "OPENAI_API_KEY=sk-1\nexport DB_PASSWORD='sk-2'\nDATABASE_URL=postgres://ada:sk-3@db/x\nPORT=80\n",
+  )
+  const variables = await run(home, ["openai-env"])
+  expect(variables.stdout()).not.toContain("sk-")
+  expect(variables.stdout()).toContain("+ OPENAI_API_KEY=${UMPIRE_API_KEY}")
+  expect(variables.stdout()).toContain("PORT=80")
+  mkdirSync(join(home, ".claude"))
+  const settings = join(home, ".claude/settings.json")
+  writeFileSync(settings, '{"theme":"dark","env":{"ANTHROPIC_AUTH_TOKEN":"sk-4","B":"1"}}')
+  const json = await run(home, ["claude"])
+  expect(json.stdout()).not.toContain("sk-")
+  writeFileSync(settings, '{"ANTHROPIC_AUTH_TOKEN":"sk-5" x')
+  await expect(run(home, ["claude"])).rejects.toThrow(/settings\.json: it is not a JSON object$/)
+})
+
+test("a later run keeps the first backup", async () => {
+  const home = freshHome()
+  const path = join(home, ".env")
+  writeFileSync(path, "OTHER=1\n")
+  await run(home, ["openai-env"])
+  const between = readFileSync(path, "utf8")
+  await run(home, ["openai-env"], { url: "http://127.0.0.1:9999" })
+  const backups = ["", ".2"].map((end) => readFileSync(`${path}.before-umpire${end}`, "utf8"))
+  expect(backups).toEqual(["OTHER=1\n", between])
+})
+
 test("a dry run shows the difference and writes nothing", async () => {
   const home = freshHome()
   const { stdout } = await run(home, ["openai-env"], { "dry-run": true })

@@ -1,9 +1,9 @@
 /** `umpire connect`: points a client at this server, keeps a backup of its configuration, and shows the difference. */
-import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
-import { drawDifference } from "./text-difference.ts"
+import { drawDifference, hideSecrets } from "./text-difference.ts"
 
 const names = Object.keys(connectedClients).join("|")
 
@@ -36,14 +36,23 @@ function run(context: CliContext): number {
     stdout.write(`${path} already says so.\n`)
     return 0
   }
-  stdout.write(`${path}:\n${drawDifference(before ?? "", after)}\n`)
+  stdout.write(`${path}:\n${hideSecrets(drawDifference(before ?? "", after))}\n`)
   if (context.values["dry-run"] === true) return 0
-  if (before !== undefined) copyFileSync(path, `${path}.before-umpire`)
+  const backup = before === undefined ? null : keepBackup(path)
   mkdirSync(dirname(path), { recursive: true })
   writeFileSync(path, after)
-  if (before !== undefined) stdout.write(`What it said before is in ${path}.before-umpire.\n`)
+  if (backup !== null) stdout.write(`What it said before is in ${backup}.\n`)
   stdout.write(`The key is read from UMPIRE_API_KEY. Next: ${client.next}\n`)
   return 0
+}
+
+/** Beside the file, with its mode; what an earlier run kept stays. */
+function keepBackup(path: string): string {
+  const first = `${path}.before-umpire`
+  let backup = first
+  for (let n = 2; existsSync(backup); n++) backup = `${first}.${n}`
+  copyFileSync(path, backup, constants.COPYFILE_EXCL)
+  return backup
 }
 
 function connectionOf(context: CliContext): Connection {

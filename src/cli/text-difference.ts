@@ -45,3 +45,14 @@ function nearChanges(lines: readonly string[]): string[] {
     lines.slice(Math.max(0, index - context), index + context + 1).some((line) => !line.startsWith("  ")),
   )
 }
+
+const secretName = "(?:key|token|secret|password|credential|auth)"
+/** A reference to a variable is no secret, nor is the name of one. */
+const notSecret = String.raw`(?!\$\{|"UMPIRE_API_KEY")`
+const assignment = new RegExp(String.raw`^(.*?${secretName}[\w.-]*\s*=\s*)${notSecret}\S.*$`, "gim")
+const member = new RegExp(String.raw`("[^"]*${secretName}[^"]*"\s*:\s*)"(?:[^"\\]|\\.)+"`, "gi")
+const addressPassword = /(:\/\/[^\s:@/]*):[^\s@/]+@/g
+
+/** A difference may be pasted or recorded: values that their names or places call secret are left out. */
+export const hideSecrets = (text: string): string =>
+  text.replace(member, '$1"..."').replace(assignment, "$1...").replace(addressPassword, "$1:...@")
