@@ -72,9 +72,10 @@ function install(context: CliContext): number {
   const place = placeOf(context)
   const home = context.environment["HOME"]
   // The unit of the system sees no home directories.
-  if (!place.isUser && home && process.execPath.startsWith(`${home}/`))
+  const hidden = [process.execPath, process.argv[1] ?? ""].find((path) => isAtHome(path, home))
+  if (!place.isUser && hidden !== undefined)
     throw new UsageError(
-      "Node lies in a home directory, which a service of the system does not see: use --user",
+      `${hidden} lies in a home directory, which a service of the system does not see: use --user`,
     )
   mkdirSync(dirname(place.unit), { recursive: true })
   writeFileSync(place.unit, unitOf(context))
@@ -89,6 +90,9 @@ function install(context: CliContext): number {
   )
   return 0
 }
+
+const isAtHome = (path: string, home: string | undefined): boolean =>
+  /^\/(?:home|root|run\/user)\//.test(path) || (home !== undefined && path.startsWith(`${home}/`))
 
 function uninstall(context: CliContext): number {
   const place = placeOf(context)

@@ -17,6 +17,11 @@ test("percent signs, dollars and quotes of a path are not read by systemd", () =
   expect(unit).toContain(String.raw`ExecStart="/a b/50%%/$$HOME/\"x\""`)
 })
 
+test("a data directory with spaces is one setting", () => {
+  const unit = systemdUnit({ ...settings, dataDirectory: "/home/a b/50%/$x", user: null })
+  expect(unit).toContain('Environment="UMPIRE_DATA_DIR=/home/a b/50%%/$x"')
+})
+
 test("a service of a user names no user and waits for no system target", () => {
   const unit = systemdUnit({ ...settings, user: null })
   expect(unit).not.toMatch(/^User=|multi-user|StateDirectory/m)

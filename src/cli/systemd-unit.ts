@@ -20,8 +20,8 @@ export function systemdUnit({ command, dataDirectory, environmentFile, user }: U
     "",
     "[Service]",
     `ExecStart=${command.map(quoted).join(" ")}`,
-    `Environment=UMPIRE_DATA_DIR=${dataDirectory}`,
-    `EnvironmentFile=-${environmentFile}`,
+    `Environment=${escaped(`UMPIRE_DATA_DIR=${dataDirectory}`)}`,
+    `EnvironmentFile=-${environmentFile.replaceAll("%", "%%")}`,
     ...(user === null
       ? []
       : [`User=${user}`, `Group=${user}`, "StateDirectory=umpire", "StateDirectoryMode=0700"]),
@@ -72,6 +72,8 @@ const systemHardening = [
   "SystemCallFilter=setpriority sched_setaffinity sched_setscheduler",
 ]
 
-/** systemd splits at spaces and expands percent signs and variables. */
-const quoted = (word: string): string =>
-  `"${word.replaceAll("%", "%%").replaceAll("$", "$$$$").replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
+/** systemd splits at spaces and expands percent signs, and in commands also variables. */
+const quoted = (word: string): string => escaped(word.replaceAll("$", "$$$$"))
+
+const escaped = (word: string): string =>
+  `"${word.replaceAll("%", "%%").replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`
