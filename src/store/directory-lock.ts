@@ -11,6 +11,7 @@ import {
   readFileSync,
   writeSync,
 } from "node:fs"
+import { hash } from "node:crypto"
 import { type Server, createServer } from "node:net"
 import { constants } from "node:os"
 import { join, resolve } from "node:path"
@@ -85,13 +86,15 @@ function readOwner(path: string): { pid: number | undefined; isOld: boolean } {
 
 /** Windows: a named pipe has one server, and ends with its process. */
 async function lockByPipe(directory: string): Promise<DirectoryLock> {
-  const name = resolve(directory)
-    .toLowerCase()
-    .replaceAll(/[^\w]+/g, "-")
+  // A hash, because the name of a pipe is short and has no backslash.
+  const name = hash("sha256", resolve(directory).toLowerCase(), "hex")
   const server = createServer().unref()
   await new Promise<void>((listening, fail) => {
     server
-      .once("error", () => fail(new DirectoryLocked(refusal(directory, undefined))))
+      .once("error", (error: NodeJS.ErrnoException) => {
+        const isTaken = error.code === "EADDRINUSE" || error.code === "EACCES"
+        fail(isTaken ? new DirectoryLocked(refusal(directory, undefined)) : error)
+      })
       .listen(`\\\\.\\pipe\\umpire-lock-${name}`, listening)
   })
   return { release: async () => await closed(server) }
