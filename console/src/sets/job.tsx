@@ -1,6 +1,6 @@
 /** Work on a set that takes long: followed until it ends, and cancelled on demand. */
 import { useQuery, useQueryClient } from "@tanstack/react-query"
-import { type ReactNode, useEffect } from "react"
+import { type ReactNode, useEffect, useRef } from "react"
 import type { SetJob } from "../../../src/contract/question-sets/jobs.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
@@ -24,11 +24,13 @@ export function useNewestJob(at: SetAddress, kind: SetJob["kind"]) {
       (await api.listQuestionSetJobs({ params: at })).data.find((job) => job.kind === kind) ?? null,
     refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? pollMs : false),
   })
-  const ended = query.data && !isUnderWay(query.data) ? query.data.id : null
+  const isRunning = query.data ? isUnderWay(query.data) : false
+  const wasRunning = useRef(false)
   useEffect(() => {
     // A job that has ended may have made a version.
-    if (ended) void queries.invalidateQueries({ queryKey: [...setsKey(at.org_id), "one"] })
-  }, [queries, ended, at.org_id])
+    if (wasRunning.current && !isRunning) void queries.invalidateQueries({ queryKey: setsKey(at.org_id) })
+    wasRunning.current = isRunning
+  }, [queries, isRunning, at.org_id])
   return query
 }
 

@@ -1,21 +1,42 @@
 /** What a threshold keeps: how many rows are answered, and how often those answers are wrong. */
 import { useQuery } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { Artefact } from "../../../src/contract/question-sets/jobs.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Segments } from "../parts/field.tsx"
 import { percent, plural } from "../parts/format.ts"
 import { Empty, Loaded, Panel } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
 import type { SetAddress } from "./set-query.ts"
 import { artefactQuery } from "./taught-question.tsx"
+import type { SetEditor } from "./use-set-editor.ts"
 
-export function PromiseTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
+export function PromiseTab({
+  set,
+  at,
+  editor,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  editor: SetEditor
+}): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
   const taught = set.questions.flatMap(({ name, threshold, artefact }) =>
     artefact ? [{ name, threshold, hash: artefact }] : [],
   )
   const [name, setName] = useState<string | null>(null)
   const shown = taught.find((one) => one.name === name) ?? taught[0]
+  /** Written into the editor, where it is seen and saved as a version. */
+  const take = (threshold: number): void => {
+    const row = editor.current.draft.questions.find((one) => one.name === shown?.name)
+    if (!row) return
+    editor.changeSettings(row.id, { ...editor.settingsOf(row.id), threshold })
+    void navigate({ to: "/o/$orgId/sets/$setName", params: { orgId, setName: set.name }, search: {} })
+  }
   if (!shown)
     return (
       <div className="panel">
@@ -34,7 +55,7 @@ export function PromiseTab({ set, at }: { set: QuestionSet; at: SetAddress }): R
           onChange={setName}
         />
       ) : null}
-      <Curve key={shown.hash} at={at} {...shown} />
+      <Curve key={shown.hash} at={at} {...shown} onTake={take} />
     </div>
   )
 }
@@ -44,11 +65,13 @@ function Curve({
   name,
   hash,
   threshold,
+  onTake,
 }: {
   at: SetAddress
   name: string
   hash: string
   threshold: number | null
+  onTake: (threshold: number) => void
 }): ReactNode {
   const query = useQuery(artefactQuery(at, hash))
   return (
@@ -58,7 +81,7 @@ function Curve({
           curve.length === 0 ? (
             <p className="text-soft text-sm">No rows are held out, so nothing can be measured.</p>
           ) : (
-            <Explore curve={curve} heldOut={rows.held_out} saved={threshold} />
+            <Explore curve={curve} heldOut={rows.held_out} saved={threshold} onTake={onTake} />
           )
         }
       </Loaded>
@@ -80,10 +103,12 @@ function Explore({
   curve,
   heldOut,
   saved,
+  onTake,
 }: {
   curve: readonly Point[]
   heldOut: number
   saved: number | null
+  onTake: (threshold: number) => void
 }): ReactNode {
   const [threshold, setThreshold] = useState(saved ?? 0.5)
   const point = pointAt(curve, threshold)
@@ -113,9 +138,14 @@ function Explore({
         <p className="text-soft text-xs">
           Measured on {plural(heldOut, "held-out row")}.{" "}
           {saved === null
-            ? "The latest version has no threshold for this question; set it under Questions."
-            : `The latest version uses ${percent(saved)}; change it under Questions.`}
+            ? "The latest version has no threshold for this question."
+            : `The latest version uses ${percent(saved)}.`}{" "}
+          A threshold chosen by looking at this curve proves nothing by itself: give a target accuracy when
+          teaching for one that does.
         </p>
+        <Button className="self-start" disabled={threshold === saved} onClick={() => onTake(threshold)}>
+          Use {percent(threshold)} as threshold
+        </Button>
       </div>
     </div>
   )
@@ -125,20 +155,25 @@ const width = 420
 const height = 240
 const edge = 40
 const steps = [0, 0.5, 1]
+const scaleMargin = 0.05
 
 function RiskCoverage({ curve, point }: { curve: readonly Point[]; point: Point | null }): ReactNode {
   const byCoverage = curve.toSorted((a, b) => a.coverage - b.coverage)
-  // Errors are often few: the scale ends where the bound of the whole does, so that they can be seen.
-  const top = Math.max(0.05, byCoverage.at(-1)?.risk_high ?? 1, point?.risk_high ?? 0)
+  // Errors are often few: the scale ends soon above them, and the bound is drawn where it is below that.
+  const most = Math.max(byCoverage.at(-1)?.risk_high ?? 0, ...byCoverage.map(({ risk }) => risk))
+  const top = Math.min(1, Math.ceil((most + scaleMargin) * 10) / 10)
   const x = (coverage: number): number => edge + coverage * (width - edge - 8)
   const y = (risk: number): number => height - edge - (Math.min(risk, top) / top) * (height - edge - 8)
   const line = (read: (one: Point) => number): string =>
-    byCoverage.map((one) => `${x(one.coverage).toFixed(1)},${y(read(one)).toFixed(1)}`).join(" ")
+    byCoverage
+      .filter((one) => read(one) <= top)
+      .map((one) => `${x(one.coverage).toFixed(1)},${y(read(one)).toFixed(1)}`)
+      .join(" ")
   return (
     <figure className="flex flex-col gap-2">
       <svg
         viewBox={`0 0 ${width} ${height}`}
-        className="w-full"
+        className="w-full max-w-xl"
         role="img"
         aria-label={`Risk against coverage: with every row answered ${percent(byCoverage.at(-1)?.risk ?? 0)} are wrong`}
       >

@@ -29,6 +29,10 @@ export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEdi
           onChange={(model) => editor.changeDraft({ ...draft, model })}
         />
       </label>
+      <p className="text-soft text-xs">
+        An answer whose probability is lower than its threshold is below it. With a target accuracy, teaching
+        chooses the threshold above which answers are right that often.
+      </p>
       {draft.questions.length === 0 ? (
         <Notice tone="info">
           Without questions of its own, a set takes those of each request and only calibrates the answers.
@@ -175,7 +179,7 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
         </label>
         <input
           id={id}
-          className="control flex-1 basis-48"
+          className="control flex-1 basis-full sm:basis-48"
           maxLength={500}
           placeholder="Why (optional)"
           value={note}

@@ -70,7 +70,7 @@ function TabContent({
     case "teach":
       return <TeachTab set={set} at={at} />
     case "promise":
-      return <PromiseTab set={set} at={at} />
+      return <PromiseTab set={set} at={at} editor={editor} />
     case "use":
       return <UseTab set={set} />
   }
@@ -132,7 +132,8 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
           params={{ orgId, setName: set.name }}
           search={tab === "questions" ? {} : { tab }}
           aria-current={tab === current ? "page" : undefined}
-          className={`-mb-px flex h-10 items-center gap-1.5 border-b-2 px-3 text-sm font-medium whitespace-nowrap ${
+          ref={tab === current ? showTab : undefined}
+          className={`-mb-px flex h-10 items-center gap-1.5 border-b-2 px-3 text-sm max-sm:px-2.5 font-medium whitespace-nowrap ${
             tab === current ? "border-accent text-ink" : "text-soft hover:text-ink border-transparent"
           }`}
         >
@@ -148,6 +149,8 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
     </nav>
   )
 }
+
+const showTab = (tab: HTMLElement | null): void => tab?.scrollIntoView({ block: "nearest", inline: "center" })
 
 function EditSet({ set, onClose }: { set: QuestionSet; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()

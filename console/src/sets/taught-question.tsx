@@ -107,7 +107,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         {baselines.empty_evidence === null
           ? ""
           : `, ${percent(baselines.empty_evidence)} by the model without the text`}
-        . Bars show 95 % confidence intervals.
+        . The lines on the bars are 95 % confidence intervals.
       </p>
       {baselines.answered_without_evidence ? (
         <Notice tone="warn">
@@ -154,7 +154,7 @@ function BeforeAfter({
         { when: "Before", figure: before, color: "bg-bar-rest" },
         { when: "After", figure: after, color: "bg-bar" },
       ].map(({ when, figure, color }) => (
-        <div key={when} className="number grid grid-cols-[3rem_1fr_auto] items-center gap-2 text-xs">
+        <div key={when} className="number grid grid-cols-[3rem_1fr_9rem] items-center gap-2 text-xs">
           <span className="text-soft">{when}</span>
           <span aria-hidden="true" className="bg-sunken relative h-4 overflow-hidden rounded">
             <span
@@ -169,7 +169,7 @@ function BeforeAfter({
               }}
             />
           </span>
-          <span className="min-w-32 text-right">
+          <span className="text-right">
             <span className="font-medium">{show(figure.value)}</span>{" "}
             <span className="text-soft">
               {show(figure.low)}–{show(figure.high)}

@@ -91,7 +91,7 @@ function Start({
           <Button
             kind="loud"
             icon="play"
-            className="mt-5"
+            className="sm:mt-5"
             disabled={busy || examples === 0 || wanted === "wrong"}
             busy={start.isPending}
             onClick={() => start.mutate(undefined)}
