@@ -34,6 +34,17 @@ export async function makeHostile(server: TestServer): Promise<Hostile> {
       ],
     },
   })
+  await api.createQuestionSet({
+    params,
+    body: {
+      name: "hostile",
+      description: evil,
+      model: "umpire-decide",
+      questions: [{ type: "choice", name: "evil", instructions: evil, choices: [{ value: evil }] }],
+    },
+  })
+  const example = { input: evil, labels: { evil } }
+  await api.addQuestionSetExamples({ params: { ...params, set_id: "hostile" }, body: { rows: [example] } })
   const joining = await api.createInvitation({ params, body: { email: "eve@example.com", role: "member" } })
   await createClient(server.url, {}).acceptInvitation({
     body: { token: joining.accept_token ?? "", name: evil, password: "a long enough one" },
@@ -47,7 +58,7 @@ export async function makeHostile(server: TestServer): Promise<Hostile> {
     sequenceId: await askAs(server, token, orgId),
     invitation: pending.accept_token ?? "",
     draft: { entry: `umpire.${user.id}.${orgId}.draft`, value: hostileDraft() },
-    shownOn: (path) => (["keys", "members", "analytics", "identity"].includes(path) ? evil : null),
+    shownOn: (path) => (["keys", "members", "analytics", "identity", "sets"].includes(path) ? evil : null),
   }
 }
 

@@ -68,6 +68,9 @@ describe("with a script in every name", () => {
   test.each([
     ["the record of a request", (one: Hostile) => `/o/${one.orgId}/sequences/${one.sequenceId}`, "Request"],
     ["analytics by client", (one: Hostile) => `/o/${one.orgId}/analytics?by=client_ua`, "Analytics"],
+    ["a question set", (one: Hostile) => `/o/${one.orgId}/sets/hostile`, "hostile"],
+    ["its examples", (one: Hostile) => `/o/${one.orgId}/sets/hostile?tab=examples`, "hostile"],
+    ["the use of it", (one: Hostile) => `/o/${one.orgId}/sets/hostile?tab=use`, "hostile"],
     ["the door", () => "/sign-in", "Sign in to Umpire"],
     ["an invitation", (one: Hostile) => `/join#token=${one.invitation}`, `Join ${evil}`],
     ["an address that leads nowhere", (one: Hostile) => `/o/${one.orgId}/<b>nowhere</b>`, null],

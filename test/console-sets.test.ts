@@ -112,7 +112,7 @@ test("teaching shows its progress and what it found", { timeout: teachMs }, asyn
   await openTab("Promise")
   await scene.page.getByRole("img", { name: /^Risk against coverage/ }).waitFor()
   expect(await scene.problems()).toEqual([])
-  await scene.page.getByLabel("Threshold").fill("0.9")
+  await scene.page.getByRole("slider", { name: "Threshold" }).fill("0.9")
   await scene.click("Use 90.0% as threshold")
   await scene.expectValue("Threshold, %", "90")
   await scene.click("Discard")
