@@ -23,7 +23,7 @@ import { findModel } from "../organization-access.ts"
 import type { JobContext } from "./jobs.ts"
 import { forEachText, scoreText } from "./score-texts.ts"
 import { teachInThread } from "./teach-client.ts"
-import { toQuestion } from "./version.ts"
+import { optionNames, toQuestion } from "./version.ts"
 
 export interface TeachInput {
   readonly version: number
@@ -228,7 +228,7 @@ async function fit(
   })
   const asked: TaughtQuestion = {
     kind: question.type,
-    options: question.type === "predicate" ? ["yes", "no"] : optionNames(question),
+    options: optionNames(question),
     optionVectors: readings.optionVectors.get(given.name) ?? null,
     emptyMargins: [...(readings.empty.get(given.name) ?? [])],
   }
@@ -240,12 +240,6 @@ async function fit(
     if (error instanceof Fault && error.code === "conflict") return { reason: error.message }
     throw error
   }
-}
-
-function optionNames(question: Exclude<Question, { readonly type: "predicate" }>): string[] {
-  return question.type === "choice"
-    ? question.options.map(({ value }) => String(value))
-    : question.levels.map(({ label }) => label)
 }
 
 interface Outcome {

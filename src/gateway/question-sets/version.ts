@@ -45,16 +45,42 @@ export function compileVersion(
 ): AskedVersion {
   const { model, calibration } = content
   const questions = content.questions.map((question): AskedQuestion => {
+    const asked = toQuestion(question)
     const artefact = question.artefact ? artefacts.get(question.artefact) : undefined
     return {
-      question: toQuestion(question),
+      question: asked,
       threshold: question.threshold,
       below: question.below,
       calibration: question.calibration ?? calibration,
-      taught: artefact ? { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) } : null,
+      taught:
+        artefact && isTaughtFor(asked, artefact)
+          ? { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) }
+          : null,
     }
   })
   return { ...identity, model, questions, calibration }
+}
+
+/** A version may name what was taught before the options changed: it would move the answers of others. */
+function isTaughtFor(question: Question, { kind, options }: TaughtArtefact): boolean {
+  const names = optionNames(question)
+  return (
+    kind === question.type &&
+    names.length === options.length &&
+    names.every((name, at) => name === options[at])
+  )
+}
+
+/** What the answers are called in an artefact. */
+export function optionNames(question: Question): string[] {
+  switch (question.type) {
+    case "predicate":
+      return ["yes", "no"]
+    case "choice":
+      return question.options.map(({ value }) => String(value))
+    case "score":
+      return question.levels.map(({ label }) => label)
+  }
 }
 
 export function toQuestion(given: SetQuestion): Question {
