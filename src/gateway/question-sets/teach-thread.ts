@@ -1,11 +1,13 @@
 /** The thread that fits what a question set is taught, so that others are answered meanwhile. */
 import { servePeer } from "../../base/peer/connection.ts"
+import { lowerThreadPriority } from "../../base/thread-priority.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { TeachRefusal } from "../../scoring/teach/question.ts"
 import { teach } from "../../scoring/teach/teach.ts"
 import type { TeachInput, TeachService } from "./teach-client.ts"
 
+lowerThreadPriority()
 servePeer<TeachService>({ teach: run })
 
 async function* run(
