@@ -153,7 +153,7 @@ function Explore({
 
 const width = 420
 const height = 240
-const edge = 40
+const edge = 50
 const steps = [0, 0.5, 1]
 const scaleMargin = 0.05
 
@@ -196,7 +196,7 @@ function RiskCoverage({ curve, point }: { curve: readonly Point[]; point: Point 
             <circle cx={x(point.coverage)} cy={y(point.risk)} r={5} className="fill-bar stroke-panel" />
           </>
         ) : null}
-        <g className="fill-soft text-[10px]">
+        <g className="fill-soft text-[11px]">
           {steps.map((step) => (
             <text key={step} x={x(step)} y={height - edge + 14} textAnchor={step === 1 ? "end" : "middle"}>
               {step * 100} %
