@@ -136,7 +136,7 @@ function Toolbar({
         />
         <Rival draft={draft} models={models} onChange={onChange} />
       </div>
-      <div className="ml-auto flex max-sm:-mx-2 max-sm:w-full max-sm:flex-wrap max-sm:[&_button]:px-2">
+      <div className="ml-auto flex max-sm:-mx-2 max-sm:w-[calc(100%+1rem)] max-sm:flex-wrap max-sm:[&_button]:px-1.5">
         <Button kind="bare" icon="clock" onClick={() => onDialog("history")}>
           History
         </Button>
