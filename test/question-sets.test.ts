@@ -149,6 +149,14 @@ test("labels point at versions that exist, latest cannot be moved, and a removed
   expect((await send("DELETE", "/refunds/labels/stable")).status).toBe(404)
 })
 
+test("publishing again and again opens at most ten checks", async () => {
+  await send("POST", "", refunds)
+  await send("POST", "/refunds/cases", { cases: [{ input: "Money!", expected: { refund: true } }] })
+  for (let n = 0; n < 11; n++)
+    expect((await send("PUT", "/refunds/labels/production", { version: 1 })).status).toBe(200)
+  expect((await send("GET", "/refunds/jobs?limit=100")).body.data).toHaveLength(10)
+})
+
 test("a file that is exported and imported again changes nothing", async () => {
   await send("POST", "", { ...refunds, questions: [{ ...refund, threshold: 0.8, below: "answer" }, team] })
   const file = await send("GET", "/refunds/file")

@@ -84,7 +84,9 @@ export const QuestionSet = z
     last_check: z
       .object({ job_id: z.string(), state: z.string() })
       .nullable()
-      .describe("Publishing a version or changing the model checks the frozen cases, where there are some."),
+      .describe(
+        "Publishing a version or changing the model checks the frozen cases, unless ten jobs are open.",
+      ),
   })
   .meta({ id: "QuestionSet" })
 export type QuestionSet = z.infer<typeof QuestionSet>

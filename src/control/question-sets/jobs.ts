@@ -6,14 +6,7 @@ import type { PlatformTable } from "../../contract/platform/table.ts"
 import type { Artefact, SetJob } from "../../contract/question-sets/jobs.ts"
 import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
-import {
-  type Job,
-  cancelJob,
-  countOpenJobs,
-  findJob,
-  pageJobs,
-  reportShadow,
-} from "../../store/question-sets/jobs.ts"
+import { type Job, cancelJob, findJob, pageJobs, reportShadow } from "../../store/question-sets/jobs.ts"
 import {
   type Artefact as StoredArtefact,
   type QuestionSet,
@@ -21,7 +14,7 @@ import {
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
 import { type ChangeScope, type ControlParts, acting, change, notFound } from "../change.ts"
-import { addJob } from "./add-job.ts"
+import { addJob, isRoomForJob, openJobsMax } from "./add-job.ts"
 import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
 
 type Names =
@@ -33,9 +26,6 @@ type Names =
   | "cancelQuestionSetJob"
   | "getQuestionSetArtefact"
   | "getQuestionSetShadowReport"
-
-/** Of one organization, waiting or running. */
-const openJobsMax = 10
 
 export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
   const { database } = parts
@@ -128,7 +118,7 @@ async function start(
   return await change(parts, call, async (scope) => {
     const set = await lockReadSet(scope.sql, standing, call.params.set_id)
     const input = await read(set, scope)
-    if ((await countOpenJobs(scope.sql, standing.organizationId)) >= openJobsMax)
+    if (!(await isRoomForJob(scope.sql, standing.organizationId)))
       throw new Fault(
         "conflict",
         `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,

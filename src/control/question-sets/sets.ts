@@ -44,7 +44,7 @@ import {
   notFound,
 } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { addJob } from "./add-job.ts"
+import { addJob, isRoomForJob } from "./add-job.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { writeFile } from "./file.ts"
 import type { UploadReader } from "./upload.ts"
@@ -376,7 +376,7 @@ async function pointLabel(
   })
 }
 
-/** Runs the frozen cases; not for a caller that may not infer, nor where nothing is frozen. */
+/** Runs the frozen cases; not for a caller that may not infer, where nothing is frozen, or where too many jobs are open. */
 async function checkCases(
   parts: QuestionSetParts,
   scope: ChangeScope,
@@ -390,6 +390,7 @@ async function checkCases(
 ): Promise<void> {
   const { version, against, principal, standing } = given
   if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
+  if (!(await isRoomForJob(scope.sql, set.organizationId))) return
   await addJob(parts, scope, set, { kind: "check", input: { version, against }, principal })
 }
 
