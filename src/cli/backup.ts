@@ -18,5 +18,5 @@ export const backup = (operate: (context: CliContext) => Operate): Command => ({
 function draw(result: unknown): string {
   // What the operation answers.
   const { file, rows, created_at } = result as { file: string; rows: number; created_at: string }
-  return `${file} holds ${rows} rows, the journal and the events, as of ${created_at}. It contains secrets' hashes: keep it safe.\n`
+  return `${file} holds ${rows} rows, the journal and the events, as of ${created_at}. It contains texts of customers and hashes of secrets: keep it safe.\n`
 }

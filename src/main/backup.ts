@@ -78,7 +78,8 @@ async function takeBackup(parts: BackupParts, file: string): Promise<unknown> {
   try {
     const count = await writeArchive(file, header, async (writer) => {
       await dumpRows(database, writer)
-      await copyEvents(parts, `${file}.events`, writer)
+      // In the data directory, which only its owner can read; its name keeps it out of backups.
+      await copyEvents(parts, join(resolve(config.data_dir), `${eventsFile}.${basename(file)}`), writer)
       await files.write(writer)
       await newSegments(config.data_dir, names, writer)
     })

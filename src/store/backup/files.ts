@@ -16,7 +16,10 @@ export interface OpenFiles {
 export async function openFiles(folder: string, names: readonly string[]): Promise<OpenFiles> {
   const handles: { name: string; handle: FileHandle }[] = []
   for (const name of names) {
-    const handle = await open(join(folder, name)).catch(() => null)
+    const handle = await open(join(folder, name)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return null
+      throw error
+    })
     if (handle) handles.push({ name, handle })
   }
   return {
