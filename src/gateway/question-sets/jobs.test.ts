@@ -7,7 +7,7 @@ import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
-import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
+import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
 import type { ScoreEngine } from "../../engine/engine.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
 import { insertExamples } from "../../store/question-sets/examples.ts"
@@ -44,11 +44,11 @@ const content: QuestionSetContent = {
 }
 
 /** A set with examples and a job that teaches it. */
-async function insertTeaching(): Promise<{ organizationId: string; setId: string; jobId: string }> {
+async function insertTeaching(latest = 1): Promise<{ organizationId: string; setId: string; jobId: string }> {
   const { organizationId } = await insertAccount(database, ids, now)
   const [setId, jobId] = [ids.next("qs"), ids.next("job")]
   const times = { createdAt: now, updatedAt: now }
-  const set = { id: setId, organizationId, name: "mail", description: "", latest: 1, createdBy: null }
+  const set = { id: setId, organizationId, name: "mail", description: "", latest, createdBy: null }
   await insertSet(database, { ...set, ...times })
   const { text, hash } = encodeContent(content)
   const version = { setId, number: 1, hash, content: text, note: "", createdBy: null, createdAt: now }
@@ -128,6 +128,16 @@ test("what was taught is saved as a new version", async () => {
   await runOne(database)
   expect(await findJob(database, setId, jobId)).toMatchObject({ state: "succeeded", error: null })
   expect((await findSet(database, organizationId, setId))?.latest).toBe(2)
+})
+
+test("teaching makes the last version that a set may have, and none after it", async () => {
+  const { versionsMax } = questionSetLimits
+  for (const latest of [versionsMax - 1, versionsMax]) {
+    const { organizationId, setId, jobId } = await insertTeaching(latest)
+    await runOne(database)
+    expect((await findJob(database, setId, jobId))?.state).toBe(latest < versionsMax ? "succeeded" : "failed")
+    expect((await findSet(database, organizationId, setId))?.latest).toBe(versionsMax)
+  }
 })
 
 test("a gateway that lost its job to another saves nothing", async () => {

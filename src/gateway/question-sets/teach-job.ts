@@ -1,7 +1,11 @@
 /** Teaches the questions of a set: asks the model about every example, fits in a thread, and saves a new version. */
 import { createHash } from "node:crypto"
 import { Fault } from "../../contract/errors.ts"
-import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
+import {
+  type QuestionSetContent,
+  type SetQuestion,
+  questionSetLimits,
+} from "../../contract/question-sets/content.ts"
 import type { TeachResult } from "../../contract/question-sets/jobs.ts"
 import type { EvidenceReading } from "../../engine/engine.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
@@ -296,6 +300,11 @@ async function save(
     // A gateway that was suspended may come back after its lease ended: then the other one saves.
     if (!(await lockHeldJob(sql, job)))
       throw new Fault("conflict", "Cannot save what was taught: another gateway has taken over the job")
+    if (set.latest >= questionSetLimits.versionsMax)
+      throw new Fault(
+        "conflict",
+        `Cannot save what was taught: the set has ${questionSetLimits.versionsMax} versions`,
+      )
     for (const { name, artefact } of taught.values())
       if (artefact)
         await insertArtefact(sql, {
