@@ -110,9 +110,9 @@ export class Encoder {
   }
 
   /**
-   * The means over all tokens of the last layer and of the middle layer's values, of length one. Heads that are taught on
-   * both are right more often than on the last alone: with 100 labels 0.95 instead of 0.91 on SNIPS, 0.90 instead of 0.85 on
-   * prompt injections.
+   * The means over all tokens of the last layer and of the middle layer's values, of length one. Heads that are
+   * taught on both are right more often than on the last alone (tried on the vectors of the preview of this model:
+   * with 100 labels 0.95 instead of 0.91 on SNIPS, 0.90 instead of 0.85 on prompt injections).
    */
   async vector({ organizationId, evidence }: VectorWork, signal: AbortSignal): Promise<EvidenceVector> {
     const tokens = await this.#evidenceTokens(evidence, signal)

@@ -2,7 +2,7 @@
 import { addProducts, addTransposedProducts } from "./matrix.ts"
 import type { Random } from "./random.ts"
 
-/** Heads on more directions were not better on any evaluation set, and cost in proportion. */
+/** A bound on the work: the cost of a head grows in proportion. Not tuned. */
 const DIRECTIONS_MAX = 160
 const POWER_ITERATIONS = 2
 /** What is left of a direction that others already span is rounding. */
