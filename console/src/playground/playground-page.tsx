@@ -78,6 +78,16 @@ export function PlaygroundPage(): ReactNode {
           draft={draft}
           onChange={change}
           onRemove={(questions, what) => replace({ questions }, what)}
+          actions={
+            <Button
+              kind="bare"
+              icon="cards"
+              disabled={draft.questions.length === 0}
+              onClick={() => setDialog("set")}
+            >
+              Save as set
+            </Button>
+          }
         />
       </div>
       {dialog === "code" ? <CodeDialog draft={draft} onClose={() => setDialog(null)} /> : null}
@@ -136,19 +146,11 @@ function Toolbar({
         />
         <Rival draft={draft} models={models} onChange={onChange} />
       </div>
-      <div className="ml-auto flex max-sm:-mx-2 max-sm:w-[calc(100%+1rem)] max-sm:flex-wrap max-sm:[&_button]:px-1.5">
+      <div className="ml-auto flex max-sm:-mx-3 max-sm:w-full">
         <Button kind="bare" icon="clock" onClick={() => onDialog("history")}>
           History
         </Button>
         <ShareButton draft={draft} />
-        <Button
-          kind="bare"
-          icon="cards"
-          disabled={draft.questions.length === 0}
-          onClick={() => onDialog("set")}
-        >
-          Save as set
-        </Button>
         <Button kind="bare" icon="code" onClick={() => onDialog("code")}>
           Code
         </Button>

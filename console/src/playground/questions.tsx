@@ -12,12 +12,15 @@ export function Questions({
   onChange,
   onRemove,
   settings,
+  actions,
 }: {
   draft: Draft
   onChange: (draft: Draft) => void
   onRemove: (questions: Draft["questions"], what: string) => void
   /** What else is set for each question. */
   settings?: (question: DraftQuestion, number: number) => ReactNode
+  /** More buttons beside the one that adds a question. */
+  actions?: ReactNode
 }): ReactNode {
   const { questions } = draft
   const put = (next: Draft["questions"]): void => onChange({ ...draft, questions: next })
@@ -58,21 +61,16 @@ export function Questions({
         </div>
       ))}
       <MoveStatus drag={drag} />
-      <Menu
-        align="start"
-        onClosed={focusAdded}
-        trigger={
-          <Button icon="plus" className="self-start">
-            Add question
-          </Button>
-        }
-      >
-        {questionTypes.map((type) => (
-          <MenuItem key={type} onSelect={() => add(type)}>
-            {typeNames[type]}
-          </MenuItem>
-        ))}
-      </Menu>
+      <div className="flex flex-wrap gap-2">
+        <Menu align="start" onClosed={focusAdded} trigger={<Button icon="plus">Add question</Button>}>
+          {questionTypes.map((type) => (
+            <MenuItem key={type} onSelect={() => add(type)}>
+              {typeNames[type]}
+            </MenuItem>
+          ))}
+        </Menu>
+        {actions}
+      </div>
     </section>
   )
 }
