@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import type { Locator } from "playwright-core"
 import { describe, expect, test } from "vitest"
-import type { Scene } from "./console-scene.ts"
+import { type Scene, holdWrites } from "./console-scene.ts"
 
 export function tryingTests(scene: Scene): void {
   const answer = (number: number): Locator =>
@@ -200,9 +200,12 @@ export function tryingTests(scene: Scene): void {
     const download = scene.page.waitForEvent("download")
     await scene.click("Export all rows")
     expect(readFileSync((await (await download).path()) ?? "", "utf8").split("\n")).toHaveLength(13)
+    // Held, so that the rows are not done before the click.
+    const held = await holdWrites(scene.page)
     await scene.click("Evaluate 12 rows")
     await scene.click("Cancel")
-    await scene.page.getByText(/^(?:Stopped|Done): /).waitFor()
+    await held.release()
+    await scene.page.getByText(/^Stopped: /).waitFor()
     await upload("bad.jsonl", "{")
     await scene.page.getByText("Line 1 is not JSON").waitFor()
   })
