@@ -157,7 +157,16 @@ test("a pattern is kept to, also where the budget ends early", async () => {
 test.each([
   ["pattern", { type: "string", pattern: "^(?<=a)" }],
   ["uniqueItems", { type: "array", items: { type: "boolean" }, uniqueItems: true, minItems: 3 }],
-  ["dynamicRef", { $dynamicRef: "#node" }],
+  [
+    "dynamicRef",
+    {
+      $dynamicRef: "#node",
+      $defs: {
+        text: { $dynamicAnchor: "node", type: "string" },
+        number: { $dynamicAnchor: "node", type: "number" },
+      },
+    },
+  ],
 ])("%s that cannot be enforced is refused by name when the schema is strict", async (keyword, a) => {
   const schema = { type: "object", properties: { a }, required: ["a"] }
   await expect(engine.prepare(work(schema, 50), signal)).rejects.toThrow(new RegExp(keyword))
