@@ -2,8 +2,8 @@
 import { z } from "zod"
 import { Fault } from "../../contract/errors.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
-import { findFirstUser, findUserByEmail, updateUser } from "../../store/users.ts"
-import { change, systemCaller } from "../change.ts"
+import { type User, findFirstUser, findUserByEmail, updateUser } from "../../store/users.ts"
+import { type ChangeScope, change, systemCaller } from "../change.ts"
 import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
 import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
 
@@ -29,19 +29,13 @@ export function userOperations(parts: OperatorParts): Operations {
 /** Without an address, for the first user. The password and the sessions stay as they are. */
 async function makeLink(parts: OperatorParts, email: string | undefined): Promise<unknown> {
   return await change(parts, systemCaller, async (scope) => {
-    const { sql, now } = scope
+    const { sql } = scope
     const user = await (email === undefined ? findFirstUser(sql) : findUserByEmail(sql, email))
     if (!user)
       throw new Fault("not_found", `Cannot find ${email ? `a user with the address ${email}` : "a user"}`)
-    const { link, expiresAt } = await createOneTimeLink(sql, user.id, now)
+    const link = await linkFor(parts, scope, user)
     await tellOrganizations(scope, user.id, "user.create_link", { type: "user", id: user.id })
-    return {
-      id: user.id,
-      email: user.email,
-      link,
-      url: signInAddress(parts, link),
-      expires_at: expiresAt.toISOString(),
-    }
+    return link
   })
 }
 
@@ -54,15 +48,17 @@ async function resetPassword(parts: OperatorParts, email: string): Promise<unkno
     await updateUser(sql, user.id, { passwordHash: null }, now)
     const ended = await revokeSessionsOfUser(sql, user.id, now)
     for (const { id } of ended) touched({ table: "sessions", id })
-    const { link, expiresAt } = await createOneTimeLink(sql, user.id, now)
+    const link = await linkFor(parts, scope, user)
     await tellOrganizations(scope, user.id, "user.reset_password", { type: "user", id: user.id })
-    return {
-      id: user.id,
-      email: user.email,
-      link,
-      url: signInAddress(parts, link),
-      expires_at: expiresAt.toISOString(),
-      sessions_ended: ended.length,
-    }
+    return { ...link, sessions_ended: ended.length }
   })
+}
+
+async function linkFor(
+  parts: OperatorParts,
+  { sql, now }: ChangeScope,
+  { id, email }: User,
+): Promise<object> {
+  const { link, expiresAt } = await createOneTimeLink(sql, id, now)
+  return { id, email, link, url: signInAddress(parts, link), expires_at: expiresAt.toISOString() }
 }

@@ -27,7 +27,8 @@ import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound } from "../change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
-import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
+import type { QuestionSetParts } from "./parts.ts"
+import { lockReadSet, readSet, readVersion } from "./view.ts"
 import type { UploadFormat, UploadedRow } from "./upload.ts"
 
 type Names =

@@ -15,7 +15,8 @@ import {
 } from "../../store/question-sets/sets.ts"
 import { type ChangeScope, type ControlParts, acting, change, notFound } from "../change.ts"
 import { addJob, isRoomForJob, openJobsMax } from "./add-job.ts"
-import { type QuestionSetParts, lockReadSet, readSet, readVersion } from "./sets.ts"
+import type { QuestionSetParts } from "./parts.ts"
+import { lockReadSet, readSet, readVersion } from "./view.ts"
 
 type Names =
   | "teachQuestionSet"

@@ -1,28 +1,17 @@
 /** Question sets: created, changed into new versions, labelled and published, exported and imported. */
-import type { Catalog } from "../../base/catalog.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
 import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
-import type {
-  QuestionSet as WireSet,
-  QuestionSetItem,
-  QuestionSetVersion,
-} from "../../contract/question-sets/sets.ts"
+import type { QuestionSet as WireSet } from "../../contract/question-sets/sets.ts"
 import { decodeContent, encodeContent } from "../../store/question-sets/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
-import { findLastCheck } from "../../store/question-sets/jobs.ts"
 import {
   type QuestionSet,
-  type SetLabel,
   type SetVersion,
-  countRows,
   countSets,
-  deleteLabel,
   deleteSet,
-  findSet,
-  findVersion,
   insertSet,
   insertVersion,
   listArtefacts,
@@ -30,31 +19,25 @@ import {
   lockSet,
   pageSets,
   pageVersions,
-  putLabel,
   updateSet,
 } from "../../store/question-sets/sets.ts"
-import { type Sql, isUniqueViolation } from "../../store/sql.ts"
-import {
-  type ChangeScope,
-  type ControlParts,
-  acting,
-  change,
-  checkVersion,
-  etag,
-  notFound,
-} from "../change.ts"
+import { isUniqueViolation } from "../../store/sql.ts"
+import { type ChangeScope, acting, change, checkVersion, etag, notFound } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { addJob, isRoomForJob } from "./add-job.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { writeFile } from "./file.ts"
-import type { UploadReader } from "./upload.ts"
-
-export interface QuestionSetParts extends ControlParts {
-  readonly catalog: Catalog
-  readonly uploads: UploadReader
-  /** The address of this installation, where editors find the schema of a file. */
-  publicUrl(): string
-}
+import type { QuestionSetParts } from "./parts.ts"
+import { checkCases, pointLabel, removeLabel } from "./publish.ts"
+import {
+  lockReadSet,
+  readSet,
+  readVersion,
+  settingsOf,
+  toSummary,
+  toVersion,
+  toVersionItem,
+  toView,
+} from "./view.ts"
 
 type Names =
   | "listQuestionSets"
@@ -350,110 +333,6 @@ async function remove(
   })
 }
 
-async function pointLabel(
-  parts: QuestionSetParts,
-  call: CallOf<PlatformTable["putQuestionSetLabel"]>,
-): Promise<WireSet> {
-  const { principal, standing } = acting(call)
-  const { label } = call.params
-  if (label === "latest")
-    throw new Fault("conflict", "Cannot move the label latest: it is always the newest version")
-  return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    const set = await lockReadSet(sql, standing, call.params.set_id)
-    const version = await readVersion(sql, set, String(call.body.version))
-    const labels = await listLabels(sql, set.id)
-    const before = labels.find((one) => one.label === label)?.number ?? null
-    if (before === null && labels.length >= questionSetLimits.labelsMax)
-      throw new Fault("conflict", `Cannot add the label: the set has ${questionSetLimits.labelsMax}`)
-    const updatedBy = await creatorOf(sql, principal)
-    await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
-    const after = await labelsChanged(scope, set, label, { before, after: version.number })
-    if (label === "production")
-      await checkCases(parts, scope, after, { version: version.number, against: before, principal, standing })
-    call.header("etag", etag(after.revision))
-    return await toView(sql, after)
-  })
-}
-
-/** Runs the frozen cases; not for a caller that may not infer, where nothing is frozen, or where too many jobs are open. */
-async function checkCases(
-  parts: QuestionSetParts,
-  scope: ChangeScope,
-  set: QuestionSet,
-  given: {
-    readonly version: number
-    readonly against: number | null
-    readonly principal: Principal
-    readonly standing: Standing
-  },
-): Promise<void> {
-  const { version, against, principal, standing } = given
-  if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
-  if (!(await isRoomForJob(scope.sql, set.organizationId))) return
-  await addJob(parts, scope, set, { kind: "check", input: { version, against }, principal })
-}
-
-async function removeLabel(
-  parts: QuestionSetParts,
-  call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
-): Promise<void> {
-  const { standing } = acting(call)
-  await change(parts, call, async (scope) => {
-    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
-    const version = await findVersion(scope.sql, set, call.params.label)
-    if (!version || !(await deleteLabel(scope.sql, set.id, call.params.label))) throw notFound("label")
-    await labelsChanged(scope, set, call.params.label, { before: version.number, after: null })
-  })
-}
-
-/** The set's own row changes with its labels: gateways hear of it, and If-Match sees it. */
-async function labelsChanged(
-  { sql, now, audit, touched }: ChangeScope,
-  set: QuestionSet,
-  label: string,
-  versions: { readonly before: number | null; readonly after: number | null },
-): Promise<QuestionSet> {
-  const after = await updateSet(sql, set.id, {}, now)
-  if (!after) throw notFound("question set")
-  const shown = (version: number | null): unknown => (version === null ? null : { label, version })
-  await audit({
-    organizationId: set.organizationId,
-    action: label === "production" ? "question_set.publish" : "question_set.label",
-    resource: { type: "question_set", id: set.id },
-    before: shown(versions.before),
-    after: shown(versions.after),
-  })
-  touched({ table: "question_sets", id: set.organizationId })
-  return after
-}
-
-export async function readSet(
-  sql: Sql,
-  { organizationId }: Standing,
-  idOrName: string,
-): Promise<QuestionSet> {
-  const set = await findSet(sql, organizationId, idOrName)
-  if (!set) throw notFound("question set")
-  return set
-}
-
-export async function lockReadSet(
-  sql: Sql,
-  { organizationId }: Standing,
-  idOrName: string,
-): Promise<QuestionSet> {
-  const set = await lockSet(sql, organizationId, idOrName)
-  if (!set) throw notFound("question set")
-  return set
-}
-
-export async function readVersion(sql: Sql, set: QuestionSet, reference: string): Promise<SetVersion> {
-  const version = await findVersion(sql, set, reference)
-  if (!version) throw notFound("version")
-  return version
-}
-
 const nameTaken = (name: string): Fault =>
   new Fault("conflict", `Cannot use the name ${name}: another set of the organization has it`)
 
@@ -465,74 +344,4 @@ function refuseUnknownArtefacts(named: readonly string[], known: readonly string
     "Cannot save the set: a question names an artefact that was not taught here; leave `artefact` out",
     { details: [{ path: "questions", message: `no artefact ${missing}` }] },
   )
-}
-
-function settingsOf(set: QuestionSet): Record<string, unknown> {
-  return { name: set.name, description: set.description, shadow: shadowOf(set) }
-}
-
-function shadowOf({ shadowVersion, shadowModel, shadowShare }: QuestionSet): WireSet["shadow"] {
-  return shadowShare === 0 ? null : { version: shadowVersion, model: shadowModel, share: shadowShare }
-}
-
-function toSummary(
-  set: QuestionSet,
-  content: QuestionSetContent,
-  production: number | null,
-): Omit<QuestionSetItem, "examples"> {
-  return {
-    id: set.id,
-    name: set.name,
-    description: set.description,
-    model: content.model,
-    question_names: content.questions.map(({ name }) => name),
-    latest_version: set.latest,
-    production_version: production,
-    created_by: set.createdBy,
-    created_at: set.createdAt.toISOString(),
-    updated_at: set.updatedAt.toISOString(),
-    revision: Number(set.revision),
-  }
-}
-
-async function toView(sql: Sql, set: QuestionSet): Promise<WireSet> {
-  const labels = await listLabels(sql, set.id)
-  const version = await readVersion(sql, set, "latest")
-  const content = decodeContent(version.content)
-  const production = labels.find(({ label }) => label === "production")?.number ?? null
-  const check = await findLastCheck(sql, set.id)
-  return {
-    ...toSummary(set, content, production),
-    labels: labels.map(({ label, number, updatedAt }) => ({
-      label,
-      version: number,
-      updated_at: updatedAt.toISOString(),
-    })),
-    questions: content.questions,
-    calibration: content.calibration,
-    hash: version.hash,
-    shadow: shadowOf(set),
-    counts: await countRows(sql, set.id),
-    last_check: check && { job_id: check.id, state: check.state },
-  }
-}
-
-function toVersionItem(
-  version: Omit<SetVersion, "content">,
-  set: QuestionSet,
-  labels: readonly SetLabel[],
-): Omit<QuestionSetVersion, keyof QuestionSetContent> {
-  const own = labels.filter(({ number }) => number === version.number).map(({ label }) => label)
-  return {
-    version: version.number,
-    hash: version.hash,
-    note: version.note,
-    labels: version.number === set.latest ? ["latest", ...own] : own,
-    created_by: version.createdBy,
-    created_at: version.createdAt.toISOString(),
-  }
-}
-
-function toVersion(version: SetVersion, set: QuestionSet, labels: readonly SetLabel[]): QuestionSetVersion {
-  return { ...toVersionItem(version, set, labels), ...decodeContent(version.content) }
 }

@@ -1,0 +1,99 @@
+/** Labels of versions: moved and removed; moving `production` publishes, and has the frozen cases checked. */
+import type { Principal, Standing } from "../../contract/access.ts"
+import type { CallOf } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import type { QuestionSet as WireSet } from "../../contract/question-sets/sets.ts"
+import {
+  type QuestionSet,
+  countRows,
+  deleteLabel,
+  findVersion,
+  listLabels,
+  putLabel,
+  updateSet,
+} from "../../store/question-sets/sets.ts"
+import { type ChangeScope, acting, change, etag, notFound } from "../change.ts"
+import { creatorOf } from "../keys.ts"
+import { addJob, isRoomForJob } from "./add-job.ts"
+import type { QuestionSetParts } from "./parts.ts"
+import { lockReadSet, readVersion, toView } from "./view.ts"
+
+export async function pointLabel(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["putQuestionSetLabel"]>,
+): Promise<WireSet> {
+  const { principal, standing } = acting(call)
+  const { label } = call.params
+  if (label === "latest")
+    throw new Fault("conflict", "Cannot move the label latest: it is always the newest version")
+  return await change(parts, call, async (scope) => {
+    const { sql, now } = scope
+    const set = await lockReadSet(sql, standing, call.params.set_id)
+    const version = await readVersion(sql, set, String(call.body.version))
+    const labels = await listLabels(sql, set.id)
+    const before = labels.find((one) => one.label === label)?.number ?? null
+    if (before === null && labels.length >= questionSetLimits.labelsMax)
+      throw new Fault("conflict", `Cannot add the label: the set has ${questionSetLimits.labelsMax}`)
+    const updatedBy = await creatorOf(sql, principal)
+    await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
+    const after = await labelsChanged(scope, set, label, { before, after: version.number })
+    if (label === "production")
+      await checkCases(parts, scope, after, { version: version.number, against: before, principal, standing })
+    call.header("etag", etag(after.revision))
+    return await toView(sql, after)
+  })
+}
+
+/** Runs the frozen cases; not for a caller that may not infer, where nothing is frozen, or where too many jobs are open. */
+export async function checkCases(
+  parts: QuestionSetParts,
+  scope: ChangeScope,
+  set: QuestionSet,
+  given: {
+    readonly version: number
+    readonly against: number | null
+    readonly principal: Principal
+    readonly standing: Standing
+  },
+): Promise<void> {
+  const { version, against, principal, standing } = given
+  if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
+  if (!(await isRoomForJob(scope.sql, set.organizationId))) return
+  await addJob(parts, scope, set, { kind: "check", input: { version, against }, principal })
+}
+
+export async function removeLabel(
+  parts: QuestionSetParts,
+  call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
+): Promise<void> {
+  const { standing } = acting(call)
+  await change(parts, call, async (scope) => {
+    const set = await lockReadSet(scope.sql, standing, call.params.set_id)
+    const version = await findVersion(scope.sql, set, call.params.label)
+    if (!version || !(await deleteLabel(scope.sql, set.id, call.params.label))) throw notFound("label")
+    await labelsChanged(scope, set, call.params.label, { before: version.number, after: null })
+  })
+}
+
+/** The set's own row changes with its labels: gateways hear of it, and If-Match sees it. */
+async function labelsChanged(
+  { sql, now, audit, touched }: ChangeScope,
+  set: QuestionSet,
+  label: string,
+  versions: { readonly before: number | null; readonly after: number | null },
+): Promise<QuestionSet> {
+  const after = await updateSet(sql, set.id, {}, now)
+  if (!after) throw notFound("question set")
+  const shown = (version: number | null): unknown => (version === null ? null : { label, version })
+  await audit({
+    organizationId: set.organizationId,
+    action: label === "production" ? "question_set.publish" : "question_set.label",
+    resource: { type: "question_set", id: set.id },
+    before: shown(versions.before),
+    after: shown(versions.after),
+  })
+  touched({ table: "question_sets", id: set.organizationId })
+  return after
+}
