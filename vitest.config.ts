@@ -1,16 +1,23 @@
+import { availableParallelism } from "node:os"
+import { join } from "node:path"
 import { defineConfig } from "vitest/config"
+import LongestFirst from "./test/longest-first.ts"
 
 export default defineConfig({
+  resolve: { alias: { "fast-check": join(import.meta.dirname, "test", "seeded-fast-check.ts") } },
   test: {
     include: ["src/**/*.test.ts", "test/**/*.test.ts", "console/src/**/*.test.ts"],
     exclude: ["**/*.long.test.ts", "**/node_modules/**"],
     reporters: ["default", "./test/summary-reporter.ts"],
     globalSetup: ["./test/global-setup.ts"],
     pool: "forks",
-    maxWorkers: 2,
-    testTimeout: 60_000,
+    // One more than two processors can run: many tests wait for a server, a browser or a deadline.
+    maxWorkers: Math.min(3, availableParallelism() + 1),
+    sequence: { sequencer: LongestFirst },
+    testTimeout: 300_000,
     // On a busy machine a page draws later than the second that is the default.
-    expect: { poll: { timeout: 20_000 } },
-    hookTimeout: 120_000,
+    expect: { poll: { timeout: 120_000 } },
+    // A hook may have to install the browser or the database first.
+    hookTimeout: 600_000,
   },
 })

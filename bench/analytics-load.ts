@@ -20,21 +20,33 @@ export const endMs = startMs + daysCount * dayMs
 export const organizationName = (number: number): string => `org_${String(number).padStart(26, "0")}`
 
 /** Few enough that a statement ends well within its time. */
-const rowsPerStatement = 500_000
+const rowsPerStatement = 100_000
 
 /** Fills the table with statements: what is measured afterwards is reading, and ten million rows must not take an hour. */
-export async function fill(engine: EventEngine, name: Place["engine"], eventsCount: number): Promise<void> {
+export async function fill(
+  engine: EventEngine,
+  name: Place["engine"],
+  eventsCount: number,
+  given: Partial<Load> = {},
+): Promise<void> {
+  const load = { firstOrganization: organizationName(0), startMs, eventsCount, ...given }
   for (let first = 0; first < eventsCount; first += rowsPerStatement) {
     const count = Math.min(rowsPerStatement, eventsCount - first)
-    await engine.query({ text: fillStatement(name, eventsCount, first, count), values: {} })
+    await engine.query({ text: fillStatement(name, load, first, count), values: {} })
   }
 }
 
 const text = (number: string): string => `CAST(${number} AS VARCHAR)`
 const padded = (number: string, length: number): string => `lpad(${text(number)}, ${length}, '0')`
 
+interface Load {
+  readonly eventsCount: number
+  readonly firstOrganization: string
+  readonly startMs: number
+}
+
 /** In order of time, as gateways write them; every second event is of the first organization. */
-function fillStatement(name: Place["engine"], eventsCount: number, first: number, count: number): string {
+function fillStatement(name: Place["engine"], load: Load, first: number, count: number): string {
   const duckdb = name === "duckdb"
   const numbers = duckdb
     ? `(SELECT range AS i FROM range(${first}, ${first + count}))`
@@ -43,8 +55,8 @@ function fillStatement(name: Place["engine"], eventsCount: number, first: number
   const draw = (salt: number, limit: number): string =>
     `(${duckdb ? "hash" : "cityHash64"}(i * 64 + ${salt}) % ${limit})`
   const values: Record<(typeof columnNames)[number], string> = {
-    organization_id: `'org_' || ${padded("o", 26)}`,
-    timestamp: `${startMs} + CAST(floor(i * ${(daysCount * dayMs) / eventsCount}) AS BIGINT)`,
+    organization_id: `CASE WHEN o = 0 THEN '${load.firstOrganization}' ELSE 'org_' || ${padded("o", 26)} END`,
+    timestamp: `${load.startMs} + CAST(floor(i * ${(daysCount * dayMs) / load.eventsCount}) AS BIGINT)`,
     seq_id: `'seq_' || ${padded("i", 10)} || ${padded(draw(1, 2 ** 40), 16)}`,
     billing_account_id: `'ba_' || ${text("o")}`,
     model: `'model-' || ${text(draw(2, 8))}`,
@@ -67,6 +79,20 @@ function fillStatement(name: Place["engine"], eventsCount: number, first: number
     seq_duration_ms: `latency + ${draw(17, 2000)}`,
     execution_ms: "latency",
     cost_ticks: draw(18, 1_000_000),
+    principal_kind: "'key'",
+    principal_id: `'key_' || ${text("o")} || '_' || ${text(draw(4, 20))}`,
+    question_set_id: `CASE WHEN of_set = 1 THEN 'qs_' || ${text(draw(22, 10))} ELSE '' END`,
+    question_set: `CASE WHEN of_set = 1 THEN 'set-' || ${text(draw(22, 10))} ELSE '' END`,
+    question_set_version: `CASE WHEN of_set = 1 THEN 1 + ${draw(23, 9)} ELSE NULL END`,
+    questions: `CASE WHEN of_set = 1 THEN 1 + ${draw(24, 6)} ELSE NULL END`,
+    abstained: `CASE WHEN of_set = 1 THEN CASE WHEN ${draw(25, 50)} = 0 THEN 1 ELSE 0 END ELSE NULL END`,
+    tags: `CASE WHEN ${draw(26, 2)} = 0 THEN ['team=' || ${text(draw(27, 30))}, 'job=' || ${text("i")}] ELSE [] END`,
+    virtual_model: "''",
+    stages: "''",
+    attempts: `'[{"region":"local","result":"success","ms":' || ${text("latency")} || '}]'`,
+    queue_ms: `${draw(28, 100)} / 100`,
+    route_ms: `${draw(29, 100)} / 100`,
+    engine_ms: `latency + ${draw(30, 100)} / 100`,
   }
   return `
 INSERT INTO sequences
@@ -74,6 +100,7 @@ SELECT ${columnNames.map((column) => values[column]).join(",\n  ")}
 FROM (
   SELECT i, CASE WHEN i % 2 = 0 THEN 0 ELSE 1 + CAST(${draw(20, organizationsCount - 1)} AS BIGINT) END AS o,
     CASE WHEN ${draw(21, 20)} = 0 THEN 1 ELSE 0 END AS failed,
+    CASE WHEN ${draw(31, 5)} = 0 THEN 1 ELSE 0 END AS of_set,
     CAST(floor(5 * exp(${draw(16, 600)} / 100)) AS INTEGER) AS latency
   FROM ${numbers} AS n
 ) AS made`

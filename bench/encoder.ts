@@ -1,21 +1,28 @@
 /**
- * The works of docs/speed.md as texts, through the encoder and through the language model, each in a process of its own:
- * `npm run bench -- encoder`, or `node bench/encoder.ts [--rounds N] [--questions N] [WORK...]`.
+ * The works of docs/speed.md as texts, through the encoder, through the language model and, where one is built, through a
+ * `llama-server` with that model, each in a process of its own: `npm run bench -- encoder`, or
+ * `node bench/encoder.ts [--rounds N] [--questions N] [--server PATH] [--slots N] [WORK...]`.
  */
 import { readFileSync } from "node:fs"
+import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
 import { type Branch, predicate } from "../src/engine/branch.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
 import { type LlamaEngine, startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
+import { openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
+import { findLlamaServer, howToBuild } from "../test/llama-server.ts"
 import { decisionModelFile, defaultModelFile } from "../test/models.ts"
+import { LlamaServer } from "./llama-server.ts"
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     rounds: { type: "string", default: "3" },
     questions: { type: "string", default: "4096" },
+    server: { type: "string", default: findLlamaServer() ?? "" },
+    slots: { type: "string", default: "1" },
   },
 })
 const never = new AbortController().signal
@@ -84,10 +91,13 @@ const encoder: EncoderEngine = await startEncoderEngine({ modelFile: decisionMod
 const encoderMs = performance.now() - startedMs
 const llama: LlamaEngine = await startLlamaEngine({ modelFile: defaultModelFile, backend: "cpu" })
 const llamaMs = performance.now() - startedMs - encoderMs
-const engines: readonly [string, ScoreEngine][] = [
+const server = values.server === "" ? null : await startServer(values.server)
+const engines: [string, ScoreEngine][] = [
   ["encoder", encoder],
   ["language model", llama],
 ]
+if (server) engines.push(["llama-server", server.scorer])
+if (!server) console.log(`llama-server is not measured. ${howToBuild}`)
 try {
   for (const [, engine] of engines) await run(engine, [work(50, questions(2))], false)
   console.log(`start ${encoderMs.toFixed(0)} ms and ${llamaMs.toFixed(0)} ms, memory at rest ${resident()}`)
@@ -98,11 +108,26 @@ try {
     console.error(line.join("  "))
     lines.push(line)
   }
-  console.log(drawTable(["work", "encoder ms", "language model ms", "times as fast"], lines))
+  const others = engines.slice(1).map(([name]) => `times as fast as ${name}`)
+  console.log(drawTable(["work", ...engines.map(([name]) => `${name} ms`), ...others], lines))
   console.log(`memory after it ${resident()}`)
 } finally {
   await encoder.close()
   await llama.close()
+  await server?.stop()
+}
+
+/** Asked as its dialect is, which counts the tokens of every text first: what a gateway in front of it does. */
+async function startServer(program: string): Promise<{ scorer: ScoreEngine; stop: () => Promise<void> }> {
+  const options = { modelFile: defaultModelFile, threads: availableParallelism(), backend: "cpu" } as const
+  const running = await LlamaServer.start(program, Number(values.slots), options)
+  const model = { name: "chat", contextTokensMax: 4096, quantization: "Q8_0", file: null }
+  const remote = openRemoteWorker({ url: running.url }, "llama-server", model, { firstByteMs: 3_600_000 })
+  const stop = async (): Promise<void> => {
+    await remote.close()
+    await running.stop()
+  }
+  return { scorer: remote.scorer, stop }
 }
 
 async function measure({ title, make, isInTurn = false }: Work): Promise<string[]> {
@@ -112,10 +137,9 @@ async function measure({ title, make, isInTurn = false }: Work): Promise<string[
     for (const [index, [, engine]] of engines.entries())
       times[index]?.push(await run(engine, requests, isInTurn))
   }
-  const [own = 0, other = 0] = times.map(
-    (all) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0,
-  )
-  return [title, own.toFixed(0), other.toFixed(0), (other / own).toFixed(2)]
+  const medians = times.map((all) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0)
+  const [own = 0, ...others] = medians
+  return [title, ...medians.map((ms) => ms.toFixed(0)), ...others.map((other) => (other / own).toFixed(2))]
 }
 
 async function run(engine: ScoreEngine, requests: readonly ScoreWork[], isInTurn: boolean): Promise<number> {

@@ -18,6 +18,8 @@ import { systemClock } from "../src/base/clock.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
 import { createLog } from "../src/base/log.ts"
+import { Metrics } from "../src/base/metrics.ts"
+import { RateLimiter } from "../src/base/rate-limiter.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { firstStart } from "../src/control/first-start.ts"
@@ -25,14 +27,15 @@ import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
-import { openModelAccess } from "../src/gateway/organization-access.ts"
+import { keepNothing } from "../src/gateway/content/keeper.ts"
+import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
+import { catalogResolver, openModelAccess } from "../src/gateway/organization-access.ts"
 import { analyticsConsumers, openAnalytics } from "../src/main/analytics.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
 import { openInference } from "../src/main/inference.ts"
 import { openMoney } from "../src/main/money.ts"
 import { regionsOf } from "../src/main/platform.ts"
 import { openRouting, remoteEngines } from "../src/main/routing.ts"
-import { createStatus } from "../src/main/status.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
@@ -128,6 +131,7 @@ async function serveUmpire(): Promise<Served> {
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, log)
   const principals = await openPrincipals({ database, clock, lastUsed })
+  const metrics = new Metrics()
   const money = await openMoney({
     config,
     catalog,
@@ -135,6 +139,8 @@ async function serveUmpire(): Promise<Served> {
     clock,
     ids,
     log,
+    metrics,
+    rateLimits: new RateLimiter(),
     consumers: analyticsConsumers(config),
   })
   const analytics = await openAnalytics({ config, journal: money.journal, clock, log })
@@ -151,27 +157,40 @@ async function serveUmpire(): Promise<Served> {
   })
   const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)
   const router = access.guard(routing)
+  const models = catalogResolver(catalog)
   const { meter } = money
-  const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
-  const state = { stopping: false, url: "" }
-  const status = createStatus({ router: routing, money, regions, gatewayRegion: "", state, clock })
+  const inference = await openInference({
+    config,
+    catalog,
+    models,
+    database,
+    clock,
+    ids,
+    log,
+    meter,
+    router,
+    guardrails: noGuardrails,
+    keeper: keepNothing,
+  })
   const http = createHttp({
     // Only decisions and sockets are asked for.
     handlers: {
       ...inference.handlers,
       ...classificationHandlers({
-        catalog,
+        models,
         router,
         meter,
         clock,
         timeoutMs: config.server.request_timeout_ms,
-        nullDescriptions: false,
+        compatibility: { nullDescriptions: false, decisionsGa: false },
         sets: { find: () => Promise.reject(new Error("there are no sets")) },
+        content: keepNothing,
         shadows: { observe: () => undefined },
+        answerCounter: { count: () => undefined },
       }),
     } as unknown as Handlers<Table>,
     refused: (refusal) => money.refused(refusal),
-    metrics: status.metrics,
+    metrics,
     gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),
     socket: inference.socket,

@@ -2,22 +2,17 @@
  * A `llama-server` of the same library version with its best settings, doing the same works: the same tokens, one token
  * asked for with log-probabilities, its prompt cache on and its cells shared.
  */
-import type { ChildProcess } from "node:child_process"
-import { spawn } from "node:child_process"
 import type { IncomingMessage } from "node:http"
 import { Agent, request } from "node:http"
 import { text } from "node:stream/consumers"
-import { setTimeout as delay } from "node:timers/promises"
+import { type RunningLlamaServer, startLlamaServer } from "../test/llama-server.ts"
 import type { WayOptions } from "./ways.ts"
 import type { TokenWork } from "./works.ts"
 import { timed } from "./works.ts"
 
-const PORT = 8931
 const CONTEXT_TOKENS_MAX = 131_072
 const CONTEXT_TOKENS_PER_SLOT = 4096
 const BATCH_TOKENS = { cpu: 512, gpu: 2048 } as const
-const START_TRIES_MAX = 600
-const START_INTERVAL_MS = 100
 /** It lets 128 new connections wait: of 200 at one time some are dropped and come again after one or three seconds. */
 const CONNECTIONS_MAX = 64
 const agent = new Agent({ keepAlive: false, maxSockets: CONNECTIONS_MAX })
@@ -25,40 +20,28 @@ const agent = new Agent({ keepAlive: false, maxSockets: CONNECTIONS_MAX })
 const PROBABILITIES = 10
 
 export class LlamaServer {
-  readonly #process: ChildProcess
+  readonly #running: RunningLlamaServer
 
-  private constructor(process: ChildProcess) {
-    this.#process = process
+  private constructor(running: RunningLlamaServer) {
+    this.#running = running
   }
 
   static async start(program: string, slots: number, options: WayOptions): Promise<LlamaServer> {
-    const server = new LlamaServer(spawn(program, flagsOf(slots, options), { stdio: "ignore" }))
-    if (await server.#healthy()) return server
-    server.stop()
-    throw new Error(
-      `Cannot start ${program}: it ended with ${server.#process.exitCode} or never became healthy`,
-    )
+    return new LlamaServer(await startLlamaServer(program, flagsOf(slots, options)))
   }
 
-  async #healthy(): Promise<boolean> {
-    for (let attempt = 0; attempt < START_TRIES_MAX && this.#process.exitCode === null; attempt++) {
-      const healthy = await fetch(`http://127.0.0.1:${PORT}/health`).then(
-        (reply) => reply.ok,
-        () => false,
-      )
-      if (healthy) return true
-      await delay(START_INTERVAL_MS)
-    }
-    return false
+  get url(): string {
+    return this.#running.url
   }
 
   /** Milliseconds for all requests, which are sent at one time. */
   answer(requests: readonly TokenWork[]): Promise<number> {
-    return timed(() => Promise.all(requests.map(askBranches)))
+    const { port } = this.#running
+    return timed(() => Promise.all(requests.map(async (one) => await askBranches(port, one))))
   }
 
-  stop(): void {
-    this.#process.kill("SIGKILL")
+  async stop(): Promise<void> {
+    await this.#running.kill()
   }
 }
 
@@ -67,7 +50,6 @@ function flagsOf(slots: number, { modelFile, threads, backend, batchTokensMax }:
   const decode = batchTokensMax ?? BATCH_TOKENS[cpu ? "cpu" : "gpu"]
   const flags = {
     "-m": modelFile,
-    "--port": PORT,
     "-t": threads,
     "-tb": threads,
     "-np": slots,
@@ -83,14 +65,14 @@ function flagsOf(slots: number, { modelFile, threads, backend, batchTokensMax }:
 }
 
 /** The first branch goes alone, so that the others find the evidence in the cache; they follow as one request. */
-async function askBranches({ prefix, branches }: TokenWork): Promise<void> {
+async function askBranches(port: number, { prefix, branches }: TokenWork): Promise<void> {
   const prompts = branches.map((branch) => [...prefix, ...branch])
-  await complete(prompts.slice(0, 1))
-  if (prompts.length > 1) await complete(prompts.slice(1))
+  await complete(port, prompts.slice(0, 1))
+  if (prompts.length > 1) await complete(port, prompts.slice(1))
 }
 
-async function complete(prompts: readonly (readonly number[])[]): Promise<void> {
-  const { status, body } = await post("/completion", {
+async function complete(port: number, prompts: readonly (readonly number[])[]): Promise<void> {
+  const { status, body } = await post(port, {
     prompt: prompts.length === 1 ? prompts[0] : prompts,
     n_predict: 1,
     n_probs: PROBABILITIES,
@@ -102,10 +84,10 @@ async function complete(prompts: readonly (readonly number[])[]): Promise<void> 
   }
 }
 
-async function post(path: string, json: unknown): Promise<{ status: number | undefined; body: string }> {
+async function post(port: number, json: unknown): Promise<{ status: number | undefined; body: string }> {
   const reply = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { "content-type": "application/json" }
-    request({ host: "127.0.0.1", port: PORT, path, method: "POST", headers, agent }, resolve)
+    request({ host: "127.0.0.1", port, path: "/completion", method: "POST", headers, agent }, resolve)
       .on("error", reject)
       .end(JSON.stringify(json))
   })

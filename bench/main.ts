@@ -7,7 +7,7 @@ import { join } from "node:path"
 const benches = {
   speed:
     "the works of the scorer beside the simpler ways, generated JSON, llama-server and the machine's limit",
-  encoder: "the same works as texts, through the encoder and through the language model",
+  encoder: "the same works as texts, through the encoder, the language model and llama-server",
   gateway:
     "decisions against an engine that answers at once, beside Fastify and node:http: latency, memory, stalls",
   metering: "decisions a second with metering and without, embedded and on PostgreSQL",
@@ -17,8 +17,13 @@ const benches = {
   identity: "token exchanges a second and their latency, for OIDC tokens and client certificates",
   analytics: "events: their ingest, their size, and a dashboard's questions beside hand-written statements",
   "analytics-beside-decisions": "the latency of decisions alone and while dashboards ask without a pause",
+  "batch-beside-live": "the latency of live decisions alone and while a batch runs",
+  "request-log": "the first page of the request log for every filter, and decisions beside it",
   overload: "ten times the load that the machine can do: throughput, latency, memory, and who is served",
   teach: "accuracy and calibration error by labels, zero-shot and taught, and promises kept on unseen rows",
+  cascade: "a cascade beside its members: accuracy, share escalated, cost and latency at several thresholds",
+  guardrails: "what guardrails add to the first text and the whole of a streamed answer",
+  tracing: "decisions a second with every trace exported and without",
   console: "the console's first pages: until they are usable, and their bytes",
 } as const
 

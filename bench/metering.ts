@@ -18,6 +18,7 @@ import { Metrics } from "../src/base/metrics.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
+import { RateLimiter } from "../src/base/rate-limiter.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { firstStart } from "../src/control/first-start.ts"
@@ -26,6 +27,7 @@ import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
+import { keepNothing } from "../src/gateway/content/keeper.ts"
 import type { Meter } from "../src/gateway/meter.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
@@ -36,6 +38,9 @@ import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { startPostgres, stopPostgres } from "../test/postgres.ts"
 import { bootstrapKey } from "../test/server.ts"
+import { noStages } from "../test/no-stages.ts"
+import { catalogResolver } from "../src/gateway/organization-access.ts"
+import { RequestTrace } from "../src/gateway/routing/trace.ts"
 
 const { values } = parseArgs({
   options: {
@@ -80,7 +85,11 @@ const router = { open: async () => ({ scorer: engine, close: () => undefined }) 
 
 const noMeter: Meter = {
   begin: () => ({
+    ...noStages,
     id: "",
+    trace: new RequestTrace(systemClock),
+    describe: () => undefined,
+    tag: () => undefined,
     name: () => undefined,
     reserve: async () => undefined,
     placed: () => undefined,
@@ -106,18 +115,30 @@ async function openScene(
   const lastUsed = openLastUsed(database, silentLog)
   const principals = await openPrincipals({ database, clock, lastUsed })
   const money = metered
-    ? await openMoney({ config, catalog, database, clock, ids, log: silentLog, consumers: [] })
+    ? await openMoney({
+        config,
+        catalog,
+        database,
+        clock,
+        ids,
+        log: silentLog,
+        metrics: new Metrics(),
+        rateLimits: new RateLimiter(),
+        consumers: [],
+      })
     : null
   const http = createHttp({
     handlers: classificationHandlers({
-      catalog,
+      models: catalogResolver(catalog),
       router,
       meter: money?.meter ?? noMeter,
       clock,
       timeoutMs: 60_000,
-      nullDescriptions: false,
+      compatibility: { nullDescriptions: false, decisionsGa: false },
       sets: { find: () => Promise.reject(new Error("there are no sets")) },
+      content: keepNothing,
       shadows: { observe: () => undefined },
+      answerCounter: { count: () => undefined },
     }) as unknown as Handlers<Table>,
     metrics: new Metrics(),
     gate: principals,

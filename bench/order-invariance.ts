@@ -38,7 +38,7 @@ const { values } = parseArgs({
     "sets-folder": { type: "string" },
     model: {
       type: "string",
-      default: fileURLToPath(new URL("../model/umpire-nano-q8_0.gguf", import.meta.url)),
+      default: fileURLToPath(new URL("../model/umpire-chat.gguf", import.meta.url)),
     },
     sets: { type: "string" },
     rows: { type: "string", default: "50" },

@@ -16,6 +16,7 @@ import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { type TestServer, startServer } from "../test/server.ts"
+import { testPackage } from "../test/test-packages.ts"
 import { Connection, type Measured, at, load, median, requestBytes } from "./keep-alive.ts"
 
 const { values } = parseArgs({
@@ -37,7 +38,6 @@ const [roundMs, rounds, connections] = [
 ]
 const portkeyPort = 18_787
 const startAttemptsMax = 100
-const portkeyStart = join("node_modules", "@portkey-ai", "gateway", "build", "start-server.js")
 
 const chunk = (delta: unknown, finish: string | null, usage: unknown): string =>
   `data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }], usage })}\n\n`
@@ -182,11 +182,10 @@ async function main(): Promise<void> {
   const far = await startChild("--role=upstream")
   const plain = await startChild("--role=pass-through", `--upstream=${far.url}`)
   const umpire = await startUmpire(far.url, directory)
-  const portkey = spawn(
-    process.execPath,
-    [join(import.meta.dirname, "..", portkeyStart), "--headless", `--port=${portkeyPort}`],
-    { stdio: "ignore" },
-  )
+  const portkeyStart = join(await testPackage("@portkey-ai/gateway", "1.15.2"), "build", "start-server.js")
+  const portkey = spawn(process.execPath, [portkeyStart, "--headless", `--port=${portkeyPort}`], {
+    stdio: "ignore",
+  })
   const ways: Way[] = [
     { name: "direct", url: new URL(far.url), headers: {} },
     { name: "node:http pass-through", url: new URL(plain.url), headers: {} },

@@ -5,6 +5,9 @@
  *   --rows N           the first rows of each set (default 150); sets of many options get an eighth of them
  *   --calibrate FILE   write the temperature and bias of each kind of question that fit these sets best
  *
+ * Of several models, it also says how far the answers of each are from those of the first, as between a file and the same
+ * before quantisation.
+ *
  * A folder holds sets as JSON Lines of {text, question, options, gold, scale?}; without one, ../shared/eval is measured.
  */
 import { existsSync, writeFileSync } from "node:fs"
@@ -45,14 +48,15 @@ if (!folders.every(existsSync)) {
   console.log("The labelled sets are not on this machine: name a folder of them")
   process.exit(0)
 }
-const files =
-  values.model ?? ["umpire-decide.onnx", "umpire-nano-q8_0.gguf"].map((n) => join(root, "model", n))
+const files = values.model ?? ["umpire-decide.onnx", "umpire-chat.gguf"].map((n) => join(root, "model", n))
 
 const lines = new Map<string, string[]>()
 const labelled: Record<Kind, LabelledMargins[]> = { predicate: [], choice: [], score: [] }
+const answers = new Map<string, number[][]>()
 for (const file of files) await measureModel(file)
 const columns = files.flatMap((file) => [basename(file), "ECE"])
 console.log(drawTable(["set", "rows", "majority", ...columns], [...lines.values()]))
+for (const file of files.slice(1)) printDifference(file)
 if (values.calibrate !== undefined) writeCalibration(values.calibrate)
 
 async function measureModel(file: string): Promise<void> {
@@ -75,7 +79,9 @@ async function measureSet(
   const rows = all.slice(0, isMany ? Math.ceil(Number(values.rows) / 8) : Number(values.rows))
   const scored = await score(engine, rows)
   for (const one of scored) labelled[one.row.question.type].push(toLabelled(one))
-  const { count, majority, accuracy, calibrationError } = evaluate(scored.map(judge))
+  const judged = scored.map(judge)
+  answers.set(file, [...(answers.get(file) ?? []), ...judged.map(({ probabilities }) => [...probabilities])])
+  const { count, majority, accuracy, calibrationError } = evaluate(judged)
   const line = lines.get(set) ?? [set, String(count), majority.toFixed(3)]
   lines.set(set, [...line, accuracy.toFixed(3), calibrationError.toFixed(3)])
   // The whole takes minutes; whoever watches sees each set as it is done.
@@ -106,6 +112,24 @@ function judge({ row: { classes, gold, question }, margins }: Scored): Judged {
     return { classes, gold, probabilities: readChoice(margins).probabilities }
   const yes = readPredicate(margins[0] ?? Number.NaN)
   return { classes, gold, probabilities: [yes, 1 - yes] }
+}
+
+function likeliest(row: readonly number[] = []): number {
+  return row.indexOf(Math.max(...row))
+}
+
+function printDifference(file: string): void {
+  const [first = "", second = []] = [files[0], answers.get(file)]
+  const rows = answers.get(first) ?? []
+  const apart = rows.map((row, index) =>
+    Math.max(...row.map((p, at) => Math.abs(p - (second[index]?.[at] ?? Number.NaN)))),
+  )
+  const flips = rows.filter((row, index) => likeliest(row) !== likeliest(second[index])).length
+  const far = apart.filter((difference) => difference > 0.03).length
+  console.log(
+    `${basename(file)} against ${basename(first)}: ${rows.length} rows, max |dp| ${Math.max(...apart).toFixed(4)}, ` +
+      `${far} rows over 0.03, ${flips} answers flipped (${((100 * flips) / rows.length).toFixed(2)} %)`,
+  )
 }
 
 function toLabelled({ row, margins }: Scored): LabelledMargins {

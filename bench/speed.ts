@@ -10,6 +10,7 @@ import { availableParallelism } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import type { LlamaBackend } from "../src/engine/llama/library.ts"
+import { findLlamaServer, howToBuild } from "../test/llama-server.ts"
 import { defaultModelFile, randomModel } from "../test/models.ts"
 import { printEquality } from "./equality.ts"
 import type { Chart } from "./growth-plot.ts"
@@ -28,7 +29,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: String(availableParallelism()) },
     "no-plot": { type: "boolean", default: false },
-    server: { type: "string", default: process.env["UMPIRE_LLAMA_SERVER"] ?? "" },
+    server: { type: "string", default: findLlamaServer() ?? "" },
     slots: { type: "string", default: "1,8" },
     backend: { type: "string", default: "cpu" },
     library: { type: "string" },
@@ -115,7 +116,7 @@ async function main(): Promise<void> {
     if (values.server !== "" && name !== "E") Object.assign(times, await measureServer(work))
     printTimes(`${name}: ${work.title}`, tokensIn(work.make()), times)
   }
-  if (values.server === "") console.log("\n  llama-server was not measured: give its path with --server=path")
+  if (values.server === "") console.log(`\n  llama-server was not measured. ${howToBuild}`)
   if (!values["no-plot"]) await plotGrowth(ways)
   await ways.close()
 }
@@ -175,7 +176,7 @@ async function measureServer(work: NamedWork): Promise<Times> {
         ;(times[`llama-server, ${slots} slots`] ??= []).push(await server.answer(work.make()))
       }
     } finally {
-      server.stop()
+      await server.stop()
     }
   }
   return times

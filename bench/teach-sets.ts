@@ -9,13 +9,23 @@ import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
 import { decodeDecisions } from "../src/gateway/classification/decode.ts"
 import { decodeFloats, encodeFloats } from "../src/scoring/teach/artefact.ts"
-import { type TaughtQuestion, type TaughtRow, rowHash } from "../src/scoring/teach/question.ts"
+import {
+  type QuestionKind,
+  type TaughtQuestion,
+  type TaughtRow,
+  rowHash,
+  taughtVector,
+} from "../src/scoring/teach/question.ts"
 
 const cache = join(import.meta.dirname, "..", ".cache", "teach")
 const { signal } = new AbortController()
 /** Evidence longer than this is cut: it must fit the smallest context, and MiniLM's is smaller still. */
 const charactersMax = 6_000
 const minilmCharactersMax = 1_000
+/** Rows that share runs of the encoder are read faster. */
+const rowsAtOnce = 16
+/** Kept together: a run that was stopped goes on from here. A row of 151 options takes seconds. */
+const blockRows = 50
 
 export interface TeachSet {
   readonly set: string
@@ -23,12 +33,23 @@ export interface TeachSet {
   readonly rows: readonly TaughtRow[]
 }
 
-/** What an engine says of a set, as JSON. */
-interface Kept {
-  readonly margins: readonly (readonly number[])[]
+/** What an engine says of rows, as JSON. */
+interface KeptRow {
+  readonly margins: readonly number[]
+  readonly vector: string
+}
+
+/** What it says of a set's question. */
+interface KeptQuestion {
   readonly emptyMargins: readonly number[]
-  readonly vectors: readonly string[]
   readonly optionVectors: readonly string[]
+}
+
+/** What a model is asked. */
+interface Reader {
+  readRow(row: EvalRow): Promise<KeptRow>
+  readQuestion(row: EvalRow): Promise<KeptQuestion>
+  close(): Promise<void>
 }
 
 interface ReadOptions {
@@ -42,23 +63,24 @@ export async function readTeachSet(
   { modelFile, withMinilm }: ReadOptions,
 ): Promise<TeachSet> {
   const { rows } = await readEvalSet(join(folder, `${set}.jsonl`), set, Infinity)
-  const read = await keep(set, fileHash(modelFile), async () => await askEncoder(rows, modelFile))
-  const minilm = withMinilm ? await keep(set, "minilm", async () => await askMinilm(rows)) : null
+  const read = await readAll(set, fileHash(modelFile), rows, async () => await openEncoder(modelFile))
+  const minilm = withMinilm ? await readAll(set, "minilm", rows, openMinilm) : null
   const kind = rows[0]?.question.type ?? "choice"
-  const vectors = vectorsOf(read.vectors, minilm?.vectors)
-  const optionVectors = vectorsOf(read.optionVectors, minilm?.optionVectors)
+  const vectorsOf = (pick: (all: AllRead) => readonly string[]): Float32Array[] =>
+    joined(kind, pick(read), minilm ? pick(minilm) : null)
+  const vectors = vectorsOf(({ read: all }) => all.map(({ vector }) => vector))
   return {
     set,
     question: {
       kind,
       options: rows[0]?.classes ?? [],
-      optionVectors: kind === "predicate" ? null : optionVectors,
-      emptyMargins: read.emptyMargins,
+      optionVectors: kind === "predicate" ? null : vectorsOf(({ question }) => question.optionVectors),
+      emptyMargins: read.question.emptyMargins,
     },
     rows: rows.map(({ text, classes, gold }, at) => ({
       hash: rowHash(text),
       split: "train",
-      margins: read.margins[at] ?? [],
+      margins: read.read[at]?.margins ?? [],
       vector: vectors[at] ?? null,
       label: classes.indexOf(gold),
     })),
@@ -66,83 +88,129 @@ export async function readTeachSet(
 }
 
 /** Each with the other model's behind it. */
-const vectorsOf = (texts: readonly string[], others: readonly string[] | undefined): Float32Array[] =>
-  texts.map((text, at) => Float32Array.from([...decodeFloats(text), ...decodeFloats(others?.[at] ?? "")]))
+const joined = (
+  kind: QuestionKind,
+  texts: readonly string[],
+  others: readonly string[] | null,
+): Float32Array[] =>
+  texts.map((text, at) =>
+    Float32Array.from([...taughtVector(kind, decodeFloats(text)), ...decodeFloats(others?.[at] ?? "")]),
+  )
 
-const fileHash = (file: string): string =>
+export const fileHash = (file: string): string =>
   createHash("sha256").update(readFileSync(file)).digest("hex").slice(0, 16)
 
-async function keep(set: string, version: string, ask: () => Promise<Kept>): Promise<Kept> {
-  const file = join(cache, `${set}-${version}.json`)
+interface AllRead {
+  readonly read: readonly KeptRow[]
+  readonly question: KeptQuestion
+}
+
+/** The model is opened when something of the set is not kept yet. */
+async function readAll(
+  set: string,
+  version: string,
+  rows: readonly EvalRow[],
+  open: () => Promise<Reader>,
+): Promise<AllRead> {
+  let opened: Reader | null = null
+  const reader = async (): Promise<Reader> => (opened ??= await open())
+  try {
+    const read: KeptRow[] = []
+    for (let from = 0; from < rows.length; from += blockRows) {
+      const block = rows.slice(from, from + blockRows)
+      const ask = async (): Promise<KeptRow[]> => await readBlock(await reader(), block)
+      read.push(...(await keep(`${set}-${version}-${from}`, ask)))
+    }
+    const [first] = rows
+    if (!first) throw new RangeError(`${set} has no rows`)
+    const question = await keep(
+      `${set}-${version}-question`,
+      async () => await (await reader()).readQuestion(first),
+    )
+    return { read, question }
+  } finally {
+    await (opened as Reader | null)?.close()
+  }
+}
+
+/** What is asked for once, as JSON. */
+export async function keep<T>(name: string, ask: () => Promise<T>): Promise<T> {
+  const file = join(cache, `${name}.json`)
   // Written below by an earlier run.
-  if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8")) as Kept
-  console.error(`${set}: asking ${version}`)
+  if (existsSync(file)) return JSON.parse(readFileSync(file, "utf8")) as T
+  console.error(name)
   const kept = await ask()
   mkdirSync(cache, { recursive: true })
-  writeFileSync(file, JSON.stringify(kept))
+  writeFileSync(file, JSON.stringify(kept), { flush: true })
   return kept
 }
 
-async function askEncoder(rows: readonly EvalRow[], modelFile: string): Promise<Kept> {
-  const engine = await startEncoderEngine({ modelFile })
-  try {
-    const margins: number[][] = []
-    const vectors: string[] = []
-    for (const row of rows) {
-      margins.push(await marginsOf(engine, row.question, row.text))
-      vectors.push(encode(await vectorOf(row.text)))
-    }
-    const options: string[] = []
-    for (const value of rows[0]?.classes ?? []) options.push(encode(await vectorOf(value)))
-    const first = rows[0]
-    const emptyMargins = first ? await marginsOf(engine, first.question, "-") : []
-    return { margins, vectors, optionVectors: options, emptyMargins }
-  } finally {
-    await engine.close()
+async function readBlock(reader: Reader, rows: readonly EvalRow[]): Promise<KeptRow[]> {
+  const read: KeptRow[] = []
+  let next = 0
+  const worker = async (): Promise<void> => {
+    for (let at = next++; at < rows.length; at = next++) read[at] = await reader.readRow(rows[at] as EvalRow)
   }
+  await Promise.all(Array.from({ length: rowsAtOnce }, worker))
+  return read
+}
 
-  async function vectorOf(text: string): Promise<Float32Array> {
-    return (await engine.vector({ organizationId: "bench", evidence: cut(text) }, signal)).vector
+async function openEncoder(modelFile: string): Promise<Reader> {
+  const engine = await startEncoderEngine({ modelFile })
+  return {
+    readRow: async ({ question, text }) => await askEncoder(engine, question, text),
+    async readQuestion({ question, classes }) {
+      const optionVectors: string[] = []
+      for (const value of classes) {
+        const { vector } = await engine.vector({ organizationId: "bench", evidence: cut(value) }, signal)
+        optionVectors.push(encode(vector))
+      }
+      return { optionVectors, emptyMargins: (await askEncoder(engine, question, "-")).margins }
+    },
+    close: async () => await engine.close(),
   }
 }
 
-async function marginsOf(
+/** Margins and vector of one run, as a job of a set asks for them. */
+async function askEncoder(
   engine: ScoreEngine,
   question: EvalRow["question"],
   text: string,
-): Promise<number[]> {
+): Promise<KeptRow> {
   const body = JSON.stringify({ model: "bench", input: cut(text), questions: [question] })
   const { evidence, branches } = decodeDecisions(Buffer.from(body))
-  const prepared = await engine.prepare({ organizationId: "bench", evidence, branches }, signal)
-  return [...(await prepared.run(signal))]
+  const work = { organizationId: "bench", evidence, branches, reading: { vector: true } }
+  const prepared = await engine.prepare(work, signal)
+  const margins = [...(await prepared.run(signal))]
+  return { margins, vector: encode(prepared.reading?.vector ?? new Float32Array()) }
 }
 
 const cut = (text: string): string => text.trim().slice(0, charactersMax)
 
 const encode = (vector: Float32Array): string => encodeFloats(Float64Array.from(vector))
 
-async function askMinilm(rows: readonly EvalRow[]): Promise<Kept> {
+async function openMinilm(): Promise<Reader> {
   const modelFile = minilmFile(cache)
   await ensureMinilm(modelFile)
   const engine = new LocalEngine({
     modelFile,
     kind: "embedding",
     memoryBytes: 64 * 1024 * 1024,
-    waitingMax: 10,
+    waitingMax: rowsAtOnce,
     gpu: false,
   })
-  try {
-    const embed = async (text: string): Promise<string> => {
-      const inputs = [text.trim().slice(0, minilmCharactersMax)]
-      const prepared = await engine.prepareEmbedding({ inputs, dimensions: null }, signal)
-      return encode((await prepared.run(signal))[0] ?? new Float32Array())
-    }
-    const vectors: string[] = []
-    for (const { text } of rows) vectors.push(await embed(text))
-    const optionVectors: string[] = []
-    for (const value of rows[0]?.classes ?? []) optionVectors.push(await embed(value))
-    return { margins: [], emptyMargins: [], vectors, optionVectors }
-  } finally {
-    await engine.close()
+  const embed = async (text: string): Promise<string> => {
+    const inputs = [text.trim().slice(0, minilmCharactersMax)]
+    const prepared = await engine.prepareEmbedding({ inputs, dimensions: null }, signal)
+    return encode((await prepared.run(signal))[0] ?? new Float32Array())
+  }
+  return {
+    readRow: async ({ text }) => ({ margins: [], vector: await embed(text) }),
+    async readQuestion({ classes }) {
+      const optionVectors: string[] = []
+      for (const value of classes) optionVectors.push(await embed(value))
+      return { optionVectors, emptyMargins: [] }
+    },
+    close: async () => await engine.close(),
   }
 }

@@ -3,10 +3,12 @@
  * set that teaching never saw, and promises of 0.95 on random splits. `npm run bench -- teach [--model=FILE] [--minilm]
  * [--splits=N] [--sets=a,b] [--folder=DIR]`
  *
- * Margins and vectors are the engine's own; they are kept in .cache/teach by model and set, so that a second run is fast.
- * --minilm adds the vectors of all-minilm-l6-v2 to the encoder's. Writes bench/out/teach.svg and teach.json.
+ * Margins and vectors are the engine's own; they are kept in .cache/teach by model and set, and so is what was measured of a
+ * set, by the source of teaching: a run that was stopped goes on where it was. --minilm adds the vectors of all-minilm-l6-v2
+ * to the encoder's. Writes bench/out/teach.svg and teach.json.
  */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
@@ -19,8 +21,9 @@ import { teach } from "../src/scoring/teach/teach.ts"
 import { uncalibrated } from "../src/scoring/calibration.ts"
 import { writeLogits } from "../src/scoring/teach/temperature.ts"
 import { listSets } from "./evaluation-rows.ts"
+import { measureCost } from "./teach-cost.ts"
 import { drawLearning } from "./teach-plot.ts"
-import { type TeachSet, readTeachSet } from "./teach-sets.ts"
+import { type TeachSet, fileHash, keep, readTeachSet } from "./teach-sets.ts"
 
 const root = join(import.meta.dirname, "..")
 const labelCounts = [20, 50, 100, 200] as const
@@ -57,6 +60,13 @@ interface Learning {
   readonly promises: { readonly made: number; readonly kept: number; readonly coverage: number }
 }
 
+/** What was measured is kept for this model and this source of teaching. */
+const measuredWith = createHash("sha256")
+  .update(`${fileHash(values.model)} ${values.minilm}`)
+  .update(sourceOf(join(root, "src", "scoring", "teach")))
+  .digest("hex")
+  .slice(0, 16)
+
 const learnings: Learning[] = []
 for (const set of values.sets?.split(",") ?? listSets(folder)) {
   const read = await readTeachSet(folder, set, { modelFile: values.model, withMinilm: values.minilm })
@@ -65,28 +75,50 @@ for (const set of values.sets?.split(",") ?? listSets(folder)) {
   console.error(lineOf(learning).join("  "))
 }
 report()
+await reportCost()
 
-async function measureSet({ question, rows, set }: TeachSet): Promise<Learning> {
-  const splits = Array.from({ length: Number(values.splits) }, (_, seed) =>
-    shuffled(rows, seededRandom(seed)),
-  )
+/** Without tests. */
+function sourceOf(path: string): string {
+  const files = readdirSync(path).filter((name) => !name.endsWith(".test.ts"))
+  return files
+    .toSorted()
+    .map((name) => readFileSync(join(path, name), "utf8"))
+    .join("\n")
+}
+
+/** With the labels of one split. */
+interface FoundWith extends Measured {
+  readonly form: string
+}
+
+async function measureSet(read: TeachSet): Promise<Learning> {
+  const { question, rows, set } = read
+  const splitCount = Number(values.splits)
   const isMany = question.options.length > manyOptions
   const taught: Record<number, Measured & { forms: string }> = {}
-  const zero: Measured[] = []
+  // The fits of many options take minutes together: fewer splits of them tell enough.
+  const seeds = Array.from({ length: isMany ? Math.min(2, splitCount) : splitCount }, (_, seed) => seed)
+  const halfOf = (seed: number, count: number): readonly TaughtRow[] =>
+    shuffled(rows, seededRandom(seed)).slice(Math.max(count, rows.length / 2))
   for (const count of isMany ? [...labelCounts, manyLabels] : labelCounts) {
-    const found: (Measured & { form: string })[] = []
-    // The fits of many options take a minute together: fewer splits of them tell enough.
-    for (const split of isMany ? splits.slice(0, 2) : splits) {
-      const half = split.slice(Math.max(count, rows.length / 2))
-      const train = split.slice(0, count).map((row) => ({ ...row, split: "train" as const }))
-      const artefact = await teach(question, train, { modelVersion: "bench" })
-      found.push({ ...measure(question, half, loadArtefact(artefact)), form: artefact.form })
-      if (count === labelCounts[0]) zero.push(measure(question, half, null))
-    }
+    const found: FoundWith[] = []
+    for (const seed of seeds)
+      found.push(
+        await keep(`measured-${set}-${measuredWith}-${count}-${seed}`, async () => {
+          const train = shuffled(rows, seededRandom(seed)).slice(0, count)
+          const artefact = await teach(question, train, { modelVersion: "bench" })
+          return { ...measure(question, halfOf(seed, count), loadArtefact(artefact)), form: artefact.form }
+        }),
+      )
     const forms = [...Map.groupBy(found, ({ form }) => form)].map(([form, of]) => `${of.length} ${form}`)
     taught[count] = { ...meanOf(found), forms: forms.join(", ") }
   }
-  return { set, zeroShot: meanOf(zero), taught, promises: await countPromises({ question, rows, set }) }
+  const zeroShot = meanOf(seeds.map((seed) => measure(question, halfOf(seed, 0), null)))
+  const promises = await keep(
+    `measured-${set}-${measuredWith}-promises`,
+    async () => await countPromises(read),
+  )
+  return { set, zeroShot, taught, promises }
 }
 
 /** Null teaches nothing: the model's own answers. */
@@ -146,6 +178,14 @@ async function countPromises({ question, rows }: TeachSet): Promise<Learning["pr
   return { made, kept, coverage: made === 0 ? 0 : coverage / made }
 }
 
+async function reportCost(): Promise<void> {
+  console.log("\nProcessor time of a yes/no question, zero-shot and taught")
+  for (const { tokens, zeroShotMs, taughtMs } of await measureCost(values.model)) {
+    const more = (100 * (taughtMs / zeroShotMs - 1)).toFixed(1)
+    console.log(`${tokens} tokens: ${zeroShotMs.toFixed(1)} ms, ${taughtMs.toFixed(1)} ms (${more} % more)`)
+  }
+}
+
 function cell(one: Measured | undefined): string {
   return one ? `${one.accuracy.toFixed(3)} (${one.calibrationError.toFixed(3)})` : "-"
 }
@@ -156,7 +196,10 @@ function lineOf({ set, zeroShot, taught, promises }: Learning): string[] {
     set,
     cell(zeroShot),
     ...[...labelCounts, manyLabels].map((count) => cell(taught[count])),
-    made === 0 ? "none made" : `${kept} of ${made} kept, ${(coverage * 100).toFixed(0)} % answered`,
+    // A split in which nothing could be promised breaks no promise.
+    made === 0
+      ? "none made"
+      : `${promiseSplits - made + kept} kept, ${made} made, ${(coverage * 100).toFixed(0)} % answered`,
   ]
 }
 

@@ -1,6 +1,6 @@
 /** Builds the console into console/dist, and in development serves it in front of a running server. */
 import tailwind from "@tailwindcss/vite"
-import { dirname, relative } from "node:path"
+import { dirname, join, relative } from "node:path"
 import { type Plugin, defineConfig } from "vite"
 
 const server = process.env["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
@@ -34,6 +34,8 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
+      // The second is served to operators alone, by umpire fleet.
+      input: ["index.html", "fleet.html"].map((page) => join(import.meta.dirname, page)),
       // How long a plugin took says nothing on a busy machine.
       checks: { pluginTimings: false },
       // Packages say "use client" for frameworks that render on a server; here everything is a client.

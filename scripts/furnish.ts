@@ -9,6 +9,7 @@ import { applyUsage } from "../src/store/usage.ts"
 import { operatorAddress } from "../src/server/operator-socket.ts"
 import { type Client, createClient } from "../src/contract/client.ts"
 import { ownerOf } from "../test/console.ts"
+import { type Triage, countAnswers, furnishAlerts, furnishSets } from "./furnish-sets.ts"
 import { sequenceRecord } from "../test/sequence-record.ts"
 import type { TestServer } from "../test/server.ts"
 
@@ -20,10 +21,12 @@ export interface Company {
   readonly billingAccountId: string
   /** What its keys are called, and how much of its traffic each brings. */
   readonly keys: readonly { readonly id: string; readonly share: number }[]
+  /** The question set that its decisions ask. */
+  readonly set: Triage
 }
 
-/** Everything that a running server can be asked to make. */
-export async function settle(server: TestServer): Promise<Company> {
+/** Everything that a running server can be asked to make; the receiver takes its webhooks. */
+export async function settle(server: TestServer, receiver: string): Promise<Company> {
   const { api } = await ownerOf(server)
   const [organization] = await api.listOrganizations()
   if (!organization) throw new Error("Cannot furnish: the server has no organization")
@@ -48,7 +51,15 @@ export async function settle(server: TestServer): Promise<Company> {
   await trust(api, org_id)
   await spend(api, billing_account_id)
   await api.requestModelAccess({ params, body: { model_sku: "umpire-reserved" } })
-  return { organizationId: org_id, billingAccountId: billing_account_id, keys }
+  const set = await furnishSets(server, api, org_id)
+  await furnishAlerts(api, org_id, { receiver, set })
+  const [first] = keys
+  if (first)
+    await api.putKeyContentSettings({
+      params: { org_id, key_id: first.id },
+      body: { content: { keep: "answers", sample_rate: 0.1, retention_days: 7 } },
+    })
+  return { organizationId: org_id, billingAccountId: billing_account_id, keys, set }
 }
 
 const later = (inDays: number): string => new Date(Date.now() + inDays * dayMs).toISOString()
@@ -111,9 +122,12 @@ async function spend(api: Client, billing_account_id: string): Promise<void> {
 }
 
 /** The same records go where the ledger and where analytics would have put them. The server must not run. */
-export async function charge(dataDirectory: string, records: readonly SequenceRecord[]): Promise<void> {
+export async function charge(
+  dataDirectory: string,
+  records: readonly SequenceRecord[],
+  set: Triage,
+): Promise<void> {
   const database = await openPglite({ directory: join(dataDirectory, "database") })
-  let audits = 0
   try {
     await database.transaction(
       async (sql) =>
@@ -123,9 +137,9 @@ export async function charge(dataDirectory: string, records: readonly SequenceRe
           next: { segment: 0, offset: 1 },
           usage: digestRecords(records),
           now: new Date(),
-          newAuditId: () => `aud_past${++audits}`,
         }),
     )
+    await countAnswers(database, set, Date.now())
     // The month that is over gets its invoice when the server starts again, not minutes later.
     await database.query("UPDATE billing_accounts SET created_at = created_at - interval '60 days'")
     await database.query("DELETE FROM periodic_tasks")
@@ -147,10 +161,37 @@ const surfaces = [
   { call_source: "embeddings", model: "all-minilm-l6-v2", share: 0.08, tokens: 128, costTicks: 9_000_000 },
 ] as const
 
-const failures = ["context_length_exceeded", "invalid_request", "overloaded", "insufficient_credits"] as const
+const failures = [
+  ["context_length_exceeded", "The evidence has 17,204 tokens; umpire-decide reads at most 16,384."],
+  ["invalid_request", "questions.1.choices: at least one choice is needed"],
+  ["overloaded", "Every worker is busy; try again in a moment."],
+  ["insufficient_credits", "The balance does not cover this request."],
+] as const
+
+const failureOf = (index: number): Pick<SequenceRecord, "error_code" | "error_message"> => {
+  const [error_code, error_message] = failures[index] ?? failures[0]
+  return { error_code, error_message }
+}
+
+const asked = ({ id, name, version }: Triage): Partial<SequenceRecord> => ({
+  question_set_id: id,
+  question_set: name,
+  question_set_version: version,
+  questions: 3,
+})
+
+const timesOf = (totalMs: number): Partial<SequenceRecord> => ({
+  route_ms: 0.08,
+  queue_ms: Math.round(totalMs * 0.15),
+  engine_ms: Math.round(totalMs * 0.8),
+  attempts: [{ region: "paris", result: "success", ms: Math.round(totalMs * 0.95) }],
+})
 
 /** Busy on working days, growing, with one bad evening; the same at every run but for the day it ends on. */
-export function past({ organizationId, billingAccountId, keys }: Company, nowMs: number): SequenceRecord[] {
+export function past(
+  { organizationId, billingAccountId, keys, set }: Company,
+  nowMs: number,
+): SequenceRecord[] {
   const random = generator(7)
   const records: SequenceRecord[] = []
   for (let hour = days * 24; hour >= 1; hour--) {
@@ -163,6 +204,7 @@ export function past({ organizationId, billingAccountId, keys }: Company, nowMs:
       const failed = random() < (trouble ? 0.35 : 0.012)
       const latencyMs = Math.round((40 + surface.tokens / 6) * (0.6 + random() ** 4 * 6) * (trouble ? 3 : 1))
       const generated = surface.call_source === "chat_completions" && !failed
+      const ofSet = surface.call_source === "decisions"
       records.push(
         sequenceRecord({
           seq_id: `seq_past${String(records.length).padStart(6, "0")}`,
@@ -173,7 +215,7 @@ export function past({ organizationId, billingAccountId, keys }: Company, nowMs:
           call_source: surface.call_source,
           inference_type: surface.call_source === "embeddings" ? "embedding" : "generation",
           result: failed ? "error" : "success",
-          error_code: failed ? (trouble ? "overloaded" : (failures[records.length % 4] ?? null)) : null,
+          ...(failed ? failureOf(trouble ? 2 : records.length % 4) : {}),
           input_tokens: failed ? 0 : Math.round(surface.tokens * (0.5 + random())),
           cached_input_tokens: failed ? 0 : Math.round(surface.tokens * 0.3 * random()),
           output_tokens: generated ? Math.round(40 + 160 * random()) : 0,
@@ -187,6 +229,11 @@ export function past({ organizationId, billingAccountId, keys }: Company, nowMs:
           request_id: `req_past${records.length}`,
           region: "paris",
           cost_ticks: failed ? "0" : String(Math.round(surface.costTicks * (0.5 + random()))),
+          principal_kind: "key",
+          principal_id: key.id,
+          ...(ofSet ? { ...asked(set), abstained: failed ? null : Number(random() < 0.1) } : {}),
+          tags: random() < 0.7 ? { team: "support", mailbox: random() < 0.5 ? "orders" : "returns" } : {},
+          ...(failed ? {} : timesOf(latencyMs * (generated ? 8 : 1))),
         }),
       )
     }

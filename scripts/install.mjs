@@ -32,7 +32,9 @@ if (!sufficient.includes(installed())) {
   ]
   const [command, ...rest] = npm ? [process.execPath, npm, ...flags] : ["npm", ...flags]
   process.stderr.write("Installing the packages that Umpire needs (once)...\n")
-  const result = spawnSync(command, rest, { cwd: root, stdio: ["ignore", 2, 2] })
+  // ONNX Runtime's own script would fetch GPU builds on Linux x64 from a second registry; decisions run on the CPU.
+  const env = { ...process.env, ONNXRUNTIME_NODE_INSTALL: "skip" }
+  const result = spawnSync(command, rest, { cwd: root, stdio: ["ignore", 2, 2], env })
   if (result.status !== 0) process.exit(result.status ?? 1)
   writeFileSync(stamp, omitDev ? `${lockHash} omit=dev` : lockHash)
 }

@@ -19,6 +19,9 @@ export type LockedPackages = Readonly<Record<string, LockedPackage>>
 
 const root = join(import.meta.dirname, "..")
 
+/** Where the clone has ONNX Runtime, which the package bundles. */
+export const onnxRuntime = "node_modules/onnxruntime-node"
+
 export function readLock(folder = root): LockedPackages {
   const { packages } = JSON.parse(readFileSync(join(folder, "package-lock.json"), "utf8")) as {
     packages: LockedPackages
@@ -32,12 +35,20 @@ export function runtimePackages(lock: LockedPackages): LockedPackages {
   const waiting = Object.keys(lock[""]?.dependencies ?? {}).map((name) => placeOf(lock, "", name, true))
   while (waiting.length > 0) {
     const place = waiting.pop()
-    const entry = place === undefined || found.has(place) ? undefined : lock[place]
-    if (place === undefined || entry === undefined) continue
+    const locked = place === undefined || found.has(place) ? undefined : lock[place]
+    if (place === undefined || locked === undefined) continue
+    const entry = place === onnxRuntime ? withoutInstaller(locked) : locked
     found.set(place, entry)
     for (const [name, required] of wanted(entry)) waiting.push(placeOf(lock, place, name, required))
   }
   return Object.fromEntries([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** A manifest or entry of ONNX Runtime without its scripts and the packages that only they need. */
+export function withoutInstaller<Entry extends LockedPackage>(entry: Entry): Entry {
+  const { scripts: _, devDependencies: __, ...rest } = entry as Entry & Record<string, unknown>
+  const common = Object.entries(entry.dependencies ?? {}).filter(([name]) => name === "onnxruntime-common")
+  return { ...rest, dependencies: Object.fromEntries(common) } as unknown as Entry
 }
 
 /** Optional packages that the lock lacks, as `wanted by: name@version`: `npm ci` refuses such a lock. */

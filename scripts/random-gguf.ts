@@ -77,11 +77,36 @@ export function writeRandomModel(kind: RandomModelKind, file: string, seed = 1, 
   const shape: Shape = randomModelShapes[kind]
   const vocabulary = given ?? makeVocabulary(shape.vocabularyMin)
   const tensors = listTensors(shape, vocabulary.tokens.length)
+  writeWhole(file, header(kind, shape, vocabulary, tensors), tensors, seed)
+}
+
+const ADAPTER_RANK = 4
+
+/** A LoRA adapter of a random model: of its feed-forward networks, of the strength given. At zero it changes nothing. */
+export function writeRandomAdapter(kind: RandomModelKind, file: string, strength = 1, seed = 1): void {
+  const shape: Shape = randomModelShapes[kind]
+  const tensors = listTensors(shape, 0)
+    .filter(({ name }) => /\.ffn_(?:up|down)\.weight$/.test(name))
+    .flatMap(({ name, dimensions: [rows = 0, columns = 0] }): Tensor[] => [
+      { name: `${name}.lora_a`, dimensions: [rows, ADAPTER_RANK], type: "F32", spread: 1 / Math.sqrt(rows) },
+      { name: `${name}.lora_b`, dimensions: [ADAPTER_RANK, columns], type: "F32", spread: strength },
+    ])
+  const entries = [
+    textEntry("general.architecture", "qwen2"),
+    textEntry("general.type", "adapter"),
+    textEntry("general.name", `random-${kind}-adapter`),
+    textEntry("adapter.type", "lora"),
+    floatEntry("adapter.lora.alpha", ADAPTER_RANK),
+  ]
+  writeWhole(file, headerOf(entries, tensors), tensors, seed)
+}
+
+function writeWhole(file: string, head: Buffer, tensors: readonly Tensor[], seed: number): void {
   mkdirSync(path.dirname(file), { recursive: true })
   const unfinished = `${file}.${process.pid}.part`
   const target = openSync(unfinished, "w")
   try {
-    writeSync(target, header(kind, shape, vocabulary, tensors))
+    writeSync(target, head)
     const random = new Random(seed)
     for (const tensor of tensors) writeSync(target, fillTensor(tensor, random))
   } finally {
@@ -236,6 +261,10 @@ function header(
     Buffer.concat([text("tokenizer.ggml.add_bos_token"), uint32(7), Buffer.from([0])]),
     textEntry("tokenizer.chat_template", TEMPLATE),
   ]
+  return headerOf(entries, tensors)
+}
+
+function headerOf(entries: readonly Buffer[], tensors: readonly Tensor[]): Buffer {
   let offset = 0
   const places = tensors.map((tensor) => {
     const place = Buffer.concat([

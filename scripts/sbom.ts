@@ -12,6 +12,7 @@ export const permittedLicences: readonly string[] = [
   "CC0-1.0",
   "ISC",
   "MIT",
+  "MIT-0",
   "OFL-1.1",
 ]
 

@@ -6,6 +6,8 @@ import type { Page } from "playwright-core"
 import { openBrowser } from "../test/browser.ts"
 import { consolePages, signIn, startConsoleServer } from "../test/console.ts"
 import { prepareDirectory } from "../test/database.ts"
+import { startReceiver } from "../test/webhook-receiver.ts"
+import { setTabs } from "../console/src/sets/set-tabs.ts"
 import { buildConsole } from "./build-console.mjs"
 import { charge, past, remember, settle } from "./furnish.ts"
 
@@ -16,7 +18,7 @@ const sizes = { desktop: { width: 1440, height: 900 }, phone: { width: 390, heig
 const answerMs = 60_000
 
 /** Scenes without a dialog. */
-const longer = new Set(["compare", "sequence", "audit-entry", "errors"])
+const longer = new Set(["new-batch", "compare", "record", "content", "audit-entry", "errors", "deliveries"])
 
 type Size = keyof typeof sizes
 type Act = (page: Page, size: Size) => Promise<void>
@@ -58,6 +60,19 @@ const prepare: Partial<Record<string, Act>> = {
 const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
   ["code", "playground", async (page) => await press(page, "Code")],
   [
+    "new-batch",
+    "batches",
+    async (page) => {
+      await press(page, "New batch")
+      const buffer = Buffer.from("id,message\n1,I want my money back.\n2,Thank you!")
+      await page
+        .getByLabel("Table", { exact: true })
+        .setInputFiles({ name: "tickets.csv", mimeType: "text/csv", buffer })
+      await page.getByText("The playground’s questions").click()
+      await page.getByRole("region", { name: "Price" }).waitFor()
+    },
+  ],
+  [
     "compare",
     "playground",
     async (page) => {
@@ -77,12 +92,42 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
   ["key-form", "keys", async (page) => await press(page, "Create key")],
   ["provider-form", "identity", async (page) => await press(page, "Add provider")],
   [
-    "sequence",
-    "analytics",
+    "record",
+    "requests",
     async (page) => {
-      await page.getByLabel("Sequence id").fill("seq_past000001")
-      await press(page, "Find the sequence")
+      await page.getByLabel("Sequence id or request id").fill("seq_past000001")
+      await page.keyboard.press("Enter")
       await page.getByText("First byte").waitFor()
+    },
+  ],
+  [
+    "content",
+    "requests",
+    async (page) => {
+      await page
+        .getByRole("link", { name: /^\d+:\d+:\d+$/ })
+        .first()
+        .click()
+      await press(page, "Show content")
+      await page.getByRole("list", { name: "Answers" }).waitFor()
+    },
+  ],
+  ["filter", "requests", async (page) => await press(page, "Filter")],
+  ["rule-form", "alerts", async (page) => await press(page, "Create rule")],
+  [
+    "deliveries",
+    "alerts",
+    async (page) => {
+      await press(page, /^Deliveries/)
+      await page.getByRole("table", { name: "Deliveries" }).waitFor()
+    },
+  ],
+  [
+    "key-content",
+    "keys",
+    async (page) => {
+      await press(page, /^Actions for ticket triage/)
+      await page.getByRole("menuitem", { name: "Kept content" }).click()
     },
   ],
   [
@@ -90,7 +135,10 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
     "analytics",
     async (page) => {
       await page.getByText("Month", { exact: true }).click()
-      await page.getByRole("region", { name: "Results" }).getByRole("link", { name: "error" }).click()
+      await page
+        .getByRole("region", { name: "Results" })
+        .getByRole("link", { name: "error", exact: true })
+        .click()
       await page.getByRole("list", { name: "Failed requests" }).waitFor()
     },
   ],
@@ -129,23 +177,27 @@ const scenes: readonly (readonly [name: string, path: string, act: Act])[] = [
 
 const covering = new Set([...scenes.map(([name]) => name), "docs"].filter((name) => !longer.has(name)))
 
+const setName = "ticket-triage"
 const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-screenshots-"))
+const receiver = await startReceiver()
+const env = { UMPIRE_WEBHOOKS_ALLOW_PRIVATE: "true" }
 buildConsole()
 mkdirSync(folder, { recursive: true })
 await prepareDirectory(join(dataDirectory, "database"))
-let server = await startConsoleServer({ dataDirectory })
+let server = await startConsoleServer({ dataDirectory, env })
 const browser = await openBrowser({ permissions: ["clipboard-read", "clipboard-write"] })
 try {
-  const company = await settle(server)
+  const company = await settle(server, receiver.url)
   const records = past(company, Date.now())
   await server.stop()
-  await charge(dataDirectory, records)
-  server = await startConsoleServer({ dataDirectory })
+  await charge(dataDirectory, records, company.set)
+  server = await startConsoleServer({ dataDirectory, env })
   await remember(server, records)
   await takeAll(browser.context.pages()[0] ?? (await browser.context.newPage()), server.url)
 } finally {
   await browser.close()
   await server.stop()
+  await receiver.close()
   rmSync(dataDirectory, { recursive: true, force: true })
 }
 
@@ -161,6 +213,11 @@ async function takeAll(page: Page, url: string): Promise<void> {
     await everySize(page, path, async (size) => {
       await open(path)
       await prepare[path]?.(page, size)
+    })
+  for (const [tab] of setTabs)
+    await everySize(page, `set-${tab}`, async () => {
+      await page.goto(`${url}/o/${orgId}/sets/${setName}?tab=${tab}`)
+      await page.getByRole("heading", { name: setName, level: 1 }).waitFor()
     })
   for (const [name, path, act] of scenes)
     await everySize(page, name, async (size) => {

@@ -33,6 +33,22 @@ const commands: Commands = {
     summary: "ask typed questions about a text",
     load: async () => (await import("./cli/ask.ts")).ask,
   },
+  label: {
+    summary: "answer questions about every row of a table",
+    load: async () =>
+      (await import("./cli/label.ts")).label(async (context, model) => {
+        const { openLocalDecisions } = await import("./main/local-decisions.ts")
+        return await openLocalDecisions(context, model)
+      }),
+  },
+  batches: {
+    summary: "run a file of requests while nobody waits, and bring the answers",
+    load: async () => (await import("./cli/batches.ts")).batches,
+  },
+  mcp: {
+    summary: "serve decisions and question sets to an agent over standard input and output (MCP)",
+    load: async () => (await import("./cli/mcp.ts")).mcp,
+  },
   eval: {
     summary: "measure a model on labelled questions",
     load: async () => (await import("./cli/eval.ts")).evaluation(operator),
@@ -41,6 +57,22 @@ const commands: Commands = {
     summary: "keep question sets as files, teach and check them",
     load: async () => (await import("./cli/sets.ts")).sets,
   },
+  guardrails: {
+    summary: "check what models read and write by question sets",
+    load: async () => (await import("./cli/guardrails.ts")).guardrails,
+  },
+  requests: {
+    summary: "list requests by what is known of them, and follow them",
+    load: async () => (await import("./cli/requests.ts")).requests,
+  },
+  alerts: {
+    summary: "list, create, delete and test alert rules",
+    load: async () => (await import("./cli/alerts.ts")).alerts,
+  },
+  webhooks: {
+    summary: "list, add, test and remove webhooks; see and repeat deliveries",
+    load: async () => (await import("./cli/webhooks.ts")).webhooks,
+  },
   models: {
     summary: "list models, and add them from a file, an address or Hugging Face",
     load: async () => (await import("./cli/models.ts")).models(operator),
@@ -48,6 +80,10 @@ const commands: Commands = {
   keys: {
     summary: "create, list and revoke API keys; show how to begin",
     load: async () => (await import("./cli/keys.ts")).keys(operator),
+  },
+  budgets: {
+    summary: "limit what is spent on requests with a tag",
+    load: async () => (await import("./cli/budgets.ts")).budgets(operator),
   },
   orgs: {
     summary: "create, list, limit and delete organizations",
@@ -77,9 +113,23 @@ const commands: Commands = {
     summary: "import, export, prune and verify the events behind analytics",
     load: async () => (await import("./cli/analytics.ts")).analytics(operator),
   },
+  workers: {
+    summary: "drain a worker of all gateways, and put it back into service",
+    load: async () => (await import("./cli/workers.ts")).workers(operator),
+  },
   status: {
-    summary: "show regions, workers, queues, leases and journal of the running server",
+    summary: "show gateways, regions, workers, queues, leases and journals of the installation",
     load: async () => (await import("./cli/status.ts")).status(operator),
+  },
+  fleet: {
+    summary: "show the installation on a page of this machine, and drain workers there",
+    load: async () =>
+      (await import("./cli/fleet.ts")).fleet(operator, async (port, operate) => {
+        const { openFleetPage } = await import("./server/fleet-page.ts")
+        const { loadPages } = await import("./server/pages.ts")
+        const { consoleDirectory } = await import("./main/console-directory.ts")
+        return await openFleetPage({ pages: await loadPages(consoleDirectory, "/fleet.html"), port, operate })
+      }),
   },
   backup: {
     summary: "write everything that is kept into one file, while the server runs",
@@ -127,7 +177,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 /** What only a server that runs can answer. */
-const ofRunningServer = ["status", "classification.margins"]
+const ofRunningServer = ["status", "fleet", "workers.drain", "workers.undrain", "classification.margins"]
 
 /** An operator's command goes to the running server if there is one, for it holds the embedded store. */
 function operator({ environment, workingDirectory }: CliContext): Operate {

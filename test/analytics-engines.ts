@@ -1,39 +1,26 @@
 /** The engines that this machine can run, for suites that hold all of them to the same behaviour. */
 import { mkdtemp, rm } from "node:fs/promises"
-import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Events, openEvents } from "../src/store/events/events.ts"
 import type { Place } from "../src/store/events/service.ts"
-import type { SequenceRecord } from "../src/store/journal/record.ts"
-import { type JournalPosition, journalStart } from "../src/store/journal/segments.ts"
+import { type JournalPosition, type SequenceRecord, journalStart } from "../src/store/journal/record.ts"
 import { writeSegment } from "./analytics-samples.ts"
 import { startClickhouseOverChdb } from "./clickhouse-over-chdb.ts"
 
-/** A Node that can load chDB, where the one that runs the tests cannot: chDB has no build for every processor. */
-const chdbNode = process.env["UMPIRE_TEST_CHDB_NODE"]
 const clickhouseUrl = process.env["UMPIRE_TEST_CLICKHOUSE_URL"]
 
-const hasClickhouse = clickhouseUrl !== undefined || chdbNode !== undefined || canLoadChdb()
+/** chDB has no build for every processor. */
+const hasChdb =
+  (process.platform === "linux" && process.arch === "x64") ||
+  (process.platform === "darwin" && process.arch === "arm64")
 
 type EngineName = Place["engine"]
 
 export const engineNames: readonly EngineName[] = [
   "duckdb",
-  ...(hasClickhouse ? (["clickhouse"] as const) : []),
+  ...(clickhouseUrl !== undefined || hasChdb ? (["clickhouse"] as const) : []),
 ]
-
-/** The library is found from the package that loads it. */
-function canLoadChdb(): boolean {
-  const { platform, arch } = process
-  const library = `@chdb/lib-${platform}-${arch}${platform === "linux" ? "-gnu" : ""}/package.json`
-  try {
-    createRequire(createRequire(import.meta.url).resolve("chdb")).resolve(library)
-    return true
-  } catch {
-    return false
-  }
-}
 
 export interface TestEvents {
   readonly events: Events
@@ -68,7 +55,7 @@ export async function openTestEvents(engine: EngineName, onDeath?: () => void): 
 }
 
 async function startServer(directory: string): Promise<{ url: string; close(): Promise<void> }> {
-  if (clickhouseUrl === undefined) return await startClickhouseOverChdb(join(directory, "server"), chdbNode)
+  if (clickhouseUrl === undefined) return await startClickhouseOverChdb(join(directory, "server"))
   const { createClient } = await import("@clickhouse/client")
   const client = createClient({ url: clickhouseUrl })
   const database = `umpire_test_${process.pid}_${Date.now()}`

@@ -1,4 +1,4 @@
 /** The short form of the kill test. */
 import { killSuite } from "./analytics-kill.ts"
 
-killSuite(10)
+killSuite(5)

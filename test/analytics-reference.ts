@@ -2,6 +2,7 @@
 import type {
   Dimension,
   Filter,
+  GroupBy,
   GroupedTimeseriesResponse,
   Metric,
   OverviewResponse,
@@ -61,24 +62,44 @@ function select(all: readonly SequenceRecord[], question: Question): SequenceRec
 
 function passes(event: SequenceRecord, filters: readonly Filter[]): boolean {
   for (const { dimension, value: wanted, excluded } of filters)
-    if (excluded && keys(event, dimension).includes(wanted)) return false
+    if (excluded && matches(event, dimension, wanted)) return false
   for (const { dimension, excluded } of filters) {
     if (excluded) continue
     const wanted = filters.filter((other) => !other.excluded && other.dimension === dimension)
-    if (!wanted.some((other) => keys(event, dimension).includes(other.value))) return false
+    if (!wanted.some((other) => matches(event, dimension, other.value))) return false
   }
   return true
 }
 
+function matches(event: SequenceRecord, dimension: Filter["dimension"], wanted: string): boolean {
+  return dimension === "tag" ? hasTag(event, wanted) : keys(event, dimension).includes(wanted)
+}
+
+/** `key`, `key=value`, or `key=` for an event without the tag. */
+export function hasTag({ tags = {} }: SequenceRecord, filter: string): boolean {
+  const [key = "", ...rest] = filter.split("=")
+  const value = Object.hasOwn(tags, key) ? tags[key] : undefined
+  if (rest.length === 0) return value !== undefined
+  return (value ?? "") === rest.join("=")
+}
+
 /** The groups that an event belongs to, once for each time that it counts. */
-function keys(event: SequenceRecord, dimension: Dimension): string[] {
+function keys(event: SequenceRecord, dimension: GroupBy): string[] {
+  if (dimension.startsWith("tag:")) {
+    const key = dimension.slice("tag:".length)
+    return [Object.hasOwn(event.tags ?? {}, key) ? (event.tags?.[key] ?? "") : ""]
+  }
+  return ordinaryKeys(event, dimension as Dimension)
+}
+
+function ordinaryKeys(event: SequenceRecord, dimension: Dimension): string[] {
   if (dimension !== "tool_calls") return [event[dimension] ?? ""]
   return event.tool_calls.length === 0 ? [""] : [...event.tool_calls]
 }
 
 function ranked(
   events: readonly SequenceRecord[],
-  dimension: Dimension,
+  dimension: GroupBy,
   metric: Metric,
 ): { key: string; members: SequenceRecord[] }[] {
   const groups: Record<string, SequenceRecord[]> = Object.create(null) as Record<string, SequenceRecord[]>

@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises"
 import { type Filter, dimensions, metrics } from "../src/contract/analytics.ts"
 import type { Question } from "../src/store/events/reports.ts"
-import { type SequenceRecord, encodeLine } from "../src/store/journal/record.ts"
-import { type JournalPosition, segmentPath } from "../src/store/journal/segments.ts"
+import { type JournalPosition, type SequenceRecord, encodeLine } from "../src/store/journal/record.ts"
+import { segmentPath } from "../src/store/journal/segments.ts"
 
 export const epochMs = Date.UTC(2026, 0, 30)
 export const spanMs = 5 * 86_400_000
@@ -89,7 +89,45 @@ export function makeRecord(chance: Chance, index: number): SequenceRecord {
     stop_reason: chance.pick(["stop", "length", "tool_calls", null]),
     region: chance.pick(["local", null]),
     cost_ticks: String(chance.below(1000)),
+    ...chance.one(10, () => ({}), makeDetails(chance)),
   }
+}
+
+/** What records of version 0.1 do not have. */
+function makeDetails(chance: Chance): Partial<SequenceRecord> {
+  const ofSet = chance.below(3) === 0
+  const questions = 1 + chance.below(4)
+  return {
+    principal_kind: chance.pick(["key", "user", "workload"] as const),
+    principal_id: `key_${chance.below(8)}`,
+    question_set_id: ofSet ? `qs_${chance.below(4)}` : null,
+    question_set: ofSet ? "tickets" : null,
+    question_set_version: ofSet ? 1 + chance.below(3) : null,
+    questions,
+    abstained: ofSet ? chance.below(2) : null,
+    tags: makeTags(chance),
+    attempts: Array.from({ length: chance.below(3) }, () => ({
+      region: "local",
+      result: "success",
+      ms: 0.25,
+    })),
+    queue_ms: chance.pick([0, 0.5, null]),
+    route_ms: chance.pick([0.01, 12.34]),
+    engine_ms: chance.below(1000),
+  }
+}
+
+export const tagKeys = ["team", "job", "tea", "__proto__", "a.b-c_D"] as const
+
+function makeTags(chance: Chance): Record<string, string> {
+  const keys = tagKeys.filter(() => chance.below(3) === 0)
+  return Object.fromEntries(keys.map((key) => [key, chance.pick(["ops", "42", "a=b", ...oddTexts])]))
+}
+
+/** A tag filter: with a value, without one, or for what lacks the tag. */
+export function makeTagFilter(chance: Chance): string {
+  const key = chance.pick(tagKeys)
+  return chance.pick([key, `${key}=`, `${key}=${chance.pick(["ops", "a=b", ...oddTexts])}`])
 }
 
 export function makeQuestion(chance: Chance): Question {
@@ -104,7 +142,7 @@ export function makeQuestion(chance: Chance): Question {
     organizationId: chance.pick(["org_nobody", ...organizations, ...organizations]),
     startMs,
     endMs: startMs + lengthMs,
-    groupBy: chance.pick(dimensions),
+    groupBy: chance.pick([...dimensions, "tag:team", "tag:__proto__"]),
     metric: chance.pick(metrics),
     buckets: chance.pick([undefined, undefined, 0, 1, 2, 17, 60, 1000, 1001]),
     limit: chance.pick([1, 2, 5, 12]),
@@ -147,6 +185,11 @@ export function namedQuestions(): [string, Question][] {
     ["values with colons", { ...whole, groupBy: "client_ua", filters: only("client_ua", "a:b:c") }],
     ["tools counted several times", { ...whole, groupBy: "tool_calls", metric: "in_tokens", limit: 12 }],
     ["tools and none", { ...whole, groupBy: "tool_calls", filters: only("tool_calls", "") }],
+    ["requests by a tag", { ...whole, groupBy: "tag:team", metric: "in_tokens", limit: 12 }],
+    ["a tag with a value", { ...whole, filters: only("tag", "team=ops") }],
+    ["a tag with any value", { ...whole, groupBy: "tag:job", filters: only("tag", "team") }],
+    ["without a tag", { ...whole, filters: only("tag", "team=") }],
+    ["a tag excluded", { ...whole, groupBy: "tag:team", filters: only("tag", "team", true) }],
     ["without a tool", { ...whole, groupBy: "tool_calls", filters: only("tool_calls", "search", true) }],
     ...[0, 1, 1000, 1001, undefined].map((buckets): [string, Question] => [
       `${buckets} buckets`,
@@ -160,11 +203,13 @@ export function namedQuestions(): [string, Question][] {
 }
 
 function makeFilter(chance: Chance): Filter {
+  const excluded = chance.below(3) === 0
+  if (chance.below(6) === 0) return { dimension: "tag", value: makeTagFilter(chance), excluded }
   const dimension = chance.pick(dimensions)
   const event = makeRecord(chance, 0)
   const tool = chance.pick(["", ...toolNames])
   const value = dimension === "tool_calls" ? tool : (event[dimension] ?? "")
-  return { dimension, value, excluded: chance.below(3) === 0 }
+  return { dimension, value, excluded }
 }
 
 /** Writes records as a gateway does; answers where its journal ends. */
@@ -174,7 +219,7 @@ export async function writeSegment(
   records: readonly SequenceRecord[],
 ): Promise<JournalPosition> {
   await mkdir(directory, { recursive: true })
-  const bytes = Buffer.from(records.map(encodeLine).join(""))
+  const bytes = Buffer.from(records.map((record) => encodeLine(record)).join(""))
   await writeFile(segmentPath(directory, segment), bytes)
   return { segment, offset: bytes.length }
 }

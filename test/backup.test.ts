@@ -62,6 +62,8 @@ const live = join(folder, "live.backup")
 const quiet = join(folder, "quiet.backup")
 /** Answered before the backup under load began. */
 let answeredBefore = 0
+/** Of the first answer; the content of all is kept. */
+let contentPath = ""
 
 beforeAll(async () => {
   writeFileSync(
@@ -72,11 +74,14 @@ beforeAll(async () => {
   ;({ dataDirectory } = original)
   const env = { UMPIRE_DATA_DIR: dataDirectory, UMPIRE_CONFIG: config }
   told(["keys", "create", "--name", "other"], env)
+  const organization = await keepContent(original)
   let answered = 0
   let backing: Promise<number> | undefined
   const client = async (): Promise<void> => {
     for (let n = 0; n < 40; n++) {
-      expect((await original.post("/v1/decisions", question)).status).toBe(200)
+      const reply = await original.post("/v1/decisions", question)
+      expect(reply.status).toBe(200)
+      contentPath ||= `${organization}/sequences/${reply.headers.get("x-umpire-sequence")}/content`
       answered++
       if (answered < 40 || backing) continue
       answeredBefore = answered
@@ -98,6 +103,25 @@ afterAll(async () => {
   await original.stop()
 })
 
+const authorization = `Bearer ${bootstrapKey}`
+
+/** Answers the path of the organization. */
+async function keepContent({ url }: TestServer): Promise<string> {
+  const list = await fetch(`${url}/v1/organizations`, { headers: { authorization } })
+  const { data } = (await list.json()) as { data: { id: string }[] }
+  const path = `/v1/organizations/${data[0]?.id}`
+  const body = JSON.stringify({ keep: "evidence_and_answers" })
+  const headers = { authorization, "content-type": "application/json" }
+  const settings = await fetch(`${url}${path}/content_settings`, { method: "PUT", headers, body })
+  expect(settings.status).toBe(200)
+  return path
+}
+
+async function contentAt({ url }: TestServer): Promise<[number, unknown]> {
+  const reply = await fetch(url + contentPath, { headers: { authorization } })
+  return [reply.status, await reply.json()]
+}
+
 describe("a restored backup", () => {
   test(
     "taken under load has every answer from before it, each charged once, and its books agree",
@@ -106,6 +130,8 @@ describe("a restored backup", () => {
       told(["restore", live], { UMPIRE_DATA_DIR: restored })
       const server = await startServer({ dataDirectory: restored, env: { UMPIRE_CONFIG: config } })
       expect((await server.post("/v1/decisions", question)).status).toBe(200)
+      // With the key that the backup has.
+      expect(await contentAt(server)).toMatchObject([200, { data: { evidence: question.input } }])
       const env = { UMPIRE_DATA_DIR: restored, UMPIRE_CONFIG: config }
       expect(told(["analytics", "verify"], env)).toMatchObject({ ok: true, differences_count: 0 })
       expect(run(["billing", "verify"], env).status).toBe(0)
@@ -140,6 +166,10 @@ describe("a restored backup", () => {
           ok: true,
           events: 120,
         })
+        // Gateways on PostgreSQL have their keys from content.keys, which is not set here.
+        const message = expect.stringContaining("encrypted with a key that the installation no longer has")
+        if ("UMPIRE_DATABASE_URL" in env)
+          expect(await contentAt(server)).toMatchObject([409, { error: { code: "conflict", message } }])
         await server.stop()
       }
       const before = await startServer({ dataDirectory, env: { UMPIRE_CONFIG: config } })

@@ -103,6 +103,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
     providers: new Map([createLocalProvider(), ...providers].map((provider) => [provider.name, provider])),
     log: silentLog,
     settle: async () => undefined,
+    spendByTag: async () => [],
     publicUrl: () => state.url,
     seller: {
       name: "Umpire Ltd",
@@ -273,7 +274,6 @@ async function use(database: Database, clock: ManualClock, ids: Ids, given: Use)
     next,
     usage: digestRecords([record]),
     now,
-    newAuditId: () => ids.next("aud"),
   }
   await database.transaction((sql) => applyUsage(sql, batch))
 }

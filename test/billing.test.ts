@@ -1,10 +1,14 @@
 /** The billing endpoints: what an account may do in each state, refills, spend controls, spend by day. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { silentLog } from "../src/base/log.ts"
 import { fromCents } from "../src/base/money.ts"
+import { evaluateRules } from "../src/control/alerts/evaluate.ts"
 import { reconcileDue } from "../src/control/billing/purchases.ts"
 import { checkLedgers, purgeCharges } from "../src/store/ledger.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
+import type { BillingParts } from "../src/control/billing/parts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
+import { seeder } from "./platform.ts"
 
 let world: BillingWorld
 beforeAll(async () => void (world = await openBillingWorld()))
@@ -296,21 +300,50 @@ describe("spend controls", () => {
     expect(await state()).toBe("ok")
   })
 
-  test("a warning is recorded once per crossing", async () => {
+  test("a warning is an alert rule that fires once per crossing", async () => {
+    const use = async (ticks: bigint): Promise<void> => {
+      await world.use(ticks)
+      await evaluateRules({
+        database: world.database,
+        clock: world.clock,
+        ids: world.ids,
+        log: silentLog,
+        facts: { requests: null },
+        forget: () => undefined,
+      })
+    }
+    const fired = async (kind: string): Promise<number> => {
+      const rows = await world.database.query(
+        "SELECT id FROM alerts WHERE organization_id = $1 AND kind = $2 AND state = 'firing'",
+        [world.organizationId, kind],
+      )
+      return rows.length
+    }
     await controls(9_950, null, 100)
-    await world.use(fromCents(50))
-    expect(await count("billing.low_balance_warning")).toBe(0)
-    await world.use(1n)
-    await world.use(1n)
-    expect(await count("billing.low_balance_warning")).toBe(1)
+    await use(fromCents(50))
+    expect(await fired("balance_below")).toBe(0)
+    await use(1n)
+    await use(1n)
+    expect([await fired("balance_below"), await count("alert.firing")]).toEqual([1, 1])
     await refill(1000)
-    await world.use(fromCents(1_040))
-    await world.use(1n)
-    expect(await count("billing.low_balance_warning")).toBe(2)
-    expect(await count("billing.spend_warning")).toBe(1)
+    await use(fromCents(1_040))
+    await use(1n)
+    expect(await fired("balance_below")).toBe(1)
+    expect(await fired("spend_above")).toBe(1)
+    // Another threshold is another crossing.
+    await controls(9_949, null, 100)
+    await use(1n)
+    expect(await fired("balance_below")).toBe(2)
     world.clock.advance(31 * dayMs)
-    await world.use(fromCents(100))
-    expect(await count("billing.spend_warning")).toBe(2)
+    await use(1n)
+    await use(fromCents(100))
+    expect(await fired("spend_above")).toBe(2)
+    await controls(null, null, null)
+    const [rules] = await world.database.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM alert_rules WHERE organization_id = $1",
+      [world.organizationId],
+    )
+    expect(rules?.count).toBe(0)
   })
 })
 
@@ -375,4 +408,30 @@ test("charges are purged when they are old, and the ledger keeps what they came 
     ({ billingAccountId }) => billingAccountId === world.accountId,
   )
   expect(check).toMatchObject({ usageTicks: 15n, chargedTicks: 8n, chargesComplete: false })
+})
+
+test("spend by a tag counts the tags of the caller's own organizations, not of others that the account pays for", async () => {
+  const asked: (readonly string[])[] = []
+  const spendByTag: BillingParts["spendByTag"] = async ({ organizationIds }) => {
+    asked.push(organizationIds)
+    return []
+  }
+  Object.assign(world.parts, { spendByTag })
+  const seed = seeder(world)
+  const other = await seed.organization("Other", world.accountId)
+  await seed.organization("Elsewhere", await seed.billingAccount())
+  const [one, both] = [await seed.user("one@tags.test"), await seed.user("both@tags.test")]
+  for (const user of [one, both]) await seed.member(world.organizationId, user, "member")
+  await seed.member(other, both, "member")
+  const path = "/billing_accounts/:account/usage_spend?tag=team"
+  expect((await world.call("GET", path)).status).toBe(200)
+  for (const user of [one, both]) {
+    const authorization = `Bearer ${await seed.session(user)}`
+    expect((await world.call("GET", path, undefined, { authorization })).status).toBe(200)
+  }
+  expect(asked.map((ids) => ids.toSorted())).toEqual([
+    [world.organizationId],
+    [world.organizationId],
+    [world.organizationId, other].toSorted(),
+  ])
 })

@@ -1,9 +1,10 @@
 /** Debian's Chromium under Playwright, for tests and screenshots of the console. Installs it where it is missing. */
-import { spawnSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
+import { promisify } from "node:util"
+import { type BrowserContext, type BrowserContextOptions, type Page, chromium } from "playwright-core"
 
 const named = process.env["UMPIRE_TEST_CHROMIUM"]
 const executable = named ?? "/usr/bin/chromium"
@@ -19,16 +20,18 @@ const flags = [
 ]
 
 /** How long a thing may take to appear on a busy machine. */
-const patienceMs = 20_000
-const installMs = 300_000
+const patienceMs = 120_000
+const installMs = 500_000
 
 export interface Browser {
   readonly context: BrowserContext
+  /** A page of somebody else: another context, which shares nothing with the first. */
+  openElsewhere(): Promise<Page>
   close(): Promise<void>
 }
 
 export async function openBrowser(options: BrowserContextOptions = {}): Promise<Browser> {
-  ensureChromium()
+  await ensureChromium()
   const profile = mkdtempSync(join(tmpdir(), "umpire-chromium-"))
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: executable,
@@ -41,6 +44,12 @@ export async function openBrowser(options: BrowserContextOptions = {}): Promise<
   context.setDefaultTimeout(patienceMs)
   return {
     context,
+    openElsewhere: async () => {
+      const other = await context.browser()?.newContext()
+      if (!other) throw new Error("Cannot open another context: the browser is gone")
+      other.setDefaultTimeout(patienceMs)
+      return await other.newPage()
+    },
     close: async () => {
       await context.close()
       rmSync(profile, { recursive: true, force: true, maxRetries: 5 })
@@ -49,9 +58,9 @@ export async function openBrowser(options: BrowserContextOptions = {}): Promise<
 }
 
 /** A missing browser is installed or is an error: a test that cannot run must not look like one that passed. */
-function ensureChromium(): void {
+async function ensureChromium(): Promise<void> {
   if (existsSync(executable)) return
-  const why = named ? "UMPIRE_TEST_CHROMIUM names a file that does not exist" : install()
+  const why = named ? "UMPIRE_TEST_CHROMIUM names a file that does not exist" : await install()
   if (!existsSync(executable))
     throw new Error(
       `Cannot test the console: ${executable} is missing (${why}); install Debian's package chromium, or name another browser by UMPIRE_TEST_CHROMIUM`,
@@ -63,18 +72,18 @@ const turn = `flock ${join(tmpdir(), "umpire-chromium.lock")} sh -c`
 const steps = "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium"
 
 /** Answers why there is still none, for the case that there is none. */
-function install(): string {
+async function install(): Promise<string> {
   if (process.getuid?.() !== 0) return "only root may install it"
   process.stderr.write("Installing Chromium for the tests of the console (once)...\n")
-  const { status, stderr, error } = spawnSync(
-    "sh",
-    ["-c", `${turn} '[ -e ${executable} ] || { ${steps}; }'`],
-    {
-      stdio: ["ignore", "ignore", "pipe"],
-      encoding: "utf8",
+  try {
+    // Not synchronously: a worker that does not answer for a minute is taken for dead.
+    await promisify(execFile)("sh", ["-c", `${turn} '[ -e ${executable} ] || { ${steps}; }'`], {
       timeout: installMs,
-    },
-  )
-  const said = stderr?.trim().split("\n").at(-1)
-  return `apt-get ended with ${status ?? error?.message ?? "a signal"}${said ? `: ${said}` : ""}`
+    })
+    return "apt-get ended with 0"
+  } catch (error) {
+    // What execFile adds to its errors.
+    const { message, stderr = "" } = error as Error & { stderr?: string }
+    return `apt-get failed: ${stderr.trim().split("\n").at(-1) || message}`
+  }
 }

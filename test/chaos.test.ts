@@ -12,8 +12,10 @@ test(
       calmMs: 500,
       decisions: 3,
       streams: 1,
-      // Many of this load balancer's intervals, and short; `npm run chaos` rolls with what any gateway does.
-      drainMs: 1_000,
+      // Requests come throughout each fault, and leave the processors to other tests in between.
+      thinkMs: 50,
+      // Many of this load balancer's intervals, also on a busy machine, and short; `npm run chaos` rolls with what any gateway does.
+      drainMs: 4_000,
       faults: ["kill", "freeze", "corrupt", "partition", "database", "stall", "roll"],
     })
     const bad = phases.filter(({ hangs, wrong }) => hangs > 0 || wrong > 0)

@@ -3,11 +3,11 @@ import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Scene } from "./console-scene.ts"
 
 const run = promisify(execFile)
-const answerMs = 30_000
+const answerMs = 120_000
 /** What quoting gets wrong first. */
 const awkward = 'It\'s "late" \\ $HOME `date` ${1} %s\n</script> {"a": null} é 🎈'
 const hasPython = spawnSync("python3", ["--version"]).status === 0
@@ -37,8 +37,12 @@ export function codeTests(scene: Scene): void {
       await scene.click(/^Code$/)
       for (const { name, file } of languages) {
         await scene.page.getByLabel(name).check()
+        const shown = await scene.page.getByLabel("Code", { exact: true }).textContent()
         await scene.click("Copy code")
-        writeFileSync(join(folder, file), String(await scene.page.evaluate("navigator.clipboard.readText()")))
+        const copied = async (): Promise<unknown> =>
+          await scene.page.evaluate("navigator.clipboard.readText()")
+        await vi.waitFor(async () => expect(await copied()).toBe(shown))
+        writeFileSync(join(folder, file), String(await copied()))
       }
       await scene.click("Close")
       await scene.page.getByLabel("Decisions").check()

@@ -48,20 +48,22 @@ test("a first answer ticks the first steps, which can be hidden", async () => {
   await click("Hide getting started")
   await page.reload()
   await page.getByRole("heading", { name: "Playground" }).waitFor()
-  expect(await steps.count()).toBe(0)
+  await expect.poll(async () => await steps.count()).toBe(0)
 })
 
 test("a region without coordinates has no map", async () => {
   await page.getByRole("link", { name: "Routing" }).click()
   await page.getByRole("list", { name: "Regions tried in order" }).getByText("local").waitFor()
-  expect(await page.getByRole("img", { name: /^Map/ }).count()).toBe(0)
+  await expect.poll(async () => await page.getByRole("img", { name: /^Map/ }).count()).toBe(0)
 })
 
 test("chat says what the shipped model is, and how to add a better one", async () => {
   await page.getByRole("link", { name: "Chat" }).click()
   await page.getByText("umpire-chat is the small model that ships with Umpire.").waitFor()
   await click("Add a chat model")
-  expect(await page.getByLabel("Command").textContent()).toContain("umpire models pull")
+  await expect
+    .poll(async () => await page.getByLabel("Command").textContent())
+    .toContain("umpire models pull")
   await click("Done")
 })
 
@@ -75,5 +77,5 @@ test("the new address and password sign in, and the link works once", async () =
   await page.goto("about:blank")
   await page.goto(link())
   await page.getByText("the link is unknown, used or expired").waitFor()
-  expect(await page.getByLabel("Email").isVisible()).toBe(true)
+  await expect.poll(async () => await page.getByLabel("Email").isVisible()).toBe(true)
 })

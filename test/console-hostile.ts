@@ -10,6 +10,7 @@ export interface Hostile {
   /** The record of a request whose model is a script. */
   readonly sequenceId: string
   readonly invitation: string
+  readonly batchId: string
   /** A playground's draft, as the browser stores it. */
   readonly draft: { readonly entry: string; readonly value: string }
   /** What must be read on a page as it was written; null where the page shows no name of its own. */
@@ -45,6 +46,10 @@ export async function makeHostile(server: TestServer): Promise<Hostile> {
   })
   const example = { input: evil, labels: { evil } }
   await api.addQuestionSetExamples({ params: { ...params, set_id: "hostile" }, body: { rows: [example] } })
+  await api.createAlertRule({ params, body: { name: evil, kind: "error_rate", target: { model: evil } } })
+  await api.createWebhook({ params, body: { url: "https://a.example.com", description: evil } })
+  const guardrail = { name: evil.slice(0, 64), question_set: "hostile", enabled: false }
+  await api.createGuardrail({ params, body: guardrail })
   const joining = await api.createInvitation({ params, body: { email: "eve@example.com", role: "member" } })
   await createClient(server.url, {}).acceptInvitation({
     body: { token: joining.accept_token ?? "", name: evil, password: "a long enough one" },
@@ -57,8 +62,12 @@ export async function makeHostile(server: TestServer): Promise<Hostile> {
     orgId,
     sequenceId: await askAs(server, token, orgId),
     invitation: pending.accept_token ?? "",
+    batchId: await makeBatch(server, token, orgId),
     draft: { entry: `umpire.${user.id}.${orgId}.draft`, value: hostileDraft() },
-    shownOn: (path) => (["keys", "members", "analytics", "identity", "sets"].includes(path) ? evil : null),
+    shownOn: (path) =>
+      ["keys", "members", "alerts", "analytics", "requests", "identity", "sets", "batches"].includes(path)
+        ? evil
+        : null,
   }
 }
 
@@ -79,6 +88,27 @@ async function askAs(server: TestServer, token: string, orgId: string): Promise<
     }),
   })
   return response.headers.get("x-umpire-sequence") ?? ""
+}
+
+/** Of one request that is refused, with a script in all that describes it. */
+async function makeBatch({ url }: TestServer, token: string, orgId: string): Promise<string> {
+  const headers = { authorization: `Bearer ${token}`, "x-umpire-organization": orgId }
+  const body = { model: evil, input: evil, questions: [{ type: "predicate", instructions: evil }] }
+  const line = { custom_id: evil, method: "POST", url: "/v1/decisions", body }
+  const form = new FormData()
+  form.append("purpose", "batch")
+  form.append("file", new Blob([JSON.stringify(line)]), `${evil}.jsonl`)
+  const uploaded = await fetch(`${url}/v1/files`, { method: "POST", headers, body: form })
+  const { id } = (await uploaded.json()) as { id: string }
+  const batch = await createClient(url, headers).createBatch({
+    body: {
+      input_file_id: id,
+      endpoint: "/v1/decisions",
+      completion_window: "24h",
+      metadata: { name: evil, kind: evil, model: evil, question: evil, sheet_file_id: id },
+    },
+  })
+  return batch.id
 }
 
 function hostileDraft(): string {

@@ -1,45 +1,11 @@
-/** Every page of the console in a browser: what it shows, every write, errors in words, and who can read it. */
+/** Every page of the console in a browser: what it shows, who can read it, and how one gets there. */
 import type { Locator } from "playwright-core"
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
-import { affairsTests } from "./console-affairs.ts"
-import { codeTests } from "./console-code.ts"
+import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { consolePages } from "./console.ts"
-import { peopleTests } from "./console-people.ts"
-import { type Scene, openScene } from "./console-scene.ts"
+import { desktop, phone, useScene } from "./console-scene.ts"
 import { type Hostile, evil, makeHostile } from "./console-hostile.ts"
-import { tryingTests } from "./console-trying.ts"
-import { writingTests } from "./console-writing.ts"
 
-// Filled before any test runs.
-const scene = {} as Scene
-
-beforeAll(async () => void Object.assign(scene, await openScene()))
-afterAll(async () => await scene.close())
-beforeEach(() => {
-  scene.complaints.length = 0
-})
-
-const loadMs = 50_000
-const desktop = { width: 1280, height: 860 }
-const phone = { width: 390, height: 844 }
-/** By how much the page is wider than its place in the window. */
-const overflow = async (): Promise<unknown> =>
-  await scene.page.evaluate("document.documentElement.scrollWidth - document.body.offsetWidth")
-
-/** In the light everything is looked at; in the dark only the colors differ; on a phone it must fit. */
-const expectSound = async (): Promise<void> => {
-  await scene.settled()
-  await scene.page.emulateMedia({ colorScheme: "light" })
-  expect(await scene.problems()).toEqual([])
-  await scene.page.emulateMedia({ colorScheme: "dark" })
-  expect(await scene.problems(["color-contrast"])).toEqual([])
-  await scene.page.setViewportSize(phone)
-  const wider = await overflow()
-  await scene.page.setViewportSize(desktop)
-  expect(wider).toBe(0)
-  expect(await scene.page.evaluate("window.hacked")).toBeUndefined()
-  expect(scene.complaints).toEqual([])
-}
+const scene = useScene()
 
 describe("with a script in every name", () => {
   let hostile: Hostile
@@ -59,18 +25,20 @@ describe("with a script in every name", () => {
       await places.getByRole("link", { name: heading, exact: true }).click()
       await scene.page.getByRole("heading", { name: heading, level: 1 }).waitFor()
       expect(new URL(scene.page.url()).pathname).toBe(`/o/${hostile.orgId}/${path}`)
-      await expectSound()
+      await scene.expectSound()
       const shown = hostile.shownOn(path)
       if (shown) await scene.page.getByText(shown).first().waitFor()
     },
   )
 
   test.each([
-    ["the record of a request", (one: Hostile) => `/o/${one.orgId}/sequences/${one.sequenceId}`, "Request"],
+    ["the record of a request", (one: Hostile) => `/o/${one.orgId}/requests/${one.sequenceId}`, "Request"],
     ["analytics by client", (one: Hostile) => `/o/${one.orgId}/analytics?by=client_ua`, "Analytics"],
     ["a question set", (one: Hostile) => `/o/${one.orgId}/sets/hostile`, "hostile"],
     ["its examples", (one: Hostile) => `/o/${one.orgId}/sets/hostile?tab=examples`, "hostile"],
+    ["the review of it", (one: Hostile) => `/o/${one.orgId}/sets/hostile?tab=review`, "hostile"],
     ["the use of it", (one: Hostile) => `/o/${one.orgId}/sets/hostile?tab=use`, "hostile"],
+    ["a batch", (one: Hostile) => `/o/${one.orgId}/batches/${one.batchId}`, evil],
     ["the door", () => "/sign-in", "Sign in to Umpire"],
     ["an invitation", (one: Hostile) => `/join#token=${one.invitation}`, `Join ${evil}`],
     ["an address that leads nowhere", (one: Hostile) => `/o/${one.orgId}/<b>nowhere</b>`, null],
@@ -81,15 +49,9 @@ describe("with a script in every name", () => {
         ? scene.page.getByRole("heading", { name: heading, level: 1 })
         : scene.page.getByText("Page not found")
     ).waitFor()
-    await expectSound()
+    await scene.expectSound()
   })
 })
-
-tryingTests(scene)
-writingTests(scene)
-codeTests(scene)
-peopleTests(scene)
-affairsTests(scene)
 
 describe("on a phone", () => {
   beforeAll(async () => await scene.page.setViewportSize(phone))
@@ -103,7 +65,7 @@ describe("on a phone", () => {
       await menu.getByRole("link", { name: heading, exact: true }).click()
       await scene.page.getByRole("heading", { name: heading, level: 1 }).waitFor()
       await scene.settled()
-      expect([path, await overflow()]).toEqual([path, 0])
+      await expect.poll(async () => [path, await scene.overflow()]).toEqual([path, 0])
     }
   })
 })
@@ -114,8 +76,10 @@ test("the reference shows every endpoint and tries one with the session", async 
   await article.getByRole("button").first().click()
   await article.getByRole("button", { name: "Try it" }).click()
   await article.getByRole("button", { name: "Send" }).click()
-  expect(await article.getByLabel("Answer body").textContent()).toContain("ada@example.com")
-  expect(await scene.problems()).toEqual([])
+  await expect
+    .poll(async () => await article.getByLabel("Answer body").textContent())
+    .toContain("ada@example.com")
+  await expect.poll(async () => await scene.problems()).toEqual([])
   expect(scene.complaints).toEqual([])
 })
 
@@ -132,9 +96,8 @@ test.each([
   await article.getByRole("button", { name: "Try it" }).click()
   await article.getByRole("button", { name: "Send" }).click()
   const answer = article.getByRole("status", { name: "Answer" })
-  // The first request of a model waits until it is loaded.
-  await answer.waitFor({ timeout: loadMs })
-  expect(await answer.textContent()).toMatch(/^200/)
+  await answer.waitFor()
+  await expect.poll(async () => await answer.textContent()).toMatch(/^200/)
 })
 
 test("the command palette goes anywhere by keyboard", async () => {
@@ -167,7 +130,7 @@ test("the command palette finds actions, keys, people and requests", async () =>
   await choose("seq_unheard")
   await scene.page.getByText("No such request").waitFor()
   await scene.page.keyboard.press("Control+k")
-  expect(await scene.problems()).toEqual([])
+  await expect.poll(async () => await scene.problems()).toEqual([])
   await scene.dialog().getByRole("combobox").fill("qqqq")
   await scene.page.getByText("No results for “qqqq”.").waitFor()
 })
@@ -195,6 +158,9 @@ test("on a phone one switches organizations and signs out from the menu", async 
 test("an address that leads nowhere is a page that says so", async () => {
   await scene.page.goto(`${scene.server.url}/o/${scene.orgId}/nowhere`)
   await scene.page.getByText("Page not found").waitFor()
+  await scene.page.getByRole("link", { name: "API keys" }).waitFor()
+  await scene.page.goto(`${scene.server.url}/o/${scene.orgId}/sets/nothing`)
+  await scene.page.getByText("No such question set").waitFor()
   await scene.page.goto(`${scene.server.url}/o/org_nobody/keys`)
   await scene.page.getByText("This page cannot be shown").waitFor()
 })

@@ -15,7 +15,7 @@ export function peopleTests(scene: Scene): void {
     await scene.submit("Create key")
     const secret = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(secret).toMatch(/^ump_/)
-    expect(await scene.problems()).toEqual([])
+    await expect.poll(async () => await scene.problems()).toEqual([])
     await scene.click("I have copied it")
     expect(await scene.page.content()).not.toContain(secret)
     await scene.page.reload()
@@ -42,6 +42,57 @@ export function peopleTests(scene: Scene): void {
     expect(await status(second)).toBe(401)
   })
 
+  test("a key's limits are set on the page, shown again, and hold", async () => {
+    const ask = async (key: string, model: string): Promise<[number, unknown]> => {
+      const questions = [{ type: "predicate", instructions: "Is it late?" }]
+      const response = await fetch(`${scene.server.url}/v1/decisions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, input: "The parcel is late.", questions }),
+      })
+      const body = (await response.json()) as { error?: { code?: string } }
+      return [response.status, body.error?.code]
+    }
+    await scene.open("keys")
+    await scene.click("Create key")
+    await scene.page.getByLabel("Name").fill("limited")
+    await scene.page.getByText("Limits", { exact: true }).click()
+    await scene.page.getByLabel("Most USD a day").fill("1.5")
+    await scene.page.getByLabel("Warn at USD a day").fill("2")
+    await scene.page.getByLabel("Requests a minute").fill("1")
+    await scene.page.getByLabel("Allowed models").fill("umpire-decide")
+    await scene.page.getByLabel("Allowed networks").fill("127.0.0.0/8, ::1")
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    await scene.submit("Create key")
+    await scene.dialog().getByRole("alert").getByText("lower than the cutoff").waitFor()
+    await scene.page.getByLabel("Warn at USD a day").fill("1")
+    await scene.submit("Create key")
+    const secret = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
+    await scene.click("I have copied it")
+    const row = scene.page.getByRole("row", { name: /limited/ })
+    await row.getByText("$0.00 of $1.50 today").waitFor()
+
+    expect(await ask(secret, "umpire-decide")).toEqual([200, undefined])
+    expect(await ask(secret, "umpire-decide")).toEqual([429, "rate_limited"])
+
+    await scene.pick("Actions for limited", "Edit")
+    await scene.page.getByText("Limits", { exact: true }).click()
+    await scene.expectValue("Most USD a day", "1.5")
+    await scene.expectValue("Warn at USD a day", "1")
+    await scene.expectValue("Requests a minute", "1")
+    await scene.expectValue("Allowed models", "umpire-decide")
+    await scene.page.getByLabel("Requests a minute").fill("")
+    await scene.submit("Save")
+    await expect.poll(async () => await ask(secret, "umpire-chat")).toEqual([403, "model_denied"])
+    await scene.pick("Actions for limited", "Edit")
+    await scene.page.getByText("Limits", { exact: true }).click()
+    await scene.page.getByLabel("Allowed networks").fill("10.0.0.0/8")
+    await scene.submit("Save")
+    await expect.poll(async () => await ask(secret, "umpire-decide")).toEqual([403, "network_denied"])
+    await scene.pick("Actions for limited", "Delete")
+    await scene.submit("Delete key")
+  })
+
   test("a double click on Create key makes one key, and the form is disabled while it writes", async () => {
     await scene.open("keys")
     await scene.click("Create key")
@@ -53,7 +104,7 @@ export function peopleTests(scene: Scene): void {
     await scene.click("I have copied it")
     await scene.page.getByText("made once", { exact: true }).waitFor()
     expect(held.count()).toBe(1)
-    expect(await scene.page.getByText("made once", { exact: true }).count()).toBe(1)
+    await expect.poll(async () => await scene.page.getByText("made once", { exact: true }).count()).toBe(1)
     await scene.pick("Actions for made once", "Delete")
     await scene.submit("Delete key")
   })
@@ -79,8 +130,7 @@ export function peopleTests(scene: Scene): void {
     const link = (await scene.page.getByLabel("Invitation link").textContent()) ?? ""
     await scene.click("I have copied it")
 
-    const other = await scene.browser.context.browser()?.newContext()
-    const guest = (await other?.newPage()) ?? scene.page
+    const guest = await scene.browser.openElsewhere()
     await guest.goto(link)
     await guest.getByRole("heading", { name: "Join Personal" }).waitFor()
     await guest.getByText("ada@example.com invited grace@example.com to join as a member.").waitFor()
@@ -90,11 +140,11 @@ export function peopleTests(scene: Scene): void {
     await guest.getByRole("heading", { name: "Playground" }).waitFor()
     await guest.goto(`${scene.server.url}/o/${scene.orgId}/members`)
     await guest.getByText("No pending invitations").waitFor()
-    expect(await guest.getByRole("button", { name: "Invite" }).count()).toBe(0)
-    expect(await guest.getByText("Invite someone by email address").count()).toBe(0)
+    await expect.poll(async () => await guest.getByRole("button", { name: "Invite" }).count()).toBe(0)
+    await expect.poll(async () => await guest.getByText("Invite someone by email address").count()).toBe(0)
     await guest.goto(`${scene.server.url}/o/${scene.orgId}/keys?open=create`)
-    expect(await guest.getByLabel("Owner").isDisabled()).toBe(true)
-    expect(await guest.getByLabel("api-admin").count()).toBe(0)
+    await expect.poll(async () => await guest.getByLabel("Owner").isDisabled()).toBe(true)
+    await expect.poll(async () => await guest.getByLabel("api-admin").count()).toBe(0)
     await guest.getByLabel("Name").fill("Grace's own")
     await guest.getByRole("dialog").getByRole("button", { name: "Create key" }).click()
     const own = (await guest.getByLabel("API key", { exact: true }).textContent()) ?? ""
@@ -104,15 +154,19 @@ export function peopleTests(scene: Scene): void {
       .getByRole("row", { name: /Grace's own/ })
       .getByText("Grace <b>Hopper</b>")
       .waitFor()
-    expect(await guest.getByRole("button", { name: "Actions for first key" }).count()).toBe(0)
+    await expect
+      .poll(async () => await guest.getByRole("button", { name: "Actions for first key" }).count())
+      .toBe(0)
     await guest.goto(`${scene.server.url}/o/${scene.orgId}/audit`)
     await guest.getByText("Only owners can read the audit log.").waitFor()
-    await other?.close()
-    const third = await scene.browser.context.browser()?.newContext()
-    const late = (await third?.newPage()) ?? scene.page
+    const pages = guest.getByRole("navigation", { name: "Pages" })
+    await pages.getByRole("link", { name: "Requests" }).waitFor()
+    await expect.poll(async () => await pages.getByRole("link", { name: "Audit log" }).count()).toBe(0)
+    await guest.context().close()
+    const late = await scene.browser.openElsewhere()
     await late.goto(link)
     await late.getByText("This invitation to Personal has already been used.").waitFor()
-    await third?.close()
+    await late.context().close()
 
     await scene.page.reload()
     await scene.page.getByText("Grace <b>Hopper</b>").waitFor()
@@ -147,9 +201,11 @@ export function peopleTests(scene: Scene): void {
     // It can be used at once: the test card has bought its first credit.
     const decide = scene.page.getByRole("button", { name: /^Decide/ })
     await expect.poll(async () => await decide.isEnabled()).toBe(true)
-    expect(await scene.page.getByRole("status", { name: "Billing" }).count()).toBe(0)
+    await expect.poll(async () => await scene.page.getByRole("status", { name: "Billing" }).count()).toBe(0)
     await scene.click("Organization Side project , switch")
-    expect(await scene.page.getByRole("menuitem", { name: "Side project" }).count()).toBe(1)
+    await expect
+      .poll(async () => await scene.page.getByRole("menuitem", { name: "Side project" }).count())
+      .toBe(1)
     await scene.page.keyboard.press("Escape")
   })
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Locator, Page } from "playwright-core"
-import { expect } from "vitest"
+import { afterAll, beforeAll, beforeEach, expect } from "vitest"
 import { type Browser, openBrowser } from "./browser.ts"
 import { consolePages, signIn, startConsoleServer } from "./console.ts"
 import type { TestServer } from "./server.ts"
@@ -27,12 +27,31 @@ export interface Scene {
   settled(): Promise<void>
   /** Serious accessibility problems of the page as it stands: of every kind, or of the rules named. */
   problems(rules?: readonly string[]): Promise<string[]>
+  /** By how much the page is wider than its place in the window. */
+  overflow(): Promise<unknown>
+  /** In the light everything is looked at; in the dark only the colors differ; on a phone it must fit. */
+  expectSound(): Promise<void>
   close(): Promise<void>
 }
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-export async function openScene(): Promise<Scene> {
+export const desktop = { width: 1280, height: 860 }
+export const phone = { width: 390, height: 844 }
+
+/** A scene for all tests of a file. */
+export function useScene(): Scene {
+  // Filled before any test runs.
+  const scene = {} as Scene
+  beforeAll(async () => void Object.assign(scene, await openScene()))
+  afterAll(async () => await scene.close())
+  beforeEach(() => {
+    scene.complaints.length = 0
+  })
+  return scene
+}
+
+async function openScene(): Promise<Scene> {
   const [server, browser] = await Promise.all([
     startConsoleServer(),
     openBrowser({ permissions: ["clipboard-read", "clipboard-write"] }),
@@ -49,6 +68,16 @@ export async function openScene(): Promise<Scene> {
   const click = async (name: string | RegExp): Promise<void> =>
     await page.getByRole("button", { name }).click()
   const dialog = (): Locator => page.getByRole("dialog")
+  const settled = async (): Promise<void> =>
+    await page
+      .getByRole("status")
+      .filter({ hasText: /^\s*Loading/ })
+      .first()
+      .waitFor({ state: "detached" })
+  const problems = async (rules: readonly string[] = []): Promise<string[]> =>
+    await seriousProblems(page, rules)
+  const overflow = async (): Promise<unknown> =>
+    await page.evaluate("document.documentElement.scrollWidth - document.body.offsetWidth")
   return {
     server,
     browser,
@@ -77,13 +106,21 @@ export async function openScene(): Promise<Scene> {
     expectValue: async (label, value) => {
       await expect.poll(async () => await page.getByLabel(label).inputValue()).toBe(value)
     },
-    settled: async () =>
-      await page
-        .getByRole("status")
-        .filter({ hasText: /^\s*Loading/ })
-        .first()
-        .waitFor({ state: "detached" }),
-    problems: async (rules = []) => await seriousProblems(page, rules),
+    settled,
+    problems,
+    overflow,
+    expectSound: async () => {
+      await settled()
+      await page.emulateMedia({ colorScheme: "light" })
+      await expect.poll(async () => await problems()).toEqual([])
+      await page.emulateMedia({ colorScheme: "dark" })
+      await expect.poll(async () => await problems(["color-contrast"])).toEqual([])
+      await page.setViewportSize(phone)
+      await expect.poll(overflow).toBe(0)
+      await page.setViewportSize(desktop)
+      expect(await page.evaluate("window.hacked")).toBeUndefined()
+      expect(complaints).toEqual([])
+    },
     close: async () => {
       await browser.close()
       await server.stop()

@@ -10,7 +10,7 @@ import { type TestServer, startServer } from "./server.ts"
 
 export const owner = { email: "ada@example.com", password: "correct horse battery" } as const
 
-const defaultModel = join(import.meta.dirname, "..", "model", "umpire-nano-q8_0.gguf")
+const defaultModel = join(import.meta.dirname, "..", "model", "umpire-chat.gguf")
 
 /** Three regions, and a second model that must be asked for. */
 const configuration = `
@@ -22,7 +22,9 @@ models:
   - { sku: umpire-reserved, file: ${defaultModel}, developer: Umpire, public: false }
 `
 
-export async function startConsoleServer(options: { dataDirectory?: string } = {}): Promise<TestServer> {
+export async function startConsoleServer(
+  options: { dataDirectory?: string; env?: Record<string, string> } = {},
+): Promise<TestServer> {
   const file = join(mkdtempSync(join(tmpdir(), "umpire-config-")), "umpire.yaml")
   writeFileSync(file, configuration)
   return await startServer({
@@ -31,6 +33,7 @@ export async function startConsoleServer(options: { dataDirectory?: string } = {
       UMPIRE_CONFIG: file,
       UMPIRE_BOOTSTRAP_EMAIL: owner.email,
       UMPIRE_BOOTSTRAP_PASSWORD: owner.password,
+      ...options.env,
     },
   })
 }
@@ -64,13 +67,17 @@ export const consolePages = [
   ["playground", "Playground"],
   ["chat", "Chat"],
   ["evaluate", "Evaluate"],
+  ["batches", "Batches"],
   ["sets", "Question sets"],
   ["analytics", "Analytics"],
+  ["requests", "Requests"],
+  ["alerts", "Alerts"],
   ["billing", "Billing"],
   ["audit", "Audit log"],
   ["keys", "API keys"],
   ["models", "Models"],
   ["members", "Members"],
+  ["guardrails", "Guardrails"],
   ["routing", "Routing"],
   ["identity", "Workload identity"],
   ["settings", "Settings"],

@@ -1,27 +1,70 @@
-/** Databases for tests: in memory on PGlite, from a cached cluster so that opening one takes half a second. */
-import { mkdir } from "node:fs/promises"
-import { fileURLToPath } from "node:url"
+/** Databases for tests on PGlite: copies of a cluster that has the schema already, so that opening one is quick. */
+import { createHash } from "node:crypto"
+import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import manifest from "../package.json" with { type: "json" }
-import { migrate } from "../src/store/migrate.ts"
+import { migrate, readMigrations } from "../src/store/migrate.ts"
 import { openPglite } from "../src/store/pglite.ts"
 import type { Database } from "../src/store/sql.ts"
 
-/** Named after the version: another PGlite makes another cluster. */
-export async function seedFile(): Promise<string> {
-  const folder = fileURLToPath(new URL("../.cache/", import.meta.url))
-  await mkdir(folder, { recursive: true })
-  return `${folder}pglite-${manifest.dependencies["@electric-sql/pglite"]}.tar`
-}
+const cache = join(import.meta.dirname, "..", ".cache")
+const version = manifest.dependencies["@electric-sql/pglite"]
 
 /** Empty, with the schema of now; the caller closes it. */
 export async function openTestDatabase(): Promise<Database> {
-  const database = await openPglite({ seedFile: await seedFile() })
-  await migrate(database)
-  return database
+  const directory = mkdtempSync(join(tmpdir(), "umpire-database-"))
+  await prepareDirectory(directory)
+  return removedAtClose(await openPglite({ directory }), directory)
 }
 
-/** Puts a fresh cluster where a server with this data directory will look for it, so that its first start is quick. */
+/** Puts a cluster with the schema where a server with this data directory will look for it. */
 export async function prepareDirectory(directory: string): Promise<void> {
-  const database = await openPglite({ directory, seedFile: await seedFile() })
-  await database.close()
+  const migrations = await readMigrations()
+  const schema = createHash("sha256").update(migrations.map(({ checksum }) => checksum).join())
+  const template = await cluster(`schema-${schema.digest("hex").slice(0, 12)}`, async (path) => {
+    await prepareEmptyDirectory(path)
+    const database = await openPglite({ directory: path })
+    await migrate(database)
+    await database.close()
+  })
+  cpSync(template, directory, { recursive: true })
+}
+
+/** As `initdb` leaves it, without tables. */
+export async function prepareEmptyDirectory(directory: string): Promise<void> {
+  const template = await cluster("empty", async (path) => {
+    await (await openPglite({ directory: path })).close()
+  })
+  cpSync(template, directory, { recursive: true })
+}
+
+/** Made once per checkout, and again for another PGlite or schema. */
+async function cluster(name: string, make: (path: string) => Promise<void>): Promise<string> {
+  const path = join(cache, `pglite-${version}-${name}`)
+  if (existsSync(path)) return path
+  mkdirSync(cache, { recursive: true })
+  const partial = mkdtempSync(`${path}.`)
+  await make(partial)
+  try {
+    renameSync(partial, path)
+  } catch (error) {
+    // Another test file was quicker; any other failure leaves no cluster.
+    if (!existsSync(path)) throw error
+    rmSync(partial, { recursive: true })
+  }
+  return path
+}
+
+function removedAtClose(database: Database, directory: string): Database {
+  return {
+    query: async (text, values) => await database.query(text, values),
+    script: async (text) => await database.script(text),
+    transaction: async (work, options) => await database.transaction(work, options),
+    listen: async (channel, listener) => await database.listen(channel, listener),
+    close: async () => {
+      await database.close()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
 }

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { prepareDirectory } from "./database.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -102,6 +103,7 @@ test("a calibration is fitted, saved as a question set, and named by a request",
 
 test("calibrations of a configuration from before question sets are sets after the next start", async () => {
   const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-eval-"))
+  await prepareDirectory(join(dataDirectory, "database"))
   writeFileSync(config, "calibrations:\n  Old One: { temperature: 2, bias: 1 }\n")
   for (const version of ["old-one@1", "old-one@1"]) {
     const again = await startServer({ env: { UMPIRE_CONFIG: config }, dataDirectory })

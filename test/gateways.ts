@@ -6,12 +6,12 @@ import { setTimeout as wait } from "node:timers/promises"
 import { recallLeases, sumHeld } from "../src/store/leases.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
-import type { SequenceRecord } from "../src/store/journal/record.ts"
-import { isBefore, journalStart, readJournal } from "../src/store/journal/segments.ts"
+import { type SequenceRecord, isBefore, journalStart } from "../src/store/journal/record.ts"
+import { readJournal } from "../src/store/journal/segments.ts"
 import { bootstrapKey } from "./server.ts"
 
 const script = join(import.meta.dirname, "money-gateway.ts")
-const startTimeoutMs = 60_000
+const startTimeoutMs = 120_000
 const recallEveryMs = 50
 
 interface GatewayOptions {
@@ -36,6 +36,7 @@ export class TestGateway {
     const child = spawn("bash", ["-c", `${limit}exec "${process.execPath}" "${script}"`], {
       env: {
         PATH: process.env["PATH"] ?? "",
+        NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "",
         UMPIRE_DATABASE_URL: options.databaseUrl,
         UMPIRE_DATA_DIR: options.dataDirectory,
         UMPIRE_BOOTSTRAP_KEY: bootstrapKey,
@@ -87,10 +88,16 @@ export const tokenTicks = 1_000n
 export interface Reply {
   readonly status: number
   readonly code: string | null
+  readonly retryAfter?: string | null
+  readonly message?: string
 }
 
 /** Null when the connection broke before the whole answer was there. */
-export async function ask(url: string, requestId: string): Promise<Reply | null> {
+export async function ask(
+  url: string,
+  requestId: string,
+  headers: Record<string, string> = {},
+): Promise<Reply | null> {
   try {
     const response = await fetch(`${url}/v1/decisions`, {
       method: "POST",
@@ -98,6 +105,7 @@ export async function ask(url: string, requestId: string): Promise<Reply | null>
         authorization: `Bearer ${bootstrapKey}`,
         "content-type": "application/json",
         "x-request-id": requestId,
+        ...headers,
       },
       body: JSON.stringify({
         model: "test",
@@ -105,8 +113,9 @@ export async function ask(url: string, requestId: string): Promise<Reply | null>
         questions: [{ type: "predicate", instructions: "?" }],
       }),
     })
-    const body = (await response.json()) as { error?: { code: string } }
-    return { status: response.status, code: body.error?.code ?? null }
+    const { error } = (await response.json()) as { error?: { code: string; message: string } }
+    const retryAfter = response.headers.get("retry-after")
+    return { status: response.status, code: error?.code ?? null, retryAfter, message: error?.message ?? "" }
   } catch {
     return null
   }
@@ -216,13 +225,16 @@ export class Load {
   sent = 0
   broken = 0
   readonly #url: () => string
+  readonly #headers: () => Record<string, string>
   readonly #clients: Promise<void>[]
   #running = true
   /** Told of every whole answer. */
   onReply: (reply: Reply) => void = () => undefined
 
-  constructor(url: () => string, clients: number) {
+  /** `headers` are those of the next request. */
+  constructor(url: () => string, clients: number, headers: () => Record<string, string> = () => ({})) {
     this.#url = url
+    this.#headers = headers
     this.#clients = Array.from({ length: clients }, () => this.#run())
   }
 
@@ -234,7 +246,7 @@ export class Load {
   async #run(): Promise<void> {
     while (this.#running) {
       const id = `load-${++this.sent}`
-      const reply = await ask(this.#url(), id)
+      const reply = await ask(this.#url(), id, this.#headers())
       if (reply === null) {
         this.broken++
         // The gateway is gone; a client that hammers on a closed port keeps the next one from starting.

@@ -173,7 +173,7 @@ describe("an access token", () => {
       expect(await there()).toBe(200)
       await scene.server.send("PATCH", `${scene.providersPath}/${id}`, { active: false })
       // Sooner than its cache of 15 seconds would tell.
-      await expect.poll(there, { timeout: 10_000 }).toBe(401)
+      await expect.poll(there).toBe(401)
     } finally {
       await other.close()
     }

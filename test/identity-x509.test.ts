@@ -384,7 +384,6 @@ test("without a name the only active provider is meant", async () => {
     if (id !== providerId) await server.send("PATCH", `${path}/${id}`, { active: false })
   await expect
     .poll(async () => (await exchange(chain(client()), { name: null })).status, {
-      timeout: 20_000,
       interval: 500,
     })
     .toBe(200)

@@ -2,7 +2,8 @@
 # The image without a base image and without a container engine: the steps of the Dockerfile on a root file system made
 # by debootstrap, run in namespaces of its own. Needs root, debootstrap and the registries.
 #   image.sh build FOLDER TARBALL   makes FOLDER/root
-#   image.sh run FOLDER             runs it: read-only root, FOLDER/data as the volume, uid 10001, a new PID namespace
+#   image.sh run FOLDER             runs it: read-only root, FOLDER/data as the volume, uid 10001, a new PID namespace, and
+#                                   512 MB of memory where the kernel's memory controller can be had
 set -euo pipefail
 command=$1 folder=$2
 root=$folder/root
@@ -31,6 +32,11 @@ run)
   mkdir -p "$folder/data"
   chown 10001:10001 "$folder/data"
   chmod 700 "$folder/data"
+  group=/sys/fs/cgroup/memory/umpire-image-$$ limit=memory.limit_in_bytes
+  [ -d /sys/fs/cgroup/memory ] || group=/sys/fs/cgroup/umpire-image-$$ limit=memory.max
+  if mkdir "$group" 2>/dev/null; then
+    if echo 512M >"$group/$limit"; then echo $$ >"$group/cgroup.procs"; fi
+  fi
   exec unshare --pid --fork --kill-child --mount bash -c '
     set -e
     root=$1 data=$2

@@ -1,16 +1,15 @@
 /** Clients as they come from npm, unchanged but for the key and the base address, on the embedded model. */
 import { createOpenAI } from "@ai-sdk/openai"
-import { HumanMessage } from "@langchain/core/messages"
-import { tool as langchainTool } from "@langchain/core/tools"
-import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai"
 import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool as agentTool } from "@openai/agents"
 import { embed, embedMany, generateObject, generateText, isStepCount, streamText, tool } from "ai"
 import OpenAI from "openai"
 import { zodResponseFormat } from "openai/helpers/zod"
 import { ResponsesWS } from "openai/resources/responses/ws"
+import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { z } from "zod"
 import { type TestServer, startServer } from "./server.ts"
+import { testPackage } from "./test-packages.ts"
 
 const model = "umpire-chat"
 const embedding = "all-minilm-l6-v2"
@@ -238,7 +237,7 @@ const runAgent = async (useResponsesWebSocket: boolean): Promise<{ calls: number
   const look = agentTool({
     name: "get_weather",
     description: "The weather in a city",
-    parameters: z.object({ city: z.string() }),
+    parameters: z.object({ city: z.string().max(20) }),
     execute: async () => {
       calls++
       return "sunny"
@@ -249,8 +248,9 @@ const runAgent = async (useResponsesWebSocket: boolean): Promise<{ calls: number
     model,
     instructions: "Answer briefly.",
     tools: [look],
-    // The agent resets a forced choice after its first call, and then answers in words.
-    modelSettings: { toolChoice: "required", maxTokens: 40 },
+    // The agent resets a forced choice after its first call, and then answers in its form, which ends where words may not.
+    outputType: z.object({ weather: z.string().max(20) }),
+    modelSettings: { toolChoice: "required", maxTokens: 100 },
   })
   const provider = new OpenAIProvider({ ...base(), useResponses: true, useResponsesWebSocket })
   const result = await new Runner({ modelProvider: provider }).run(agent, "Weather in Paris?")
@@ -262,29 +262,60 @@ describe("OpenAI Agents", () => {
   test("a tool loop over HTTP", async () => {
     const { calls, output } = await runAgent(false)
     expect(calls).toBe(1)
-    expect(typeof output).toBe("string")
+    expect(output).toEqual({ weather: expect.any(String) as string })
   })
 
   test("a tool loop over WebSocket", async () => {
     const { calls, output } = await runAgent(true)
     expect(calls).toBe(1)
-    expect(typeof output).toBe("string")
+    expect(output).toEqual({ weather: expect.any(String) as string })
   })
 })
 
-const chat = (options: Record<string, unknown> = {}): ChatOpenAI =>
-  new ChatOpenAI({
-    model,
-    apiKey: server.key,
-    configuration: base(),
-    maxTokens: 40,
-    maxRetries: 0,
-    ...options,
-  })
+/** Of LangChain's classes what is used here: it is too large for every clone, so its own types are not there. */
+interface LangChainModel {
+  invoke(input: unknown): Promise<LangChainMessage>
+  stream(input: string): Promise<AsyncIterable<LangChainMessage>>
+  bindTools(tools: readonly unknown[], options: object): LangChainModel
+  withStructuredOutput(schema: unknown): { invoke(input: string): Promise<unknown> }
+}
+
+interface LangChainMessage {
+  readonly text: string
+  readonly tool_calls?: readonly { readonly name: string; readonly args: unknown }[]
+}
+
+interface LangChain {
+  ChatOpenAI: new (options: object) => LangChainModel
+  OpenAIEmbeddings: new (options: object) => { embedQuery(text: string): Promise<number[]> }
+  HumanMessage: new (text: string) => unknown
+  tool(run: () => Promise<string>, options: object): unknown
+}
 
 describe("LangChain", () => {
+  let langchain: LangChain
+  beforeAll(async () => {
+    const place = await testPackage("@langchain/openai", "1.6.0", ["@langchain/core@1.2.13"])
+    const files = ["openai/dist/index.js", "core/dist/messages/index.js", "core/dist/tools/index.js"]
+    const parts = await Promise.all(
+      files.map(async (file) => (await import(join(place, "..", file))) as object),
+    )
+    // Each name is exported by one of the files.
+    langchain = Object.assign({}, ...parts) as LangChain
+  })
+
+  const chat = (options: Record<string, unknown> = {}): LangChainModel =>
+    new langchain.ChatOpenAI({
+      model,
+      apiKey: server.key,
+      configuration: base(),
+      maxTokens: 40,
+      maxRetries: 0,
+      ...options,
+    })
+
   test("invoke and stream", async () => {
-    const answer = await chat({ maxTokens: 8 }).invoke([new HumanMessage("Say hello.")])
+    const answer = await chat({ maxTokens: 8 }).invoke([new langchain.HumanMessage("Say hello.")])
     expect(answer.text.length).toBeGreaterThan(0)
     let streamed = ""
     for await (const piece of await chat({ maxTokens: 8 }).stream("Say hello.")) streamed += piece.text
@@ -292,7 +323,7 @@ describe("LangChain", () => {
   })
 
   test("bindTools calls the tool", async () => {
-    const look = langchainTool(async () => "sunny", {
+    const look = langchain.tool(async () => "sunny", {
       name: "get_weather",
       description: "The weather",
       schema: z.object({ city: z.string().max(20) }),
@@ -310,7 +341,11 @@ describe("LangChain", () => {
   test("the Responses API and embeddings", async () => {
     const answer = await chat({ useResponsesApi: true, maxTokens: 8 }).invoke("Say hello.")
     expect(answer.text.length).toBeGreaterThan(0)
-    const embeddings = new OpenAIEmbeddings({ model: embedding, apiKey: server.key, configuration: base() })
+    const embeddings = new langchain.OpenAIEmbeddings({
+      model: embedding,
+      apiKey: server.key,
+      configuration: base(),
+    })
     expect(await embeddings.embedQuery("hello")).toHaveLength(384)
   })
 })

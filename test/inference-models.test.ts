@@ -16,6 +16,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { prepareDirectory } from "./database.ts"
+import { writeRandomAdapter } from "../scripts/random-gguf.ts"
 import { randomModel } from "./models.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -140,12 +141,53 @@ test("a file is added where it stands, once, and only if it is a model", async (
   expect((await umpire("add", text)).stderr).toContain("not a GGUF file")
 })
 
+const decided = async (model: string): Promise<number> => {
+  const questions = [{ type: "predicate", instructions: "Is she angry?" }]
+  const response = await server.post("/v1/decisions", { model, input: "The customer is angry.", questions })
+  expect(response.status).toBe(200)
+  const { answers } = (await response.json()) as { answers: { probability: number }[] }
+  return answers[0]?.probability ?? NaN
+}
+
+const written = async (model: string): Promise<string> => {
+  const body = { model, messages: [{ role: "user", content: "Hello" }], max_tokens: 8, temperature: 0 }
+  const response = await server.post("/v1/chat/completions", body)
+  expect(response.status).toBe(200)
+  const { choices } = (await response.json()) as { choices: { message: { content: string } }[] }
+  return choices[0]?.message.content ?? ""
+}
+
+const adapter = (name: string): string => join(server.dataDirectory, `${name}.gguf`)
+
+test("a LoRA adapter changes what a model answers, one of zeros does not, and one that does not fit is refused", async () => {
+  const base = randomModel("tiny-f16")
+  writeRandomAdapter("tiny-f16", adapter("tuned"))
+  writeRandomAdapter("tiny-f16", adapter("zeros"), 0)
+  writeRandomAdapter("micro-short", adapter("narrow"))
+  expect(await umpire("add", base, "--adapter", adapter("tuned"))).toMatchObject({
+    status: 0,
+    stdout: "tuned is in the catalog.\n",
+  })
+  expect((await umpire("add", base, "--adapter", adapter("zeros"))).status).toBe(0)
+  const plain = await decided("own-model")
+  expect(await decided("zeros")).toBeCloseTo(plain, 6)
+  expect(Math.abs((await decided("tuned")) - plain)).toBeGreaterThan(1e-3)
+  expect(await written("zeros")).toBe(await written("own-model"))
+  expect(await written("tuned")).not.toBe(await written("own-model"))
+  for (const [file, why] of [
+    [base, "it is not a LoRA adapter"],
+    [adapter("narrow"), "its adapter was made for another model: blk.0.ffn_up.weight.lora_a"],
+    [adapter("missing"), "Cannot read the adapter file: it does not exist"],
+  ] as const)
+    expect((await umpire("add", base, "--sku", "wrong", "--adapter", file)).stderr).toContain(why)
+})
+
 test("a quantization that does not exist is answered with those there are", async () => {
   expect((await umpire("pull", "hf:someone/tiny:Q2_K")).stderr).toContain("tiny-Q8_0.gguf, tiny-F16.gguf")
 })
 
 test("models added while it ran are there after a restart", async () => {
-  const added = ["pulled", "own-model"]
+  const added = ["pulled", "own-model", "tuned"]
   expect(await listed()).toEqual(expect.arrayContaining(added))
   await server.stop()
   server = await startServer({ dataDirectory })

@@ -77,9 +77,9 @@ describe("streamed events", () => {
     if (last?.type !== "response.completed") throw new Error("it did not complete")
     const [item] = last.response.output
     expect(item?.type === "message" && item.content[0]?.text).toBe(deltas.join(""))
-    expect(last.response.usage?.output_tokens).toBeGreaterThan(0)
-    expect(last.response.usage?.total_tokens).toBe(
-      (last.response.usage?.input_tokens ?? 0) + (last.response.usage?.output_tokens ?? 0),
+    expect(last.response.usage.output_tokens).toBeGreaterThan(0)
+    expect(last.response.usage.total_tokens).toBe(
+      last.response.usage.input_tokens + last.response.usage.output_tokens,
     )
   })
 
@@ -112,7 +112,7 @@ describe("streamed events", () => {
     expect(last.response.status).toBe("incomplete")
     expect(last.response.incomplete_details).toEqual({ reason: "max_output_tokens" })
     expect(last.response.output[0]?.status).toBe("incomplete")
-    expect(last.response.usage?.output_tokens).toBe(1)
+    expect(last.response.usage.output_tokens).toBe(1)
   })
 
   test("streamed and unstreamed usage are the same", async () => {
@@ -120,8 +120,8 @@ describe("streamed events", () => {
     const whole = ResponseObject.parse(await (await server.post("/v1/responses", { model, ...body })).json())
     const last = (await streamed(body)).at(-1)
     if (!last || !("response" in last)) throw new Error("no response")
-    expect(last.response.usage?.input_tokens).toBe(whole.usage?.input_tokens)
-    expect(last.response.usage?.output_tokens).toBe(whole.usage?.output_tokens)
+    expect(last.response.usage.input_tokens).toBe(whole.usage.input_tokens)
+    expect(last.response.usage.output_tokens).toBe(whole.usage.output_tokens)
   })
 })
 
@@ -275,7 +275,7 @@ describe("over a socket", () => {
     const first = await client.ended()
     client.create({ input: "And now?", previous_response_id: first.id })
     const second = await client.ended()
-    expect(second.usage?.input_tokens).toBeGreaterThan(first.usage?.input_tokens ?? 0)
+    expect(second.usage.input_tokens).toBeGreaterThan(first.usage.input_tokens)
     client.socket.close()
     const other = await Client.open()
     other.create({ input: "And now?", previous_response_id: first.id })
@@ -294,7 +294,7 @@ describe("over a socket", () => {
     expect(warm).toMatchObject({ status: "completed", output: [], usage: { output_tokens: 0 } })
     client.create({ input: "Which word?", previous_response_id: warm.id })
     const next = await client.ended()
-    expect(next.usage?.input_tokens).toBeGreaterThan(15)
+    expect(next.usage.input_tokens).toBeGreaterThan(15)
     client.socket.close()
   })
 

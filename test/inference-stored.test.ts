@@ -12,7 +12,7 @@ import { type TestServer, startServer } from "./server.ts"
 
 const model = "umpire-chat"
 const dayMs = 86_400_000
-/** The other gateway may go by what it knew for a few seconds. */
+/** What docs/platform.md promises: a change made at one gateway applies within this time everywhere else. */
 const heardWithinMs = 30_000
 
 let fresh: FreshDatabase
@@ -112,15 +112,24 @@ test("a purge goes on until nothing is left, however much it is", async () => {
 
 test("a retention of 0 set at one gateway stores nothing at either", async () => {
   await setDays(first, 0)
+  const changedMs = performance.now()
+  let lastStoredMs = 0
   const here = await respond(first, { input: "Hello" })
   expect(here.store).toBe(false)
   expect(await rows(here.id)).toEqual({ responses: 0, items: 0 })
   await expect
-    .poll(async () => (await respond(second, { input: "Hello" })).store, {
-      timeout: heardWithinMs,
-      interval: 500,
-    })
+    .poll(
+      async () => {
+        const sentMs = performance.now()
+        const { store } = await respond(second, { input: "Hello" })
+        // By when it was sent: how long a busy machine takes to answer is another matter.
+        if (store) lastStoredMs = sentMs - changedMs
+        return store
+      },
+      { interval: 500 },
+    )
     .toBe(false)
+  expect(lastStoredMs).toBeLessThan(heardWithinMs)
   const there = await respond(second, { input: "Hello" })
   expect(await rows(there.id)).toEqual({ responses: 0, items: 0 })
   await setDays(first, null)

@@ -8,7 +8,7 @@ import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { defaultModelFile } from "./models.ts"
 
-const schemasCount = 100
+const schemasCount = Number(process.env["UMPIRE_TEST_SCHEMAS"] ?? 24)
 const seed = 20_26
 const alongside = 8
 const mebibyte = 1024 * 1024

@@ -222,7 +222,7 @@ test.each([
 })
 
 test("a dialect without tokens and log-probabilities refuses decisions", async () => {
-  await expect(margins(open("ollama"))).rejects.toMatchObject({ code: "routing_failed" })
+  await expect(margins(open("ollama"))).rejects.toMatchObject({ code: "decisions_unsupported" })
 })
 
 test("too long for the context is refused before anything runs", async () => {
@@ -240,6 +240,9 @@ test("embeddings come back at length one, counted by the worker", async () => {
   expect(prepared.inputTokens).toBe(10)
 })
 
+const near = (...values: number[]) =>
+  values.map((probability) => ({ probability: expect.closeTo(probability, 12) as number }))
+
 describe("behind the gateway", () => {
   let server: TestServer
   let directory: string
@@ -252,6 +255,16 @@ describe("behind the gateway", () => {
         context_tokens_max: 2048,
         workers: [{ url: `${worker.url}/v1`, dialect: "llama-server" }],
       },
+      { sku: "mute", context_tokens_max: 2048, workers: [{ url: worker.url, dialect: "openai" }] },
+      {
+        sku: "mixed",
+        context_tokens_max: 2048,
+        workers: [
+          { url: worker.url, dialect: "openai" },
+          { url: `${worker.url}/v1`, dialect: "llama-server" },
+        ],
+      },
+      { sku: "one", context_tokens_max: 2048, workers: [{ url: worker.url, dialect: "systemone" }] },
       {
         sku: "vectors",
         kind: "embedding",
@@ -287,6 +300,68 @@ describe("behind the gateway", () => {
     expect(decision.status).toBe(200)
   })
 
+  const decide = async (model: string, questions: object[]): Promise<Response> =>
+    await server.post("/v1/decisions", { model, input: evidence, questions })
+  const late = { type: "predicate", instructions: "Did the parcel come late?" }
+
+  test("a decision at a worker that cannot decide is 422 with the reason; beside one that can, it is answered", async () => {
+    const refused = await decide("mute", [late])
+    expect(refused.status).toBe(422)
+    expect(await refused.json()).toEqual({
+      error: {
+        code: "decisions_unsupported",
+        message: expect.stringContaining("no tokens and no log-probabilities") as string,
+      },
+    })
+    for (let time = 0; time < 4; time++) expect((await decide("mixed", [late])).status).toBe(200)
+  })
+
+  test("System One's worker is asked the caller's own questions, and its probabilities and tokens are the answer's", async () => {
+    worker.asked.length = 0
+    const choices = [{ value: "red", description: "like blood" }, { value: "green" }, { value: "blue" }]
+    const response = await decide("one", [
+      late,
+      { type: "choice", instructions: "Which colour?", choices },
+      { type: "choice", instructions: "Which colour?", choices: choices.slice(1) },
+      { type: "choice", instructions: "Is it?", choices: [{ value: true }, { value: "true" }] },
+      {
+        type: "score",
+        instructions: "How bad?",
+        levels: [{ label: "low" }, { label: "high", description: "awful" }],
+      },
+    ])
+    expect(worker.asked).toMatchObject([
+      {
+        state: evidence,
+        questions: {
+          q0: { type: "noul", instructions: "Did the parcel come late?" },
+          q1: {
+            type: "choice",
+            instructions: "Which colour?",
+            criteria: { red: "like blood", green: "green", blue: "blue" },
+          },
+          q2: { type: "choice", criteria: { green: "green", blue: "blue" } },
+          // true and "true" have one name there.
+          q3: { type: "noul" },
+          q4: { type: "noul" },
+          q5: { type: "score", instructions: "How bad?", criteria: ["low", "high - awful"] },
+        },
+      },
+    ])
+    const { answers, usage } = (await response.json()) as {
+      answers: { probability?: number; probabilities?: { probability: number }[] }[]
+      usage: { input_tokens: number }
+    }
+    expect(answers).toMatchObject([
+      { probability: expect.closeTo(0.75, 12) as number },
+      { choice: "blue", probabilities: near(0.25, 0.25, 0.5) },
+      { probabilities: near(0.5, 0.5) },
+      { probabilities: near(0.5, 0.5) },
+      { score: expect.closeTo(0.5, 12) as number, probabilities: near(0.5, 0.5) },
+    ])
+    expect(usage.input_tokens).toBe(42)
+  })
+
   test("a worker that dies mid-stream ends the stream with an error", async () => {
     worker.fault = "dies"
     const text = await (await chat(true)).text()
@@ -299,6 +374,6 @@ describe("behind the gateway", () => {
     const failed = await chat(false)
     expect(failed.status).toBe(500)
     worker.fault = "none"
-    await expect.poll(async () => (await chat(false)).status, { timeout: 30_000, interval: 500 }).toBe(200)
+    await expect.poll(async () => (await chat(false)).status, { timeout: 120_000, interval: 500 }).toBe(200)
   })
 })

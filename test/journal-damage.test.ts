@@ -117,7 +117,7 @@ test("a flipped byte, a torn tail and a missing segment are named and set aside;
 
   const journal = await start(folder)
   const clock = new ManualClock(0)
-  const applier = await Applier.open({ database, journal, clock, ids, log: silentLog })
+  const applier = await Applier.open({ database, journal, clock, log: silentLog })
   await applier.drain()
   expect(await chargedOf(account)).toEqual(new Set(written.map(({ id }) => id).filter((id) => !lost.has(id))))
   const applied = await verify(folder, journal)
@@ -139,7 +139,7 @@ test("usage after the newest segment was lost is charged, although the ledger ha
   const first = await start(folder)
   await first.append(record(account))
   await first.append(record(account))
-  const options = { database, clock: systemClock, ids, log: silentLog }
+  const options = { database, clock: systemClock, log: silentLog }
   await (await Applier.open({ ...options, journal: first })).drain()
   const { segment } = first.end
   await first.close()
@@ -157,7 +157,7 @@ test("nothing waits, and nothing is said to wait, after an idle restart", async 
   const account = await newAccount()
   const folder = join(directory, "idle")
   const clock = new ManualClock(0)
-  const options = { database, clock, ids, log: silentLog }
+  const options = { database, clock, log: silentLog }
   const first = await start(folder)
   await first.append(record(account))
   await (await Applier.open({ ...options, journal: first })).drain()

@@ -45,7 +45,9 @@ async function run(kills: number, { url }: FreshDatabase, dataDirectory: string)
     await remember(seen, dataDirectory)
     gateway = await TestGateway.start(options)
   }
-  await wait(lifeMsMax)
+  const answered = Promise.withResolvers<void>()
+  load.onReply = ({ status }) => status === 200 && answered.resolve()
+  await answered.promise
   await load.stop()
   await gateway.end("SIGTERM")
   await remember(seen, dataDirectory)

@@ -20,18 +20,24 @@ import {
   type GenerationUsage,
   noGenerationUsage,
 } from "../src/engine/generate/generate.ts"
+import { catalogResolver } from "../src/gateway/organization-access.ts"
+import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
 import { createBodyReader } from "../src/gateway/openai/body.ts"
 import { chatHandler } from "../src/gateway/openai/chat.ts"
+import { LiveTraffic } from "../src/gateway/routing/live-traffic.ts"
 import type { Routed } from "../src/gateway/routing/router.ts"
+import { openBatches } from "../src/main/batches.ts"
+import { openContent } from "../src/main/content.ts"
 import { openMoney } from "../src/main/money.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
+import { openSharedRateLimiter } from "../src/store/shared-rate-limiter.ts"
 
 const ticksPerToken = 1_000n
-const workMs = 3
+const workMs = Number(process.env["TEST_WORK_MS"] ?? 3)
 
 const model = {
   sku: "test",
@@ -102,7 +108,18 @@ await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
 const lastUsed = openLastUsed(database, log)
 const principals = await openPrincipals({ database, clock, lastUsed })
-const money = await openMoney({ config, catalog, database, clock, ids, log, consumers: [] })
+const rateLimits = await openSharedRateLimiter({ database, gatewayId: ids.next("gw"), clock, log })
+const money = await openMoney({
+  config,
+  catalog,
+  database,
+  clock,
+  ids,
+  log,
+  metrics: new Metrics(),
+  rateLimits,
+  consumers: [],
+})
 const control = {
   database,
   clock,
@@ -111,24 +128,59 @@ const control = {
 }
 const inference = {
   catalog,
+  models: catalogResolver(catalog),
   router,
   meter: money.meter,
   clock,
   timeoutMs: config.server.request_timeout_ms,
 }
+const content = await openContent({
+  config,
+  database,
+  gatewayId: money.journal.gatewayId,
+  // No question set redacts here.
+  scoring: { ...inference, sets: { find: () => Promise.reject(new Error("there are no sets")) } },
+  clock,
+  ids,
+  log,
+})
+const asking = {
+  ...classificationHandlers({
+    ...inference,
+    compatibility: { nullDescriptions: false, decisionsGa: false },
+    sets: { find: () => Promise.reject(new Error("there are no sets")) },
+    shadows: { observe: () => undefined },
+    content: content.keeper,
+    answerCounter: { count: () => undefined },
+  }),
+  createChatCompletion: chatHandler({
+    ...inference,
+    ids,
+    readBody: createBodyReader(),
+    guardrails: noGuardrails,
+    content: content.keeper,
+  }),
+}
+const batches = await openBatches({
+  config,
+  database,
+  clock,
+  ids,
+  log,
+  liveTraffic: new LiveTraffic(clock, { batchShare: 1 }),
+  principals,
+  // No batch asks the others.
+  handlers: asking as unknown as Handlers<Table>,
+})
 const http = createHttp({
   // The other endpoints are not called.
   handlers: {
-    ...classificationHandlers({
-      ...inference,
-      nullDescriptions: false,
-      sets: { find: () => Promise.reject(new Error("there are no sets")) },
-      shadows: { observe: () => undefined },
-    }),
-    createChatCompletion: chatHandler({ ...inference, ids, readBody: createBodyReader() }),
+    ...asking,
+    ...batches.handlers,
     ...billingHandlers({
       ...control,
       providers: new Map([["local", createLocalProvider()]]),
+      spendByTag: async () => [],
       log,
       settle: () => money.settle(),
       publicUrl: () => "",
@@ -152,7 +204,10 @@ process.once("SIGTERM", () => void close())
 
 async function close(): Promise<void> {
   await http.close(5_000)
+  await batches.close()
+  await content.close()
   await money.close()
+  await rateLimits.close()
   await principals.close()
   await lastUsed.close()
   await database.close()

@@ -9,6 +9,8 @@ import { OpenSsl, caExtensions } from "./openssl.ts"
 export const refusedAction = "workload_identity_provider.exchange_refused"
 
 interface OidcScene {
+  /** That signs the issuer. */
+  ca: ReturnType<OpenSsl["issue"]>
   database: Database
   issuer: Issuer
   server: IdentityServer
@@ -25,9 +27,10 @@ export function useOidcScene(): OidcScene {
   beforeAll(async () => {
     openssl = new OpenSsl()
     const ca = openssl.issue({ subject: "/CN=Issuer CA", extensions: caExtensions })
+    scene.ca = ca
     scene.database = await openTestDatabase()
     scene.issuer = await Issuer.start(openssl, ca)
-    scene.server = await startIdentityServer(scene.database, { ca, fetchTimeoutMs: 500 })
+    scene.server = await startIdentityServer(scene.database, { ca, fetchTimeoutMs: 60_000 })
     scene.providersPath = `/v1/organizations/${scene.server.organizationId}/workload_identity/providers`
     scene.providerId = await scene.server.provide({
       config: oidc(scene.issuer.url),

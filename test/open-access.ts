@@ -22,7 +22,7 @@ export function openAccess(
       authenticate: async () => (isKnown() ? principal : null),
       standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
     },
-    limiter: { take: () => ({}) },
+    limiter: { take: async () => ({}) },
     idempotency: null as never,
   }
 }

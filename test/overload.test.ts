@@ -5,6 +5,7 @@ import { silentLog } from "../src/base/log.ts"
 import { Fault } from "../src/contract/errors.ts"
 import type { ScoreWork } from "../src/engine/engine.ts"
 import { createRouter, type Router } from "../src/gateway/routing/router.ts"
+import { RequestTrace } from "../src/gateway/routing/trace.ts"
 
 const tickMs = 10
 const capacityTokensPerSecond = 10_000
@@ -147,7 +148,12 @@ class Simulation {
   ): Promise<void> {
     const startedMs = this.clock.monotonicMs()
     const { signal } = new AbortController()
-    const routed = await this.router.open({ model: "m", organizationId, hint: null })
+    const routed = await this.router.open({
+      model: "m",
+      organizationId,
+      hint: null,
+      trace: new RequestTrace(this.clock),
+    })
     try {
       const work = { organizationId, evidence: "x".repeat(tokens * bytesPerToken), branches: [] }
       await (await routed.scorer.prepare(work, signal)).run(signal)

@@ -7,11 +7,17 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import manifest from "../package.json" with { type: "json" }
 import consoleManifest from "../console/package.json" with { type: "json" }
 import { readLock, runtimePackages } from "../scripts/locked-packages.ts"
-import { bootstrapKey, startServer } from "./server.ts"
+import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const root = join(import.meta.dirname, "..")
 const installTimeoutMs = 600_000
 const installedBytesMax = 450_000_000
+const firstStartKilobytesMax = 500_000
+
+interface PackageManifest {
+  readonly name: string
+  readonly scripts?: Readonly<Record<string, string>>
+}
 
 let folder = ""
 const installed = (...path: string[]): string => join(folder, "node_modules", manifest.name, ...path)
@@ -33,7 +39,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe("the installed package", () => {
   test("answers the README's request", async () => {
-    const server = await startServer({ command: installed("bin", "umpire.js") })
+    // Empty, so that the database is made from the dump in the package.
+    const dataDirectory = join(folder, "data")
+    const server = await startServer({ command: installed("bin", "umpire.js"), dataDirectory })
+    if (process.platform === "linux") expect(peakKilobytes(server)).toBeLessThan(firstStartKilobytesMax)
     const request = /-d '(\{[\s\S]*?\})'/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1] ?? ""
     const response = await server.post("/v1/decisions", request)
     const { answers } = (await response.json()) as { answers: { name: string }[] }
@@ -60,6 +69,19 @@ describe("the installed package", () => {
     expect(sizeOf(join(folder, "node_modules"))).toBeLessThan(installedBytesMax)
   })
 
+  test("has ONNX Runtime of every supported platform packed, and runs no script of it", () => {
+    const packed = run(
+      "tar",
+      ["-tzf", join(folder, `${manifest.name}-${manifest.version}.tgz`)],
+      folder,
+    ).stdout
+    const builds = /(?<=onnxruntime-node\/bin\/napi-v6\/).*(?=\/onnxruntime_binding.node)/g
+    expect(packed.match(builds)?.toSorted()).toEqual(["darwin/arm64", "linux/arm64", "linux/x64"])
+    expect(packed).toContain("node_modules/onnxruntime-node/LICENSE")
+    // What these two do is looking for their own prebuilt file, which npm has installed beside them.
+    expect(scriptsOf(join(folder, "node_modules"))).toEqual(["koffi", "node-llama-cpp", manifest.name])
+  })
+
   test("tells its version, and runs only the commands that exist", () => {
     const umpire = installed("bin", "umpire.js")
     expect(run(process.execPath, [umpire, "--version"], folder).stdout).toBe(`${manifest.version}\n`)
@@ -82,9 +104,27 @@ test("an older Node is told, or replaced by the one that clones run on", () => {
   expect(text).toContain("Node 22.19 or newer")
 })
 
-test("packing leaves no shrinkwrap behind, which npm would read instead of the lock", () => {
+test("packing leaves no shrinkwrap behind, which npm would read instead of the lock, and no other platform's build", () => {
   expect(existsSync(join(root, "npm-shrinkwrap.json"))).toBe(false)
+  const builds = join(root, "node_modules", "onnxruntime-node", "bin", "napi-v6")
+  expect(readdirSync(builds).flatMap((system) => readdirSync(join(builds, system)))).toEqual([process.arch])
+  expect(existsSync(join(root, "node_modules", "onnxruntime-node", "LICENSE"))).toBe(false)
 })
+
+/** The most memory that the main process had so far. */
+const peakKilobytes = ({ process: { pid } }: TestServer): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1])
+
+/** The packages that npm runs a script of when it installs them. */
+function scriptsOf(modules: string): string[] {
+  const files = readdirSync(modules, { recursive: true, encoding: "utf8" })
+  return files
+    .filter((file) => /(?:^|node_modules\/)(?:@[^/]+\/)?[^/]+\/package\.json$/.test(file))
+    .map((file) => JSON.parse(readFileSync(join(modules, file), "utf8")) as PackageManifest)
+    .filter(({ scripts = {} }) => ["preinstall", "install", "postinstall"].some((name) => name in scripts))
+    .map(({ name }) => name)
+    .toSorted()
+}
 
 const linesOf = (path: string): number => readFileSync(path, "utf8").split("\n").length
 

@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type TestServer, startServer } from "./server.ts"
+import { startReceiver } from "./webhook-receiver.ts"
 
 const run = promisify(execFile)
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -14,7 +15,7 @@ let server: TestServer | null
 
 beforeAll(async () => {
   dataDirectory = mkdtempSync(join(tmpdir(), "umpire-cli-"))
-  server = await startServer({ dataDirectory })
+  server = await startServer({ dataDirectory, env: { UMPIRE_WEBHOOKS_ALLOW_PRIVATE: "true" } })
 })
 
 afterAll(async () => {
@@ -60,6 +61,38 @@ test("a revoked key stops with the next request", async () => {
   expect(await ask()).toBe(200)
   await umpire("keys", "revoke", id)
   expect(await ask()).toBe(401)
+})
+
+test("webhooks and alert rules are kept from the command line, and what was sent is sent again", async () => {
+  const receiver = await startReceiver()
+  const api = ["--url", server?.url ?? "", "--key", server?.key ?? ""]
+  const hook = await json("webhooks", "add", `${receiver.url}/hook`, "--event", "alert.firing", ...api)
+  expect(hook).toMatchObject({ events: ["alert.firing"], secret: expect.stringMatching(/^whsec_/) })
+  const line = ["Errors", "--kind", "error_rate", "--threshold", "0.2", "--target", "model=umpire-decide"]
+  const rule = await json("alerts", "create", ...line, "--webhook", hook.id, ...api)
+  expect(rule).toMatchObject({ threshold: 0.2, target: { model: "umpire-decide" } })
+  expect((await umpire("alerts", "list", ...api)).stdout).toMatch(/Errors +error_rate +0\.2/)
+  const [sent] = await json("alerts", "test", rule.id, ...api)
+  const deliveries = async () => await json("webhooks", "deliveries", hook.id, "--state", "succeeded", ...api)
+  await expect.poll(deliveries).toMatchObject([{ id: sent.delivery_id, attempts: 1 }])
+  await umpire("webhooks", "resend", hook.id, sent.delivery_id, ...api)
+  await expect.poll(deliveries).toMatchObject([{ id: sent.delivery_id, attempts: 2 }])
+  expect(new Set(receiver.at("/hook").map(({ body }) => JSON.parse(body).id)).size).toBe(1)
+  expect((await umpire("alerts", "delete", rule.id, ...api)).stdout).toBe(`Deleted ${rule.id}.\n`)
+  expect((await umpire("webhooks", "remove", hook.id, ...api)).stdout).toBe(`Removed ${hook.id}.\n`)
+  expect((await umpire("webhooks", "list", ...api)).stdout).toBe("There are no webhooks.\n")
+  await receiver.close()
+})
+
+test.each([
+  [["alerts"], 2, /say list, create, delete or test/],
+  [["alerts", "create", "Errors", "--kind", "errors"], 2, /--kind takes one of balance_below/],
+  [["alerts", "create", "Errors", "--kind", "latency", "--threshold", "x"], 2, /--threshold takes a number/],
+  [["webhooks", "resend", "wh_1"], 2, /umpire webhooks resend wh_/],
+  [["webhooks", "add", "https://x.test", "--event", "all"], 2, /--event takes one of alert\.firing/],
+])("umpire %j exits with %d and says why", async (line, status, sentence) => {
+  const ran = await umpire(...line, "--key", "ump_none")
+  expect([ran.status, ran.stderr]).toEqual([status, expect.stringMatching(sentence)])
 })
 
 test("the audit log verifies beside the server and, once it has stopped, without it", async () => {

@@ -7,6 +7,7 @@ import { platformTable } from "../src/contract/platform/table.ts"
 import { table } from "../src/contract/table.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
+import { seedContent } from "./kept-content.ts"
 import { seedArtefact } from "./taught.ts"
 
 const runs = 300
@@ -63,16 +64,33 @@ async function side(name: string): Promise<Side> {
   await inSet("POST", "/examples", { rows: [{ input: `mark-${name}`, labels: { rude: true } }] })
   await inSet("POST", "/cases", { cases: [{ input: `mark-${name}`, expected: { rude: true } }] })
   const key = await seed.key(org, ["api-read"])
+  const post = async (path: string, body?: unknown): Promise<string> =>
+    (
+      await platform.send("POST", `/v1/organizations/${org}${path}`, {
+        bearer,
+        ...(body === undefined ? {} : { body }),
+      })
+    ).body.data.id
+  const webhook = await post("/webhooks", { url: `https://mark-${name}.example/` })
+  const setId = set.body.data.id as string
+  const content = await seedContent(platform, { organizationId: org, evidence: `mark-${name}`, setId })
   const ids = {
     org_id: org,
     billing_account_id: account,
     user_id: member,
     key_id: key.id,
     invitation_id: sent.body.data.id as string,
-    set_id: set.body.data.id as string,
+    set_id: setId,
+    seq_id: content.seqId,
+    item_id: content.itemId,
     example_id: (await inSet("GET", "/examples")).data[0].id as string,
     case_id: (await inSet("GET", "/cases")).data[0].id as string,
     job_id: (await inSet("POST", "/teach", {})).data.id as string,
+    webhook_id: webhook,
+    delivery_id: await post(`/webhooks/${webhook}/test`),
+    model_id: await post("/models", { name: `mark-${name}`, alias: "open" }),
+    guardrail_id: await post("/guardrails", { name: `mark-${name}`, question_set: "pii" }),
+    rule_id: await post("/alert_rules", { name: `mark-${name}`, kind: "error_rate" }),
     hash: await seedArtefact(platform.database, set.body.data.id as string),
   }
   return {
@@ -90,9 +108,11 @@ async function side(name: string): Promise<Side> {
 const bodies: Readonly<Record<string, unknown>> = {
   updateOrganization: { name: "taken over" },
   updateMember: { role: "owner" },
+  putSingleSignOnPolicy: { required: true },
   createInvitation: { email: "intruder@example.com", role: "member" },
   requestModelAccess: { model_sku: "closed" },
   putRoutingPolicy: {},
+  putTagBudget: { key: "team", value: "taken over", budgets: [] },
   createApiKey: { name: "intruder", permissions: ["api-read"] },
   updateApiKey: { name: "taken over" },
   rotateApiKey: {},
@@ -105,7 +125,21 @@ const bodies: Readonly<Record<string, unknown>> = {
   teachQuestionSet: {},
   checkQuestionSet: {},
   runQuestionSetComparison: { from: "1" },
+  createAlertRule: { name: "intruder", kind: "error_rate" },
+  updateAlertRule: { name: "taken over" },
+  createWebhook: { url: "https://intruder.example/" },
+  updateWebhook: { url: "https://intruder.example/" },
+  rotateWebhook: {},
   addQuestionSetCases: { cases: [{ input: "taken over", expected: { rude: true } }] },
+  putContentSettings: { keep: "answers" },
+  putKeyContentSettings: { content: { keep: "answers" } },
+  deleteContents: { reference: "taken over" },
+  decideReviewItem: { label: "yes" },
+  updateReviewSettings: { sample_rate: 1 },
+  createGuardrail: { name: "intruder", question_set: "pii" },
+  updateGuardrail: { enabled: false },
+  createVirtualModel: { name: "intruder", alias: "open" },
+  updateVirtualModel: { alias: "closed" },
 }
 
 /** Everything about an organization that a change could touch. */
@@ -116,7 +150,18 @@ async function stateOf({ ids }: Side): Promise<unknown> {
     "api_keys",
     "model_access",
     "routing_policies",
+    "tag_budgets",
     "question_sets",
+    "webhooks",
+    "deliveries",
+    "alert_rules",
+    "guardrails",
+    "virtual_models",
+    "content",
+    "content_settings",
+    "key_content_settings",
+    "content_deletions",
+    "review_items",
     "audit_log",
   ]
   const rows = tables.map(
@@ -151,8 +196,11 @@ const parameterNames = (path: string): string[] =>
 
 test("a path with any id of another organization answers 404, tells nothing and changes nothing", async () => {
   const before = await stateOf(theirs)
-  const mixed = fc.constantFrom(...withIds).chain(([name, endpoint]) => {
-    const names = parameterNames(endpoint.path)
+  // The sessions of a user belong to no organization.
+  const owned = withIds.filter(([, { path }]) => parameterNames(path).some((name) => name in theirs.ids))
+  const mixed = fc.constantFrom(...owned).chain(([name, endpoint]) => {
+    // Labels and versions are named by their owner, so they are no ids.
+    const names = parameterNames(endpoint.path).filter((parameter) => parameter in theirs.ids)
     return fc.record({
       name: fc.constant(name),
       endpoint: fc.constant(endpoint),
@@ -177,8 +225,8 @@ test("a path with any id of another organization answers 404, tells nothing and 
       // A cursor that the list cannot have given is 400 whoever asks: the shape of a request comes before its ids.
       const expected = query === "" ? [404, 403] : [404, 403, 400]
       expect(expected, `${endpoint.method} ${path}`).toContain(answer.status)
-      // Only the routing policy refuses our organization's key, by its kind; nothing about the ids shows in that.
-      if (answer.status === 403) expect(name).toBe("putRoutingPolicy")
+      // Only these policies refuse our organization's key, by its kind; nothing about the ids shows in that.
+      if (answer.status === 403) expect(["putRoutingPolicy", "putSingleSignOnPolicy"]).toContain(name)
       const text = JSON.stringify(answer.body)
       for (const mark of theirs.marks) expect(text).not.toContain(mark)
     }),

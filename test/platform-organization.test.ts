@@ -99,7 +99,7 @@ test("retention of 0 days deletes what is stored, for good, and nobody else's", 
   const store = async (id: string, organizationId: string): Promise<void> =>
     await insertStoredResponse(
       platform.database,
-      { id, organizationId, previousId: null, body: "{}", input: "[]", createdAt: new Date() },
+      { id, organizationId, previousId: null, body: "{}", input: "[]", pieces: null, createdAt: new Date() },
       [{ id: `item_${id}`, item: "{}" }],
     )
   const seed = seeder(platform)

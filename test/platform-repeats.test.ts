@@ -1,5 +1,6 @@
 /** Idempotency-Key: a repeated write is answered again, not done again. */
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { purgeExpired } from "../src/control/upkeep.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 
@@ -98,6 +99,17 @@ test("after a day the key is forgotten", async () => {
   )
   const second = await create("day-1", "daily")
   expect(second.body.data.id).not.toBe(first.body.data.id)
+})
+
+test("all forgotten keys are removed at once, however many they are", async () => {
+  await platform.database.query(
+    `INSERT INTO idempotency_keys (scope, key, request_hash, attempt_id, created_at, running_until, expires_at)
+     SELECT 'forgotten', n::text, decode(repeat('00', 32), 'hex'), 'req', now(), now(), now() - interval '1 second'
+     FROM generate_series(1, 2500) AS n`,
+  )
+  await purgeExpired(platform.database, new Date())
+  const left = await platform.database.query("SELECT key FROM idempotency_keys WHERE scope = 'forgotten'")
+  expect(left).toHaveLength(0)
 })
 
 test("an attempt that died with its gateway is taken over by a repetition once its time is up", async () => {

@@ -6,6 +6,8 @@ import { operations } from "../src/control/operations.ts"
 import { hashPassword } from "../src/control/passwords.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"
 import { pageAudit } from "../src/store/audit.ts"
+import { revokeSessionsOfUser } from "../src/store/sessions.ts"
+import { updateUser } from "../src/store/users.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
@@ -267,6 +269,33 @@ test("the operator's reset ends password and sessions and answers a link that si
   expect((await platform.send("PUT", "/v1/session/password", set)).status).toBe(204)
 })
 
+test("a password that was taken away while it was compared does not sign in, and an ended session sets none", async () => {
+  const { database } = platform
+  const seed = seeder(platform)
+  const id = await seed.user("raced@example.com", await hashPassword(password))
+  // As a reset and the first single sign-on do, between the hashing and what is written after it.
+  const reset = async (): Promise<void> => {
+    await updateUser(database, id, { passwordHash: null }, new Date())
+    await revokeSessionsOfUser(database, id, new Date())
+  }
+  const racing = await startPlatform({
+    ...database,
+    transaction: async (work, options) => {
+      await reset()
+      return await database.transaction(work, options)
+    },
+  })
+  const body = { password: "another password", current_password: password }
+  const set = await racing.send("PUT", "/v1/session/password", { bearer: await seed.session(id), body })
+  expect(set.status).toBe(401)
+  await updateUser(database, id, { passwordHash: await hashPassword(password) }, new Date())
+  const signedIn = await racing.send("POST", "/v1/session", {
+    body: { email: "raced@example.com", password },
+  })
+  expect(signedIn.status).toBe(401)
+  await racing.close()
+})
+
 test("the cookie is HttpOnly and SameSite=Lax, reads like a bearer value, and is cleared by signing out", async () => {
   const answer = await signIn({ email: "ada@example.com", password })
   const cookie = answer.headers.get("set-cookie") ?? ""
@@ -308,4 +337,92 @@ test("signing in does not need the proof, for the cookie does not count there", 
 
 test("without a provider there is no single sign-on", async () => {
   expect((await platform.send("GET", "/v1/session/sso")).status).toBe(404)
+  const options = await platform.send("GET", "/v1/session/options")
+  expect(options.body).toEqual({ data: { single_sign_on: false } })
+})
+
+test("a user sees the sessions that are valid and ends one, and nobody else's", async () => {
+  const seed = seeder(platform)
+  const id = await seed.user("many@example.com", await hashPassword(password))
+  const [here, there] = [await seed.session(id), await seed.session(id)]
+  await seed.session(id, -1)
+  const started = await signIn({ email: "many@example.com", password })
+  const list = async (bearer: string) => (await platform.send("GET", "/v1/sessions", { bearer })).body.data
+  const listed = await list(here)
+  expect(listed.map((one: { method: string | null }) => one.method)).toEqual(["password", null, null])
+  expect(listed.filter((one: { current: boolean }) => one.current)).toHaveLength(1)
+  const [other] = (await list(there)).filter((one: { current: boolean }) => one.current)
+  const end = async (bearer: string): Promise<number> =>
+    (await platform.send("DELETE", `/v1/sessions/${other.id}`, { bearer })).status
+  const stranger = await seed.session(await seed.user("stranger@example.com"))
+  expect([await end(stranger), await end(here), await end(here)]).toEqual([404, 204, 404])
+  expect((await platform.send("GET", "/v1/session", { bearer: there })).status).toBe(401)
+  expect((await platform.send("GET", "/v1/session", { bearer: started.body.data.token })).status).toBe(200)
+})
+
+test("an owner ends sessions of members only, and it is in the audit log", async () => {
+  const seed = seeder(platform)
+  const organization = await seed.organization("Ended", await seed.billingAccount())
+  const ids = [await seed.user("chief@example.com"), await seed.user("worker@example.com")]
+  await seed.member(organization, ids[0] ?? "", "owner")
+  await seed.member(organization, ids[1] ?? "", "member")
+  const [owner, member] = [await seed.session(ids[0] ?? ""), await seed.session(ids[1] ?? "")]
+  const outsider = await seed.session(await seed.user("outside@example.com"))
+  const path = `/v1/organizations/${organization}/sessions`
+  expect((await platform.send("GET", path, { bearer: member })).status).toBe(403)
+  const { body } = await platform.send("GET", path, { bearer: owner })
+  const of = (email: string) =>
+    body.data.filter((one: { user: { email: string } }) => one.user.email === email)
+  expect(body.data).toHaveLength(2)
+  const [foreign] = (await platform.send("GET", "/v1/sessions", { bearer: outsider })).body.data
+  expect((await platform.send("DELETE", `${path}/${foreign.id}`, { bearer: owner })).status).toBe(404)
+  const [ended] = of("worker@example.com")
+  expect((await platform.send("DELETE", `${path}/${ended.id}`, { bearer: owner })).status).toBe(204)
+  expect((await platform.send("GET", "/v1/session", { bearer: member })).status).toBe(401)
+  const { items } = await pageAudit(platform.database, organization, {}, { limit: 10 })
+  expect(items.map(({ action, resourceId }) => [action, resourceId])).toEqual([["session.delete", ended.id]])
+})
+
+test("an owner ends no session of a primary owner, nor of a member who also belongs elsewhere", async () => {
+  const seed = seeder(platform)
+  const account = await seed.billingAccount()
+  const organization = await seed.organization("Ranked", account)
+  const people = {
+    owner: await seed.user("ranked-owner@example.com"),
+    primary: await seed.user("ranked-primary@example.com"),
+    shared: await seed.user("ranked-shared@example.com"),
+    sister: await seed.user("ranked-sister@example.com"),
+  }
+  await seed.member(organization, people.owner, "owner")
+  await seed.member(organization, people.primary, "primary_owner")
+  await seed.member(organization, people.shared, "member")
+  await seed.member(organization, people.sister, "member")
+  const elsewhere = await seed.organization("Elsewhere", await seed.billingAccount())
+  await seed.member(elsewhere, people.shared, "member")
+  await seed.member(await seed.organization("Sister", account), people.sister, "member")
+  const home = await seed.organization("Home", await seed.billingAccount(), true)
+  await seed.member(home, people.sister, "primary_owner")
+  const bearers = {
+    owner: await seed.session(people.owner),
+    primary: await seed.session(people.primary),
+    shared: await seed.session(people.shared),
+    sister: await seed.session(people.sister),
+  }
+  const path = `/v1/organizations/${organization}/sessions`
+  const { body } = await platform.send("GET", path, { bearer: bearers.owner })
+  const listed = body.data.map(({ user }: { user: { email: string } }) => user.email).toSorted()
+  expect(listed).toEqual([
+    "ranked-owner@example.com",
+    "ranked-primary@example.com",
+    "ranked-sister@example.com",
+  ])
+  const idOf = async (bearer: string): Promise<string> => (await whoAmI(bearer)).body.data.id
+  const end = async (by: string, whose: string): Promise<number> =>
+    (await platform.send("DELETE", `${path}/${await idOf(whose)}`, { bearer: by })).status
+  expect(await end(bearers.owner, bearers.primary)).toBe(403)
+  expect(await end(bearers.owner, bearers.shared)).toBe(404)
+  expect((await whoAmI(bearers.primary)).status).toBe(200)
+  expect((await whoAmI(bearers.shared)).status).toBe(200)
+  expect(await end(bearers.owner, bearers.sister)).toBe(204)
+  expect(await end(bearers.primary, bearers.owner)).toBe(204)
 })

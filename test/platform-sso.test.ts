@@ -4,13 +4,17 @@ import type { AddressInfo } from "node:net"
 import Provider from "oidc-provider"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { silentLog } from "../src/base/log.ts"
+import { createOneTimeLink } from "../src/control/sessions.ts"
 import { createOidcProvider } from "../src/control/sso-provider.ts"
+import { pageAudit } from "../src/store/audit.ts"
+import { updateOrganization } from "../src/store/organizations.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 
 interface Account {
   readonly email: string
   readonly email_verified: boolean
+  readonly groups?: readonly string[]
 }
 
 /** The people that the provider knows, by subject. */
@@ -18,6 +22,11 @@ const accounts: Record<string, Account> = {
   ada: { email: "ada@example.com", email_verified: true },
   unverified: { email: "ada@example.com", email_verified: false },
   stranger: { email: "stranger@example.com", email_verified: true },
+  hired: { email: "hired@Hiring.example", email_verified: true },
+  forger: { email: "forger@hiring.example", email_verified: false },
+  grouped: { email: "grouped@elsewhere.example", email_verified: true, groups: ["staff", "ops"] },
+  victim: { email: "victim@corp.example", email_verified: true },
+  boss: { email: "boss@strict.example", email_verified: true },
 }
 const clientSecret = "a client secret of the tests"
 
@@ -28,7 +37,14 @@ let adaId: string
 beforeAll(async () => {
   const database = await openTestDatabase()
   const issuerAddress = await freeAddress()
-  const settings = { issuer: issuerAddress.href, clientId: "umpire", clientSecret }
+  const scope = "openid email profile groups"
+  const settings = {
+    issuer: issuerAddress.href,
+    clientId: "umpire",
+    clientSecret,
+    scope,
+    groupsClaim: "groups",
+  }
   const place = { url: "" }
   platform = await startPlatform(database, {
     parts: {
@@ -64,7 +80,8 @@ async function freeAddress(): Promise<URL> {
 async function startProvider(address: URL, redirectUri: string): Promise<Server> {
   const provider = new Provider(address.origin, {
     clients: [{ client_id: "umpire", client_secret: clientSecret, redirect_uris: [redirectUri] }],
-    claims: { email: ["email", "email_verified"], profile: ["name"] },
+    claims: { email: ["email", "email_verified"], profile: ["name"], groups: ["groups"] },
+    scopes: ["openid", "email", "profile", "groups"],
     findAccount: (_context, id) => ({ accountId: id, claims: async () => ({ sub: id, ...accounts[id] }) }),
     // The provider's own pages for development let any subject sign in with any password.
     features: { devInteractions: { enabled: true } },
@@ -144,6 +161,11 @@ test("a user known by a verified address is signed in, and stays known when the 
   expect((await whoIs(second)).body.data.user.id).toBe(adaId)
 })
 
+test("the sign-in page is told that there is a provider", async () => {
+  const options = await platform.send("GET", "/v1/session/options")
+  expect(options.body).toEqual({ data: { single_sign_on: true } })
+})
+
 test.each(["unverified", "stranger"])(
   "the subject %s is nobody here, and is told so at the console",
   async (subject) => {
@@ -183,4 +205,90 @@ test("an invitation is accepted without a password where single sign-on is confi
   expect((await platform.send("POST", "/v1/invites/accept", { body })).status).toBe(200)
   const browser = new Browser()
   expect(await signIn(browser, "stranger")).toBe(`${platform.url}/`)
+})
+
+async function organizationsOf(browser: Browser): Promise<Record<string, string>> {
+  const bearer = browser.cookie(platform.url, "umpire_session") ?? ""
+  const { body } = await platform.send("GET", "/v1/organizations", { bearer })
+  return Object.fromEntries(body.data.map(({ name, role }: { name: string; role: string }) => [name, role]))
+}
+
+async function taking(name: string, changes: Parameters<typeof updateOrganization>[2]): Promise<string> {
+  const seed = seeder(platform)
+  const id = await seed.organization(name, await seed.billingAccount())
+  await updateOrganization(platform.database, id, changes, new Date())
+  platform.forget({ table: "organizations", id })
+  return id
+}
+
+test("a verified address of a domain makes a user and a member, an unverified one nobody", async () => {
+  await taking("Hiring", { ssoEmailDomains: ["hiring.example"] })
+  const browser = new Browser()
+  expect(await signIn(browser, "hired")).toBe(`${platform.url}/`)
+  expect(await organizationsOf(browser)).toEqual({ Hiring: "member" })
+  expect(await signIn(new Browser(), "forger")).toBe(`${platform.url}/?sso_error=unknown_user`)
+})
+
+test("a group of the provider makes a member with the organization's role, where it is named only", async () => {
+  await taking("Operations", { ssoGroups: ["ops"], ssoRole: "owner" })
+  await taking("Board", { ssoGroups: ["board"] })
+  const browser = new Browser()
+  expect(await signIn(browser, "grouped")).toBe(`${platform.url}/`)
+  expect(await organizationsOf(browser)).toEqual({ Operations: "owner" })
+})
+
+test("whoever made a user with the address of another is out once that person signs in", async () => {
+  await taking("Corp", { ssoEmailDomains: ["corp.example"] })
+  const seed = seeder(platform)
+  const attackerId = await seed.user("attacker@example.com")
+  const trap = await seed.organization("Trap", await seed.billingAccount())
+  await seed.member(trap, attackerId, "primary_owner")
+  const sent = await platform.send("POST", `/v1/organizations/${trap}/invites`, {
+    bearer: await seed.session(attackerId),
+    body: { email: "victim@corp.example", role: "member" },
+  })
+  const password = "known to the attacker"
+  const accepted = await platform.send("POST", "/v1/invites/accept", {
+    body: { token: sent.body.data.accept_token, password },
+  })
+  const { user, session } = accepted.body.data
+  const { link } = await createOneTimeLink(platform.database, user.id, new Date())
+  const attempt = async (body: object): Promise<number> =>
+    (await platform.send("POST", "/v1/session", { body })).status
+  const byPassword = { email: "victim@corp.example", password }
+  expect(await attempt(byPassword)).toBe(200)
+  expect((await platform.send("GET", "/v1/session", { bearer: session.token })).status).toBe(200)
+
+  const browser = new Browser()
+  expect(await signIn(browser, "victim")).toBe(`${platform.url}/`)
+  expect(await organizationsOf(browser)).toEqual({ Corp: "member", Trap: "member" })
+  expect((await platform.send("GET", "/v1/session", { bearer: session.token })).status).toBe(401)
+  expect([await attempt(byPassword), await attempt({ link })]).toEqual([401, 401])
+  const { items } = await pageAudit(platform.database, trap, { action: "user.bind_sso" }, { limit: 2 })
+  expect(items).toMatchObject([{ resourceId: user.id, actorId: user.id }])
+
+  // Later sign-ins end nothing.
+  const later = new Browser()
+  await signIn(later, "victim")
+  expect([(await whoIs(browser)).status, (await whoIs(later)).status]).toEqual([200, 200])
+})
+
+test("an organization that requires single sign-on refuses other sessions, and only such a session can require it", async () => {
+  const org = await taking("Strict", { ssoEmailDomains: ["strict.example"], ssoRole: "owner" })
+  const seed = seeder(platform)
+  const bossId = await seed.user("boss@strict.example")
+  await seed.member(org, bossId, "owner")
+  const browser = new Browser()
+  await signIn(browser, "boss")
+  const other = await seed.session(bossId)
+  const bearer = browser.cookie(platform.url, "umpire_session") ?? ""
+  const path = `/v1/organizations/${org}`
+  const require = async (by: string): Promise<number> =>
+    (await platform.send("PUT", `${path}/single_sign_on`, { bearer: by, body: { required: true } })).status
+  expect([await require(other), await require(bearer)]).toEqual([409, 200])
+  const refused = await platform.send("GET", path, { bearer: other })
+  expect([refused.status, refused.body.error.code]).toEqual([403, "single_sign_on_required"])
+  expect((await platform.send("GET", path, { bearer })).status).toBe(200)
+  const key = await seed.key(org, ["api-read"])
+  expect((await platform.send("GET", path, { bearer: key.value })).status).toBe(200)
 })

@@ -6,6 +6,7 @@ import { systemClock } from "../src/base/clock.ts"
 import { Metrics } from "../src/base/metrics.ts"
 import { createIds, newSecret } from "../src/base/ids.ts"
 import { type Log, silentLog } from "../src/base/log.ts"
+import { type RateLimits, RateLimiter } from "../src/base/rate-limiter.ts"
 import type { Region } from "../src/base/regions.ts"
 import type { Permission, Principal, Role } from "../src/contract/access.ts"
 import { Document, type Endpoint, type Handlers } from "../src/contract/endpoint.ts"
@@ -19,11 +20,15 @@ import { createUploadReader } from "../src/control/question-sets/upload.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
+import { contentKeyBytes, createContentCipher } from "../src/store/content/cipher.ts"
 import { insertKey } from "../src/store/keys.ts"
 import { insertMembership, insertOrganization } from "../src/store/organizations.ts"
 import { insertSession } from "../src/store/sessions.ts"
 import type { Database } from "../src/store/sql.ts"
 import { insertUser } from "../src/store/users.ts"
+
+/** Of this installation. */
+export const contentKey = Buffer.alloc(contentKeyBytes, 7)
 
 const dayMs = 24 * 3_600_000
 const requestsPerMinute = 1_000_000
@@ -39,6 +44,8 @@ interface PlatformOptions {
   /** As `server.trusted_proxies`. */
   readonly trustedProxies?: string
   readonly parts?: Partial<PlatformParts>
+  /** What requests and attempts to sign in are counted by; in memory unless told. */
+  readonly rateLimits?: RateLimits
 }
 
 export interface Answer {
@@ -74,6 +81,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }
   const uploads = createUploadReader()
+  const rateLimits = options.rateLimits ?? new RateLimiter(clock)
   const http = createHttp({
     handlers: {
       ...standIns(),
@@ -87,6 +95,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         regions,
         placement: (regionId) => ({ home: regionId === "paris", models: [] }),
         rateLimit: { requestsPerMinute, burst: requestsPerMinute },
+        rateLimits,
         secureCookies: false,
         paymentProvider: "local",
         refill: async () => undefined,
@@ -94,6 +103,13 @@ export async function startPlatform(database: Database, options: PlatformOptions
         billingStatus: async () => null,
         publicUrl: () => state.url,
         uploads,
+        allowPrivateWebhooks: false,
+        email: { enabled: false, recipients: "members" },
+        content: {
+          cipher: createContentCipher([contentKey]),
+          dropped: () => [],
+          settle: async () => undefined,
+        },
         ...options.parts,
       }),
       getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
@@ -101,7 +117,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     metrics: new Metrics(),
     gate: principals,
     idempotency: createIdempotencyStore(control),
-    limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }),
+    limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }, rateLimits),
     clock,
     ids,
     log,
@@ -159,7 +175,7 @@ async function send(url: string, method: string, path: string, sent: Sent): Prom
     ...(hasBody ? { body: isRaw(sent.body) ? sent.body : JSON.stringify(sent.body) } : {}),
   })
   const text = await response.text()
-  const isJson = response.headers.get("content-type")?.startsWith("application/json") === true
+  const isJson = /^application\/json(?:;|$)/.test(response.headers.get("content-type") ?? "")
   return { status: response.status, body: isJson ? JSON.parse(text) : text, headers: response.headers }
 }
 

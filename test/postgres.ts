@@ -16,12 +16,12 @@ import {
   writeFile,
 } from "node:fs/promises"
 import { createRequire } from "node:module"
-import { createServer, type AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { promisify } from "node:util"
 import pg from "pg"
+import { freePort } from "./free-port.ts"
 
 const run = promisify(execFile)
 
@@ -29,7 +29,7 @@ const run = promisify(execFile)
 export const runFolderVariable = "UMPIRE_TEST_RUN_DIR"
 const overrideVariable = "UMPIRE_TEST_POSTGRES_URL"
 
-const startTimeoutMs = 60_000
+const startTimeoutMs = 120_000
 const pollMs = 50
 
 /** Debian's and every other system's "nobody": PostgreSQL refuses to run as root. */
@@ -112,12 +112,16 @@ interface StartOptions {
   readonly fsync?: boolean
   /** Takes up where an earlier server in the same folder left off. */
   readonly port?: number
+  /** The folder of another build's programs, and what they need in their environment. */
+  readonly binaries?: string
+  readonly env?: Readonly<Record<string, string>>
 }
 
 /** Creates a cluster in `folder` unless there is one, and answers when it takes connections. */
 export async function startPostgres(folder: string, options: StartOptions = {}): Promise<PostgresServer> {
-  const home = await findBinaries(folder)
-  const owner = process.getuid?.() === 0 ? { uid: unprivilegedId, gid: unprivilegedId } : {}
+  const home = options.binaries ?? (await findBinaries(folder))
+  const env = { ...process.env, ...options.env }
+  const owner = { env, ...(process.getuid?.() === 0 ? { uid: unprivilegedId, gid: unprivilegedId } : {}) }
   const cluster = join(folder, "cluster")
   if (!existsSync(cluster)) {
     await chmodForOwner(folder, owner.uid)
@@ -240,15 +244,6 @@ async function isReachable(bin: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  // A listening TCP server has an address of this form.
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 /** For the global setup: what the run started, if it did. */

@@ -1,5 +1,5 @@
 /** Examples of question sets: rows and files, what is named as wrong, limits, and their deletion. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { silentLog } from "../src/base/log.ts"
 import { questionSetLimits } from "../src/contract/question-sets/content.ts"
 import { operations } from "../src/control/operations.ts"
@@ -238,11 +238,66 @@ describe("limits", () => {
     expect((await add([{ input: "row 1", labels: { rude: true } }])).status).toBe(200)
   })
 
+  afterEach(async () => {
+    await platform.database.query("DELETE FROM question_sets WHERE organization_id = $1", [organizationId])
+  })
+
+  test("50,000 examples and cases fit an organization and one more does not", async () => {
+    await fill(questionSetLimits.organizationRowsMax - 2, 3)
+    expect((await freezeRude("a case")).status).toBe(200)
+    expect((await add([{ input: "the last", labels: { rude: true } }])).status).toBe(200)
+    for (const { status, body } of [
+      await add([{ input: "one more", labels: { rude: true } }]),
+      await freezeRude("one more"),
+    ]) {
+      expect([status, body.error.code]).toEqual([409, "conflict"])
+      expect(body.error.message).toContain("50001 examples and cases; at most 50000")
+    }
+    expect((await listed()).map(({ input }) => input)).toEqual(["the last"])
+  })
+
+  test("128 MiB of texts and labels fit an organization and one byte more does not", async () => {
+    const labels = { rude: true }
+    const last = { input: "y".repeat(100), labels }
+    const bytes = last.input.length + JSON.stringify(labels).length
+    const count = 64
+    const each = questionSetLimits.organizationRowBytesMax / count
+    await fill(count - 1, each)
+    const filler = each - bytes
+    await platform.database.query(
+      `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at)
+       SELECT s.id || 'case', s.id, repeat('x', $2), '0', '{}', now()
+       FROM question_sets s WHERE s.organization_id = $1 AND s.name = 'other'`,
+      [organizationId, filler - 2],
+    )
+    const { status, body } = await add([{ ...last, input: `${last.input}y` }])
+    expect([status, body.error.code]).toEqual([409, "conflict"])
+    expect(body.error.message).toContain("134217729 bytes of examples and cases; at most 134217728")
+    expect((await add([last])).status).toBe(200)
+    const [{ id } = { id: "" }] = await listed()
+    const relabelled = await send("PATCH", `/mail/examples/${id}`, { labels: { team: "a" } })
+    expect([relabelled.status, relabelled.body.error?.code]).toEqual([409, "conflict"])
+  })
+
   test("a file over 8 MiB is 413", async () => {
     const { status } = await upload("x".repeat(questionSetLimits.uploadBytesMax + 1), "text/csv")
     expect(status).toBe(413)
   })
 })
+
+/** Rows of another set of the organization, each with an empty object of labels. */
+async function fill(rows: number, bytesEach: number): Promise<void> {
+  await send("POST", "", { name: "other", model: "open", questions })
+  await platform.database.query(
+    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at)
+     SELECT s.id || n, s.id, repeat('x', $3), n::text, 'train', '{}', now(), now()
+     FROM question_sets s, generate_series(1, $2) n WHERE s.organization_id = $1 AND s.name = 'other'`,
+    [organizationId, rows, bytesEach - 2],
+  )
+}
+async function freezeRude(input: string): Promise<Answer> {
+  return await send("POST", "/mail/cases", { cases: [{ input, expected: { rude: true } }] })
+}
 
 function rowsOf(count: number): { input: string; labels: { rude: boolean } }[] {
   return Array.from({ length: count }, (_, at) => ({ input: `row ${at}`, labels: { rude: true } }))

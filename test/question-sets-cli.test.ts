@@ -74,7 +74,7 @@ test("check exits with 1 when a frozen case fails, and with 0 when all hold", as
   expect([wrong.status, wrong.stdout]).toEqual([1, expect.stringContaining("expected no, got yes")])
 })
 
-test("a set is taught from the command line", { timeout: 120_000 }, async () => {
+test("a set is taught from the command line", async () => {
   const rows = Array.from({ length: 12 }, (_, n) => ({
     input: n % 2 === 0 ? `Refund order ${n}, please.` : `Thanks for order ${n}.`,
     labels: { refund: n % 2 === 0 },
@@ -82,6 +82,31 @@ test("a set is taught from the command line", { timeout: 120_000 }, async () => 
   await client.addQuestionSetExamples({ params: at, body: { rows } })
   const { status, stdout } = await sets("teach", "mail", "--target", "0.9")
   expect([status, stdout]).toEqual([0, expect.stringMatching(/refund +\w+[\s\S]*Saved as version 2/)])
+})
+
+test("umpire label asks a set, with its verdicts as columns; the model in its own process answers the same", async () => {
+  writeFileSync(join(folder, "mail.csv"), "text\nI want my money back.\nThank you.\n")
+  const env = { PATH: process.env["PATH"] ?? "", UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
+  const label = async (...args: string[]): Promise<string> => {
+    const options = { env, cwd: folder }
+    const run = promisify(execFile)(process.execPath, [umpire, "label", "mail.csv", ...args], options)
+    return (await run).stdout
+  }
+  const bySet = (await label("--set", "mail@1", "--out", "-")).split("\n")
+  expect(bySet[0]).toBe("text,refund_answer,refund_probability,refund_confidence,refund_verdict,error")
+  expect(bySet[1]).toMatch(/^I want my money back\.,yes,0\.\d+,0\.\d+,yes,$/)
+  expect((await label("-q", "mail.yaml", "--local", "--out", "-")).split("\n")).toEqual(bySet)
+  const counted = JSON.parse(await label("--set", "mail@1", "--dry-run", "--json")) as { tokens: number }
+  const asked = await client.decideQuestionSet({
+    params: at,
+    body: { input: "I want my money back.", version: "1" },
+  })
+  const other = await client.decideQuestionSet({ params: at, body: { input: "Thank you.", version: "1" } })
+  expect(counted).toMatchObject({
+    rows: 2,
+    tokens: asked.usage.input_tokens + other.usage.input_tokens,
+    tokens_exact: true,
+  })
 })
 
 test.each([

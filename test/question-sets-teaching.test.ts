@@ -78,7 +78,7 @@ const decide = async (model: string, input: string): Promise<{ choice: string; p
   return { choice: answer?.choice ?? "", probability: answer?.probabilities[0]?.probability ?? NaN }
 }
 
-test("teaching makes a version that answers what the examples show", { timeout: 180_000 }, async () => {
+test("teaching makes a version that answers what the examples show", async () => {
   const job = await ended(await client.teachQuestionSet({ params: at, body: {} }))
   expect(job.error).toBeNull()
   const { version, questions } = job.result as TeachResult
@@ -105,7 +105,7 @@ test("teaching makes a version that answers what the examples show", { timeout: 
   expect(artefact.curve.length).toBeGreaterThan(0)
 })
 
-test("the same examples teach the same artefact", { timeout: 180_000 }, async () => {
+test("the same examples teach the same artefact", async () => {
   const body = { version: "1" }
   const job = await ended(await client.teachQuestionSet({ params: at, body }))
   const hashes = (job.result as TeachResult).questions.map(({ artefact }) => artefact)
@@ -146,12 +146,12 @@ test("every text is recorded as a request of its own and charged", async () => {
         )
         return await reply.text()
       },
-      { timeout: 60_000 },
+      { timeout: 120_000 },
     )
     .toContain("teach")
 })
 
-test("frozen cases are checked, and publishing checks them too", { timeout: 120_000 }, async () => {
+test("frozen cases are checked, and publishing checks them too", async () => {
   const cases = [
     { input: "Sun and clouds over Lisbon.", expected: { colour: "A7" } },
     { input: "Refund the invoice, please.", expected: { colour: "C9" } },
@@ -170,7 +170,7 @@ test("frozen cases are checked, and publishing checks them too", { timeout: 120_
   expect(checked.result).toMatchObject({ version: 2, against: null, failed: 1 })
 })
 
-test("two versions are compared over cases and examples", { timeout: 180_000 }, async () => {
+test("two versions are compared over cases and examples", async () => {
   const job = await ended(await client.runQuestionSetComparison({ params: at, body: { from: "1", to: "2" } }))
   const { texts, questions, flips } = job.result as CompareResult
   expect(texts).toBe(92)
@@ -180,7 +180,10 @@ test("two versions are compared over cases and examples", { timeout: 180_000 }, 
   expect(flips.length).toBeLessThanOrEqual(100)
 })
 
-test("a job that waits or runs is cancelled", { timeout: 60_000 }, async () => {
+test("a job that waits or runs is cancelled", async () => {
+  // Texts that were not read before, and more of them than are read before it is told to stop.
+  const more = Array.from({ length: 900 }, (_, n) => ({ input: `Text ${n}`, labels: { colour: "A7" } }))
+  await client.addQuestionSetExamples({ params: at, body: { rows: more } })
   const first = await client.teachQuestionSet({ params: at, body: {} })
   const second = await client.teachQuestionSet({ params: at, body: {} })
   const params = (job: SetJob) => ({ ...at, job_id: job.id })
@@ -205,7 +208,7 @@ test(
   },
 )
 
-test("what cannot be taught is said", { timeout: 60_000 }, async () => {
+test("what cannot be taught is said", async () => {
   const one = { ...at, set_id: "few" }
   await client.createQuestionSet({
     params: { org_id: at.org_id },

@@ -1,11 +1,13 @@
 /** Regions over HTTP: policy, hint, header, sequence, metrics and status of a real server. */
-import { execFile } from "node:child_process"
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { execFile, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { type TestServer, startServer } from "./server.ts"
+import { type Upstream, startUpstream } from "./upstream.ts"
+import { bytesUnder } from "./written-files.ts"
 
 const run = promisify(execFile)
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -27,13 +29,17 @@ const decision = {
 
 let folder: string
 let server: TestServer
+let far: Upstream
 let policyUrl: string
 let session: string
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "umpire-routing-"))
+  far = await startUpstream(() => ({ text: "Hello" }))
+  const workers = [{ url: far.url, dialect: "openai" }]
+  const models = [{ sku: "far", context_tokens_max: 8192, workers }]
   // JSON is YAML.
-  writeFileSync(join(folder, "umpire.yaml"), JSON.stringify(config))
+  writeFileSync(join(folder, "umpire.yaml"), JSON.stringify({ ...config, models }))
   server = await startServer({
     env: {
       UMPIRE_CONFIG: join(folder, "umpire.yaml"),
@@ -56,6 +62,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await server.stop()
+  await far.close()
   rmSync(folder, { recursive: true, force: true })
 })
 
@@ -78,10 +85,7 @@ describe("a decision", () => {
   test("says in which region it ran, and so does its sequence", async () => {
     expect(await decide()).toEqual({ status: 200, region: "paris", error: null })
     const journal = join(server.dataDirectory, "journal")
-    const records = readdirSync(journal)
-      .map((name) => readFileSync(join(journal, name), "utf8"))
-      .join("")
-    expect(records).toContain('"region":"paris"')
+    expect(bytesUnder(journal).join("")).toContain('"region":"paris"')
   })
 
   test("runs where its hint says", async () => {
@@ -118,9 +122,9 @@ test("metrics tell requests and the state of every worker", async () => {
     'umpire_worker_healthy{model="umpire-decide",region="paris",worker="paris/local#0"} 1',
   )
   expect(text).toContain(
-    'umpire_worker_breaker{model="umpire-decide",region="paris",worker="paris/local#0"} 0',
+    'umpire_worker_breaker_state{model="umpire-decide",region="paris",worker="paris/local#0"} 0',
   )
-  for (const name of ["umpire_journal_bytes", "umpire_journal_lag_ms", "umpire_leases_held_ticks"])
+  for (const name of ["umpire_journal_bytes", "umpire_journal_lag_seconds", "umpire_leases_held_dollars"])
     expect(text).toMatch(new RegExp(`^${name} \\d`, "m"))
 })
 
@@ -136,4 +140,36 @@ test("umpire status shows regions, workers, leases and journal of the running se
   })
   const drawn = await run(process.execPath, [command, "status"], { env })
   expect(drawn.stdout).toMatch(/umpire-decide +paris\/local#0 +up +closed/)
+})
+
+test("a drained worker gets no requests until it is put back, and a worker nobody has is refused", async () => {
+  const env = { ...process.env, UMPIRE_DATA_DIR: server.dataDirectory }
+  const umpire = async (...args: string[]): Promise<string> =>
+    (await run(process.execPath, [command, ...args], { env })).stdout
+  const worker = `paris/${new URL(far.url).host}#0`
+  const chat = async (): Promise<unknown> => {
+    const messages = [{ role: "user", content: "Hello" }]
+    return await (await server.post("/v1/chat/completions", { model: "far", messages })).json()
+  }
+  await umpire("workers", "drain", worker)
+  expect(await chat()).toMatchObject({ error: { code: "routing_failed" } })
+  expect(far.requests).toEqual([])
+  const status = await umpire("status")
+  expect(status).toMatch(new RegExp(`far +${worker} +drained`))
+  expect(status).toMatch(/^gw_\w+ +paris +\d+\.\d+\.\d+ +serving +http/m)
+  await umpire("workers", "undrain", worker)
+  expect(await chat()).toMatchObject({ choices: [{ message: { content: "Hello" } }] })
+  await expect(umpire("workers", "drain", "atlantis/10.0.1.5#0")).rejects.toThrow(/no gateway has a worker/)
+  await expect(umpire("workers", "drain", "paris/local#0")).rejects.toThrow(/stop the gateway instead/)
+})
+
+test("umpire status --watch goes on until it is stopped", async () => {
+  const env = { ...process.env, UMPIRE_DATA_DIR: server.dataDirectory }
+  const child = spawn(process.execPath, [command, "status", "--watch", "--json"], { env })
+  let lines = 0
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (lines += text.split("\n").length - 1))
+  await expect.poll(() => lines).toBeGreaterThanOrEqual(2)
+  const ended = new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)))
+  child.kill("SIGINT")
+  expect(await ended).toBe("SIGINT")
 })

@@ -8,6 +8,7 @@ import { Fault } from "../src/contract/errors.ts"
 import { createRouter } from "../src/gateway/routing/router.ts"
 import type { WorkerSettings } from "../src/gateway/routing/worker.ts"
 import { type Expectation, type RoutingCase, countryOf, expectedRouting } from "./routing-reference.ts"
+import { RequestTrace } from "../src/gateway/routing/trace.ts"
 
 const places: Record<string, { latitude: number; longitude: number }> = {
   oslo: { latitude: 59.91, longitude: 10.75 },
@@ -90,8 +91,9 @@ async function routed(given: RoutingCase): Promise<Expectation> {
   })
   try {
     let placed = "none"
+    const trace = new RequestTrace(systemClock)
     const onPlaced = (region: string): void => void (placed = region)
-    const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint, onPlaced })
+    const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint, trace, onPlaced })
     const { signal } = new AbortController()
     const prepared = await way.scorer.prepare(
       { organizationId: "org_1", evidence: "e", branches: [predicate("b")] },

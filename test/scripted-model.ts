@@ -6,7 +6,7 @@ import { type GgufTensor, type GgufValue, writeGguf } from "../src/engine/genera
 
 const width = 256
 const feedForward = 32
-const contextTokens = 16_384
+const contextTokensDefault = 16_384
 const root = path.resolve(import.meta.dirname, "..")
 /** Raised when the same script gives a different file. */
 const generation = 1
@@ -24,6 +24,8 @@ export interface Script {
   readonly pieces: readonly string[]
   /** Begins again after the last piece, rather than end. */
   readonly endless?: true
+  /** Prompts are spelled in bytes: an agent's has tens of thousands. */
+  readonly contextTokens?: number
 }
 
 export interface ScriptedModel {
@@ -62,7 +64,11 @@ export async function scriptedModel(script: Script): Promise<ScriptedModel> {
   if (!existsSync(file)) {
     mkdirSync(path.dirname(file), { recursive: true })
     const unfinished = `${file}.${process.pid}.part`
-    await writeGguf(unfinished, metadata(tokens, { endOfText, endOfTurn }), tensors(embedding, output))
+    await writeGguf(
+      unfinished,
+      metadata(tokens, { ...script, endOfText, endOfTurn }),
+      tensors(embedding, output),
+    )
     renameSync(unfinished, file)
   }
   return {
@@ -99,8 +105,9 @@ const words = (value: string): GgufValue => ({ type: "string", value })
 
 function metadata(
   tokens: readonly string[],
-  { endOfText, endOfTurn }: { endOfText: number; endOfTurn: number },
+  given: { readonly endOfText: number; readonly endOfTurn: number; readonly contextTokens?: number },
 ): Record<string, GgufValue> {
+  const { endOfText, endOfTurn, contextTokens = contextTokensDefault } = given
   const types = tokens.map((_, index) =>
     index >= endOfText && index <= endOfTurn ? controlToken : normalToken,
   )

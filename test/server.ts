@@ -8,8 +8,8 @@ import { prepareDirectory } from "./database.ts"
 
 export const bootstrapKey = "ump_00000000000000000000test_0123456789abcdefghjkmnpqrstvwxyz"
 
-const startTimeoutMs = 60_000
-const stopTimeoutMs = 40_000
+const startTimeoutMs = 120_000
+const stopTimeoutMs = 120_000
 const command = join(import.meta.dirname, "..", "bin", "umpire.js")
 
 export interface TestServer {
@@ -34,13 +34,15 @@ interface TestServerOptions {
   readonly bootstrap?: boolean
   /** The command to run instead of the one in this folder. */
   readonly command?: string
+  /** Its arguments; it serves unless told. */
+  readonly args?: readonly string[]
 }
 
 export async function startServer(options: TestServerOptions = {}): Promise<TestServer> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), "umpire-test-"))
   const embedded = options.env?.["UMPIRE_DATABASE_URL"] === undefined
   if (embedded && options.dataDirectory === undefined) await prepareDirectory(join(dataDirectory, "database"))
-  const child = spawn(process.execPath, [options.command ?? command, "serve"], {
+  const child = spawn(process.execPath, [options.command ?? command, ...(options.args ?? ["serve"])], {
     env: {
       ...withoutUmpire(process.env),
       UMPIRE_DATA_DIR: dataDirectory,

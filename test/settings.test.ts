@@ -1,4 +1,4 @@
-/** Settings of routing, journal, credit and database: each has the effect that its description names. */
+/** Settings of routing, journal, credit, events and database: each has the effect that its description names. */
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,10 +9,14 @@ import { loadConfig } from "../src/base/config.ts"
 import type { Config } from "../src/base/config-schema.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
+import { Metrics } from "../src/base/metrics.ts"
+import { RateLimiter } from "../src/base/rate-limiter.ts"
 import { fromCents } from "../src/base/money.ts"
 import type { PreparedScore } from "../src/engine/engine.ts"
-import { noUsage, success } from "../src/gateway/meter.ts"
+import { success } from "../src/gateway/meter.ts"
+import { noUsage } from "../src/gateway/sequence-record.ts"
 import type { WorkerEngines } from "../src/gateway/routing/worker.ts"
+import { analyticsConsumers, openAnalytics } from "../src/main/analytics.ts"
 import { openMoney } from "../src/main/money.ts"
 import { openRouting } from "../src/main/routing.ts"
 import { listenToLeases, returnLease } from "../src/store/leases.ts"
@@ -24,6 +28,7 @@ import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { freshDatabase } from "./postgres.ts"
 import { sequenceRecord } from "./sequence-record.ts"
+import { RequestTrace } from "../src/gateway/routing/trace.ts"
 
 const ids = createIds()
 const clock = systemClock
@@ -91,7 +96,12 @@ const work = (organizationId: string) => ({ organizationId, evidence: "e", branc
 
 async function prepare(routing: Routing): Promise<PreparedScore> {
   const { organizationId } = account
-  const { scorer } = await routing.open({ model: "m", organizationId, hint: null })
+  const { scorer } = await routing.open({
+    model: "m",
+    organizationId,
+    hint: null,
+    trace: new RequestTrace(systemClock),
+  })
   return await scorer.prepare(work(organizationId), never)
 }
 
@@ -105,7 +115,9 @@ test("routing.concurrency_max: so many requests have a slot, and routing.queue_m
   const routing = await route({ UMPIRE_ROUTING_CONCURRENCY_MAX: "1", UMPIRE_ROUTING_QUEUE_MAX: "1" }, ready)
   const first = await prepare(routing)
   const second = prepare(routing)
-  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]).toMatchObject({ running: 1, waiting: 1 }))
+  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]).toMatchObject({ running: 1, waiting: 1 }), {
+    timeout: 120_000,
+  })
   expect(await codeOf(prepare(routing))).toBe("overloaded")
   first.discard()
   await (await second).run(never)
@@ -137,7 +149,7 @@ test("routing.health_interval_ms and health_timeout_ms: two checks without an an
     UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "10",
   }
   const routing = await route(environment, { ...ready, check }, { remote: true })
-  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]?.healthy).toBe(false))
+  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]?.healthy).toBe(false), { timeout: 120_000 })
   expect(checks).toBeGreaterThanOrEqual(2)
   const patient = { ...environment, UMPIRE_ROUTING_HEALTH_INTERVAL_MS: "3600000" }
   let rareChecks = 0
@@ -153,7 +165,17 @@ test("gateway.region: the engines of this machine stand there", async () => {
 
 async function money(environment: Record<string, string>) {
   const config = configOf(environment)
-  const opened = await openMoney({ config, catalog, database, clock, ids, log: silentLog, consumers: [] })
+  const opened = await openMoney({
+    config,
+    catalog,
+    database,
+    clock,
+    ids,
+    log: silentLog,
+    metrics: new Metrics(),
+    rateLimits: new RateLimiter(),
+    consumers: [],
+  })
   closers.push(() => opened.close())
   const { organizationId } = account
   const sequence = () =>
@@ -232,6 +254,37 @@ test("billing.recall_wait_ms: so long a request waits for what another gateway h
   await stop()
 })
 
+test("analytics.retention_days: older events are pruned", async () => {
+  const config = configOf({ UMPIRE_ANALYTICS_RETENTION_DAYS: "2" })
+  const consumers = analyticsConsumers(config)
+  const opened = await openMoney({
+    config,
+    catalog,
+    database,
+    clock,
+    ids,
+    log: silentLog,
+    metrics: new Metrics(),
+    rateLimits: new RateLimiter(),
+    consumers,
+  })
+  const { journal } = opened
+  const analytics = await openAnalytics({ config, journal, clock, log: silentLog })
+  closers.push(
+    () => analytics.close(),
+    () => opened.close(),
+  )
+  for (const daysAgo of [1, 3]) {
+    const timestamp = clock.nowMs() - daysAgo * 86_400_000
+    const record = { seq_id: ids.next("seq"), timestamp, billing_account_id: null, cost_ticks: "0" }
+    await journal.append(sequenceRecord(record))
+  }
+  const operations = analytics.operations({ database, settle: async () => undefined })
+  // Exports what the journal has first.
+  await operations["analytics.export"]?.({ file: join(directory, "all.parquet") })
+  expect(await operations["analytics.prune"]?.({})).toMatchObject({ pruned: 1, kept: 1 })
+})
+
 test("database.pool_max: so many transactions run at the same time, and one more waits", async () => {
   const fresh = await freshDatabase()
   const environment = { UMPIRE_DATABASE_URL: fresh.url, UMPIRE_DATABASE_POOL_MAX: "2" }
@@ -247,7 +300,7 @@ test("database.pool_max: so many transactions run at the same time, and one more
       running--
     })
   const all = [hold(), hold(), hold()]
-  await vi.waitFor(() => expect(running).toBe(2))
+  await vi.waitFor(() => expect(running).toBe(2), { timeout: 120_000 })
   // Time enough for the third, if it were let in.
   const other = await openPostgres({ url: fresh.url, connectionsMax: 1 })
   for (let count = 0; count < 50; count++) await other.query("SELECT 1")

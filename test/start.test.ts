@@ -6,9 +6,10 @@ import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { describe, expect, test } from "vitest"
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
+import { main } from "../src/main.ts"
 import { prepareDirectory } from "./database.ts"
-import { bootstrapKey, startServer } from "./server.ts"
+import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 const freshDirectory = (): string => mkdtempSync(join(tmpdir(), "umpire-start-"))
@@ -50,30 +51,6 @@ describe("the first start", () => {
     expect(first.stderr() + second.stderr()).not.toContain(key)
     await second.stop()
   })
-
-  test("unattended, it takes the operator's key and prints nothing secret", async () => {
-    const server = await startServer({
-      env: { UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com", UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery" },
-    })
-    expect(
-      (await server.post("/v1/decisions", { model: "umpire-decide", input: "a", questions: [] })).status,
-    ).toBe(200)
-    const printed = server.stdout() + server.stderr()
-    expect(printed).not.toContain(bootstrapKey.slice(-20))
-    expect(printed).not.toContain("correct horse")
-    await server.stop()
-  })
-
-  test("a second process on the same directory is refused with a sentence", async () => {
-    const server = await startServer()
-    const second = spawnSync(process.execPath, [umpire, "serve"], {
-      encoding: "utf8",
-      env: { ...process.env, UMPIRE_DATA_DIR: server.dataDirectory, UMPIRE_PORT: "0" },
-    })
-    expect(second.status).toBe(1)
-    expect(second.stderr).toMatch(/Cannot .*(?:another|in use|process)/i)
-    await server.stop()
-  })
 })
 
 test("a busy port is told in one sentence before anything is created", async () => {
@@ -102,7 +79,13 @@ describe.runIf(process.platform === "linux")("on a terminal, the first start", (
     const browser = join(folder, "browser")
     writeFileSync(browser, `#!/bin/sh\necho "$1" > ${folder}/opened\n`, { mode: 0o755 })
     await prepareDirectory(join(folder, "data", "database"))
-    const env = { PATH: process.env["PATH"] ?? "", BROWSER: browser, UMPIRE_DATA_DIR: join(folder, "data") }
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      BROWSER: browser,
+      UMPIRE_DATA_DIR: join(folder, "data"),
+      // As in startServer: two threads that wait for one another crawl beside other tests.
+      UMPIRE_ENGINE_THREADS: "1",
+    }
     const line = `"${process.execPath}" "${umpire}" serve --port 0${option}`
     const terminal = spawn("script", ["-qec", line, "/dev/null"], { env, stdio: ["pipe", "pipe", "inherit"] })
     const lines = createInterface({ input: terminal.stdout })
@@ -122,9 +105,34 @@ describe.runIf(process.platform === "linux")("on a terminal, the first start", (
   })
 })
 
-describe("the command line", () => {
+describe("a server that starts unattended", () => {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await startServer({
+      env: { UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com", UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery" },
+    })
+  })
+  afterAll(async () => void (await server.stop()))
+
+  test("takes the operator's key and prints nothing secret", async () => {
+    expect(
+      (await server.post("/v1/decisions", { model: "umpire-decide", input: "a", questions: [] })).status,
+    ).toBe(200)
+    const printed = server.stdout() + server.stderr()
+    expect(printed).not.toContain(bootstrapKey.slice(-20))
+    expect(printed).not.toContain("correct horse")
+  })
+
+  test("refuses a second process on its directory with a sentence", () => {
+    const second = spawnSync(process.execPath, [umpire, "serve"], {
+      encoding: "utf8",
+      env: { ...process.env, UMPIRE_DATA_DIR: server.dataDirectory, UMPIRE_PORT: "0" },
+    })
+    expect(second.status).toBe(1)
+    expect(second.stderr).toMatch(/Cannot .*(?:another|in use|process)/i)
+  })
+
   test("keys made while the server runs work at once, and revoked ones stop", async () => {
-    const server = await startServer()
     const env = { UMPIRE_DATA_DIR: server.dataDirectory }
     const { id, secret } = JSON.parse(run(["keys", "create", "--name", "ci", "--json"], env).stdout) as {
       id: string
@@ -177,9 +185,25 @@ describe("the command line", () => {
     expect(models.status).toBe(200)
     expect(run(["users", "link"], env).stdout).toContain(`${server.url}/sign-in#link=`)
     expect(run(["doctor"], env).stdout).toContain("open in the running server")
-    await server.stop()
   })
 
+  test("answers a request in flight before it ends", async () => {
+    const questions = Array.from({ length: 200 }, (_, index) => ({
+      type: "predicate",
+      instructions: `Is the number ${index} named?`,
+    }))
+    const answer = server.post("/v1/decisions", {
+      model: "umpire-decide",
+      input: "One, two, three.",
+      questions,
+    })
+    await fetch(`${server.url}/healthz`)
+    const [response, status] = await Promise.all([answer, server.stop()])
+    expect([response.status, status]).toEqual([200, 0])
+  })
+})
+
+describe("the command line", () => {
   test.each([
     ["an unknown command", ["sing"], 2, "no command sing"],
     ["an unknown option", ["ask", "--loud"], 2, "--loud"],
@@ -209,29 +233,18 @@ describe("the command line", () => {
     expect([broken.status, broken.stdout]).toEqual([1, expect.stringContaining("server.port")])
   })
 
-  test("every command explains itself", () => {
-    const overview = run(["--help"], {}).stdout
-    for (const [, name] of overview.matchAll(/^ {2}(\w+) {2}/gm)) {
-      const { stdout, status } = run([name ?? "", "--help"], {})
-      expect([name, status, stdout]).toEqual([name, 0, expect.stringContaining(`umpire ${name}`)])
+  test("every command explains itself", async () => {
+    const written = vi.spyOn(process.stdout, "write").mockReturnValue(true)
+    onTestFinished(() => written.mockRestore())
+    const help = async (...args: string[]): Promise<[number, string]> => {
+      written.mockClear()
+      const status = await main([...args, "--help"])
+      return [status, written.mock.calls.map(([text]) => String(text)).join("")]
     }
-  })
-})
-
-describe("stopping", () => {
-  test("a request in flight is answered before the server ends", async () => {
-    const server = await startServer()
-    const questions = Array.from({ length: 200 }, (_, index) => ({
-      type: "predicate",
-      instructions: `Is the number ${index} named?`,
-    }))
-    const answer = server.post("/v1/decisions", {
-      model: "umpire-decide",
-      input: "One, two, three.",
-      questions,
-    })
-    await fetch(`${server.url}/healthz`)
-    const [response, status] = await Promise.all([answer, server.stop()])
-    expect([response.status, status]).toEqual([200, 0])
+    const [, overview] = await help()
+    const names = [...overview.matchAll(/^ {2}(\w+) {2}/gm)].map(([, name = ""]) => name)
+    expect(names).toContain("serve")
+    for (const name of names)
+      expect([name, ...(await help(name))]).toEqual([name, 0, expect.stringContaining(`umpire ${name}`)])
   })
 })

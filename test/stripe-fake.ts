@@ -58,6 +58,8 @@ export class StripeFake {
   /** In the order in which they happened; a test delivers them as it likes. */
   readonly events: StripeEvent[] = []
   readonly requests: string[] = []
+  /** The `Authorization` of each request. */
+  readonly authorizations: (string | undefined)[] = []
   readonly webhookSecret = "whsec_test"
   /** How many answers are lost: the request takes effect and the connection breaks. */
   loseAnswers = 0
@@ -128,6 +130,7 @@ export class StripeFake {
     const form = await readForm(request)
     const path = (request.url ?? "").split("?")[0] ?? ""
     this.requests.push(`${request.method} ${path}`)
+    this.authorizations.push(request.headers.authorization)
     if (this.loseRequests > 0) {
       this.loseRequests--
       return void request.socket.destroy()

@@ -18,7 +18,7 @@ beforeAll(async () => {
       secretKey: "sk_test_1",
       webhookSecret: stripe.webhookSecret,
       apiUrl: stripe.url,
-      timeoutMs: 2_000,
+      timeoutMs: 60_000,
     }),
   ])
 })

@@ -64,7 +64,8 @@ describe.each([
       const server = await startServer({ dataDirectory, env })
       expect(told(["orgs", "list"], env)).toMatchObject(facts.organizations)
       expect(told(["users", "list"], env)).toMatchObject(facts.users)
-      expect(withoutUse(told(["keys", "list", "-o", facts.organization], env))).toEqual(
+      // Keys have limits since, which these are without.
+      expect(withoutUse(told(["keys", "list", "-o", facts.organization], env))).toMatchObject(
         withoutUse(facts.keys),
       )
       expect(told(["audit", "verify"], env)).toEqual(
@@ -74,6 +75,9 @@ describe.each([
         ok: true,
         events: facts.charged_events + answeredLater,
       })
+      const path = `/v1/organizations/${facts.organization}/sequences?limit=1`
+      const listed = await fetch(server.url + path, { headers: { authorization: `Bearer ${server.key}` } })
+      expect(await listed.json()).toMatchObject({ data: [{ tags: {}, attempts: [], engine_ms: null }] })
       expect(run(["billing", "verify"], env).status).toBe(0)
       const entries = entriesOf(told(["billing", "ledger", "--account", facts.account], env))
       const before = entriesOf(facts.ledger)
@@ -112,7 +116,7 @@ describe.each([
 })
 
 /** The request above and those of the old version were made with a key, whose last use moves. */
-function withoutUse(keys: unknown): unknown {
+function withoutUse(keys: unknown): object[] {
   // What `umpire keys list` prints.
   return (keys as object[]).map((key) => ({ ...key, last_used_at: null }))
 }

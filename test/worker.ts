@@ -35,6 +35,8 @@ export interface TestWorker {
   readonly paths: string[]
   /** Alternatives that score requests asked for. */
   readonly tops: number[]
+  /** Bodies of System One's requests. */
+  readonly asked: Json[]
   close(): Promise<void>
 }
 
@@ -52,10 +54,11 @@ export async function startTestWorker(): Promise<TestWorker> {
   const model = await llama.loadModel({ modelPath: defaultModelFile })
   const context = await model.createContext({ sequences: 1, contextSize: 2048, threads: 1 })
   const engine = new WorkerEngine(model, context.getSequence())
-  const state: { fault: WorkerFault; paths: string[]; tops: number[] } = {
+  const state: { fault: WorkerFault; paths: string[]; tops: number[]; asked: Json[] } = {
     fault: "none",
     paths: [],
     tops: [],
+    asked: [],
   }
   const server = createServer((request, response) => {
     void serve(engine, state, request, response).catch(() => response.destroy())
@@ -72,6 +75,7 @@ export async function startTestWorker(): Promise<TestWorker> {
     },
     paths: state.paths,
     tops: state.tops,
+    asked: state.asked,
     close: async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -128,7 +132,12 @@ class WorkerEngine {
   }
 }
 
-type State = { readonly fault: WorkerFault; readonly paths: string[]; readonly tops: number[] }
+type State = {
+  readonly fault: WorkerFault
+  readonly paths: string[]
+  readonly tops: number[]
+  readonly asked: Json[]
+}
 
 async function serve(
   engine: WorkerEngine,
@@ -164,6 +173,7 @@ async function serve(
     case "/generate":
       return answer(response, await score(engine, state, path, body))
     case "/v1/systemone":
+      state.asked.push(body)
       return answer(response, systemone(body, state.fault))
     default:
       return answer(response, { error: { message: "no such path" } }, 404)
@@ -266,13 +276,20 @@ async function score(engine: WorkerEngine, state: State, path: string, body: Jso
   }
 }
 
+/** Yes at 0.75; of options and levels the last has half, and the others share the rest. */
 function systemone(body: Json, fault: WorkerFault): Json {
   if (fault === "garbage") return { nonsense: true }
-  const names = Object.keys(body["questions"] as object)
+  const questions = Object.entries(body["questions"] as Record<string, { type: string; criteria?: object }>)
+  const answerOf = ({ type, criteria = {} }: { type: string; criteria?: object }): Json => {
+    if (fault === "no-logprobs") return { type }
+    if (type === "noul") return { type, noul: 0.75 }
+    const names = Object.keys(criteria)
+    const share = 0.5 / (names.length - 1)
+    const probabilities = names.map((name, index) => [name, index === names.length - 1 ? 0.5 : share])
+    return { type, probabilities: Object.fromEntries(probabilities) as Json }
+  }
   return {
-    answers: Object.fromEntries(
-      names.map((name) => [name, { type: "noul", ...(fault === "no-logprobs" ? {} : { noul: 0.75 }) }]),
-    ),
+    answers: Object.fromEntries(questions.map(([name, question]) => [name, answerOf(question)])),
     usage: { input_tokens: 42, output_tokens: 0 },
   }
 }

@@ -103,10 +103,7 @@ const bodies: Attack[] = [
     () =>
       decisions(
         "The parcel is late.",
-        Array.from(
-          { length: 4096 },
-          (_, at) => `{"type":"predicate","instructions":"Is it ${at} days late?"}`,
-        ).join(),
+        Array.from({ length: 4096 }, (_, at) => `{"type":"predicate","instructions":"${at}?"}`).join(),
       ),
     4,
   ),

@@ -12,7 +12,8 @@ export interface Observed {
 
 const { url, key } = workerData as { readonly url: string; readonly key: string }
 const healthEveryMs = 20
-const decisionEveryMs = 100
+/** So that an attack of a few seconds is seen by a hundred decisions, and p99 is not the slowest of a handful. */
+const decisionEveryMs = 20
 const body = JSON.stringify({
   model: "umpire-decide",
   input: "The parcel is two weeks late.",

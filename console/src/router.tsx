@@ -16,8 +16,8 @@ import {
 } from "./session.ts"
 import { Layout } from "./shell/layout.tsx"
 import { NewOrganization } from "./shell/new-organization.tsx"
-import { readPageRequest } from "./shell/open-request.ts"
-import { PageError, PageMissing } from "./shell/page-error.tsx"
+import { type PageRequest, readPageRequest } from "./shell/open-request.ts"
+import { OrganizationPageMissing, PageError, PageMissing } from "./shell/page-error.tsx"
 import { Loading } from "./parts/page.tsx"
 import { readSetSearch } from "./sets/set-tabs.ts"
 
@@ -96,6 +96,7 @@ const organization = createRoute({
   getParentRoute: () => root,
   path: "/o/$orgId",
   component: Layout,
+  notFoundComponent: OrganizationPageMissing,
   beforeLoad: async ({ context, location, params }) => {
     const session = await context.queries.fetchQuery(sessionQuery)
     if (!session) throw redirect({ to: "/sign-in", search: { next: location.href } })
@@ -129,6 +130,35 @@ const evaluate = createRoute({
   path: "evaluate",
   component: lazyRouteComponent(() => import("./evaluate/evaluate-page.tsx"), "EvaluatePage"),
 })
+const evaluation = createRoute({
+  getParentRoute: () => organization,
+  path: "evaluate/$batchId",
+  component: lazyRouteComponent(() => import("./evaluate/evaluation-page.tsx"), "EvaluationPage"),
+})
+const compareEvaluations = createRoute({
+  getParentRoute: () => organization,
+  path: "evaluate/compare",
+  validateSearch: (search: Record<string, unknown>): { a: string; b: string } => ({
+    a: typeof search["a"] === "string" ? search["a"] : "",
+    b: typeof search["b"] === "string" ? search["b"] : "",
+  }),
+  component: lazyRouteComponent(() => import("./evaluate/compare-page.tsx"), "ComparePage"),
+})
+const batches = createRoute({
+  getParentRoute: () => organization,
+  path: "batches",
+  component: lazyRouteComponent(() => import("./batches/batches-page.tsx"), "BatchesPage"),
+})
+const newBatch = createRoute({
+  getParentRoute: () => organization,
+  path: "batches/new",
+  component: lazyRouteComponent(() => import("./batches/new-batch-page.tsx"), "NewBatchPage"),
+})
+const batch = createRoute({
+  getParentRoute: () => organization,
+  path: "batches/$batchId",
+  component: lazyRouteComponent(() => import("./batches/batch-page.tsx"), "BatchPage"),
+})
 const sets = createRoute({
   getParentRoute: () => organization,
   path: "sets",
@@ -147,10 +177,39 @@ const analytics = createRoute({
   validateSearch: (search: Record<string, unknown>): Record<string, unknown> => search,
   component: lazyRouteComponent(() => import("./analytics/analytics-page.tsx"), "AnalyticsPage"),
 })
-const sequence = createRoute({
+const requests = createRoute({
+  getParentRoute: () => organization,
+  path: "requests",
+  validateSearch: (search: Record<string, unknown>): Record<string, unknown> => search,
+  component: lazyRouteComponent(() => import("./requests/requests-page.tsx"), "RequestsPage"),
+})
+const record = createRoute({
+  getParentRoute: () => organization,
+  path: "requests/$seqId",
+  component: lazyRouteComponent(() => import("./requests/record-page.tsx"), "RecordPage"),
+})
+/** The record's address before there was a list of requests; bookmarks hold it. */
+const recordBefore = createRoute({
   getParentRoute: () => organization,
   path: "sequences/$seqId",
-  component: lazyRouteComponent(() => import("./analytics/sequence-page.tsx"), "SequencePage"),
+  beforeLoad: ({ params }) => {
+    throw redirect({ to: "/o/$orgId/requests/$seqId", params })
+  },
+})
+const alerts = createRoute({
+  getParentRoute: () => organization,
+  path: "alerts",
+  validateSearch: (search: Record<string, unknown>): PageRequest & { webhook?: string; set?: string } => ({
+    ...readPageRequest(search),
+    ...(typeof search["webhook"] === "string" ? { webhook: search["webhook"] } : {}),
+    ...(typeof search["set"] === "string" ? { set: search["set"] } : {}),
+  }),
+  component: lazyRouteComponent(() => import("./alerts/alerts-page.tsx"), "AlertsPage"),
+})
+const guardrails = createRoute({
+  getParentRoute: () => organization,
+  path: "guardrails",
+  component: lazyRouteComponent(() => import("./guardrails/guardrails-page.tsx"), "GuardrailsPage"),
 })
 const audit = createRoute({
   getParentRoute: () => organization,
@@ -210,10 +269,19 @@ const tree = root.addChildren([
     playground,
     chat,
     evaluate,
+    evaluation,
+    compareEvaluations,
+    batches,
+    newBatch,
+    batch,
     sets,
     set,
     analytics,
-    sequence,
+    requests,
+    record,
+    recordBefore,
+    alerts,
+    guardrails,
     audit,
     keys,
     members,

@@ -95,6 +95,6 @@ export async function signOut(queries: QueryClient): Promise<void> {
   for (const cleanup of cleanups) cleanup()
   await api.deleteSession()
   queries.clear()
-  // An answer that came meanwhile may have been kept again.
+  // The page may have opened storage again while it was still shown.
   clearBrowserStorage()
 }

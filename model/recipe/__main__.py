@@ -120,11 +120,18 @@ def encoder_calibrate(recipe: Recipe) -> None:
     calibrate(recipe)
 
 
+def encoder_ranges(recipe: Recipe) -> None:
+    from .encoder.ranges import activation_ranges
+
+    activation_ranges(recipe)
+
+
 def encoder_export(recipe: Recipe) -> None:
     from .encoder.export import export as run
 
+    weights, ranges = (recipe.work / f"encoder-{name}.npz" for name in ("weights", "ranges"))
     for kind in ("float32", "token8"):
-        run(recipe.checkpoint("encoder"), recipe.work / f"umpire-decide-{kind}.onnx", kind)
+        run(weights, recipe.work / f"umpire-decide-{kind}.onnx", kind, ranges)
 
 
 # In order; `all` runs those up to the reference: the comparison needs a run of the product in between.
@@ -148,6 +155,7 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         encoder_train,
         encoder_evaluate,
         encoder_calibrate,
+        encoder_ranges,
         encoder_export,
     )
 }

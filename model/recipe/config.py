@@ -62,7 +62,8 @@ class Selection:
     passage_shards: int = 12  # of the encyclopedia; the abstracts come on top
     passages_per_shard: int = 10_000
     labelled_times: int = 2
-    examples_per_bank_row: int = 18
+    examples_per_bank_row: int = 14
+    examples_per_passage: int = 36
     decision_share: float = 0.4  # of the examples, for the decoder; the encoder takes all
     chat_share: float = 0.8  # of the tasks with free answers, as chats for the decoder
     generated_parts: int = 20
@@ -74,7 +75,7 @@ class Selection:
 class Finish:
     """`temperature` divides every yes/no margin; chosen on the kept-back banks and tasks."""
 
-    temperature: float = 1.0
+    temperature: float = 2.4
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy
 import onnx
 from onnx import helper, numpy_helper
 
-from .encoder.network import SIMILARITY_CENTRE
+from .encoder.config import RECALLED_WEIGHT, SIMILARITY_CENTRE
 
 NEUTRAL = {"temperature": 1, "bias": 0}
 POSITIONS = {"evidencePositions": 384, "branchPositions": 128}
@@ -21,7 +21,7 @@ def description(model: onnx.ModelProto, calibration: dict) -> dict:
     keys = [value.type.tensor_type.shape.dim for value in model.graph.input if value.name.startswith("past_keys.")]
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     return {
-        "version": 1,
+        "version": 2,
         "name": "umpire-decide",
         "quantization": "INT8" if any(w.dtype == numpy.int8 for w in weights.values()) else "F32",
         "parameterCount": int(sum(w.size for name, w in weights.items() if w.size > 1 and not name.endswith(".scale"))),
@@ -32,6 +32,7 @@ def description(model: onnx.ModelProto, calibration: dict) -> dict:
         **POSITIONS,
         "blockTokensMax": 512,
         "similarityCentre": SIMILARITY_CENTRE,
+        "recalledWeight": RECALLED_WEIGHT,
         "calibration": {kind: calibration.get(kind, NEUTRAL) for kind in ("predicate", "choice", "score")},
     }
 

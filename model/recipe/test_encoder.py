@@ -3,14 +3,14 @@ import unittest
 
 from .encoder import rows, texts
 from .encoder.config import Rows
-from .examples import Example, Option, choice, predicate, score
+from .examples import UNKNOWN, Example, Option, choice, predicate, score
 
 try:
     import torch
 
     from .encoder.calibrate import BIASES, fit
     from .encoder.config import Network, Training
-    from .encoder.losses import losses
+    from .encoder.losses import losses, recall_losses
     from .encoder.network import Encoder, tree_mask, vectors
     from .encoder.train import parameter_groups
 except ModuleNotFoundError:
@@ -118,9 +118,12 @@ class Networks(unittest.TestCase):
         hidden = torch.randn(2, 5, 4)
         documents = torch.tensor([[1, 1, 1, 2, 3], [1, 2, 2, 3, 3]])
         branches = torch.tensor([[0, 0, 1, 0, 0], [0, 0, 0, 0, 0]])
-        found = vectors(hidden, documents, branches, torch.tensor([[0, 1], [1, 2]]))
-        for got, mean in zip(found, (hidden[0, :2].mean(0), hidden[1, 1:3].mean(0))):
-            self.assertTrue(torch.allclose(got, mean / mean.norm(), atol=1e-5))
+        project = torch.nn.Linear(4, 3, bias=False)
+        means = (hidden[0, :2].mean(0), hidden[1, 1:3].mean(0))
+        for projected, each in ((None, means), (project, [project(mean) for mean in means])):
+            found = vectors(hidden, documents, branches, projected)(torch.tensor([[0, 1], [1, 2]]))
+            for got, mean in zip(found, each):
+                self.assertTrue(torch.allclose(got, mean / mean.norm(), atol=1e-5))
 
     def test_lower_layers_learn_more_slowly(self) -> None:
         groups = parameter_groups(self.network, Training(layer_decay=0.5))
@@ -175,9 +178,48 @@ class Losses(unittest.TestCase):
         self.assertEqual(self.of([0.0] * 5, [0.5] * 5).similarity.item(), 0.0)
         self.assertGreater(self.of([0.0] * 6, [0.5] * 6).similarity.item(), 0.0)
 
+    def test_what_the_evidence_does_not_tell_pulls_to_the_middle(self) -> None:
+        for margin in (-2.0, 2.0):
+            asked = torch.tensor([margin], requires_grad=True)
+            found = losses(asked, torch.tensor([UNKNOWN]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)
+            found.single.backward()
+            self.assertGreater(asked.grad.item() * margin, 0)
+
     def test_without_groups_there_is_only_the_single_loss(self) -> None:
         none = losses(torch.tensor([1.0]), torch.tensor([True]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)
         self.assertEqual((none.group.item(), none.similarity.item()), (0.0, 0.0))
+
+
+@unittest.skipIf(torch is None, "not installed: torch")
+class RecallLosses(unittest.TestCase):
+    """Two choices of two options and, first, a predicate: what is no option must not reach the gradient."""
+
+    def setUp(self) -> None:
+        self.groups = torch.tensor([-1, 0, 0, 1, 1])
+        self.has_option = torch.tensor([False, True, True, True, True])
+
+    def pair(self, seed: int):
+        made = torch.Generator().manual_seed(seed)
+        evidence, option = (torch.nn.functional.normalize(torch.randn(5, 8, generator=made), dim=-1) for _ in range(2))
+        return evidence, option * self.has_option[:, None]
+
+    def test_nothing_is_lost_by_the_same_vectors(self) -> None:
+        found = recall_losses(self.pair(1), self.pair(1), self.groups, self.has_option)
+        for part in found:
+            self.assertAlmostEqual(part.item(), 0.0, places=5)
+
+    def test_other_vectors_lose_and_can_be_learnt_from(self) -> None:
+        mine = tuple(part.requires_grad_() for part in self.pair(5))
+        found = recall_losses(mine, self.pair(1), self.groups, self.has_option)
+        self.assertGreater(min(part.item() for part in found), 0.01)
+        sum(found).backward()
+        self.assertTrue(all(bool(torch.isfinite(part.grad).all()) for part in mine))
+
+    def test_without_options_only_evidence_counts(self) -> None:
+        none = torch.zeros(5, dtype=torch.bool)
+        found = recall_losses(self.pair(2), self.pair(1), torch.full((5,), -1), none)
+        self.assertEqual(found.cosines.item(), 0.0)
+        self.assertGreater(found.vectors.item(), 0.0)
 
 
 @unittest.skipIf(numpy is None, "not installed: numpy")

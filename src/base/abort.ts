@@ -28,15 +28,12 @@ export class JoinedSignal {
   }
 
   /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
-  async until<Result>(work: Promise<Result>): Promise<Result> {
-    const { promise, reject } = Promise.withResolvers<never>()
-    if (this.signal.aborted) reject(this.signal.reason)
-    this.#waits.add(reject)
-    try {
-      return await Promise.race([work, promise])
-    } finally {
-      this.#waits.delete(reject)
-    }
+  until<Result>(work: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.signal.aborted) reject(this.signal.reason as Error)
+      this.#waits.add(reject)
+      void work.then(resolve, reject).then(() => this.#waits.delete(reject))
+    })
   }
 
   abort(reason: unknown): void {

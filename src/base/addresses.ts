@@ -23,6 +23,15 @@ export function parseTrustedProxies(text: string): TrustedProxies | null {
   return { hops: 0, networks }
 }
 
+/** Null when one of them is no address or network. */
+export function parseNetworks(texts: readonly string[]): BlockList | null {
+  const networks = new BlockList()
+  return texts.every((text) => addNetwork(networks, text)) ? networks : null
+}
+
+export const containsAddress = (networks: BlockList, address: string): boolean =>
+  contains(networks, plainAddress(address) ?? address)
+
 function addNetwork(networks: BlockList, text: string): boolean {
   const [address = "", length, ...rest] = text.split("/")
   const bits = isIPv4(address) ? 32 : 128

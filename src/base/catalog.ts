@@ -1,5 +1,6 @@
 /** The model catalog: every SKU that requests can name, with its prices and what its file says about it. */
 import type { Ticks } from "./money.ts"
+import type { VirtualModel } from "./virtual-models.ts"
 
 export type ModelKind = "generation" | "embedding"
 
@@ -23,6 +24,8 @@ export interface Model {
   readonly quantization: string
   /** The GGUF or ONNX file of a local model; empty for one that only runs at workers. */
   readonly file: string
+  /** The LoRA adapter of a local GGUF model; absent: the model as it is. */
+  readonly adapter?: string
 }
 
 /** ONNX files are encoders: they decide and give vectors, and cannot generate. */
@@ -42,6 +45,8 @@ export interface Catalog {
   list(): readonly Model[]
   /** What requests are answered by on a fresh installation. */
   readonly fallback: Model
+  /** Those that the configuration has for every organization. */
+  readonly virtualModels: readonly VirtualModel[]
   /** Throws RangeError when the SKU is taken. */
   add(model: Model): void
 }
@@ -49,10 +54,11 @@ export interface Catalog {
 export function createCatalog(
   models: readonly [Model, ...Model[]],
   aliases: readonly ModelAlias[] = [],
+  virtualModels: readonly VirtualModel[] = [],
 ): Catalog {
   const bySku = new Map<string, Model>()
   const add = (model: Model): void => {
-    if (bySku.has(model.sku))
+    if (bySku.has(model.sku) || virtualModels.some(({ name }) => name === model.sku))
       throw new RangeError(`Cannot use the catalog: the model ${model.sku} is listed twice`)
     bySku.set(model.sku, model)
   }
@@ -61,5 +67,5 @@ export function createCatalog(
     const alias = aliases.find(({ name }) => name === sku)
     return bySku.get(sku) ?? (alias ? (bySku.get(alias[task]) ?? null) : null)
   }
-  return { find, list: () => [...bySku.values()], fallback: models[0], add }
+  return { find, list: () => [...bySku.values()], fallback: models[0], virtualModels, add }
 }

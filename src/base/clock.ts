@@ -1,5 +1,6 @@
 /** Time as an argument, so that tests decide what it is, and the calendar days and months in UTC that usage is counted by. */
 import { performance } from "node:perf_hooks"
+import type { BudgetPeriod } from "../contract/access.ts"
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
@@ -35,7 +36,6 @@ export class ManualClock implements Clock {
 }
 
 const dayLength = "2026-01-31".length
-const monthLength = "2026-01".length
 
 const dayMs = 86_400_000
 
@@ -51,24 +51,51 @@ export function dayOf(ms: number): string {
 
 let lastDay = { fromMs: Infinity, day: "" }
 
-/** The first day of the month. Every request asks, nearly always for the same one: the last is remembered. */
-export function monthOf(ms: number): string {
-  if (!(ms >= last.fromMs && ms < last.untilMs)) {
+/** The first day of the month. */
+export const monthOf = (ms: number): string => monthAt(ms).startsOn
+
+/** Every request asks, nearly always for the same one: the last is remembered. */
+function monthAt(ms: number): Period {
+  if (!(ms >= lastMonth.fromMs && ms < lastMonth.untilMs)) {
     const at = new Date(ms)
     const [year, month] = [at.getUTCFullYear(), at.getUTCMonth()]
-    last = {
-      fromMs: Date.UTC(year, month, 1),
-      untilMs: Date.UTC(year, month + 1, 1),
-      month: `${at.toISOString().slice(0, monthLength)}-01`,
-    }
+    const [fromMs, untilMs] = [Date.UTC(year, month, 1), Date.UTC(year, month + 1, 1)]
+    lastMonth = { fromMs, untilMs, period: { startsOn: dayOf(fromMs), endsOn: dayOf(untilMs) } }
   }
-  return last.month
+  return lastMonth.period
 }
 
-let last = { fromMs: Infinity, untilMs: -Infinity, month: "" }
+let lastMonth = { fromMs: Infinity, untilMs: -Infinity, period: { startsOn: "", endsOn: "" } }
 
 /** The first day of the month that is `months` later. */
 export function addMonths(month: string, months: number): string {
   const first = new Date(`${month}T00:00:00Z`)
   return dayOf(Date.UTC(first.getUTCFullYear(), first.getUTCMonth() + months, 1))
+}
+
+/** The first day of a period, and the first day after it. */
+export interface Period {
+  readonly startsOn: string
+  readonly endsOn: string
+}
+
+const weekDays = 7
+/** The first day of Unix time was a Thursday; weeks begin on Mondays. */
+const thursday = 3
+
+/** The calendar day, week or month of a moment, in UTC. */
+export function periodAt(period: BudgetPeriod, ms: number): Period {
+  const day = Math.floor(ms / dayMs)
+  switch (period) {
+    case "day":
+      return { startsOn: dayOf(ms), endsOn: dayOf((day + 1) * dayMs) }
+    case "week": {
+      const monday = day - ((day + thursday) % weekDays)
+      return { startsOn: dayOf(monday * dayMs), endsOn: dayOf((monday + weekDays) * dayMs) }
+    }
+    case "month":
+      return monthAt(ms)
+    default:
+      return period satisfies never
+  }
 }

@@ -1,5 +1,6 @@
 /** The parts of the configuration that describe models, the workers that run them, and regions. */
 import { z } from "zod"
+import { ruleFields } from "../contract/platform/virtual-models.ts"
 
 /** Where a secret comes from. It never stands in the file itself. */
 export const SecretReference = z.union([
@@ -49,6 +50,11 @@ export const ModelConfig = z.strictObject({
     .describe(
       "A GGUF file, or the ONNX file of an encoder, relative to the configuration file; not needed for one that only runs at workers.",
     ),
+  adapter: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("A LoRA adapter of the GGUF file, itself a GGUF file, relative to the configuration file."),
   context_tokens_max: z
     .number()
     .int()
@@ -71,6 +77,10 @@ export const ModelConfig = z.strictObject({
     .max(1000)
     .default([])
     .describe("Where the model runs; without any, in a process of this machine."),
+  alias: ruleFields.alias.optional(),
+  fallback: ruleFields.fallback.optional(),
+  split: ruleFields.split.optional(),
+  cascade: ruleFields.cascade.optional(),
 })
 export type ModelConfig = Omit<z.infer<typeof ModelConfig>, "workers">
 

@@ -103,9 +103,13 @@ type Tree = Record<string, unknown>
 const secretKeys = [
   ["database", "url"],
   ["analytics", "clickhouse_url"],
+  ["metrics", "token"],
   ["sso", "client_secret"],
+  ["content", "keys"],
   ["billing", "stripe_secret_key"],
   ["billing", "stripe_webhook_secret"],
+  ["email", "smtp_password"],
+  ["files", "s3_secret_access_key"],
 ] as const
 
 function readYaml(path: string): Tree {
@@ -158,6 +162,9 @@ function finish(
   const { clickhouse_url, ...analytics } = config.analytics
   const clickhouse = clickhouse_url && readSecret(clickhouse_url, environment, fileDirectory)
   const { client_secret, ...sso } = config.sso
+  const { token, ...metrics } = config.metrics
+  const { s3_secret_access_key, ...files } = config.files
+  const { keys, ...content } = config.content
   const { stripe_secret_key, stripe_webhook_secret, ...billing } = config.billing
   const stripeKey = stripe_secret_key && readSecret(stripe_secret_key, environment, fileDirectory)
   const stripeWebhook = stripe_webhook_secret && readSecret(stripe_webhook_secret, environment, fileDirectory)
@@ -167,11 +174,20 @@ function finish(
     data_dir: resolve(workingDirectory, config.data_dir),
     database: { ...database, ...(resolved === undefined ? {} : { url: resolved }) },
     analytics: { ...analytics, ...(clickhouse ? { clickhouse_url: clickhouse } : {}) },
+    metrics: { ...metrics, ...(token ? { token: readSecret(token, environment, fileDirectory) } : {}) },
     sso: {
       ...sso,
       ...(client_secret === undefined
         ? {}
         : { client_secret: readSecret(client_secret, environment, fileDirectory) }),
+    },
+    email: withPassword(config.email, environment, fileDirectory),
+    content: { ...content, ...(keys ? { keys: readSecret(keys, environment, fileDirectory) } : {}) },
+    files: {
+      ...files,
+      ...(s3_secret_access_key
+        ? { s3_secret_access_key: readSecret(s3_secret_access_key, environment, fileDirectory) }
+        : {}),
     },
     identity: withAbsoluteFiles(config.identity, fileDirectory),
     billing: {
@@ -182,11 +198,27 @@ function finish(
     models: config.models.map((model) => ({
       ...model,
       ...(model.file === undefined ? {} : { file: resolve(fileDirectory, model.file) }),
+      ...(model.adapter === undefined ? {} : { adapter: resolve(fileDirectory, model.adapter) }),
       workers: model.workers.map(({ key, ...worker }) => ({
         ...worker,
         ...(key === undefined ? {} : { key: readSecret(key, environment, fileDirectory) }),
       })),
     })),
+  }
+}
+
+function withPassword(
+  email: z.infer<typeof Config>["email"],
+  environment: Environment,
+  directory: string,
+): Config["email"] {
+  const { smtp_password, smtp_ca_file, ...rest } = email
+  return {
+    ...rest,
+    ...(smtp_ca_file === undefined ? {} : { smtp_ca_file: resolve(directory, smtp_ca_file) }),
+    ...(smtp_password === undefined
+      ? {}
+      : { smtp_password: readSecret(smtp_password, environment, directory) }),
   }
 }
 

@@ -1,5 +1,5 @@
 /** Ids that sort by time: a prefix that says what it names, 48 bits of milliseconds, 80 random bits, in base 32. */
-import { randomBytes } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { type Clock, systemClock } from "./clock.ts"
 
 const idPrefixes = [
@@ -17,10 +17,17 @@ const idPrefixes = [
   "req",
   "iv",
   "chatcmpl",
+  "modr",
+  "rerank",
   "msg",
   "fc",
+  "fco",
+  "ctc",
+  "ctco",
+  "cmp",
   "rs",
   "call",
+  "toolu",
   "gw",
   "adj",
   "ma",
@@ -28,6 +35,15 @@ const idPrefixes = [
   "ex",
   "case",
   "job",
+  "wh",
+  "evt",
+  "dlv",
+  "ar",
+  "rev",
+  "gr",
+  "vm",
+  "file",
+  "batch",
 ] as const
 type IdPrefix = (typeof idPrefixes)[number]
 
@@ -61,7 +77,7 @@ export function createIds(
     next(prefix) {
       const nowMs = clock.nowMs()
       if (nowMs > lastMs || count === countMax) {
-        // A clock that was set back stands still for the ids, and goes on when all of a millisecond are given out.
+        // Ids stay monotonic when the clock is set back: the last millisecond is kept until its ids are used up.
         lastMs = Math.max(nowMs, lastMs + 1)
         const bytes = random(randomLength)
         head = encodeTime(lastMs)
@@ -72,6 +88,14 @@ export function createIds(
       return `${prefix}_${head}${pairs[count >> 10] ?? ""}${pairs[count & pairMask] ?? ""}`
     },
   }
+}
+
+/** The same id for the same key and time: it sorts by time as all others do. */
+export function derivedId(prefix: string, ms: number, key: string): string {
+  const hash = createHash("sha256").update(key).digest()
+  let tail = ""
+  for (let pair = 0; pair < randomLength / 2; pair++) tail += pairs[bitsAt(hash, pair)] ?? ""
+  return `${prefix}_${encodeTime(ms)}${tail}`
 }
 
 /** 10 of the 16 bits of a pair of bytes. */

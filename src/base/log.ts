@@ -1,4 +1,5 @@
 /** Structured logs on standard error: one JSON object a line, with every secret-bearing field cut out. */
+import { activeSpan } from "./span.ts"
 import pino, { type DestinationStream, type Logger } from "pino"
 
 export type Log = Logger
@@ -18,11 +19,18 @@ const secretFields = [
 ]
 const redactPaths = secretFields.flatMap((field) => [field, `*.${field}`, `*.*.${field}`])
 
+/** So that a line is found from its trace, and a trace from its line. */
+function traceOfWork(): object {
+  const span = activeSpan()
+  return span ? { trace_id: span.traceId, span_id: span.spanId } : {}
+}
+
 export function createLog(level: LogLevel, destination: DestinationStream = pino.destination(2)): Log {
   return pino(
     {
       level,
       base: null,
+      mixin: traceOfWork,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: redactPaths, censor: "[redacted]" },

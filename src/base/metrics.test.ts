@@ -4,7 +4,7 @@ import { Metrics } from "./metrics.ts"
 test("counters, gauges and histograms are written as Prometheus reads them", () => {
   const metrics = new Metrics()
   const count = metrics.counter("requests_total", "Requests.")
-  const observe = metrics.histograms("duration_ms", "Durations.", [10, 100])({})
+  const observe = metrics.histograms("duration_seconds", "Durations.", [10, 100])({})
   let level = 1
   metrics.gauge("level", "A level.", () => [{ labels: { place: 'a"b\\c\nd' }, value: level }])
   count({ status: "200" })
@@ -16,13 +16,13 @@ test("counters, gauges and histograms are written as Prometheus reads them", () 
       "# HELP requests_total Requests.",
       "# TYPE requests_total counter",
       'requests_total{status="200"} 3',
-      "# HELP duration_ms Durations.",
-      "# TYPE duration_ms histogram",
-      'duration_ms_bucket{le="10"} 1',
-      'duration_ms_bucket{le="100"} 2',
-      'duration_ms_bucket{le="+Inf"} 3',
-      "duration_ms_sum 122",
-      "duration_ms_count 3",
+      "# HELP duration_seconds Durations.",
+      "# TYPE duration_seconds histogram",
+      'duration_seconds_bucket{le="10"} 1',
+      'duration_seconds_bucket{le="100"} 2',
+      'duration_seconds_bucket{le="+Inf"} 3',
+      "duration_seconds_sum 122",
+      "duration_seconds_count 3",
       "# HELP level A level.",
       "# TYPE level gauge",
       'level{place="a\\"b\\\\c\\nd"} 7',
@@ -43,6 +43,13 @@ test("a label that takes ever new values stops at a bound", () => {
 
 test("two metrics of one name are a mistake", () => {
   const metrics = new Metrics()
-  metrics.counter("twice", "Once.")
-  expect(() => metrics.counter("twice", "Again.")).toThrow(RangeError)
+  metrics.counter("twice_total", "Once.")
+  expect(() => metrics.counter("twice_total", "Again.")).toThrow(RangeError)
+})
+
+test("a counter that does not end in _total is a mistake, and a level that does", () => {
+  const metrics = new Metrics()
+  expect(() => metrics.counter("requests", "Requests.")).toThrow(RangeError)
+  expect(() => metrics.gauge("level_total", "A level.", () => [])).toThrow(RangeError)
+  expect(() => metrics.total("lines_total", "Lines.", () => [])).not.toThrow()
 })

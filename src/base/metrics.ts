@@ -9,7 +9,8 @@ export interface Sample {
 
 /** Different labels of one metric; a label that can take any value must not fill the memory. */
 const seriesMax = 10_000
-export const durationBucketsMs = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000]
+/** Upper bounds of durations, from a decision to a long answer. */
+export const durationBucketsSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
 
 interface Metric {
   readonly name: string
@@ -50,7 +51,7 @@ export class Metrics {
     }
   }
 
-  /** Answers what finds the series of some labels, to which observations are added. */
+  /** Returns what finds the series of some labels, to which observations are added. */
   histograms(
     name: string,
     help: string,
@@ -74,9 +75,12 @@ export class Metrics {
 
   /** Measured when the text is asked for. */
   gauge(name: string, help: string, measure: () => Iterable<Sample>): void {
-    const lines = (): string[] =>
-      [...measure()].map(({ labels, value }) => `${name}${drawLabels(labels)} ${value}`)
-    this.#add({ name, help, type: "gauge", lines })
+    this.#add({ name, help, type: "gauge", lines: measuredLines(name, measure) })
+  }
+
+  /** A counter that is kept elsewhere; measured when the text is asked for. */
+  total(name: string, help: string, measure: () => Iterable<Sample>): void {
+    this.#add({ name, help, type: "counter", lines: measuredLines(name, measure) })
   }
 
   text(): string {
@@ -89,9 +93,14 @@ export class Metrics {
   #add(metric: Metric): void {
     if (this.#metrics.some(({ name }) => name === metric.name))
       throw new RangeError(`Cannot add the metric ${metric.name}: there is one of this name`)
+    if (metric.name.endsWith("_total") !== (metric.type === "counter"))
+      throw new RangeError(`Cannot add the metric ${metric.name}: counters, and only they, end in _total`)
     this.#metrics.push(metric)
   }
 }
+
+const measuredLines = (name: string, measure: () => Iterable<Sample>) => (): string[] =>
+  [...measure()].map(({ labels, value }) => `${name}${drawLabels(labels)} ${value}`)
 
 function observe(seen: Distribution, buckets: readonly number[], value: number): void {
   seen.sum += value

@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { centsExact, centsFloor, fromCents, ticksPerCent, ticksPerUnit } from "./money.ts"
+import { centsExact, centsFloor, dollarText, fromCents, ticksPerCent, ticksPerUnit } from "./money.ts"
 
 const million = 1_000_000n
 
@@ -14,6 +14,16 @@ test.each(["0.00001", "0.12345", "-1", "1e3", "", "1.", ".5", "NaN"])("the price
 
 test("the smallest price that can be charged is one tick per token", () => {
   expect(ticksPerUnit("0.0001", million)).toBe(1n)
+})
+
+test.each([
+  [0, "$0.00"],
+  [99_999, "$999.99"],
+  [100_000, "$1,000.00"],
+  [-123_456_789, "-$1,234,567.89"],
+  [0.0001, "$0.000001"],
+])("%d cents read as %s", (cents, text) => {
+  expect(dollarText(cents)).toBe(text)
 })
 
 test("a balance is shown in cents rounded down, also below zero", () => {

@@ -16,6 +16,9 @@ export function centsExact(ticks: Ticks): number {
   return Number(ticks / ticksPerCent) + Number(ticks % ticksPerCent) / Number(ticksPerCent)
 }
 
+/** For graphs; nothing is charged by it. */
+export const dollarsOf = (ticks: Ticks | string): number => Number(ticks) / Number(ticksPerUsd)
+
 export const fromCents = (cents: number): Ticks => BigInt(cents) * ticksPerCent
 
 /**
@@ -34,4 +37,30 @@ export function ticksPerUnit(price: string, units: bigint): Ticks {
       `Cannot charge the price ${price}: it is not a whole number of ticks (1e-10 USD) per unit`,
     )
   return scaled / (scale * units)
+}
+
+const usdDecimals = 10
+
+/** An exact decimal number of USD, without zeros at its end. */
+export function usdText(ticks: Ticks): string {
+  const digits = String(ticks < 0n ? -ticks : ticks).padStart(usdDecimals + 1, "0")
+  const fraction = digits.slice(-usdDecimals).replace(/0+$/, "")
+  return `${ticks < 0n ? "-" : ""}${digits.slice(0, -usdDecimals)}${fraction === "" ? "" : `.${fraction}`}`
+}
+
+/** Reads what `usdText` writes, also with fewer or more zeros at its end; it has at most 10 decimals. */
+export function ticksOfUsd(text: string): Ticks {
+  const [whole = "0", fraction = ""] = text.split(".")
+  return BigInt(whole) * ticksPerUsd + BigInt(fraction.padEnd(usdDecimals, "0"))
+}
+
+/** Cents as people read them: to the last tick that matters, for a small charge must not read as nothing. */
+export function dollarText(cents: number): string {
+  // Split in cents: a quotient by 100 would have digits of its own.
+  const [whole = "", parts = ""] = Math.abs(cents)
+    .toFixed(usdDecimals - 2)
+    .split(".")
+  const digits = whole.padStart(3, "0")
+  const dollars = digits.slice(0, -2).replaceAll(/\B(?=(?:\d{3})+$)/g, ",")
+  return `${cents < 0 ? "-" : ""}$${dollars}.${digits.slice(-2)}${parts.replace(/0+$/, "")}`
 }

@@ -1,6 +1,7 @@
 /**
  * A rate limiter by the generic cell rate algorithm (GCRA): a sustained rate and a burst, without windows, so that no
- * edge of a window lets two bursts through. Kept in memory: each process counts for itself.
+ * edge of a window lets two bursts through. Kept in memory: what several gateways count together is in
+ * store/shared-rate-limiter.ts.
  */
 import { type Clock, systemClock } from "./clock.ts"
 
@@ -21,6 +22,16 @@ export interface RateDecision {
   readonly resetMs: number
 }
 
+/** What counts: requests and tokens of a principal or a tag, attempts to sign in. */
+export interface RateLimits {
+  /** Counts `count` (one, unless told) of a key, unless they come too early: refused ones are not counted. */
+  take(key: string, rate: Rate, count?: number): RateDecision | Promise<RateDecision>
+  /** Counts what happened anyway: those that come later wait for it. A negative count takes back what did not happen after all. */
+  add(key: string, rate: Rate, count: number): void
+  /** The key starts again with its whole burst. */
+  reset(key: string): void
+}
+
 /** Above this many keys the idle ones are removed; at the bound the oldest is. */
 const keysSwept = 10_000
 const keysMaxDefault = 200_000
@@ -33,7 +44,7 @@ interface Backlog {
   intervalMs: number
 }
 
-export class RateLimiter {
+export class RateLimiter implements RateLimits {
   readonly #clock: Pick<Clock, "monotonicMs">
   readonly #keysMax: number
   readonly #backlogs = new Map<string, Backlog>()
@@ -48,25 +59,49 @@ export class RateLimiter {
     return this.#backlogs.size
   }
 
-  /** Counts one request of a key, unless it comes too early: refused ones are not counted. */
-  take(key: string, { burst, intervalMs }: Rate): RateDecision {
-    const nowMs = this.#clock.monotonicMs()
-    const known = this.#backlogs.get(key)
-    // A rate that was changed meanwhile keeps the number of requests that count, not their time.
-    const waitingMs = known ? (Math.max(0, known.arrivalMs - nowMs) * intervalMs) / known.intervalMs : 0
-    const takenMs = waitingMs + intervalMs
+  take(key: string, rate: Rate, count = 1): RateDecision {
+    const decision = this.check(key, rate, count)
+    if (decision.isAllowed) this.add(key, rate, count)
+    return decision
+  }
+
+  /** What `take` would answer. More than the whole burst passes only when nothing else counts, and is then waited for. */
+  check(key: string, rate: Rate, count = 1): RateDecision {
+    const { burst, intervalMs } = rate
+    const waitingMs = this.backlog(key) * intervalMs
+    const takenMs = waitingMs + count * intervalMs
     const spareMs = burst * intervalMs - takenMs
-    if (spareMs < -rounding * intervalMs)
-      return { isAllowed: false, remaining: 0, retryAfterMs: -spareMs, resetMs: waitingMs }
-    if (known) {
-      known.arrivalMs = nowMs + takenMs
-      known.intervalMs = intervalMs
-    } else this.#add(key, { arrivalMs: nowMs + takenMs, intervalMs }, nowMs)
-    const remaining = Math.floor(spareMs / intervalMs + rounding)
+    if (spareMs < -rounding * intervalMs && waitingMs > 0)
+      return {
+        isAllowed: false,
+        remaining: 0,
+        retryAfterMs: Math.min(-spareMs, waitingMs),
+        resetMs: waitingMs,
+      }
+    const remaining = Math.max(0, Math.floor(spareMs / intervalMs + rounding))
     return { isAllowed: true, remaining, retryAfterMs: 0, resetMs: takenMs }
   }
 
-  /** The key starts again with its whole burst. */
+  add(key: string, rate: Rate, count: number): void {
+    this.set(key, rate, this.backlog(key) + count)
+  }
+
+  /** How many of the key's count now. A rate that is changed keeps this number, not the time they take. */
+  backlog(key: string): number {
+    const known = this.#backlogs.get(key)
+    return known ? Math.max(0, known.arrivalMs - this.#clock.monotonicMs()) / known.intervalMs : 0
+  }
+
+  set(key: string, { intervalMs }: Rate, backlog: number): void {
+    const nowMs = this.#clock.monotonicMs()
+    const arrivalMs = nowMs + backlog * intervalMs
+    const known = this.#backlogs.get(key)
+    if (known) {
+      known.arrivalMs = arrivalMs
+      known.intervalMs = intervalMs
+    } else this.#add(key, { arrivalMs, intervalMs }, nowMs)
+  }
+
   reset(key: string): void {
     this.#backlogs.delete(key)
   }

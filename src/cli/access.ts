@@ -1,5 +1,13 @@
 /** `umpire access`: answers requests for models that are not public. */
-import { type CliContext, type Command, UsageError, show, text } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  UsageError,
+  organizationHelp,
+  organizationOptions,
+  organizationScope,
+  show,
+} from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -16,15 +24,14 @@ export const access = (operate: (context: CliContext) => Operate): Command => ({
     "umpire access grant <model> [--organization org_...]",
     "umpire access deny <model> [--organization org_...]",
   ],
-  options: { organization: { type: "string", short: "o" }, json: { type: "boolean" } },
-  optionHelp: { organization: "the organization, where there are several", json: "print JSON" },
+  options: organizationOptions,
+  optionHelp: organizationHelp,
   run: async (context) => await run(context, operate(context)),
 })
 
 async function run(context: CliContext, operate: Operate): Promise<number> {
   const [action, model] = context.positionals
-  const organization = text(context, "organization")
-  const scope = organization === undefined ? {} : { organization }
+  const scope = organizationScope(context)
   switch (action) {
     case "list":
       return show(context, await operate("access.list", scope), drawList)

@@ -14,7 +14,6 @@ interface Verdict {
   readonly differences: readonly {
     readonly organization_id: string
     readonly day: string
-    readonly model: string
     readonly field: string
     readonly events: string
     readonly ledger: string
@@ -125,15 +124,8 @@ function drawPruned(result: unknown): string {
 function drawVerdict({ ok, from, to, events, ledger, differences, differences_count }: Verdict): string {
   const head = `From ${from} to ${to}: ${events} charged events, ${ledger} charged sequences in the ledger.\n`
   if (ok) return `${head}They agree.\n`
-  const rows = differences.map((one) => [
-    one.day,
-    one.organization_id,
-    one.model,
-    one.field,
-    one.events,
-    one.ledger,
-  ])
-  const table = drawTable(["day", "organization", "model", "field", "events", "ledger"], rows)
+  const rows = differences.map((one) => [one.day, one.organization_id, one.field, one.events, one.ledger])
+  const table = drawTable(["day", "organization", "field", "events", "ledger"], rows)
   const more =
     differences_count > differences.length ? `and ${differences_count - differences.length} more\n` : ""
   return `${head}They differ:\n${table}${more}`

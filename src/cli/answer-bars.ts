@@ -1,5 +1,6 @@
 /** Draws typed answers for a terminal: one bar per probability, the winner marked. */
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
+import { percentText } from "../scoring/percent.ts"
 import { printable } from "./table.ts"
 
 interface Canvas {
@@ -80,7 +81,7 @@ function drawBar(bar: Bar, all: readonly Bar[], canvas: Canvas): string {
   const drawn = "█".repeat(Math.floor(filled / 8)) + (eighths[filled % 8] ?? "")
   const label =
     bar.label.length > labelWidth ? `${bar.label.slice(0, labelWidth - 1)}…` : bar.label.padEnd(labelWidth)
-  const percent = `${(bar.probability * 100).toFixed(1)}%`.padStart(6)
+  const percent = percentText(bar.probability).padStart(6)
   const line = `  ${label}  ${percent}  ${drawn}`
   return bar.strong ? line : paint(line, "dim", canvas)
 }

@@ -1,6 +1,12 @@
-/** The server's API for commands that act in an organization. */
+/** The server that commands ask, and its API for those that act in an organization. */
 import { type Client, createClient } from "../contract/client.ts"
 import { type CliContext, UsageError, text } from "./command.ts"
+import { serverOf } from "./server-options.ts"
+
+export function connectServer(context: CliContext): { readonly url: string; readonly client: Client } {
+  const { url, key } = serverOf(context)
+  return { url, client: createClient(url, { authorization: `Bearer ${key}` }) }
+}
 
 interface Api {
   readonly client: Client
@@ -8,13 +14,8 @@ interface Api {
   readonly organizationId: string
 }
 
-const defaultUrl = "http://127.0.0.1:8484"
-
 export async function connectApi(context: CliContext): Promise<Api> {
-  const key = text(context, "key") ?? context.environment["UMPIRE_API_KEY"]
-  if (!key) throw new UsageError("no API key: set UMPIRE_API_KEY, or make one with umpire keys create")
-  const url = text(context, "url") ?? context.environment["UMPIRE_URL"] ?? defaultUrl
-  const client = createClient(url, { authorization: `Bearer ${key}` })
+  const { url, client } = connectServer(context)
   const given = text(context, "organization")
   const [first] = given === undefined ? await reach(url, () => client.listOrganizations()) : []
   const organizationId = given ?? first?.id
@@ -22,7 +23,25 @@ export async function connectApi(context: CliContext): Promise<Api> {
   return { client, organizationId }
 }
 
-async function reach<Result>(url: string, call: () => Promise<Result>): Promise<Result> {
+interface ListPage<Item> {
+  readonly data: readonly Item[]
+  readonly next_cursor: string | null
+}
+
+/** All pages of a list that is short by its nature. */
+export async function everyPage<Item>(
+  read: (query: { cursor?: string }) => Promise<ListPage<Item>>,
+): Promise<Item[]> {
+  const found: Item[] = []
+  for (let cursor: string | undefined; ;) {
+    const { data, next_cursor } = await read(cursor === undefined ? {} : { cursor })
+    found.push(...data)
+    if (next_cursor === null) return found
+    cursor = next_cursor
+  }
+}
+
+export async function reach<Result>(url: string, call: () => Promise<Result>): Promise<Result> {
   try {
     return await call()
   } catch (error) {

@@ -1,5 +1,5 @@
 /** `umpire audit`: checks that no entry of the audit log was changed, removed or slipped in. */
-import { type CliContext, type Command, UsageError, show, text } from "./command.ts"
+import { type CliContext, type Command, UsageError, organizationScope, show } from "./command.ts"
 import type { Operate } from "./operator.ts"
 
 interface Finding {
@@ -21,8 +21,7 @@ export const audit = (operate: (context: CliContext) => Operate): Command => ({
 /** The exit status says whether the log is intact, for scripts that watch over it. */
 async function run(context: CliContext, operate: Operate): Promise<number> {
   if (context.positionals[0] !== "verify") throw new UsageError("say verify")
-  const organization = text(context, "organization")
-  const result = await operate("audit.verify", organization === undefined ? {} : { organization })
+  const result = await operate("audit.verify", organizationScope(context))
   // What audit.verify answers.
   const findings = result as Finding[]
   show(context, findings, () => findings.map(draw).join(""))

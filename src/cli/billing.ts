@@ -1,4 +1,5 @@
 /** `umpire billing`: credits and adjusts accounts, shows their ledger, and checks that every sum agrees. */
+import { dollarText } from "../base/money.ts"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
@@ -115,12 +116,6 @@ function verify(context: CliContext, result: unknown): number {
   return (result as Verdict).ok ? 0 : exitFailure
 }
 
-/** To the last tick that matters: a charge of a small request is far below a cent, and never reads as nothing. */
-function dollars(cents: number): string {
-  const shown = (Math.abs(cents) / 100).toFixed(10).replace(/0{1,8}$/, "")
-  return `${cents < 0 ? "-" : ""}$${shown}`
-}
-
 function drawMove(result: unknown): string {
   // What billing.credit and billing.adjust answer.
   const moved = result as {
@@ -129,7 +124,7 @@ function drawMove(result: unknown): string {
     balance_cents: number
     reference: string
   }
-  return `${moved.billing_account_id}: ${dollars(moved.amount_cents)} entered as ${moved.reference}; the balance is ${dollars(moved.balance_cents)}.\n`
+  return `${moved.billing_account_id}: ${dollarText(moved.amount_cents)} entered as ${moved.reference}; the balance is ${dollarText(moved.balance_cents)}.\n`
 }
 
 function drawSet(result: unknown): string {
@@ -143,7 +138,7 @@ function drawLedger(result: unknown): string {
   const rows = (result as { entries: Entry[] }).entries.map((entry) => [
     entry.at,
     entry.kind,
-    dollars(entry.amount_cents),
+    dollarText(entry.amount_cents),
     entry.kind === "usage" ? `${entry.sequences ?? 0} x ${entry.model ?? ""}` : entry.reference,
     entry.note ?? "",
   ])
@@ -155,9 +150,9 @@ function drawVerdict(result: unknown): string {
   const { ok, problems, notes, accounts } = result as Verdict
   const rows = accounts.map((account) => [
     account.billing_account_id,
-    dollars(account.balance_cents),
-    dollars(account.usage_cents),
-    dollars(account.held_cents),
+    dollarText(account.balance_cents),
+    dollarText(account.usage_cents),
+    dollarText(account.held_cents),
   ])
   const table = drawTable(["account", "balance", "used", "held"], rows)
   const verdict = ok
@@ -169,5 +164,5 @@ function drawVerdict(result: unknown): string {
 function drawRelease(result: unknown): string {
   // What billing.release answers.
   const { gateway, released_cents } = result as { gateway: string; released_cents: number }
-  return `${gateway} no longer holds ${dollars(released_cents)}.\n`
+  return `${gateway} no longer holds ${dollarText(released_cents)}.\n`
 }

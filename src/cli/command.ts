@@ -34,6 +34,58 @@ export function text(context: CliContext, option: string): string | undefined {
   return typeof value === "string" ? value : undefined
 }
 
+/** The value of an option that takes one of a few words, if it was given. */
+export function oneOf<Word extends string>(
+  context: CliContext,
+  option: string,
+  words: readonly Word[],
+): Word | undefined {
+  const value = text(context, option)
+  const word = words.find((one) => one === value)
+  if (value !== undefined && word === undefined)
+    throw new UsageError(`--${option} takes one of ${words.join(", ")}`)
+  return word
+}
+
+/** The value of an option that takes a number, if it was given. */
+export function numberOf(context: CliContext, option: string): number | undefined {
+  const value = text(context, option)
+  if (value === undefined) return undefined
+  if (value.trim() === "" || !Number.isFinite(Number(value)))
+    throw new UsageError(`--${option} takes a number`)
+  return Number(value)
+}
+
+/** What must be there; `question` asks for it where it is not. */
+export function required<Value>(value: Value | undefined, question: string): Value {
+  if (value === undefined) throw new UsageError(question)
+  return value
+}
+
+/** `name=value`, where the name is not empty; `question` asks for one where it is not given so. */
+export function pairOf(given: string | undefined, question: string): readonly [name: string, value: string] {
+  const at = given?.indexOf("=") ?? -1
+  if (given === undefined || at < 1) throw new UsageError(question)
+  return [given.slice(0, at), given.slice(at + 1)]
+}
+
+/** The options of operators' commands in an organization. */
+export const organizationOptions = {
+  organization: { type: "string", short: "o" },
+  json: { type: "boolean" },
+} as const
+
+export const organizationHelp = {
+  organization: "the organization, where there are several",
+  json: "print JSON",
+}
+
+/** The organization that an operator's command is about, where it was given. */
+export function organizationScope(context: CliContext): { readonly organization?: string } {
+  const organization = text(context, "organization")
+  return organization === undefined ? {} : { organization }
+}
+
 /** Every value of an option that may be repeated. */
 export function texts(context: CliContext, option: string): string[] {
   const value = context.values[option]

@@ -3,6 +3,7 @@ import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFile
 import { dirname, join } from "node:path"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
+import { serverHelp, urlOf } from "./server-options.ts"
 import { drawDifference, hideSecrets } from "./text-difference.ts"
 
 const names = Object.keys(connectedClients).join("|")
@@ -15,7 +16,7 @@ export const connect: Command = {
     "dry-run": { type: "boolean" },
   },
   optionHelp: {
-    url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
+    url: serverHelp.url,
     model: "the model that the client asks; defaults to umpire-chat",
     "dry-run": "show the difference and write nothing",
   },
@@ -56,7 +57,7 @@ function keepBackup(path: string): string {
 }
 
 function connectionOf(context: CliContext): Connection {
-  const url = text(context, "url") ?? context.environment["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
+  const url = urlOf(context)
   if (!URL.canParse(url)) throw new UsageError(`--url ${url} is no address`)
   return {
     url: url.replace(/\/+$/, ""),

@@ -8,7 +8,7 @@ import { Fault } from "../contract/errors.ts"
 interface Download {
   readonly url: string
   readonly file: string
-  /** In hexadecimal; null when nobody says what it must be. */
+  /** In hexadecimal; null when no checksum is known. */
   readonly sha256: string | null
   /** Told how far it is; the total is null when the server does not say. */
   progress(doneBytes: number, totalBytes: number | null): void

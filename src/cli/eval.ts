@@ -15,6 +15,7 @@ import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } fro
 import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
 import type { Operate } from "./operator.ts"
+import { serverHelp, serverOf, serverOptions } from "./server-options.ts"
 
 const concurrencyMax = 64
 
@@ -33,9 +34,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     concurrency: { type: "string" },
     calibrate: { type: "string" },
     out: { type: "string", short: "o" },
-    url: { type: "string" },
-    key: { type: "string" },
-    json: { type: "boolean" },
+    ...serverOptions,
   },
   optionHelp: {
     model: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
@@ -44,9 +43,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     concurrency: "requests at a time (default 4)",
     calibrate: "fit temperature and bias, and save them as a question set of this name",
     out: "write a report: .html with everything, or .svg with the reliability diagram",
-    url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
-    key: "the API key; better given as UMPIRE_API_KEY",
-    json: "print JSON",
+    ...serverHelp,
   },
   run: async (context) => await run(context, operate),
 })
@@ -78,9 +75,7 @@ async function measure(
   sets: readonly EvalSet[],
   models: readonly string[],
 ): Promise<Report[]> {
-  const key = text(context, "key") ?? context.environment["UMPIRE_API_KEY"]
-  if (!key) throw new UsageError("no API key: set UMPIRE_API_KEY, or make one with umpire keys create")
-  const url = text(context, "url") ?? context.environment["UMPIRE_URL"] ?? "http://127.0.0.1:8484"
+  const { url, key } = serverOf(context)
   const endpoint = readEndpoint(context)
   const concurrency = Math.min(concurrencyMax, wholeNumber(context, "concurrency", 4))
   const reports: Report[] = []

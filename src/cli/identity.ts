@@ -3,7 +3,16 @@ import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { text as readAll } from "node:stream/consumers"
 import type { ProviderTestResult } from "../contract/identity.ts"
-import { type CliContext, type Command, UsageError, show, text } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  UsageError,
+  organizationHelp,
+  organizationOptions,
+  organizationScope,
+  show,
+  text,
+} from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -26,22 +35,19 @@ export const identity = (operate: (context: CliContext) => Operate): Command => 
   options: {
     token: { type: "string" },
     certificate: { type: "string" },
-    organization: { type: "string", short: "o" },
-    json: { type: "boolean" },
+    ...organizationOptions,
   },
   optionHelp: {
     token: "a file with the JWT that a workload would exchange",
     certificate: "a PEM file, the workload's own certificate first",
-    organization: "the organization, where there are several",
-    json: "print JSON",
+    ...organizationHelp,
   },
   run: async (context) => await run(context, operate(context)),
 })
 
 async function run(context: CliContext, operate: Operate): Promise<number> {
   const [action, id] = context.positionals
-  const organization = text(context, "organization")
-  const scope = organization === undefined ? {} : { organization }
+  const scope = organizationScope(context)
   switch (action) {
     case "list":
       return show(context, await operate("identity.list", scope), drawList)

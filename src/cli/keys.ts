@@ -1,6 +1,7 @@
 /** `umpire keys`: makes, lists and revokes API keys. */
 import { permissions } from "../contract/access.ts"
-import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
+import { type CliContext, type Command, UsageError, organizationScope, show, text, texts } from "./command.ts"
+import { type ListedBudget, drawBudgets, givenLimits, limitHelp, limitOptions } from "./key-limits.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 import { drawWelcome } from "./welcome.ts"
@@ -11,12 +12,14 @@ interface ListedKey {
   readonly permissions: readonly string[]
   readonly last_used_at: string | null
   readonly expires_at: string | null
+  readonly budgets: readonly ListedBudget[]
 }
 
 export const keys = (operate: (context: CliContext) => Operate): Command => ({
   usage: [
     "umpire keys create --name ci [--permission inference ...] [--organization org_...] [--expires 2027-01-01T00:00:00Z]",
     "umpire keys list",
+    "umpire keys limit key_... [--budget month=20 ...] [--requests-per-minute 60] [--tokens-per-minute 10000] [--model ...] [--network 10.0.0.0/8 ...]",
     "umpire keys revoke key_...",
     "umpire keys first",
   ],
@@ -25,6 +28,7 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
     permission: { type: "string", multiple: true },
     organization: { type: "string", short: "o" },
     expires: { type: "string" },
+    ...limitOptions,
     json: { type: "boolean" },
   },
   optionHelp: {
@@ -32,6 +36,7 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
     permission: `one of ${permissions.join(", ")}; may be repeated; defaults to inference`,
     organization: "the organization, where there are several",
     expires: "when the key expires; defaults to never",
+    ...limitHelp,
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -39,20 +44,24 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
 
 async function run(context: CliContext, operate: Operate): Promise<number> {
   const [action, id] = context.positionals
-  const organization = text(context, "organization")
-  const scope = organization === undefined ? {} : { organization }
+  const scope = organizationScope(context)
   switch (action) {
     case "create":
       return show(context, await operate("keys.create", { ...scope, ...newKey(context) }), drawCreated)
     case "list":
       return show(context, await operate("keys.list", scope), drawList)
+    case "limit":
+      if (!id) throw new UsageError("which key? umpire keys limit key_...")
+      return show(context, await operate("keys.limit", { ...scope, id, ...givenLimits(context) }), (key) =>
+        drawList([key]),
+      )
     case "revoke":
       if (!id) throw new UsageError("which key? umpire keys revoke key_...")
       return show(context, await operate("keys.revoke", { ...scope, id }), () => `${id} is revoked.\n`)
     case "first":
       return await first(context, operate, scope)
     default:
-      throw new UsageError("say create, list, revoke or first")
+      throw new UsageError("say create, list, limit, revoke or first")
   }
 }
 
@@ -75,6 +84,7 @@ function newKey(context: CliContext): Record<string, unknown> {
     name: text(context, "name") ?? "key",
     permissions: given.length > 0 ? given : ["inference"],
     ...(expires === undefined ? {} : { expires_at: expires }),
+    ...givenLimits(context),
   }
 }
 
@@ -92,6 +102,7 @@ function drawList(result: unknown): string {
     key.permissions.join(" "),
     key.last_used_at ?? "never",
     key.expires_at ?? "never",
+    drawBudgets(key.budgets),
   ])
-  return drawTable(["key", "name", "permissions", "last used", "expires"], rows)
+  return drawTable(["key", "name", "permissions", "last used", "expires", "budgets (USD)"], rows)
 }

@@ -1,4 +1,4 @@
-/** `umpire models`: lists the catalog, and adds models to it from a file, an address or Hugging Face. */
+/** `umpire models`: lists the catalog, adds models to it from a file, an address or Hugging Face, and names virtual ones. */
 import { basename, join, resolve } from "node:path"
 import { loadConfig } from "../base/config.ts"
 import { Fault } from "../contract/errors.ts"
@@ -6,6 +6,7 @@ import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { download, reach } from "./download.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
+import { virtualModels, virtualOptionHelp, virtualOptions, virtualUsage } from "./virtual-models.ts"
 
 interface ListedModel {
   readonly sku: string
@@ -20,20 +21,25 @@ export const models = (operate: (context: CliContext) => Operate): Command => ({
     "umpire models list",
     "umpire models pull hf:owner/repository:Q4_K_M [--sku name]",
     "umpire models pull https://example.com/model.gguf [--sha256 ...]",
-    "umpire models add ./model.gguf|./model.onnx [--sku name] [--kind embedding]",
+    "umpire models add ./model.gguf|./model.onnx [--sku name] [--kind embedding] [--adapter ./lora.gguf]",
+    ...virtualUsage,
   ],
   options: {
     sku: { type: "string" },
     kind: { type: "string" },
+    adapter: { type: "string" },
     sha256: { type: "string" },
     "allow-http": { type: "boolean" },
+    ...virtualOptions,
     json: { type: "boolean" },
   },
   optionHelp: {
     sku: "the name that requests use; defaults to the file's name",
     kind: "generation (default) or embedding",
+    adapter: "a LoRA adapter of the model, a GGUF file; the SKU is then its name by default",
     sha256: "expected SHA-256 of the file",
     "allow-http": "accept a file over http:// without a checksum; it may have been changed in transit",
+    ...virtualOptionHelp,
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -44,6 +50,13 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
   switch (action) {
     case "list":
       return show(context, await operate("models.list", {}), drawList)
+    case "alias":
+    case "fallback":
+    case "split":
+    case "cascade":
+    case "remove":
+    case "virtual":
+      return await virtualModels(context, operate, action)
     case "add":
       if (!what) throw new UsageError("which file? umpire models add ./model.gguf")
       return await add(context, operate, resolve(context.workingDirectory, what))
@@ -51,14 +64,20 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
       if (!what) throw new UsageError("which model? umpire models pull hf:owner/repository:Q4_K_M")
       return await add(context, operate, await pull(context, what))
     default:
-      throw new UsageError("say list, pull or add")
+      throw new UsageError("say list, pull, add, alias, fallback, split, cascade, virtual or remove")
   }
 }
 
 async function add(context: CliContext, operate: Operate, file: string): Promise<number> {
   const sku = text(context, "sku")
   const kind = text(context, "kind")
-  const input = { file, ...(sku === undefined ? {} : { sku }), ...(kind === undefined ? {} : { kind }) }
+  const adapter = text(context, "adapter")
+  const input = {
+    file,
+    ...(sku === undefined ? {} : { sku }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(adapter === undefined ? {} : { adapter: resolve(context.workingDirectory, adapter) }),
+  }
   const added = await operate("models.add", input)
   // What models.add answers.
   return show(context, added, (model) => `${(model as ListedModel).sku} is in the catalog.\n`)

@@ -7,6 +7,7 @@ import { permissions } from "../contract/access.ts"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
 import { billing } from "./billing.ts"
+import { budgets } from "./budgets.ts"
 import type { Command } from "./command.ts"
 import { keys } from "./keys.ts"
 import { models } from "./models.ts"
@@ -41,6 +42,7 @@ async function type(line: string, result: unknown = {}, environment: Record<stri
     billing: entry(billing(operate)),
     audit: entry(audit(operate)),
     keys: entry(keys(operate)),
+    budgets: entry(budgets(operate)),
     models: entry(models(operate)),
   }
   const surroundings = { stdout, stderr, stdin: process.stdin, environment, workingDirectory: "/" }
@@ -73,21 +75,140 @@ test.each([
   ["access grant nano -o org_1", "access.grant", { organization: "org_1", model: "nano" }],
   ["access deny nano", "access.deny", { model: "nano" }],
   ["keys revoke key_1", "keys.revoke", { id: "key_1" }],
+  ["models alias fast nano -o org_1", "models.save", { organization: "org_1", name: "fast", alias: "nano" }],
+  ["models fallback f a b", "models.save", { name: "f", fallback: ["a", "b"] }],
+  [
+    "models split s a=95 b=5",
+    "models.save",
+    {
+      name: "s",
+      split: [
+        { model: "a", weight: 95 },
+        { model: "b", weight: 5 },
+      ],
+    },
+  ],
+  [
+    "models cascade c a b --threshold 0.9 --on-failure error --cost-max 0.01 --latency-max 500",
+    "models.save",
+    {
+      name: "c",
+      cascade: {
+        models: ["a", "b"],
+        thresholds: { predicate: 0.9, choice: 0.9, score: 0.9 },
+        on_failure: "error",
+        cost_max_usd: "0.01",
+        latency_max_ms: 500,
+      },
+    },
+  ],
+  ["models virtual", "models.virtual", {}],
+  ["models remove fast", "models.remove", { name: "fast" }],
+  [
+    "keys limit key_1 --budget day=1.50 --budget month=20 --budget-warning month=15 --tokens-per-minute 100",
+    "keys.limit",
+    {
+      id: "key_1",
+      tokens_per_minute: 100,
+      budgets: [
+        { period: "day", cutoff_threshold_cents: 150, warning_threshold_cents: null },
+        { period: "month", cutoff_threshold_cents: 2000, warning_threshold_cents: 1500 },
+      ],
+    },
+  ],
+  [
+    "keys limit key_1 --requests-per-minute 60 --burst 5 --model a --model b --network 10.0.0.0/8 -o org_1",
+    "keys.limit",
+    {
+      organization: "org_1",
+      id: "key_1",
+      rate_limit: { requests_per_minute: 60, burst: 5 },
+      allowed_models: ["a", "b"],
+      allowed_networks: ["10.0.0.0/8"],
+    },
+  ],
+  [
+    "keys limit key_1 --budget none --tokens-per-minute none --requests-per-minute none --model any --network any",
+    "keys.limit",
+    {
+      id: "key_1",
+      rate_limit: null,
+      tokens_per_minute: null,
+      allowed_models: null,
+      allowed_networks: null,
+      budgets: [],
+    },
+  ],
+  [
+    "budgets set team=ops --budget month=20 --budget-warning month=15 -o org_1",
+    "budgets.set",
+    {
+      organization: "org_1",
+      key: "team",
+      value: "ops",
+      budgets: [{ period: "month", cutoff_threshold_cents: 2000, warning_threshold_cents: 1500 }],
+    },
+  ],
+  [
+    "budgets set team=ops --requests-per-minute 600 --burst 60 --tokens-per-minute none",
+    "budgets.set",
+    {
+      key: "team",
+      value: "ops",
+      rate_limit: { requests_per_minute: 600, burst: 60 },
+      tokens_per_minute: null,
+    },
+  ],
+  [
+    "budgets remove team=a=b",
+    "budgets.set",
+    { key: "team", value: "a=b", budgets: [], rate_limit: null, tokens_per_minute: null },
+  ],
+  ["budgets list", "budgets.list", {}],
+  ["orgs sso org_1", "orgs.sso", { id: "org_1" }],
+  [
+    "orgs sso org_1 --domain a.example --domain b.example --group staff --role member --required",
+    "orgs.sso",
+    {
+      id: "org_1",
+      email_domains: ["a.example", "b.example"],
+      groups: ["staff"],
+      role: "member",
+      required: true,
+    },
+  ],
+  [
+    "orgs sso org_1 --domain none --group none --not-required",
+    "orgs.sso",
+    { id: "org_1", email_domains: [], groups: [], required: false },
+  ],
 ])("umpire %s tells the server %s", async (line, operation, input) => {
   const { status, told } = await type(`${line} --json`)
   expect([status, told]).toEqual([0, [[operation, input]]])
 })
 
 test.each([
-  ["orgs", "say create, list, limit or delete"],
+  ["orgs", "say create, list, limit, sso or delete"],
   ["orgs create --name x", "a name and an owner are needed"],
   ["orgs limit", "which organization?"],
   ["orgs delete", "which organization?"],
+  ["orgs sso", "which organization?"],
+  ["keys limit", "which key?"],
+  ["budgets", "say list, set or remove"],
+  ["budgets set --budget day=1", "which tag?"],
+  ["budgets set team=ops", "which budget or limit?"],
+  ["keys limit key_1 --budget year=5", "year=5 is no budget"],
+  ["keys limit key_1 --burst 5", "--burst needs --requests-per-minute"],
   ["users reset", "whose password?"],
   ["users", "say list, link or reset"],
   ["access grant", "which model?"],
   ["access", "say list, grant or deny"],
   ["audit", "say verify"],
+  ["models alias fast", "which model?"],
+  ["models alias fast a b", "an alias names one model"],
+  ["models cascade c a", "cascade needs two models or more"],
+  ["models split s a=1 b", "say MODEL=WEIGHT instead of b"],
+  ["models cascade c a b --threshold high", "--threshold needs a number"],
   ["audit verify --loud", "loud"],
 ])("umpire %s is a usage mistake that says what is missing", async (line, sentence) => {
   const { status, told, stderr } = await type(line)
@@ -134,6 +255,22 @@ test.each([
   const entry = { at: "2026-01-01", kind: "credit", amount_cents, reference: "r", note: null }
   const { stdout } = await type("billing ledger", { entries: [entry] })
   expect(stdout.split("\n")[2]?.split(/\s{2,}/)[2]).toBe(shown)
+})
+
+test("limits and single sign-on are shown as they stand afterwards", async () => {
+  const budgets = [{ period: "day", cutoff_threshold_cents: 150, spent_cents: 150, local_state: "blocked" }]
+  const key = {
+    id: "key_1",
+    name: "ci",
+    permissions: ["inference"],
+    last_used_at: null,
+    expires_at: null,
+    budgets,
+  }
+  expect((await type("keys limit key_1 --budget day=1.50", key)).stdout).toContain("day 1.50 of 1.50 blocked")
+  const policy = { required: true, email_domains: ["a.example"], groups: [], role: "member" }
+  const { stdout } = await type("orgs sso org_1 --required", policy)
+  expect(stdout).toBe("domains   a.example\ngroups    none\nrole      member\nrequired  yes\n")
 })
 
 test("a reset prints the whole address that signs in", async () => {

@@ -4,7 +4,7 @@ import { Fault } from "../contract/errors.ts"
 
 export type Operate = (operation: string, input: unknown) => Promise<unknown>
 
-/** Answers undefined when nothing listens there. */
+/** Returns undefined when nothing listens there. */
 export async function operateOverSocket(
   address: string,
   operation: string,

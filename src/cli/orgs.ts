@@ -15,6 +15,7 @@ export const orgs = (operate: (context: CliContext) => Operate): Command => ({
     "umpire orgs create --name Acme --owner ada@example.com [--billing-account ba_...]",
     "umpire orgs list",
     "umpire orgs limit org_... [--requests-per-minute 600] [--burst 100] [--region paris ...] [--every-region]",
+    "umpire orgs sso org_... [--domain example.com ...] [--group staff ...] [--role member] [--required | --not-required]",
     "umpire orgs delete org_...",
   ],
   options: {
@@ -25,6 +26,11 @@ export const orgs = (operate: (context: CliContext) => Operate): Command => ({
     burst: { type: "string" },
     region: { type: "string", multiple: true },
     "every-region": { type: "boolean" },
+    domain: { type: "string", multiple: true },
+    group: { type: "string", multiple: true },
+    role: { type: "string" },
+    required: { type: "boolean" },
+    "not-required": { type: "boolean" },
     json: { type: "boolean" },
   },
   optionHelp: {
@@ -35,6 +41,12 @@ export const orgs = (operate: (context: CliContext) => Operate): Command => ({
     burst: "requests allowed at once",
     region: "limit it to this region; may be repeated",
     "every-region": "remove the limit to regions",
+    domain:
+      "who signs in with single sign-on and such an address becomes a member; may be repeated; none removes all",
+    group: "whom the provider counts to this group becomes a member; may be repeated; none removes all",
+    role: "role of those who join so: member or owner",
+    required: "refuse sessions that began without single sign-on",
+    "not-required": "accept every session again",
     json: "print JSON",
   },
   run: async (context) => await run(context, operate(context)),
@@ -50,11 +62,14 @@ async function run(context: CliContext, operate: Operate): Promise<number> {
     case "limit":
       if (!id) throw new UsageError("which organization? umpire orgs limit org_...")
       return show(context, await operate("orgs.update", limits(context, id)), () => `${id} is limited.\n`)
+    case "sso":
+      if (!id) throw new UsageError("which organization? umpire orgs sso org_...")
+      return show(context, await operate("orgs.sso", singleSignOn(context, id)), drawSso)
     case "delete":
       if (!id) throw new UsageError("which organization? umpire orgs delete org_...")
       return show(context, await operate("orgs.delete", { id }), () => `${id} is deleted.\n`)
     default:
-      throw new UsageError("say create, list, limit or delete")
+      throw new UsageError("say create, list, limit, sso or delete")
   }
 }
 
@@ -78,6 +93,33 @@ function limits(context: CliContext, id: string): Record<string, unknown> {
     ...(burst === undefined ? {} : { burst }),
     ...(regions.length > 0 || every ? { regions: every ? [] : regions } : {}),
   }
+}
+
+function singleSignOn(context: CliContext, id: string): Record<string, unknown> {
+  const named = (option: string): string[] => texts(context, option).filter((one) => one !== "none")
+  const role = text(context, "role")
+  const isRequired = context.values["required"] === true
+  return {
+    id,
+    ...(texts(context, "domain").length === 0 ? {} : { email_domains: named("domain") }),
+    ...(texts(context, "group").length === 0 ? {} : { groups: named("group") }),
+    ...(role === undefined ? {} : { role }),
+    ...(isRequired || context.values["not-required"] === true ? { required: isRequired } : {}),
+  }
+}
+
+const listed = (names: string[]): string => names.join(", ") || "none"
+
+function drawSso(result: unknown): string {
+  // What orgs.sso answers.
+  const policy = result as { required: boolean; email_domains: string[]; groups: string[]; role: string }
+  return [
+    `domains   ${listed(policy.email_domains)}`,
+    `groups    ${listed(policy.groups)}`,
+    `role      ${policy.role}`,
+    `required  ${policy.required ? "yes" : "no"}`,
+    "",
+  ].join("\n")
 }
 
 function drawCreated(result: unknown): string {

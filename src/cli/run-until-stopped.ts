@@ -43,7 +43,7 @@ class UnhandledFailure extends Error {
  */
 function firstUnhandled(log: Log): Promise<never> {
   const failure = Promise.withResolvers<never>()
-  // While the server closes, nobody waits for it.
+  // It is no longer awaited while the server closes.
   failure.promise.catch(() => undefined)
   // Without a listener of their own, unhandled rejections come here too.
   process.on("uncaughtException", (err, origin) => {

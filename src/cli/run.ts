@@ -62,7 +62,7 @@ function readArguments(command: Command, rest: string[]): Pick<CliContext, "valu
   }
 }
 
-/** One sentence. A stack helps only whoever changes the program: UMPIRE_DEBUG=1 shows it. */
+/** One sentence. UMPIRE_DEBUG=1 shows the stack, for developers. */
 function sentenceOf(error: unknown, { environment }: Surroundings): string {
   if (!(error instanceof Error)) return String(error)
   if (environment["UMPIRE_DEBUG"] === "1") return error.stack ?? error.message
@@ -70,7 +70,7 @@ function sentenceOf(error: unknown, { environment }: Surroundings): string {
   return isExpected(error) ? error.message : `Cannot finish: ${line} (UMPIRE_DEBUG=1 shows where)`
 }
 
-/** Failures that name themselves: a mistake in the arguments, a Fault, a locked directory, a database that is away. */
+/** Failures that name themselves: a mistake in the arguments, a Fault, a locked directory, a database that is unavailable. */
 const isExpected = (error: Error): boolean =>
   !["Error", "TypeError", "RangeError", "SyntaxError", "AssertionError"].includes(error.name)
 

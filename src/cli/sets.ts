@@ -4,10 +4,11 @@ import { resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { Document } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { CheckResult, SetJob, TeachResult } from "../contract/question-sets/jobs.ts"
-import type { QuestionSetItem } from "../contract/question-sets/sets.ts"
-import { connectApi } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, show, text } from "./command.ts"
+import type { CheckResult, SetJob, TaughtCascadeReport, TeachResult } from "../contract/question-sets/jobs.ts"
+import { percentText } from "../scoring/percent.ts"
+import { connectApi, everyPage } from "./api-client.ts"
+import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
+import { apiHelp, apiOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
 
 const lookEveryMs = 500
@@ -28,10 +29,9 @@ export const sets: Command = {
     out: { type: "string", short: "o" },
     note: { type: "string" },
     target: { type: "string" },
+    ...apiOptions,
+    // -o is the file.
     organization: { type: "string" },
-    url: { type: "string" },
-    key: { type: "string" },
-    json: { type: "boolean" },
   },
   optionHelp: {
     version: "a version's number or a label (default latest)",
@@ -39,10 +39,7 @@ export const sets: Command = {
     out: "the file to write (default NAME.yaml; - for standard output)",
     note: "why the set changes, for the list of versions",
     target: "the share of right answers that thresholds are chosen for, such as 0.95",
-    organization: "the organization, where the key belongs to a user of several",
-    url: "the server (UMPIRE_URL, else http://127.0.0.1:8484)",
-    key: "the API key; better given as UMPIRE_API_KEY",
-    json: "print JSON",
+    ...apiHelp,
   },
   run: async (context) => await run(context),
 }
@@ -53,35 +50,21 @@ async function run(context: CliContext): Promise<number> {
     case "list":
       return await list(context)
     case "pull":
-      return await pull(context, named(name, "umpire sets pull refunds"))
+      return await pull(context, required(name, "which set? umpire sets pull refunds"))
     case "push":
-      return await push(context, named(name, "umpire sets push refunds.yaml"))
+      return await push(context, required(name, "which set? umpire sets push refunds.yaml"))
     case "teach":
-      return await teach(context, named(name, "umpire sets teach refunds"))
+      return await teach(context, required(name, "which set? umpire sets teach refunds"))
     case "check":
-      return await check(context, named(name, "umpire sets check refunds"))
+      return await check(context, required(name, "which set? umpire sets check refunds"))
     default:
       throw new UsageError("say list, pull, push, teach or check")
   }
 }
 
-function named(name: string | undefined, example: string): string {
-  if (name === undefined) throw new UsageError(`which set? ${example}`)
-  return name
-}
-
 async function list(context: CliContext): Promise<number> {
   const { client, organizationId: org_id } = await connectApi(context)
-  const found: QuestionSetItem[] = []
-  for (let cursor: string | undefined; ;) {
-    const page = await client.listQuestionSets({
-      params: { org_id },
-      query: cursor === undefined ? {} : { cursor },
-    })
-    found.push(...page.data)
-    if (page.next_cursor === null) break
-    cursor = page.next_cursor
-  }
+  const found = await everyPage((query) => client.listQuestionSets({ params: { org_id }, query }))
   return show(context, found, () =>
     drawTable(
       ["set", "model", "questions", "latest", "production"],
@@ -168,14 +151,14 @@ async function finish(
   while (job.state === "queued" || job.state === "running") {
     await wait(lookEveryMs)
     job = await read(job.id)
-    if (context.stdout.isTTY) context.stderr.write(`\r${Math.round(100 * job.progress)} %`)
+    if (context.stdout.isTTY) context.stderr.write(`\r${Math.round(100 * job.progress)}%`)
   }
   if (context.stdout.isTTY) context.stderr.write("\r")
   if (job.state !== "succeeded") throw new Fault("conflict", job.error ?? `The job was ${job.state}`)
   return job
 }
 
-function drawTaught({ version, questions }: TeachResult): string {
+function drawTaught({ version, questions, cascade }: TeachResult): string {
   const rows = questions.map((one) => [
     one.name,
     one.form ?? "not taught",
@@ -185,8 +168,41 @@ function drawTaught({ version, questions }: TeachResult): string {
     one.promise?.sentence ?? one.reason ?? "",
   ])
   const saved = version === null ? "No version was made.\n" : `Saved as version ${version}.\n`
-  return drawTable(["question", "form", "before", "after", "threshold", ""], rows) + saved
+  const stages = cascade ? drawCascade(cascade, questions) : ""
+  return drawTable(["question", "form", "before", "after", "threshold", ""], rows) + stages + saved
 }
+
+/** The cascade beside its models, and what each question sends on. */
+function drawCascade(cascade: TaughtCascadeReport, questions: TeachResult["questions"]): string {
+  const rows = [
+    ["the cascade", ...measuredCells(cascade), ""],
+    ...cascade.stages.map((stage) => [`${stage.model} alone`, ...measuredCells(stage), percent(stage.asked)]),
+  ]
+  const sent = questions.flatMap((one) => (one.cascade ? [{ name: one.name, ...one.cascade }] : []))
+  return (
+    drawTable(["model", "accuracy", "a request", "time", "asked"], rows) +
+    drawTable(
+      ["question", "sent on below", "accuracy", "asked of each stage", "combined"],
+      sent.map(({ name, thresholds, accuracy, accuracy_low, asked, blends }) => [
+        name,
+        thresholds.map((threshold) => threshold.toFixed(3)).join(", "),
+        atLeast(accuracy, accuracy_low),
+        asked.map(percent).join(", "),
+        blends
+          .map((blend) => (blend ? `${blend.first.toFixed(2)} : ${blend.later.toFixed(2)}` : "last wins"))
+          .join(", "),
+      ]),
+    )
+  )
+}
+
+const measuredCells = (one: Omit<TaughtCascadeReport["stages"][number], "model" | "asked">): string[] => [
+  atLeast(one.accuracy, one.accuracy_low),
+  `$${one.cost_usd}`,
+  `${one.latency_ms} ms`,
+]
+
+const atLeast = (accuracy: number, low: number): string => `${percent(accuracy)} (at least ${percent(low)})`
 
 function drawChecked(result: CheckResult): string {
   const { version, cases, passed, failed, abstained, failures, difference } = result
@@ -204,4 +220,4 @@ function drawChecked(result: CheckResult): string {
   )
 }
 
-const percent = (value: number | null): string => (value === null ? "" : `${(100 * value).toFixed(1)} %`)
+const percent = (value: number | null): string => (value === null ? "" : percentText(value))

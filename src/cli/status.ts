@@ -1,53 +1,75 @@
-/** `umpire status`: how the running server stands: regions, workers, queues, breakers, leases and journal. */
-import { z } from "zod"
+/** `umpire status`: how the installation stands: its gateways; and of the running one regions, workers, queues, breakers, leases, journal. */
+import { setTimeout as wait } from "node:timers/promises"
+import { FleetState, GatewayState, type WorkerState, heldDollars, isSilent } from "../base/fleet-report.ts"
 import type { CliContext, Command } from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
-const Worker = z.object({
-  id: z.string(),
-  region: z.string(),
-  healthy: z.boolean(),
-  breaker: z.string(),
-  running: z.number(),
-  waiting: z.number(),
-  outstanding_tokens: z.number(),
-  latency_ms: z.number().nullable(),
-  failures: z.number(),
-})
-
-const Report = z.object({
-  version: z.string(),
-  url: z.string(),
-  state: z.string(),
-  region: z.string(),
-  uptime_s: z.number(),
-  memory_bytes: z.number(),
-  regions: z.array(z.object({ id: z.string(), country: z.string() })),
-  models: z.array(z.object({ model: z.string(), workers: z.array(Worker) })),
-  gateway_id: z.string(),
-  journal: z.object({ bytes: z.number(), lag_ms: z.number() }),
-  leases: z.array(z.object({ billing_account_id: z.string(), held_ticks: z.string() })),
-})
-type Report = z.infer<typeof Report>
-
+const watchEveryMs = 2_000
+const clearScreen = "\u001B[H\u001B[2J"
 const kibibyte = 1024
 const mebibyte = 1024 * 1024
-const ticksPerDollar = 1e10
 
 export const status = (operator: (context: CliContext) => Operate): Command => ({
-  usage: ["umpire status [--json]"],
-  options: { json: { type: "boolean" } },
-  optionHelp: { json: "print JSON" },
+  usage: ["umpire status [--watch] [--json]"],
+  options: { json: { type: "boolean" }, watch: { type: "boolean", short: "w" } },
+  optionHelp: { json: "print JSON", watch: "go on every 2 seconds until stopped" },
   run: async (context) => {
-    const answer = await operator(context)("status", null)
-    const text = context.values["json"] === true ? `${JSON.stringify(answer)}\n` : draw(Report.parse(answer))
-    context.stdout.write(text)
-    return 0
+    const { stdout, values } = context
+    const operate = operator(context)
+    const isWatched = values["watch"] === true
+    for (;;) {
+      const text = await read(operate, values["json"] === true)
+      stdout.write(isWatched && stdout.isTTY ? clearScreen + text : text)
+      if (!isWatched) return 0
+      await wait(watchEveryMs)
+    }
   },
 })
 
-function draw(report: Report): string {
+async function read(operate: Operate, isJson: boolean): Promise<string> {
+  const report = await operate("status", null)
+  const fleet = await operate("fleet", null)
+  if (isJson) return `${JSON.stringify({ ...Object(report), fleet })}\n`
+  return `${drawGateways(FleetState.parse(fleet))}\n${draw(GatewayState.parse(report))}`
+}
+
+function drawGateways({ gateways }: FleetState): string {
+  const rows = gateways.map((gateway) => {
+    const workers = gateway.models.flatMap((model) => model.workers)
+    const sum = (field: "running" | "waiting"): string =>
+      String(workers.reduce((total, worker) => total + worker[field], 0))
+    return [
+      gateway.gateway_id,
+      gateway.region,
+      gateway.version,
+      isSilent(gateway) ? `SILENT for ${gateway.seen_s_ago} s` : gateway.state,
+      gateway.url,
+      `${workers.filter(({ healthy }) => healthy).length} of ${workers.length}`,
+      sum("running"),
+      sum("waiting"),
+      `$${heldDollars(gateway.leases).toFixed(4)}`,
+      `${Math.round(gateway.journal.lag_ms)} ms`,
+    ]
+  })
+  return drawTable(
+    [
+      "gateway",
+      "region",
+      "version",
+      "state",
+      "address",
+      "healthy",
+      "running",
+      "waiting",
+      "leases",
+      "journal",
+    ],
+    rows,
+  )
+}
+
+function draw(report: GatewayState): string {
   const { version, url, state, region, uptime_s, memory_bytes, gateway_id, journal, leases } = report
   const facts = drawTable(
     ["gateway", gateway_id],
@@ -60,16 +82,16 @@ function draw(report: Report): string {
         "journal",
         `${Math.round(journal.bytes / kibibyte)} KiB, ${Math.round(journal.lag_ms)} ms behind in the ledger`,
       ],
-      ...leases.map(({ billing_account_id, held_ticks }) => [
+      ...leases.map((lease) => [
         "lease",
-        `${billing_account_id} holds $${(Number(held_ticks) / ticksPerDollar).toFixed(4)}`,
+        `${lease.billing_account_id} holds $${heldDollars([lease]).toFixed(4)}`,
       ]),
     ],
   )
-  return `${facts}\n${drawRegions(report)}\n${drawWorkers(report)}`
+  return `${facts}\n${drawRegions(report)}\n${drawWorkers(report)}\n${drawEngines(report)}`
 }
 
-function drawRegions({ regions, models }: Report): string {
+function drawRegions({ regions, models }: GatewayState): string {
   const rows = regions.map(({ id, country }) => {
     const workers = models.flatMap((model) => model.workers).filter((worker) => worker.region === id)
     const healthy = workers.filter((worker) => worker.healthy).length
@@ -78,12 +100,17 @@ function drawRegions({ regions, models }: Report): string {
   return drawTable(["region", "country", "healthy workers"], rows)
 }
 
-function drawWorkers({ models }: Report): string {
+function healthOf({ healthy, drained }: WorkerState): string {
+  if (!healthy) return "DOWN"
+  return drained ? "drained" : "up"
+}
+
+function drawWorkers({ models }: GatewayState): string {
   const rows = models.flatMap(({ model, workers }) =>
     workers.map((worker) => [
       model,
       worker.id,
-      worker.healthy ? "up" : "DOWN",
+      healthOf(worker),
       worker.breaker,
       String(worker.running),
       String(worker.waiting),
@@ -94,6 +121,23 @@ function drawWorkers({ models }: Report): string {
   )
   return drawTable(
     ["model", "worker", "health", "breaker", "running", "waiting", "tokens", "latency", "failures"],
+    rows,
+  )
+}
+
+function drawEngines({ engines }: GatewayState): string {
+  const rows = engines.map(({ model, purpose, state, memory_bytes, in_use, idle_s, loads, load_ms }) => [
+    model,
+    purpose,
+    state,
+    memory_bytes === 0 ? "-" : `${Math.round(memory_bytes / mebibyte)} MiB`,
+    String(in_use),
+    `${idle_s} s`,
+    String(loads),
+    load_ms === null ? "-" : `${load_ms} ms`,
+  ])
+  return drawTable(
+    ["model of this machine", "for", "state", "memory", "in use", "idle", "loads", "last load"],
     rows,
   )
 }

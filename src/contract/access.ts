@@ -9,7 +9,7 @@ export type Permission = (typeof permissions)[number]
 export const roles = ["primary_owner", "owner", "member"] as const
 export type Role = (typeof roles)[number]
 
-/** Whoever a bearer value stands for. */
+/** The principal of a bearer value. */
 export interface Principal {
   readonly kind: PrincipalKind
   /** The key, session or provider behind it; what the audit log names. */
@@ -24,6 +24,23 @@ export interface Principal {
   readonly permissions: readonly Permission[] | null
   /** A limit of its own, where the key or its organization has one. */
   readonly rateLimit: RateLimit | null
+  /** How a session began, where that is known. */
+  readonly signedInBy?: string | null
+  /** What else a key is limited to. */
+  readonly keyLimits?: KeyLimits
+}
+
+export const budgetPeriods = ["day", "week", "month"] as const
+export type BudgetPeriod = (typeof budgetPeriods)[number]
+
+/** Null: no limit of its own. */
+export interface KeyLimits {
+  readonly tokensPerMinute: number | null
+  readonly allowedModels: readonly string[] | null
+  /** Addresses and networks, as 10.0.0.0/8. */
+  readonly allowedNetworks: readonly string[] | null
+  /** The periods for which it has a cutoff. */
+  readonly budgets: readonly BudgetPeriod[]
 }
 
 export interface RateLimit {

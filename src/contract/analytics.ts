@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { endpoint } from "./endpoint.ts"
 import { OrganizationPath, PathId } from "./platform/values.ts"
+import { isTagFilter } from "./tags.ts"
 
 export const dimensions = [
   "model",
@@ -17,6 +18,24 @@ export const dimensions = [
   "tool_calls",
 ] as const
 export type Dimension = (typeof dimensions)[number]
+
+/** Requests can also be grouped by a tag: `tag:team`. One without the tag has the key "". */
+const tagGroupForm = /^tag:[A-Za-z0-9_.-]{1,64}$/
+export type GroupBy = Dimension | `tag:${string}`
+
+const GroupBy = z.union(
+  [
+    z.enum(dimensions),
+    z
+      .custom<`tag:${string}`>((value) => typeof value === "string" && tagGroupForm.test(value))
+      .meta({
+        type: "string",
+        pattern: tagGroupForm.source,
+        examples: ["tag:team"],
+      }),
+  ],
+  { error: `one of ${dimensions.join(", ")}, or tag:key is needed` },
+)
 
 export const metrics = [
   "requests",
@@ -36,18 +55,22 @@ const limitDefault = 5
 const limitMax = 12
 
 /** Whole numbers as people write them in an address: no exponent, no fraction, nothing empty. */
-const WholeNumber = z
+export const WholeNumber = z
   .string()
   .regex(/^-?\d{1,19}$/, { message: "a whole number is needed", abort: true })
   .meta({ type: "integer", pattern: undefined })
   .transform(Number)
 
-const Instant = WholeNumber.pipe(
+/** Unix ms. */
+export const Instant = WholeNumber.pipe(
   z
     .number()
     .min(1, { message: "it must be greater than zero", abort: true })
     .max(Number.MAX_SAFE_INTEGER, { message: "it is too large", abort: true }),
 )
+
+/** `tag:key`, `tag:key=value`, or `tag:key=` for requests without the tag. */
+const filteredBy = [...dimensions, "tag"] as const
 
 export const Filter = z.string().transform((text, context) => {
   const excluded = text.startsWith("!")
@@ -57,12 +80,17 @@ export const Filter = z.string().transform((text, context) => {
     return z.NEVER
   }
   const name = text.slice(excluded ? 1 : 0, colon)
-  const dimension = dimensions.find((known) => known === name)
+  const dimension = filteredBy.find((known) => known === name)
   if (!dimension) {
-    context.addIssue({ code: "custom", message: `a filter begins with one of ${dimensions.join(", ")}` })
+    context.addIssue({ code: "custom", message: `a filter begins with one of ${filteredBy.join(", ")}` })
     return z.NEVER
   }
-  return { dimension, value: text.slice(colon + 1), excluded }
+  const value = text.slice(colon + 1)
+  if (dimension === "tag" && !isTagFilter(value)) {
+    context.addIssue({ code: "custom", message: "a filter by a tag is tag:key or tag:key=value" })
+    return z.NEVER
+  }
+  return { dimension, value, excluded }
 })
 export type Filter = z.output<typeof Filter>
 
@@ -70,7 +98,7 @@ export const OverviewQuery = z
   .object({
     range_start: Instant.describe("Unix ms, inclusive."),
     range_end: Instant.describe("Unix ms, exclusive; greater than `range_start`."),
-    group_by: z.enum(dimensions).describe("The dimension of the breakdown or of the series."),
+    group_by: GroupBy.describe("The dimension of the breakdown or of the series, or `tag:key`."),
     metric: z.enum(metrics).describe("What is measured for each group."),
     buckets: WholeNumber.transform((count) => Math.min(Math.max(count, 1), bucketsMax))
       .optional()
@@ -119,7 +147,7 @@ export const OverviewResponse = z
       buckets: z.array(z.object({ t0: Long, t1: Long, ...measures })),
     }),
     breakdown: z.object({
-      dim: z.enum(dimensions),
+      dim: GroupBy,
       metric: z.enum(metrics),
       rows: z.array(z.object({ key: z.string(), count: Long, value: z.number() })),
     }),
@@ -132,7 +160,7 @@ export type OverviewResponse = z.infer<typeof OverviewResponse>
 export const GroupedTimeseriesResponse = z
   .object({
     range: Range,
-    dim: z.enum(dimensions),
+    dim: GroupBy,
     metric: z.enum(metrics),
     bucket_ms: Long,
     buckets: z.array(z.object({ t0: Long, t1: Long })),
@@ -173,7 +201,7 @@ export const Sequence = z
   .meta({ id: "Sequence" })
 export type Sequence = z.infer<typeof Sequence>
 
-const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const
+export const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const
 
 const getAnalyticsOverview = endpoint({
   method: "GET",

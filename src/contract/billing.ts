@@ -2,6 +2,7 @@
 import { z } from "zod"
 import { Document, endpoint } from "./endpoint.ts"
 import { Datetime, PathId, idForm, pageOf, pageQuery } from "./platform/values.ts"
+import { tagKeyForm } from "./tags.ts"
 
 const area = "Billing"
 const surface = "platform"
@@ -216,10 +217,18 @@ export const UsageSpend = z
           t1: z.int().describe("Unix milliseconds, exclusive."),
           total_cents: z.number(),
           model_totals_cents: z.record(z.string(), z.number()),
+          tag_totals_cents: z
+            .record(z.string(), z.number())
+            .optional()
+            .describe('By value of the tag that was asked for; "" for requests without it.'),
         })
         .meta({ id: "UsageSpendBucket" }),
     ),
     models: z.array(z.object({ model: z.string(), total_cents: z.number() })),
+    tags: z
+      .array(z.object({ value: z.string(), total_cents: z.number() }))
+      .optional()
+      .describe("By value of the tag that was asked for, as far back as requests are kept."),
     range_start: Datetime.describe("Inclusive."),
     range_end: Datetime.describe("Exclusive."),
   })
@@ -231,11 +240,15 @@ const getUsageSpend = endpoint({
   path: "/v1/billing_accounts/{billing_account_id}/usage_spend",
   area,
   surface,
-  summary: "Read spend per day and model",
+  summary: "Read spend per day and model, and per value of a tag",
   access: read,
   params: AccountPath,
-  query: z.object({ range: z.enum(usageSpendRanges).default("30d") }),
+  query: z.object({
+    range: z.enum(usageSpendRanges).default("30d"),
+    tag: z.string().regex(tagKeyForm).optional().describe("A tag's key: spend is also given by its values."),
+  }),
   output: UsageSpend,
+  errors: ["analytics_not_configured"],
 })
 
 const getAutoRefill = endpoint({

@@ -66,7 +66,7 @@ export const DecisionInputMessage = z
   .meta({ id: "DecisionInputMessage", description: "A user message; messages are joined by two newlines." })
 export type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
 
-/** The one text that a decisions input stands for. */
+/** The text of a decisions input. */
 export function combinedText(input: string | readonly DecisionInputMessage[]): string {
   if (typeof input === "string") return input
   return input
@@ -169,18 +169,20 @@ export const DecisionsRequest = z
   .meta({ id: "DecisionsRequest", description: "One text and the questions to answer about it." })
 export type DecisionsRequest = z.infer<typeof DecisionsRequest>
 
-function branchCount(questions: readonly DecisionQuestion[]): number {
-  const sizes = questions.map((question) => {
-    switch (question.type) {
-      case "predicate":
-        return 1
-      case "choice":
-        return question.choices.length
-      case "score":
-        return question.levels.length
-    }
-  })
-  return sizes.reduce((sum, size) => sum + size, 0)
+/** A predicate is one branch, a choice one for each option, a score one for each level. */
+export function branchCount(questions: readonly DecisionQuestion[]): number {
+  return questions.reduce((sum, question) => sum + branchesOf(question), 0)
+}
+
+function branchesOf(question: DecisionQuestion): number {
+  switch (question.type) {
+    case "predicate":
+      return 1
+    case "choice":
+      return question.choices.length
+    case "score":
+      return question.levels.length
+  }
 }
 
 const DecisionPredicateAnswer = z

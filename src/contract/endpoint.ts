@@ -7,7 +7,7 @@ import "./messages.ts"
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
 
 /** Which conventions a path follows: how errors look, and which status a bad body has. */
-export type Surface = "classification" | "openai" | "platform" | "oauth" | "service"
+export type Surface = "classification" | "openai" | "anthropic" | "platform" | "oauth" | "service"
 
 interface Access {
   /** The kinds that may call; none means that anyone may, with or without credentials. */
@@ -15,6 +15,8 @@ interface Access {
   readonly permission?: Permission
   /** An organization owner is needed: of sessions only, or of every principal (so that an organization's key is refused). */
   readonly owner?: "sessions" | "everyone"
+  /** The handler itself checks the bearer value, which stands for no principal. */
+  readonly ownBearer?: true
   /** A session of any member passes whatever its role; keys and workload tokens still need the permission. */
   readonly anyMember?: true
 }
@@ -24,7 +26,7 @@ export interface Endpoint<
   Query extends z.ZodType = z.ZodType,
   Body extends z.ZodType = z.ZodType,
   Output extends z.ZodType = z.ZodType,
-  Reads extends "json" | "bytes" = "json" | "bytes",
+  Reads extends "json" | "bytes" | "stream" = "json" | "bytes" | "stream",
 > {
   readonly method: Method
   /** Parameters in braces: `/v1/organizations/{org_id}`. */
@@ -38,7 +40,7 @@ export interface Endpoint<
   readonly query: Query
   /** `z.undefined()` where a request has no body. */
   readonly body: Body
-  /** Bytes: the handler reads the body itself, and `body` only documents it. */
+  /** Bytes, or a stream of them: the handler reads the body itself, and `body` only documents it. */
   readonly reads: Reads
   /** Content types of a body that is not JSON; the handler reads its bytes. */
   readonly consumes?: readonly string[]
@@ -48,6 +50,8 @@ export interface Endpoint<
   readonly wrap: "data" | "none"
   /** 303 sends a browser elsewhere: the handler sets the header `location`. */
   readonly status: 200 | 201 | 204 | 303
+  /** Some requests are `Accepted`: 202 without a body. */
+  readonly accepts?: true
   /** A request may ask for its answer as events. */
   readonly streams?: true
   /** Every request is recorded as a sequence, whose id the answer names in a header. */
@@ -65,6 +69,7 @@ const bodyBytesMaxOf = {
   platform: 64 * kibibyte,
   classification: 8 * kibibyte * kibibyte,
   openai: 32 * kibibyte * kibibyte,
+  anthropic: 32 * kibibyte * kibibyte,
 } as const
 
 /** Fills in what most endpoints have in common. */
@@ -73,7 +78,7 @@ export function endpoint<
   Params extends z.ZodType = z.ZodObject<{}>,
   Query extends z.ZodType = z.ZodObject<{}>,
   Body extends z.ZodType = z.ZodUndefined,
-  Reads extends "json" | "bytes" = "json",
+  Reads extends "json" | "bytes" | "stream" = "json",
 >(
   given: Pick<Endpoint, "method" | "path" | "area" | "summary" | "surface" | "access"> & {
     readonly output: Output
@@ -88,6 +93,7 @@ export function endpoint<
         | "consumes"
         | "wrap"
         | "status"
+        | "accepts"
         | "secrets"
         | "errors"
         | "streams"
@@ -99,7 +105,7 @@ export function endpoint<
   const { surface } = given
   return {
     bodyBytesMax:
-      surface === "classification" || surface === "openai"
+      surface === "classification" || surface === "openai" || surface === "anthropic"
         ? bodyBytesMaxOf[surface]
         : bodyBytesMaxOf.platform,
     wrap: surface === "platform" ? "data" : "none",
@@ -117,17 +123,23 @@ export function endpoint<
 
 type ParamsOf<E extends Endpoint> = z.output<E["params"]>
 type QueryOf<E extends Endpoint> = z.output<E["query"]>
-type BodyOf<E extends Endpoint> = E["reads"] extends "bytes" ? Uint8Array : z.output<E["body"]>
+type BodyOf<E extends Endpoint> = E["reads"] extends "bytes"
+  ? Uint8Array
+  : E["reads"] extends "stream"
+    ? BodyStream
+    : z.output<E["body"]>
 type OutputOf<E extends Endpoint> = z.output<E["output"]>
 
 /** Names the sequence that an answer belongs to, also where the request failed after its sequence began. */
 export const sequenceHeader = "x-umpire-sequence"
+/** What a request for decisions cost, in USD. */
+export const costHeader = "x-umpire-cost"
 
 /** One call, as a handler sees it: parsed, authenticated and allowed. */
 export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   readonly params: Params
   readonly query: Query
-  /** The parsed body, or its bytes where the endpoint reads bytes. */
+  /** The parsed body, or its bytes or the stream of them where the endpoint reads those. */
   readonly body: Body
   /** Null only where the endpoint is open to anyone. */
   readonly principal: Principal | null
@@ -140,6 +152,14 @@ export interface Call<Params = unknown, Query = unknown, Body = unknown> {
   header(name: string, value: string): void
 }
 
+/** A body that is read while it comes: once, within the endpoint's limit, and no slower than any other body may come. */
+export interface BodyStream {
+  readonly contentType: string
+  /** Null when the client does not say. */
+  readonly contentLength: number | null
+  readonly pieces: AsyncIterable<Uint8Array>
+}
+
 export interface RequestFacts {
   readonly id: string
   readonly ip: string
@@ -149,6 +169,18 @@ export interface RequestFacts {
   header(name: string): string | null
   /** Aborted when the client goes away or the deadline passes. */
   readonly signal: AbortSignal
+  /**
+   * Of a line of a batch and of a request with an Idempotency-Key: what its sequence is called when it has succeeded or cost
+   * anything, so that it is charged once however often it runs.
+   */
+  readonly sequenceId?: string
+  /**
+   * Unix milliseconds of the day and month that its sequence is charged to, where they are not those of `startedMs`: an
+   * attempt that takes over from one that died has the time of the first.
+   */
+  readonly chargedMs?: number
+  /** A line of a batch: it lets all others go first. */
+  readonly isBatch?: true
 }
 
 /** The one run of a request that may be repeated under the same Idempotency-Key. */
@@ -157,8 +189,18 @@ export interface IdempotentRun {
   readonly scope: string
   readonly key: string
   readonly attemptId: string
-  /** What a repeated request is answered: the output with its secrets null. */
-  encode(output: unknown): { readonly status: number; readonly body: string | null }
+  /** When the first attempt began; the same for the attempt that takes over from one that died. */
+  readonly claimedMs: number
+  encode(output: unknown): IdempotentAnswer
+}
+
+/** What a repeated request is answered. */
+export interface IdempotentAnswer {
+  readonly status: number
+  /** The output with its secrets null. */
+  readonly body: string | null
+  /** Those that the handler of a metered endpoint set; of others none, because cookies and the like are not kept. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /** A response body that is already JSON text. */
@@ -197,14 +239,85 @@ export class Document {
   }
 }
 
+/** A document that is sent piece by piece, no faster than the client reads it. */
+export class DocumentStream {
+  readonly pieces: AsyncIterable<string | Uint8Array>
+
+  constructor(pieces: AsyncIterable<string | Uint8Array>) {
+    this.pieces = pieces
+  }
+}
+
+/** Taken, with nothing to answer: 202 without a body. */
+export class Accepted {
+  readonly status = 202
+}
+
 export type CallOf<E extends Endpoint> = Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>>
 
 export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<HandlerOutput<E>>
 
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
-type HandlerOutput<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream
+type HandlerOutput<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream | DocumentStream | Accepted
 
 /** A table of endpoints without a handler for each of them does not compile. */
 export type Handlers<Table extends Record<string, Endpoint>> = {
   readonly [Name in keyof Table]: Handler<Table[Name]>
+}
+
+/** The errors an endpoint can answer: its own, and those that follow from who may call it and how it reads a body. */
+export function errorsOf(endpoint: Endpoint): FaultCode[] {
+  const codes = new Set<FaultCode>(["internal", ...endpoint.errors])
+  if (endpoint.access.principals.length > 0) addAll(codes, accessErrors(endpoint))
+  // Every inference request may carry tags in a header.
+  if (endpoint.metered) codes.add("invalid_header")
+  if (refusesUnknownQuery(endpoint)) codes.add("unknown_parameter")
+  if (isRepeatable(endpoint)) addAll(codes, ["conflict", "idempotency_key_reused", "invalid_header"])
+  if (endpoint.surface === "platform") addAll(codes, platformErrors(endpoint))
+  return [...codes]
+}
+
+/** OpenAI and Anthropic refuse what they do not know, in the query as in the body. */
+export function refusesUnknownQuery({ surface }: Endpoint): boolean {
+  return surface === "openai" || surface === "anthropic"
+}
+
+function accessErrors({ access: { principals } }: Endpoint): FaultCode[] {
+  return [
+    "missing_credentials",
+    "invalid_credentials",
+    "rate_limited",
+    "permission_denied",
+    "authentication_failed",
+    ...(principals.includes("session") ? (["single_sign_on_required"] as const) : []),
+    ...(principals.includes("key") ? (["network_denied"] as const) : []),
+    ...(principals.length < 3 ? (["principal_not_accepted"] as const) : []),
+  ]
+}
+
+function platformErrors(endpoint: Endpoint): FaultCode[] {
+  const codes: FaultCode[] = []
+  if (isWrite(endpoint) && endpoint.access.principals.includes("session")) codes.push("csrf_refused")
+  if (endpoint.path.includes("{")) codes.push("not_found")
+  if (endpoint.query instanceof z.ZodObject && Object.keys(endpoint.query.shape).length > 0)
+    codes.push("invalid_query")
+  if (!(endpoint.body instanceof z.ZodUndefined))
+    codes.push("not_json", "body_over_limit", "malformed_json", "invalid_body")
+  return codes
+}
+
+/** Takes an Idempotency-Key: the Platform API's writes and classification, where the caller is known. */
+export function isRepeatable(endpoint: Endpoint): boolean {
+  const { surface, access } = endpoint
+  const isTaken = surface === "platform" || surface === "classification"
+  return isTaken && isWrite(endpoint) && access.principals.length > 0
+}
+
+/** Writes take cookies only from our own pages. */
+export function isWrite({ method }: Endpoint): boolean {
+  return method !== "GET"
+}
+
+function addAll(codes: Set<FaultCode>, more: readonly FaultCode[]): void {
+  for (const code of more) codes.add(code)
 }

@@ -1,5 +1,7 @@
 /** The one catalog of errors: every stable code with its status and what it means, and the Fault that carries it. */
 
+import type { Surface } from "./endpoint.ts"
+
 /** How an error body is shaped on the OpenAI-compatible endpoints, whose clients read `type`. */
 type FaultType =
   | "authentication_error"
@@ -42,6 +44,12 @@ export const faultCatalog = {
     "billing_error",
     "The usage spend cutoff of the billing account is reached.",
   ),
+  key_budget_exceeded: entry(402, "billing_error", "A budget of the API key does not cover this request."),
+  tag_budget_exceeded: entry(
+    402,
+    "billing_error",
+    "A budget of one of its tags does not cover this request.",
+  ),
   payment_method_required: entry(402, "billing_error", "A postpaid account has no default payment method."),
 
   permission_denied: entry(
@@ -54,6 +62,13 @@ export const faultCatalog = {
     "permission_error",
     "This kind of principal may not call this operation.",
   ),
+  single_sign_on_required: entry(
+    403,
+    "permission_error",
+    "The organization requires single sign-on, and this session began without it.",
+  ),
+  network_denied: entry(403, "permission_error", "The API key may not be used from this network address."),
+  model_denied: entry(403, "permission_error", "The API key may not use this model."),
   region_denied: entry(
     403,
     "permission_error",
@@ -70,10 +85,20 @@ export const faultCatalog = {
     "invalid_request_error",
     "The resource does not exist or is not visible to the principal.",
   ),
+  method_not_allowed: entry(
+    405,
+    "invalid_request_error",
+    "The address exists, but not for this method; the allow header names those it has.",
+  ),
   csrf_refused: entry(
     403,
     "permission_error",
     "A write with the session cookie comes from another site, or lacks the header x-umpire-csrf.",
+  ),
+  origin_refused: entry(
+    403,
+    "permission_error",
+    "A web page of another site calls an endpoint that is not open to it.",
   ),
   conflict: entry(409, "invalid_request_error", "The state of the resource prevents the operation."),
   body_over_limit: entry(
@@ -85,6 +110,11 @@ export const faultCatalog = {
     415,
     "invalid_request_error",
     "The request does not have the content type of the operation: JSON, or what it names.",
+  ),
+  unsupported_encoding: entry(
+    415,
+    "invalid_request_error",
+    "The Content-Encoding is not gzip, deflate or br, or the body is not what it says.",
   ),
   precondition_failed: entry(
     412,
@@ -153,11 +183,15 @@ export const faultCatalog = {
   question_too_large: invalid("An expanded question exceeds 16 KiB."),
   duplicate_choice: invalid("Two options of a choice have the same value."),
   unknown_model: invalid("No model of this name is in the catalog."),
+  decisions_unsupported: invalid(
+    "No worker of the model can answer decisions: they need tokens, log-probabilities and a chat template.",
+  ),
   model_disabled: invalid("The model is switched off."),
   unknown_routing_hint: invalid("The routing hint names no known region."),
   context_length_exceeded: invalid("The request does not fit the context of the model."),
   unsupported_parameter: invalid("The request uses a parameter that this server does not honour."),
   unknown_parameter: invalid("The request has a parameter that the API does not name."),
+  guardrail_blocked: invalid("A guardrail of the organization blocked the request."),
   model_not_found: invalid("No model of this name is in the catalog (OpenAI-compatible endpoints)."),
 
   rate_limited: entry(
@@ -175,6 +209,11 @@ export const faultCatalog = {
   authentication_failed: entry(500, "server_error", "The credentials could not be checked."),
   routing_failed: entry(500, "server_error", "Every worker that could serve this request failed."),
   inference_failed: entry(500, "server_error", "The engine failed while it worked on this request."),
+  guardrail_failed: entry(
+    500,
+    "server_error",
+    "A guardrail that fails closed could not check the request or its answer.",
+  ),
   payment_provider_failed: entry(500, "server_error", "The payment provider did not answer or refused."),
   metering_unavailable: entry(
     500,
@@ -188,6 +227,17 @@ export const faultCatalog = {
 } as const satisfies Record<string, FaultEntry>
 
 export type FaultCode = keyof typeof faultCatalog
+
+/** Anthropic's clients know what a refusal means by its status: 400 for a request, 404 for a model, 529 for overload. */
+const anthropicStatuses: Partial<Record<FaultCode, number>> = { model_not_found: 404, overloaded: 529 }
+const unprocessable = 422
+
+/** The status that a code has on a surface. */
+export function statusOn(surface: Surface, code: FaultCode): number {
+  const { status } = faultCatalog[code]
+  if (surface !== "anthropic") return status
+  return anthropicStatuses[code] ?? (status === unprocessable ? 400 : status)
+}
 
 export interface FaultOptions {
   /** What went wrong underneath; logged, never sent. */

@@ -1,8 +1,7 @@
 /** Prints the table of endpoints as an OpenAPI 3.1 document. */
 import { z } from "zod"
-import { type Endpoint, sequenceHeader } from "./endpoint.ts"
-import { type FaultCode, faultCatalog } from "./errors.ts"
-import { errorsOf, isWrite } from "./implied-errors.ts"
+import { type Endpoint, errorsOf, isRepeatable, sequenceHeader } from "./endpoint.ts"
+import { type FaultCode, faultCatalog, statusOn } from "./errors.ts"
 
 type Json = Record<string, unknown>
 
@@ -53,7 +52,11 @@ function operation(operationId: string, endpoint: Endpoint, schemas: Json): Json
     ...(endpoint.body instanceof z.ZodUndefined
       ? {}
       : { requestBody: { required: true, content: bodyContent(endpoint, schemas) } }),
-    responses: { [endpoint.status]: success(endpoint, schemas), ...failures(endpoint) },
+    responses: {
+      [endpoint.status]: success(endpoint, schemas),
+      ...(endpoint.accepts ? { 202: { description: "Accepted; there is nothing to answer." } } : {}),
+      ...failures(endpoint),
+    },
   }
 }
 
@@ -95,10 +98,8 @@ function parameters(place: "path" | "query", schema: z.ZodType, schemas: Json): 
 
 /** The headers that change what a write does. */
 function headers(endpoint: Endpoint): Json[] {
-  const repeatable =
-    endpoint.surface === "platform" && isWrite(endpoint) && endpoint.access.principals.length > 0
   return [
-    ...(repeatable
+    ...(isRepeatable(endpoint)
       ? [
           header(
             "Idempotency-Key",
@@ -139,7 +140,7 @@ function answerHeaders({ metered }: Endpoint): Json {
 }
 
 function failures(endpoint: Endpoint): Json {
-  const byStatus = Map.groupBy(errorsOf(endpoint), (code: FaultCode) => faultCatalog[code].status)
+  const byStatus = Map.groupBy(errorsOf(endpoint), (code: FaultCode) => statusOn(endpoint.surface, code))
   const entries = [...byStatus]
     .toSorted(([a], [b]) => a - b)
     .map(([status, codes]) => {
@@ -168,6 +169,7 @@ function bodyContent(endpoint: Endpoint, schemas: Json): Json {
 }
 
 const errorNames: Partial<Record<Endpoint["surface"], string>> = {
+  anthropic: "AnthropicError",
   platform: "PlatformError",
   oauth: "OauthError",
 }
@@ -210,6 +212,19 @@ const errorSchemas: Json = {
           param: { type: ["string", "null"] },
         },
       },
+    },
+  },
+  AnthropicError: {
+    type: "object",
+    required: ["type", "error"],
+    properties: {
+      type: { const: "error" },
+      error: {
+        type: "object",
+        required: ["type", "message"],
+        properties: { type: { type: "string" }, message: { type: "string" }, code: { type: "string" } },
+      },
+      request_id: { type: ["string", "null"] },
     },
   },
   OauthError: {

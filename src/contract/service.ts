@@ -32,10 +32,11 @@ export const getMetrics = endpoint({
   path: "/metrics",
   area: "Service",
   surface: "service",
-  summary: "Read metrics for Prometheus",
-  access,
+  summary: "Read metrics for Prometheus; may need a bearer value of its own, or be on another port",
+  access: { principals: [], ownBearer: true },
   output: z.instanceof(Document),
   produces: "text/plain; version=0.0.4; charset=utf-8",
+  errors: ["missing_credentials", "invalid_credentials", "not_found"],
 })
 
 export const getOpenapi = endpoint({

@@ -2,18 +2,19 @@
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Principal, Standing } from "../contract/access.ts"
-import type { IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
+import type { Call, IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
 import type { Change } from "../store/changes.ts"
 import { completeIdempotencyKey } from "../store/idempotency.ts"
+import type { Page } from "../store/rows.ts"
 import type { Database, Sql } from "../store/sql.ts"
 
 export interface ControlParts {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
-  /** Makes this gateway see a change at once; others are told by the database. */
+  /** Applies a change to the caches of this gateway at once; other gateways are notified by the database. */
   readonly forget: (change: Change) => void
 }
 
@@ -138,6 +139,54 @@ export function acting(call: { readonly principal: Principal | null; readonly st
 
 export function notFound(what: string): Fault {
   return new Fault("not_found", `Cannot find the ${what}: no such id is visible to this principal`)
+}
+
+/** What was looked for by its id. */
+export function found<Resource>(resource: Resource | null, what: string): Resource {
+  if (resource === null) throw notFound(what)
+  return resource
+}
+
+/** The part of a list that a page is, on the wire. */
+export const toList = <Item, View>(
+  { items, nextCursor }: Page<Item>,
+  toView: (item: Item) => View,
+): { data: View[]; next_cursor: string | null } => ({ data: items.map(toView), next_cursor: nextCursor })
+
+/** An audit entry about a resource of an organization; the action begins with the resource's type. */
+export async function auditResource(
+  { audit }: ChangeScope,
+  action: `${string}.${string}`,
+  { id, organizationId }: { readonly id: string; readonly organizationId: string },
+  views: { readonly before: unknown; readonly after: unknown },
+): Promise<void> {
+  const [type = ""] = action.split(".")
+  await audit({ organizationId, action, resource: { type, id }, ...views })
+}
+
+interface Versioned {
+  readonly version: bigint
+}
+
+/** What a change begins with: the resource as it is, at the version that If-Match names. */
+export function foundAtVersion<Resource extends Versioned>(
+  { request }: { readonly request: RequestFacts },
+  resource: Resource | null,
+  what: string,
+): Resource {
+  const current = found(resource, what)
+  checkVersion(request, current.version)
+  return current
+}
+
+/** What a response shows of a resource, with the ETag that If-Match of a later change names. */
+export function viewAtVersion<Resource extends Versioned, View>(
+  call: Pick<Call, "header">,
+  resource: Resource,
+  toView: (resource: Resource) => View,
+): View {
+  call.header("etag", etag(resource.version))
+  return toView(resource)
 }
 
 /** 412 when If-Match names another version; a request without the header takes what is there. */

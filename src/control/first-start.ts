@@ -37,7 +37,7 @@ export interface FirstStart {
   readonly consoleLink: string | null
 }
 
-/** Answers null when the installation is already set up. Several processes may try at once: one does it. */
+/** Returns null when the installation is already set up. Several processes may try at once: one does it. */
 export async function firstStart(
   database: Database,
   bootstrap: Bootstrap,
@@ -123,11 +123,11 @@ async function setUp(sql: Sql, founder: Founder, now: Date, ids: Ids): Promise<F
 interface NewAccount {
   readonly email: string
   readonly provider: string
-  /** Credit that nobody paid for: of the installation and of its operator, not of every user who asks. */
+  /** Free credit: of the installation and of its operator, not of every user who asks. */
   readonly startingCredit: boolean
 }
 
-/** At a real provider it starts with nothing: the provider is told of it soon, and a payment method is entered there. */
+/** At a real provider it starts without credit: it is provisioned there in the background, and a payment method is entered there. */
 export async function openAccount(
   sql: Sql,
   { email, provider, startingCredit }: NewAccount,

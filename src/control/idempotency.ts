@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
-import type { IdempotentRun } from "../contract/endpoint.ts"
+import type { IdempotentAnswer, IdempotentRun } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
   type ClaimOutcome,
@@ -24,6 +24,13 @@ interface IdempotentRequest {
   readonly requestHash: Uint8Array
 }
 
+interface Claimed {
+  readonly attemptId: string
+  readonly claimedMs: number
+}
+
+type Remembered = Pick<IdempotentAnswer, "body" | "headers">
+
 interface IdempotencyParts {
   readonly database: Database
   readonly clock: Clock
@@ -42,14 +49,14 @@ export function createIdempotencyStore({ database, clock, ids }: IdempotencyPart
     })
   }
   return {
-    async claim(request: IdempotentRequest): Promise<{ attemptId: string } | { body: string | null }> {
+    async claim(request: IdempotentRequest): Promise<Claimed | Remembered> {
       const attemptId = ids.next("req")
       const deadlineMs = clock.monotonicMs() + waitMsMax
       for (;;) {
         const outcome = await tryClaim(request, attemptId)
-        if (outcome.kind === "claimed") return { attemptId }
+        if (outcome.kind === "claimed") return { attemptId, claimedMs: outcome.claimedAt.getTime() }
         if (Buffer.compare(outcome.requestHash, request.requestHash) !== 0) throw reused()
-        if (outcome.kind === "completed") return { body: outcome.body }
+        if (outcome.kind === "completed") return { body: outcome.body, headers: outcome.headers }
         if (clock.monotonicMs() >= deadlineMs) throw stillRunning()
         await wait(pollMs)
       }

@@ -147,7 +147,7 @@ async function describeByToken(
   { database, clock, limits }: InvitationParts,
   { body, request }: CallOf<PlatformTable["describeInvitation"]>,
 ): Promise<InvitationDetails> {
-  limits.countAttempt(request.ip)
+  await limits.countAttempt(request.ip)
   const invitation = await findInvitationDetails(database, hashSecret(body.token))
   if (!invitation) throw unknownToken()
   return {
@@ -180,9 +180,9 @@ async function join(
       "principal_not_accepted",
       "Cannot accept the invitation: use a session, or no credentials to become a new user",
     )
-  parts.limits.countAttempt(call.request.ip)
+  await parts.limits.countAttempt(call.request.ip)
   const found = await findOpen(parts, body.token)
-  // Hashing takes time, which nobody else should wait for inside a transaction.
+  // Hashing is slow, so it happens before the transaction.
   const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
   const fresh = { id: parts.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
   const sessionId = parts.ids.next("ses")
@@ -199,7 +199,9 @@ async function join(
       after: { user_id: user.id, email: user.email, role },
     })
     touched({ table: "memberships", id: organizationId })
-    const session = principal ? null : await startSession(parts, sql, user.id, call.request, sessionId)
+    const session = principal
+      ? null
+      : await startSession(parts, sql, { id: sessionId, userId: user.id, method: "invitation" }, call.request)
     return { organization_id: organizationId, role, user: toPerson(user), session }
   })
   if (accepted.session) giveCookie(parts, call, accepted.session)

@@ -6,6 +6,8 @@ import type { ApiKey, ApiKeyWithSecret } from "../contract/platform/keys.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
 import type { Sql } from "../store/sql.ts"
+import { type BudgetState, readBudgetStates } from "../store/budgets.ts"
+import { checkMayLimit, limitsChanged, limitsOf, showLimits } from "./key-limits.ts"
 import { newKeyValue } from "./principals.ts"
 import {
   type ChangeScope,
@@ -16,6 +18,7 @@ import {
   difference,
   etag,
   notFound,
+  toList,
 } from "./change.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
 
@@ -35,8 +38,9 @@ export function keyHandlers(parts: KeyParts): Pick<Handlers<PlatformTable>, Name
   return {
     async listApiKeys(call) {
       const { organizationId } = acting(call).standing
-      const { items, nextCursor } = await pageKeys(parts.database, organizationId, call.query)
-      return { data: items.map(toApiKey), next_cursor: nextCursor }
+      const page = await pageKeys(parts.database, organizationId, call.query)
+      const states = await readBudgetStates(parts.database, page.items, parts.clock.nowMs())
+      return toList(page, (key) => toApiKey(key, states.get(key.id)))
     },
     createApiKey: async (call) => await create(parts, call),
     updateApiKey: async (call) => await update(parts, call),
@@ -59,6 +63,7 @@ async function create(
     )
   checkHeld(standing, permissions)
   const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
+  const limits = limitsOf(call.body)
   const userId = scope === "user" ? userOf(principal) : null
   const id = parts.ids.next("key")
   const { value, secretHash } = newKeyValue(id)
@@ -76,12 +81,14 @@ async function create(
       createdBy: await creatorOf(sql, principal),
       expiresAt,
       ...limitColumns(rate_limit ?? null),
+      ...limits,
       createdAt: now,
       updatedAt: now,
     })
-    await auditKey(scoped, "api_key.create", key, { before: null, after: toApiKey(key) })
+    const shown = toApiKey(key, await statesOf(sql, key, now))
+    await auditKey(scoped, "api_key.create", key, { before: null, after: shown })
     call.header("etag", etag(key.version))
-    return { ...toApiKey(key), secret: value }
+    return { ...shown, secret: value }
   })
 }
 
@@ -89,11 +96,13 @@ async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"
   const { principal, standing } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
+  const limits = limitsOf(call.body)
   return await change(parts, call, async (scoped) => {
     const { sql, now } = scoped
     const before = await lockKey(sql, standing, call.params.key_id)
     checkMayChange(principal, standing, before)
     checkVersion(call.request, before.version)
+    checkMayLimit(standing, limits)
     // What the key has already is not given to it now.
     checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
     await checkLimit(sql, standing.organizationId, rate_limit, parts.rateLimit)
@@ -102,12 +111,16 @@ async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"
       ...(permissions === undefined ? {} : { permissions }),
       ...(expiresAt === undefined ? {} : { expiresAt }),
       ...(rate_limit === undefined ? {} : limitColumns(rate_limit)),
+      ...limits,
       updatedAt: now,
     })
     if (!after) throw notFound("API key")
-    await auditKey(scoped, "api_key.update", after, difference(toApiKey(before), toApiKey(after)))
+    await limitsChanged(sql, after.id, limits)
+    const shown = toApiKey(after, await statesOf(sql, after, now))
+    const shownBefore = toApiKey(before, await statesOf(sql, before, now))
+    await auditKey(scoped, "api_key.update", after, difference(shownBefore, shown))
     call.header("etag", etag(after.version))
-    return toApiKey(after)
+    return shown
   })
 }
 
@@ -130,9 +143,15 @@ async function rotate(
       updatedAt: now,
     })
     if (!after) throw notFound("API key")
-    await auditKey(scoped, "api_key.rotate", after, difference(toApiKey(before), toApiKey(after)))
+    const states = await statesOf(sql, after, now)
+    await auditKey(
+      scoped,
+      "api_key.rotate",
+      after,
+      difference(toApiKey(before, states), toApiKey(after, states)),
+    )
     call.header("etag", etag(after.version))
-    return { ...toApiKey(after), secret: value }
+    return { ...toApiKey(after, states), secret: value }
   })
 }
 
@@ -143,7 +162,10 @@ async function end(parts: KeyParts, call: CallOf<PlatformTable["deleteApiKey"]>)
     checkMayChange(principal, standing, await lockKey(sql, standing, call.params.key_id))
     const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
     if (!ended) throw notFound("API key")
-    await auditKey(scoped, "api_key.delete", ended, { before: toApiKey(ended), after: null })
+    await auditKey(scoped, "api_key.delete", ended, {
+      before: toApiKey(ended, await statesOf(sql, ended, now)),
+      after: null,
+    })
   })
 }
 
@@ -180,7 +202,7 @@ function checkMayChange(principal: Principal, standing: Standing, key: Key): voi
   )
 }
 
-/** A key cannot be given a permission that whoever gives it does not hold. */
+/** A caller cannot grant a key permissions that the caller does not hold. */
 function checkHeld(standing: Standing, permissions: readonly Permission[]): void {
   const missing = permissions.filter((permission) => !standing.permissions.includes(permission))
   if (missing.length > 0)
@@ -189,7 +211,7 @@ function checkHeld(standing: Standing, permissions: readonly Permission[]): void
     })
 }
 
-/** Whoever rotates a key gets its secret, so they must be allowed all that it is. */
+/** The caller receives the new secret, so it must hold every permission of the key. */
 function checkMayHold(principal: Principal, standing: Standing, key: Key): void {
   checkHeld(standing, key.permissions)
   if (key.scope === "user" && key.userId !== principal.userId)
@@ -242,14 +264,18 @@ async function checkLimit(
   )
 }
 
-function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
+export function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
   return {
     rateLimitPerMinute: given?.requests_per_minute ?? null,
     rateLimitBurst: given?.burst ?? null,
   }
 }
 
-export function toApiKey(key: Key): ApiKey {
+async function statesOf(sql: Sql, key: Key, now: Date): Promise<readonly BudgetState[] | undefined> {
+  return (await readBudgetStates(sql, [key], now.getTime())).get(key.id)
+}
+
+export function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
   return {
     id: key.id,
     name: key.name,
@@ -269,6 +295,7 @@ export function toApiKey(key: Key): ApiKey {
             requests_per_minute: key.rateLimitPerMinute,
             burst: key.rateLimitBurst ?? key.rateLimitPerMinute,
           },
+    ...showLimits(key, budgets),
     version: Number(key.version),
   }
 }

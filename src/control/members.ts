@@ -16,7 +16,7 @@ import {
 } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
-import { type ControlParts, acting, change, notFound } from "./change.ts"
+import { type ControlParts, acting, change, notFound, toList } from "./change.ts"
 
 type Names = "listMembers" | "updateMember" | "removeMember"
 
@@ -24,8 +24,7 @@ export function memberHandlers(parts: ControlParts): Pick<Handlers<PlatformTable
   return {
     async listMembers(call) {
       const { organizationId } = acting(call).standing
-      const { items, nextCursor } = await pageMembers(parts.database, organizationId, call.query)
-      return { data: items.map(toMember), next_cursor: nextCursor }
+      return toList(await pageMembers(parts.database, organizationId, call.query), toMember)
     },
     updateMember: async (call) => await update(parts, call),
     removeMember: async (call) => await remove(parts, call),
@@ -92,7 +91,7 @@ export async function roleNow(sql: Sql, principal: Principal, standing: Standing
   return membership.role
 }
 
-/** Nobody grants, changes or removes a role above their own. */
+/** A caller cannot grant, change or remove a role above its own. */
 export function checkRank(actor: Role, ...concerned: readonly Role[]): void {
   const above = concerned.find((role) => roles.indexOf(role) < roles.indexOf(actor))
   if (above)

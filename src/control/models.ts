@@ -13,9 +13,11 @@ import {
   updateModelAccess,
 } from "../store/model-access.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ChangeScope, type ControlParts, acting, change } from "./change.ts"
+import { listVirtualModels } from "../store/virtual-models.ts"
+import { type ChangeScope, type ControlParts, acting, change, toList } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { type BillingStatus, modelStatus } from "./model-status.ts"
+import { virtualEntries } from "./virtual-entries.ts"
 
 interface ModelParts extends ControlParts {
   readonly catalog: Catalog
@@ -34,8 +36,7 @@ export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, 
       await listOrganizationModels(parts, acting(call).standing.organizationId),
     async listModelAccessRequests(call) {
       const { organizationId } = acting(call).standing
-      const { items, nextCursor } = await pageModelAccess(parts.database, organizationId, call.query)
-      return { data: items.map(toRequest), next_cursor: nextCursor }
+      return toList(await pageModelAccess(parts.database, organizationId, call.query), toRequest)
     },
     async requestModelAccess(call) {
       const { principal, standing } = acting(call)
@@ -49,12 +50,16 @@ export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, 
 }
 
 export async function listOrganizationModels(parts: ModelParts, organizationId: string): Promise<OrgModel[]> {
-  const [entries, billing] = await Promise.all([
+  const [entries, billing, own] = await Promise.all([
     listModelAccess(parts.database, organizationId),
     parts.billingStatus(organizationId),
+    listVirtualModels(parts.database, organizationId),
   ])
   const access = new Map(entries.map(({ modelSku, state }) => [modelSku, state]))
-  return parts.catalog.list().map((model) => toOrgModel(model, access.get(model.sku) ?? null, billing))
+  const models = parts.catalog
+    .list()
+    .map((model) => toOrgModel(model, access.get(model.sku) ?? null, billing))
+  return [...models, ...virtualEntries(parts.catalog, own, models)]
 }
 
 /** The operator's answer, which may also come before anyone asked. */
@@ -166,6 +171,7 @@ function toOrgModel(model: Model, access: ModelAccess["state"] | null, billing: 
     price_per_sec_usd: (Number(prices.millisecondTicks) * millisecondsPerSecond) / ticksPerUsd,
     status: modelStatus({ enabled: model.enabled, public: model.public, access, billing }),
     access,
+    virtual: null,
   }
 }
 

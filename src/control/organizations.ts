@@ -26,7 +26,16 @@ import {
 import { deleteStoredResponses } from "../store/responses.ts"
 import type { Sql } from "../store/sql.ts"
 import { lockUser } from "../store/users.ts"
-import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
+import {
+  type ChangeScope,
+  type ControlParts,
+  acting,
+  change,
+  checkVersion,
+  difference,
+  etag,
+  notFound,
+} from "./change.ts"
 import { openAccount } from "./first-start.ts"
 
 /** What a region is to this gateway. */
@@ -87,7 +96,8 @@ async function create(
   const { ids, paymentProvider: provider } = parts
   const userId = call.principal?.userId ?? null
   const id = ids.next("org")
-  const created = await change(parts, call, async ({ sql, now, audit, touched }) => {
+  const created = await change(parts, call, async (scope) => {
+    const { sql, now } = scope
     const user = userId === null ? null : await lockUser(sql, userId)
     if (!user) throw new Error("Cannot create an organization: the endpoint lets in callers without a user")
     if ((await countOrganizationsOwned(sql, user.id)) >= createdOrganizationsMax)
@@ -95,23 +105,37 @@ async function create(
         "conflict",
         `Cannot create the organization: you are the primary owner of ${createdOrganizationsMax} already`,
       )
-    const times = { createdAt: now, updatedAt: now }
     const account = { email: user.email, provider, startingCredit: false }
     const billingAccountId = await openAccount(sql, account, now, ids)
-    await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
-    await insertMembership(sql, { organizationId: id, userId: user.id, role: "primary_owner", ...times })
-    await audit({
-      organizationId: id,
-      action: "organization.create",
-      resource: { type: "organization", id },
-      before: null,
-      after: { name, billing_account_id: billingAccountId, primary_owner: user.id },
-    })
-    touched({ table: "memberships", id })
+    await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
     return toItem(await readOrganization(sql, id), "primary_owner")
   })
   await parts.refill()
   return created
+}
+
+/** An organization with its primary owner, audited. */
+export async function insertOwned(
+  { sql, now, audit, touched }: ChangeScope,
+  given: {
+    readonly id: string
+    readonly name: string
+    readonly billingAccountId: string
+    readonly userId: string
+  },
+): Promise<void> {
+  const { id, name, billingAccountId, userId } = given
+  const times = { createdAt: now, updatedAt: now }
+  await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
+  await insertMembership(sql, { organizationId: id, userId, role: "primary_owner", ...times })
+  await audit({
+    organizationId: id,
+    action: "organization.create",
+    resource: { type: "organization", id },
+    before: null,
+    after: { name, billing_account_id: billingAccountId, primary_owner: userId },
+  })
+  touched({ table: "memberships", id })
 }
 
 async function update(
@@ -132,7 +156,7 @@ async function update(
     }
     const after = await updateOrganization(sql, before.id, changes, now)
     if (!after) throw notFound("organization")
-    // Whoever stores nothing any more has nothing stored, also if the setting is changed back.
+    // A retention of zero deletes what is stored; changing the setting back does not restore it.
     if (after.storedResponsesDays === 0) await deleteStoredResponses(sql, before.id)
     await audit({
       organizationId: before.id,

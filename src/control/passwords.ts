@@ -24,7 +24,7 @@ export async function passwordMatches(passwordHash: string | null, password: str
 let decoy: Promise<string> | undefined
 
 async function decoyHash(): Promise<string> {
-  decoy ??= hash("the password of nobody", cost)
+  decoy ??= hash("a password without a user", cost)
   return await decoy
 }
 

@@ -1,4 +1,4 @@
-/** Work that is due now and then and done once across gateways: whoever takes the task's row does it. */
+/** Periodic work, done by one gateway at a time: the one that takes the task's row does it. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"

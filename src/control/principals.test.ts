@@ -4,7 +4,7 @@ import { deaf } from "../../test/platform.ts"
 import { ManualClock } from "../base/clock.ts"
 import type { Principal } from "../contract/access.ts"
 import { insertBillingAccount } from "../store/billing-accounts.ts"
-import { insertKey, revokeKey } from "../store/keys.ts"
+import { insertKey, revokeKey, updateKey } from "../store/keys.ts"
 import {
   deleteMembership,
   insertMembership,
@@ -94,6 +94,21 @@ test("a revocation made by this process is seen at once", async () => {
   expect(await principals.authenticate(value)).toBeNull()
 })
 
+test("work that goes on after its request has what its key may do by then", async () => {
+  const principal = await principals.authenticate(await makeKey("key_later"))
+  if (!principal) throw new Error("the key does not authenticate")
+  const models = async () =>
+    (await principals.current(principal, "org_1"))?.principal.keyLimits?.allowedModels
+  expect(await models()).toBeNull()
+  expect(await principals.current(principal, "org_2")).toBeNull()
+  await updateKey(database, "org_1", "key_later", { allowedModels: ["m"], updatedAt: now })
+  principals.forget({ table: "api_keys", id: "key_later" })
+  expect(await models()).toEqual(["m"])
+  await revokeKey(database, "org_1", "key_later", now)
+  principals.forget({ table: "api_keys", id: "key_later" })
+  expect(await principals.current(principal, "org_1")).toBeNull()
+})
+
 test("a change of role counts in that organization alone", async () => {
   const role = async (organizationId: string): Promise<string | null> =>
     (await principals.standing(await session(), { organizationId }))?.role ?? null
@@ -124,6 +139,7 @@ test("someone who left the organizations of a billing account does not see it an
   await deleteMembership(database, "org_1", "usr_1")
   principals.forget({ table: "memberships", id: "org_1" })
   expect(await principals.standing(await session(), { billingAccountId: "ba_1" })).toBeNull()
+  expect(await principals.current(await session(), "org_1")).toBeNull()
 })
 
 test("a workload token is nobody where nothing issues them", async () => {

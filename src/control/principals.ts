@@ -1,4 +1,4 @@
-/** Who a bearer value stands for, what that principal may do where (from short-lived caches), and when it was last used. */
+/** The principal of a bearer value, what it may do where (from short-lived caches), and when it was last used. */
 import { hash, timingSafeEqual } from "node:crypto"
 import type { Clock } from "../base/clock.ts"
 import { newSecret } from "../base/ids.ts"
@@ -22,7 +22,7 @@ import { sessionIdleMs } from "./session-lifetime.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
 const freshMs = 15_000
-/** How long known principals go on working while the database is away. */
+/** How long cached principals are used while the database is unavailable. */
 const staleMs = 300_000
 const cachedMax = 10_000
 /** A session in use is marked this often: idleness counts in hours. */
@@ -32,26 +32,36 @@ const seenEveryMs = 60_000
 type StandingSubject = { readonly organizationId: string | null } | { readonly billingAccountId: string }
 
 export interface Principals {
-  /** Who a bearer value stands for, or null when it stands for nobody. */
+  /** The principal of a bearer value; null when it has none. */
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
+  /**
+   * The principal with what it is in the organization now, for work that goes on after its request: null when its key is no
+   * longer valid or it is no longer a member. A session need not last, and a workload token is as it was.
+   */
+  current(principal: Principal, organizationId: string): Promise<Current | null>
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>
+}
+
+interface Current {
+  readonly principal: Principal
+  readonly standing: Standing
 }
 
 interface PrincipalsParts {
   readonly database: Database
   readonly clock: Clock
   readonly lastUsed: Pick<LastUsed, "key" | "session">
-  /** Who a workload access token stands for. */
+  /** The principal of a workload access token. */
   readonly workload?: (token: string) => Promise<Principal | null>
 }
 
 type OwnOrganization = Organization & { readonly role: Role }
 
-/** A key with the principal that it stands for as long as it is valid. */
+/** A key with its principal while it is valid. */
 interface KnownKey extends KeyPrincipal {
   readonly principal: Principal
 }
@@ -72,10 +82,12 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   return {
     authenticate: async (value) => await authenticate(value, caches, parts).catch(unavailable),
     standing: async (principal, subject) => await standingIn(principal, subject, caches).catch(unavailable),
+    current: async (principal, organizationId) =>
+      await currentIn(principal, organizationId, caches, parts).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
-        // A store that is away tells nobody anything: that is as good as having stopped.
+        // A store that is unavailable sends no notifications, so there is nothing to stop.
         if (!(error instanceof StoreUnavailable)) throw error
       })
     },
@@ -169,6 +181,12 @@ function principalOfKey({ key, organization, userRole }: KeyPrincipal): Principa
     role,
     permissions: key.scope === "user" ? heldBy(role, key.permissions) : key.permissions,
     rateLimit: limitOf(key) ?? limitOf(organization),
+    keyLimits: {
+      tokensPerMinute: key.tokensPerMinute === null ? null : Number(key.tokensPerMinute),
+      allowedModels: key.allowedModels,
+      allowedNetworks: key.allowedNetworks,
+      budgets: key.budgets.flatMap(({ period, cutoff_cents }) => (cutoff_cents === null ? [] : [period])),
+    },
   }
 }
 
@@ -184,6 +202,7 @@ function principalOfSession({ session }: SessionPrincipal, nowMs: number): Princ
     role: null,
     permissions: null,
     rateLimit: null,
+    signedInBy: session.method,
   }
 }
 
@@ -214,6 +233,18 @@ async function standingIn(
   return await standingOfPayer(principal, subject.billingAccountId, caches)
 }
 
+async function currentIn(
+  principal: Principal,
+  organizationId: string,
+  caches: Caches,
+  { clock }: PrincipalsParts,
+): Promise<Current | null> {
+  const known = principal.kind === "key" ? await caches.keys.get(principal.id) : { principal }
+  if (known === null || ("key" in known && !isValid(known, clock.nowMs()))) return null
+  const standing = await standingIn(known.principal, { organizationId }, caches)
+  return standing && { principal: known.principal, standing }
+}
+
 /** `asked` is null for the one that the principal belongs to. */
 function standingOf(principal: Principal, asked: string | null): Standing | null {
   const { organizationId, role, permissions } = principal
@@ -222,13 +253,18 @@ function standingOf(principal: Principal, asked: string | null): Standing | null
 }
 
 async function standingOfMember(
-  { userId }: Principal,
+  { userId, signedInBy }: Principal,
   subject: StandingSubject,
   { memberships }: Caches,
 ): Promise<Standing | null> {
   const own = (userId !== null && (await memberships.get(userId))) || []
   const organization = pick(own, subject)
   if (!organization) return null
+  if (organization.ssoRequired && signedInBy !== "sso")
+    throw new Fault(
+      "single_sign_on_required",
+      "Cannot act in the organization: it requires single sign-on; sign in with it",
+    )
   const { id, role } = organization
   return { organizationId: id, role, permissions: permissionsOfRole(role) }
 }

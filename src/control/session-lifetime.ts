@@ -1,4 +1,4 @@
-/** How long a console session lives. */
+/** How long a console session is valid. */
 
 const hourMs = 3_600_000
 

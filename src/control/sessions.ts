@@ -6,6 +6,8 @@ import { Fault } from "../contract/errors.ts"
 import type { SignedIn, StartedSession } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import {
+  type Session,
+  type SessionMethod,
   endOneTimeLinks,
   insertOneTimeLink,
   insertSession,
@@ -15,7 +17,7 @@ import {
 } from "../store/sessions.ts"
 import type { Sql } from "../store/sql.ts"
 import { hasSsoIdentity } from "../store/sso-identities.ts"
-import { type User, findUser, findUserByEmail, updateUser } from "../store/users.ts"
+import { type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
 import { hashSecret } from "./principals.ts"
 import { type Caller, type ChangeScope, type ControlParts, change, difference } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
@@ -33,7 +35,7 @@ type Names = "createSession" | "getSession" | "deleteSession" | "updateSessionUs
 const cookieName = "umpire_session"
 const linkLifetimeMs = 24 * 3_600_000
 const userAgentCharactersMax = 512
-/** Organizations of one user that hear of it in their audit logs. */
+/** Organizations of one user whose audit logs record it. */
 const toldMax = 100
 
 export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
@@ -44,7 +46,7 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
         "link" in body
           ? await userOfLink(parts, body.link, request.ip)
           : await userOfPassword(parts, body, request.ip)
-      return await signIn(parts, user, call)
+      return await signIn(parts, user, call, "link" in body ? "link" : "password")
     },
     async getSession({ principal }) {
       const { session, user } = await current(parts, principal)
@@ -75,6 +77,9 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
       const passwordHash = await hashPassword(body.password)
       await change(parts, call, async (scope) => {
         const { sql, now, touched } = scope
+        // Hashing takes a while, in which single sign-on or a reset may have ended the session.
+        await lockUser(sql, user.id)
+        await checkValid(sql, session.id)
         await updateUser(sql, user.id, { passwordHash }, now)
         await endOneTimeLinks(sql, user.id)
         for (const id of await endOtherSessions(sql, user.id, session.id, now))
@@ -93,7 +98,7 @@ async function checkCurrentPassword(
   given: string | undefined,
 ): Promise<void> {
   if (passwordHash === null) return
-  limits.countPassword(email, sessionId)
+  await limits.countPassword(email, sessionId)
   if (!(await passwordMatches(passwordHash, given ?? "")))
     throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
   limits.passwordMatched(email, sessionId)
@@ -102,7 +107,7 @@ async function checkCurrentPassword(
 const isPlaceholder = (email: string): boolean => email.toLowerCase().endsWith("@localhost")
 
 /**
- * Only a placeholder address can be replaced. Whoever could take any address that is still free would receive the
+ * Only a placeholder address can be replaced. A user who could take any address that is still free would receive the
  * first single sign-on of the person it belongs to.
  */
 async function updateOwnUser(
@@ -147,20 +152,22 @@ async function userOfPassword(
   { email, password }: { readonly email: string; readonly password: string },
   ip: string,
 ): Promise<User> {
-  limits.countPassword(email, ip)
+  await limits.countPassword(email, ip)
   const user = await findUserByEmail(database, email)
-  if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user)
-    throw new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
+  if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user) throw wrongPassword()
   limits.passwordMatched(email, ip)
   return user
 }
+
+const wrongPassword = (): Fault =>
+  new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
 
 async function userOfLink(
   { database, clock, limits }: SessionParts,
   link: string,
   ip: string,
 ): Promise<User> {
-  limits.countAttempt(ip)
+  await limits.countAttempt(ip)
   const userId = await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
   const user = userId === null ? null : await findUser(database, userId)
   if (!user) throw new Fault("invalid_credentials", "Cannot sign in: the link is unknown, used or expired")
@@ -170,11 +177,19 @@ async function userOfLink(
 type SigningIn = Pick<Call, "request" | "header">
 
 /** Starts a session and gives its token to the caller, as a value and as a cookie. */
-export async function signIn(parts: SessionParts, user: User, call: SigningIn): Promise<SignedIn> {
+export async function signIn(
+  parts: SessionParts,
+  user: User,
+  call: SigningIn,
+  method: SessionMethod,
+): Promise<SignedIn> {
   const id = parts.ids.next("ses")
   const started = await change(parts, becoming(user, id, call), async (scope) => {
+    // Comparing takes a while, in which single sign-on or a reset may have taken the password away.
+    if (method === "password" && (await lockUser(scope.sql, user.id))?.passwordHash !== user.passwordHash)
+      throw wrongPassword()
     await tellOrganizations(scope, user.id, "session.create", { type: "session", id })
-    return await startSession(parts, scope.sql, user.id, call.request, id)
+    return await startSession(parts, scope.sql, { id, userId: user.id, method }, call.request)
   })
   giveCookie(parts, call, started)
   return { ...started, user: toPerson(user) }
@@ -190,7 +205,7 @@ export function becoming(
   return { principal: { kind: "session", id, userId, ...nothing }, request, idempotency: null }
 }
 
-/** Whoever may act in an organization signs in for all of theirs at once: each has it in its log. */
+/** A sign-in counts for all organizations of the user: each records it in its audit log. */
 export async function tellOrganizations(
   { sql, audit }: ChangeScope,
   userId: string,
@@ -209,17 +224,15 @@ export function giveCookie(parts: SessionParts, call: SigningIn, { token }: Star
 export async function startSession(
   parts: SessionParts,
   sql: Sql,
-  userId: string,
+  session: Pick<Session, "id" | "userId" | "method">,
   request: SigningIn["request"],
-  id: string = parts.ids.next("ses"),
 ): Promise<StartedSession> {
   const nowMs = parts.clock.nowMs()
   const secret = newSecret()
   const expiresAt = new Date(nowMs + sessionMaxMs)
   await insertSession(sql, {
-    id,
+    ...session,
     tokenHash: hashSecret(secret),
-    userId,
     ip: request.ip,
     userAgent: request.userAgent?.slice(0, userAgentCharactersMax) ?? null,
     createdAt: new Date(nowMs),
@@ -252,11 +265,19 @@ async function current({ database }: SessionParts, principal: Principal | null) 
     [principal?.id ?? null],
   )
   const user = principal?.userId ? await findUser(database, principal.userId) : null
-  if (!session || !user) throw new Fault("invalid_credentials", "Cannot find the session: it has ended")
+  if (!session || !user) throw sessionEnded()
   return {
     session: { id: session.id, createdAt: session.created_at, expiresAt: session.expires_at },
     user,
   }
+}
+
+const sessionEnded = (): Fault => new Fault("invalid_credentials", "Cannot find the session: it has ended")
+
+/** The request was let in with the session, which may have been ended since. */
+async function checkValid(sql: Sql, id: string): Promise<void> {
+  const [session] = await sql.query("SELECT FROM sessions WHERE id = $1 AND revoked_at IS NULL", [id])
+  if (!session) throw sessionEnded()
 }
 
 async function endOtherSessions(sql: Sql, userId: string, keptId: string, now: Date): Promise<string[]> {

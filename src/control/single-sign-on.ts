@@ -5,12 +5,13 @@ import type { Log } from "../base/log.ts"
 import type { Call, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { findUserByIdentity, insertSsoIdentity } from "../store/sso-identities.ts"
+import { findUserByIdentity } from "../store/sso-identities.ts"
 import { ensureSetting } from "../store/settings.ts"
-import { type User, findUserByEmail } from "../store/users.ts"
+import type { User } from "../store/users.ts"
 import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"
 import { seal, sealKeyBytes, unseal } from "./sealed.ts"
 import { type SessionParts, signIn } from "./sessions.ts"
+import { bindSsoUser, joinBySso } from "./sso-members.ts"
 
 export interface SingleSignOn {
   readonly provider: SsoProvider
@@ -33,7 +34,7 @@ const Memory = z.object({
   expiresMs: z.number(),
 })
 
-type Names = "startSingleSignOn" | "finishSingleSignOn"
+type Names = "getSignInOptions" | "startSingleSignOn" | "finishSingleSignOn"
 
 export function singleSignOnHandlers(
   parts: SessionParts,
@@ -44,13 +45,14 @@ export function singleSignOnHandlers(
     throw new Fault("not_found", "Cannot sign in this way: no single sign-on provider is configured")
   }
   return {
+    getSignInOptions: async () => ({ single_sign_on: sso !== null }),
     startSingleSignOn: async (call) => await start(parts, needed(), call),
     finishSingleSignOn: async (call) => await finish(parts, needed(), call),
   }
 }
 
 async function start(parts: SessionParts, sso: SingleSignOn, call: Call): Promise<void> {
-  parts.limits.countAttempt(call.request.ip)
+  await parts.limits.countAttempt(call.request.ip)
   const { url, memory } = await sso.provider.begin(callbackOf(sso)).catch((cause: unknown) => {
     throw new Fault("not_ready", "Cannot sign in now: the single sign-on provider does not answer", { cause })
   })
@@ -68,7 +70,7 @@ async function finish(
   sso: SingleSignOn,
   call: Call<unknown, Record<string, string | undefined>>,
 ): Promise<void> {
-  parts.limits.countAttempt(call.request.ip)
+  await parts.limits.countAttempt(call.request.ip)
   const memory = Memory.safeParse(unseal(await sealKey(parts), cookieOf(call) ?? "")).data
   call.header("set-cookie", cookie(parts, "", 0))
   if (!memory || memory.expiresMs <= parts.clock.nowMs()) return refuse(call, "expired")
@@ -82,30 +84,28 @@ async function finish(
     sso.log.info({ err: error }, "single sign-on was refused")
     return refuse(call, "refused")
   }
-  const user = await userOf(parts, sso, identity)
+  const user = await userOf(parts, sso, identity, call)
   if (!user) return refuse(call, "unknown_user")
-  await signIn(parts, user, call)
+  await joinBySso(parts, user, identity, call)
+  await signIn(parts, user, call, "sso")
   call.header("location", "/")
 }
 
-/** Known by subject; the first time by email address, which then binds the subject. Nobody is made a user by this. */
+/**
+ * Known by subject; the first time by email address, which then binds the subject. A user is created where an organization
+ * takes the address or group.
+ */
 async function userOf(
-  { database, clock }: SessionParts,
+  parts: SessionParts,
   sso: SingleSignOn,
-  { issuer, subject, email, emailVerified }: SsoIdentity,
+  identity: SsoIdentity,
+  call: Pick<Call, "request">,
 ): Promise<User | null> {
-  const known = await findUserByIdentity(database, issuer, subject)
+  const { issuer, subject, email, emailVerified } = identity
+  const known = await findUserByIdentity(parts.database, issuer, subject)
   if (known) return known
   if (email === null || (sso.verifiedEmailOnly && !emailVerified)) return null
-  const user = await findUserByEmail(database, email)
-  if (user)
-    await insertSsoIdentity(database, {
-      issuer,
-      subject,
-      userId: user.id,
-      createdAt: new Date(clock.nowMs()),
-    })
-  return user
+  return await bindSsoUser(parts, identity, email, call)
 }
 
 function refuse(call: Pick<Call, "header">, why: "expired" | "refused" | "unknown_user"): void {

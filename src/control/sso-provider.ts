@@ -7,6 +7,9 @@ interface OidcSettings {
   readonly issuer: string
   readonly clientId: string
   readonly clientSecret: string
+  readonly scope: string
+  /** The claim that lists the groups of a user. */
+  readonly groupsClaim: string
 }
 
 /** Who the provider says has signed in. */
@@ -15,6 +18,8 @@ export interface SsoIdentity {
   readonly subject: string
   readonly email: string | null
   readonly emailVerified: boolean
+  readonly name: string | null
+  readonly groups: readonly string[]
 }
 
 /** What must come back unchanged with the browser. */
@@ -49,7 +54,7 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
       }
       const url = oidc.buildAuthorizationUrl(await configuration(), {
         redirect_uri: redirectUri,
-        scope: "openid email profile",
+        scope: settings.scope,
         state: memory.state,
         nonce: memory.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(memory.codeVerifier),
@@ -67,12 +72,15 @@ export function createOidcProvider(settings: OidcSettings): SsoProvider {
       })
       const claims = tokens.claims()
       if (!claims) throw new Error("the provider sent no id token")
-      const { email, email_verified } = await withEmail(config, tokens.access_token, claims)
+      const facts = await withEmail(config, tokens.access_token, claims, settings.groupsClaim)
+      const { email, email_verified, name } = facts
       return {
         issuer: claims.iss,
         subject: claims.sub,
         email: typeof email === "string" ? email : null,
         emailVerified: email_verified === true,
+        name: typeof name === "string" ? name.slice(0, nameCharactersMax) || null : null,
+        groups: groupsOf(facts[settings.groupsClaim]),
       }
     },
   }
@@ -95,9 +103,21 @@ async function withEmail(
   config: oidc.Configuration,
   accessToken: string,
   claims: oidc.IDToken,
-): Promise<{ readonly email?: unknown; readonly email_verified?: unknown }> {
-  const { email, email_verified } = claims
-  if (email !== undefined || config.serverMetadata().userinfo_endpoint === undefined)
-    return { email, email_verified }
-  return await oidc.fetchUserInfo(config, accessToken, claims.sub)
+  groupsClaim: string,
+): Promise<Readonly<Record<string, unknown>>> {
+  const isWhole = claims["email"] !== undefined && claims[groupsClaim] !== undefined
+  if (isWhole || config.serverMetadata().userinfo_endpoint === undefined) return claims
+  return { ...(await oidc.fetchUserInfo(config, accessToken, claims.sub)), ...claims }
+}
+
+const groupsMax = 500
+const groupCharactersMax = 256
+const nameCharactersMax = 200
+
+/** One name or a list of them; whatever else a provider sends is no group. */
+function groupsOf(claim: unknown): string[] {
+  const listed: unknown[] = Array.isArray(claim) ? claim.slice(0, groupsMax) : [claim]
+  return listed.filter(
+    (group): group is string => typeof group === "string" && group.length <= groupCharactersMax,
+  )
 }

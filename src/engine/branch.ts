@@ -14,6 +14,8 @@ export type Branch =
       /** The option that is proposed; an empty description is none. */
       readonly value: string
       readonly description: string
+      /** How many branches its question has, where they stand together. */
+      readonly options?: number
     }
   | {
       readonly kind: "score"

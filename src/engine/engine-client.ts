@@ -4,7 +4,14 @@ import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import type { EvidenceReading, ModelFacts, PreparedScore, ScoreEngine, ScoreWork } from "./engine.ts"
+import type {
+  EngineStats,
+  EvidenceReading,
+  ModelFacts,
+  PreparedScore,
+  ScoreEngine,
+  ScoreWork,
+} from "./engine.ts"
 import {
   type EmbedEngine,
   type EmbedWork,
@@ -181,7 +188,7 @@ class PeerGeneration implements PreparedGeneration {
       const late = AbortSignal.timeout(stopMsMax)
       while (await this.#read(late));
     } catch {
-      // How it ended is known to whoever stopped it.
+      // The caller that stopped it knows how it ended.
     }
   }
 }
@@ -231,7 +238,7 @@ interface ScoreService extends EngineService {
   open: { input: unknown; output: ModelFacts }
 }
 
-export interface ScoreProcess<Status> extends ScoreEngine {
+export interface ScoreProcess<Status extends EngineStats> extends ScoreEngine {
   /** As of the last answered ping of the present process; undefined before the first. */
   stats(): (Status & { readonly restarts: number }) | undefined
   /** Of the present process. */
@@ -239,7 +246,7 @@ export interface ScoreProcess<Status> extends ScoreEngine {
 }
 
 /** Resolves when the model is loaded; rejects with a clear sentence when it cannot be. */
-export async function startScoreProcess<Status extends object>(
+export async function startScoreProcess<Status extends EngineStats>(
   options: ScoreProcessOptions,
 ): Promise<Required<ScoreProcess<Status>>> {
   const { entry, open, silenceMsMax, onDeath } = options

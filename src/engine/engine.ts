@@ -24,7 +24,10 @@ export interface ScoreWork {
 
 /** What a model says of evidence beside the margins. */
 export interface EvidenceReading {
-  /** As `EvidenceVector.vector`; null when it was not wanted or the model has none. */
+  /**
+   * As `EvidenceVector.vector`; null when it was not wanted or the model has none. Where no branch is of a choice all but
+   * its last third may be zero: the middle layer's part, which is all that is free of cost then.
+   */
   readonly vector: Float32Array | null
   /** Another file or build of a model has another version: what was fitted to one does not fit the other. */
   readonly modelVersion: string
@@ -57,11 +60,26 @@ export interface PreparedScore {
   discard(): void
 }
 
+/** What an engine did since its process started, and what it holds now. */
+export interface EngineStats {
+  readonly runs: number
+  readonly tokensRun: number
+  /** What these runs had room for: `tokensRun` of it is how full they were. */
+  readonly tokensRunMax: number
+  readonly tokensReused: number
+  /** Requests that found evidence evaluated, wholly or in part, and those that did not. */
+  readonly cacheHits: number
+  readonly cacheMisses: number
+  readonly cacheBytes: number
+}
+
 /** Scores branches; throws Fault `context_length_exceeded` from `prepare`, `inference_failed` from either. */
 export interface ScoreEngine {
   facts(): Promise<ModelFacts>
   prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore>
   /** Of encoders; others have no such method or reject with Fault `inference_failed`. */
   vector?(work: VectorWork, signal: AbortSignal): Promise<EvidenceVector>
+  /** Of embedded engines, as their process last told; undefined before it did. */
+  stats?(): (EngineStats & { readonly restarts: number }) | undefined
   close(): Promise<void>
 }

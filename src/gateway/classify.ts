@@ -1,50 +1,63 @@
 /** Answers the classification endpoints: decode, find the model, prepare, reserve, run, answer, record. */
-import type { Catalog, Model } from "../base/catalog.ts"
+import { type Ticks, usdText } from "../base/money.ts"
 import type { Principal } from "../contract/access.ts"
 import {
   type Call,
   EncodedJson,
   type Handlers,
   type RequestFacts,
+  costHeader,
   sequenceHeader,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
 import { answer } from "./classification/answer.ts"
-import type { Classification, Wire } from "./classification/classification.ts"
-import { type Decode, createDecode } from "./classification/decode.ts"
 import {
-  type Meter,
-  type Sequence,
-  type Usage,
-  finishFailed,
-  modelNamedIn,
-  noUsage,
-  success,
-} from "./meter.ts"
-import { findModel } from "./organization-access.ts"
+  type Classification,
+  type Question,
+  type Wire,
+  parseSetReference,
+} from "./classification/classification.ts"
+import { lowestConfidence } from "./classification/confidence.ts"
+import { type Compatibility, type Decode, createDecode } from "./classification/decode.ts"
+import { askedContent, plainEnd, setEnd } from "./content/classification.ts"
+import type { ContentKeeper, PendingContent } from "./content/keeper.ts"
+import { type Meter, type Sequence, finishFailed, modelNamedIn, success, tagByHeader } from "./meter.ts"
+import { type Usage, noUsage } from "./sequence-record.ts"
+import type { AnswerCounter, CountedRequest } from "./monitoring/answer-counter.ts"
 import { readRoutingHint, regionHeader } from "./routing/plan.ts"
-import { setVerdictHeaders } from "./question-sets/decide.ts"
-import { parseSetReference } from "./question-sets/reference.ts"
+import { type ModelResolver, type Resolved, stickyKey } from "./organization-access.ts"
+import { countAbstained, describeSet, setVerdictHeaders } from "./question-sets/decide.ts"
 import type { Sets } from "./question-sets/sets.ts"
-import type { Shadows } from "./question-sets/shadow.ts"
-import { answerSet, selectQuestions } from "./question-sets/version.ts"
-import { type ScoreParts, type Scored, score } from "./score.ts"
+import type { AnsweredRequest, Shadows } from "./question-sets/shadow.ts"
+import { selectQuestions } from "./question-sets/version.ts"
+import {
+  type StageReader,
+  type StagedAnswers,
+  joinMargins,
+  plainReader,
+  scoreStages,
+  setReader,
+} from "./score-stages.ts"
+import type { ScoreParts } from "./stages.ts"
+import { readTags, referenceOf } from "./tags.ts"
 
 export interface ClassifyParts extends ScoreParts {
-  readonly catalog: Catalog
+  readonly models: Pick<ModelResolver, "resolve">
   readonly meter: Meter
-  readonly nullDescriptions: boolean
+  readonly compatibility: Compatibility
   readonly sets: Pick<Sets, "find">
   readonly shadows: Pick<Shadows, "observe">
+  readonly content: ContentKeeper
+  readonly answerCounter: Pick<AnswerCounter, "count">
 }
 
 type ClassificationHandlers = Pick<Handlers<Table>, "createDecision" | "createSystemOne">
 type BytesCall = Call<unknown, unknown, Uint8Array>
 
 export function classificationHandlers(parts: ClassifyParts): ClassificationHandlers {
-  const decode = createDecode({ nullDescriptions: parts.nullDescriptions })
+  const decode = createDecode(parts.compatibility)
   return {
     createDecision: (call) => classify(parts, decode, begin(parts, call, "decisions")),
     createSystemOne: (call) => classify(parts, decode, begin(parts, call, "systemone")),
@@ -88,6 +101,7 @@ function begin(parts: ClassifyParts, call: BytesCall, wire: Wire): DecisionReque
 async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionRequest): Promise<EncodedJson> {
   const { wire, call, owner, sequence } = asked
   try {
+    tagByHeader(sequence, call.request, call.body)
     const classification = await decode(wire, call.body, owner, call.request.signal).catch(
       (error: unknown) => {
         sequence.name(modelNamedIn(call.body))
@@ -96,13 +110,17 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
     )
     sequence.name(classification.model)
     refuseCalibration(call.request)
-    const { text, usage } = classification.questionNames
+    const { text, usage, costTicks, observed, counted, keep } = classification.questionNames
       ? await askSet(parts, asked, classification)
       : await askModel(parts, asked, classification)
-    await sequence.finish(usage, success)
+    const [isKept] = await Promise.all([keep(), sequence.finish(usage, success)])
+    call.header(costHeader, usdText(costTicks))
+    if (counted) parts.answerCounter.count(counted)
+    if (observed) parts.shadows.observe({ ...observed, isKept })
     return new EncodedJson(text)
   } catch (error) {
     await finishFailed(sequence, noUsage, error)
+    call.header(sequenceHeader, sequence.id)
     throw error
   }
 }
@@ -110,6 +128,13 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
 interface Answered {
   readonly text: string
   readonly usage: Usage
+  /** Of all stages. */
+  readonly costTicks: Ticks
+  /** What a shadow of the set is told once the request is recorded. */
+  readonly observed?: Omit<AnsweredRequest, "isKept">
+  /** Keeps its content; never rejects, and returns whether evidence is kept. */
+  readonly keep: () => Promise<boolean>
+  readonly counted?: CountedRequest
 }
 
 async function askModel(
@@ -117,9 +142,19 @@ async function askModel(
   asked: DecisionRequest,
   classification: Classification,
 ): Promise<Answered> {
-  const model = findModel(parts.catalog, classification.model, "decisions")
-  const { margins, usage } = await scoreFor(parts, asked, model, classification)
-  return { text: answer(classification, margins, usage.inputTokens), usage }
+  const resolved = await resolveFor(parts, asked, classification.model, classification.evidence)
+  asked.sequence.describe({ questions: classification.questions.length })
+  const content = beginContent(parts, asked, classification)
+  const reader = plainReader(classification.questions)
+  const { answers, usage, model, costTicks } = await scoreFor(parts, asked, resolved, classification, reader)
+  const margins = joinMargins(answers)
+  traceConfidence(asked.sequence, classification.questions, margins)
+  return {
+    text: answer(classification, margins, usage.inputTokens),
+    usage,
+    costTicks,
+    keep: () => content.finish(() => plainEnd(model.sku, classification.questions, margins)),
+  }
 }
 
 /** The answers are the contract's; where the set abstains, a header names the question. */
@@ -134,36 +169,88 @@ async function askSet(
   const found = await parts.sets.find(organizationId, parseSetReference(request.model))
   const { version } = found
   const { classification, questions, reading } = selectQuestions(version, request)
-  const model = findModel(parts.catalog, version.model, "decisions")
-  const scored = await scoreFor(parts, asked, model, classification, reading)
-  const { margins, verdicts } = answerSet(questions, scored.margins, scored.reading)
+  describeSet(asked.sequence, version, questions.length)
+  const resolved = await resolveFor(parts, asked, version.model, classification.evidence)
+  const content = beginContent(parts, asked, classification)
+  const reader = setReader(questions, resolved, version)
+  const scored = await scoreFor(parts, asked, resolved, classification, reader, reading)
+  const margins = joinMargins(scored.answers)
+  const verdicts = scored.answers.map(({ verdict }) => verdict)
+  asked.sequence.describe({ abstained: countAbstained(verdicts) })
+  traceConfidence(asked.sequence, classification.questions, margins)
   const text = answer(classification, margins, scored.usage.inputTokens)
   setVerdictHeaders(call, version, verdicts)
   const { principal, sequence } = asked
   const { evidence } = classification
-  parts.shadows.observe({ found, organizationId, principal, sequenceId: sequence.id, evidence, verdicts })
-  return { text, usage: scored.usage }
+  const key = stickyKey(call.request, evidence)
+  const observed = { found, organizationId, principal, sequenceId: sequence.id, evidence, key, verdicts }
+  const keep = (): Promise<boolean> => content.finish(() => setEnd({ ...observed, questions }))
+  const { startedMs } = call.request
+  const { usage, costTicks } = scored
+  const counted = { version, verdicts, startedMs, costTicks }
+  return { text, usage, costTicks, observed, counted, keep }
 }
 
-async function scoreFor(
+/** Worked out only where somebody looks at it. */
+function traceConfidence(
+  { trace: { span } }: Sequence,
+  questions: readonly Question[],
+  margins: Float64Array,
+): void {
+  span?.set({ "umpire.decision.confidence": lowestConfidence(questions, margins) })
+}
+
+function beginContent(
+  { content }: ClassifyParts,
+  { wire, call, organizationId, principal, sequence }: DecisionRequest,
+  classification: Classification,
+): PendingContent {
+  return content.begin({
+    seqId: sequence.id,
+    organizationId,
+    principal,
+    endpoint: wire,
+    startedMs: call.request.startedMs,
+    reference: referenceOf(readTags(call.request)),
+    span: sequence.trace.span,
+    asked: () => askedContent(classification),
+  })
+}
+
+async function resolveFor(
+  { models }: ClassifyParts,
+  { call, organizationId }: DecisionRequest,
+  name: string,
+  evidence: string,
+): Promise<Resolved> {
+  const key = stickyKey(call.request, evidence)
+  return await models.resolve({ organizationId, name, wanted: "decisions", key })
+}
+
+async function scoreFor<Answer>(
   parts: ClassifyParts,
   { call, organizationId, sequence }: DecisionRequest,
-  model: Model,
-  { evidence, branches }: Classification,
+  resolved: Resolved,
+  { evidence, questions, branches }: Classification,
+  reader: StageReader<Answer>,
   reading?: ScoreWork["reading"],
-): Promise<Scored> {
+): Promise<StagedAnswers<Answer>> {
   const request = {
-    model,
+    resolved,
     organizationId,
     evidence,
+    questions,
     branches,
+    startedMs: call.request.startedMs,
+    header: (name: string, value: string) => call.header(name, value),
     ...(reading ? { reading } : {}),
     sequence,
     hint: readRoutingHint(call.request),
+    isBatch: call.request.isBatch === true,
     onPlaced: (region: string) => call.header(regionHeader, region),
     isCharged: true,
   }
-  return await score(parts, request, call.request.signal)
+  return await scoreStages(parts, request, reader, call.request.signal)
 }
 
 const calibrationHeader = "x-umpire-calibration"

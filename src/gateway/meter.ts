@@ -1,66 +1,229 @@
-/** The meter: reserves credit before a request runs, charges what it used, and writes its record to the journal. */
+/**
+ * The meter: one sequence for each inference request, from before it is admitted until its usage is on record.
+ *
+ * Handlers call it in this order: `begin`; `describe`, `tag` and `name` as the request is read; `reserve`, before which nothing is
+ * evaluated; `placed` and `firstByte` as it is answered; `finish`, before the last byte leaves. Virtual models add `beginStage`,
+ * `admitStage` and `endStage`. A sequence has two halves that do not know each other: the reservations (reservations.ts: credit,
+ * budgets, limits a minute) and the record (sequence-record.ts: what is described, encoded and written to the journal).
+ */
 import type { Model, Prices } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Ticks } from "../base/money.ts"
-import type { Principal } from "../contract/access.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
-import { fitsUtf8 } from "../contract/decisions.ts"
 import { Fault } from "../contract/errors.ts"
-import type { SequenceRecord } from "../store/journal/record.ts"
+import type { RecordedStage } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
-import type { Reservation } from "./money/lease-account.ts"
-import type { LeaseBook, Payers } from "./money/lease-book.ts"
-
-const callSources = [
-  "decisions",
-  "systemone",
-  "responses",
-  "responses_ws",
-  "chat_completions",
-  "embeddings",
-  "teach",
-  "check",
-  "shadow",
-] as const
-export type CallSource = (typeof callSources)[number]
-
-export interface Usage {
-  /** Without cached ones. */
-  readonly inputTokens: number
-  readonly cachedInputTokens: number
-  readonly outputTokens: number
-  /** How long the model worked; charged where a model has a price per second. */
-  readonly executionMs: number
-}
-
-export const noUsage: Usage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, executionMs: 0 }
-
-export interface Outcome {
-  /** Cancelled: the client went away. */
-  readonly result: "success" | "error" | "cancelled"
-  readonly errorCode: string | null
-  readonly errorMessage: string | null
-  readonly stopReason: "stop" | "length" | "tool_calls" | "content_filter" | null
-  readonly toolCalls: readonly string[]
-  /** Where it ran; null when it never did. */
-  readonly region: string | null
-}
-
-/** The request, its principal and its organization, known before it is admitted. */
-export interface SequenceStart {
-  readonly callSource: CallSource
-  readonly inferenceType: "generation" | "embedding"
-  readonly principal: Principal
-  /** Null when the principal has no standing in an organization: such a request is refused and not recorded. */
-  readonly organizationId: string | null
-  readonly request: RequestFacts
-}
+import type { ObserveFinished } from "./inference-metrics.ts"
+import { type ReservationParts, Reservations } from "./reservations.ts"
+import type { RequestTrace } from "./routing/trace.ts"
+import {
+  OpenRecord,
+  type Outcome,
+  type SequenceDescription,
+  type SequenceStart,
+  type Usage,
+  chargedMsOf,
+  costOf,
+} from "./sequence-record.ts"
+import { type Tags, readTags } from "./tags.ts"
 
 export interface Meter {
   /** Opens the record of a request. It must be finished exactly once, however the request ends. */
   begin(start: SequenceStart): Sequence
+}
+
+export interface Sequence {
+  /** Another one once a request that may be repeated has failed for nothing. */
+  readonly id: string
+  /** Measures where the request spends its time. */
+  readonly trace: RequestTrace
+  /** Adds to what the record says. */
+  describe(description: SequenceDescription): void
+  /** Adds the caller's tags; those that were added first win. */
+  tag(tags: Tags): void
+  /** Names the model: its SKU, or what the request sent when the catalog does not know it. */
+  name(model: string): void
+  /**
+   * Reserves the most that the request can cost. Throws Fault `insufficient_credits`, `spend_limit_exceeded`,
+   * `payment_method_required` or `billing_required`, or, where the key has limits of its own, `model_denied`,
+   * `rate_limited` or `key_budget_exceeded`, or, where a tag has limits, `rate_limited` or `tag_budget_exceeded`. Nothing may
+   * be evaluated before it resolves. `furtherTicks` is what later stages can cost. What was reserved before is given back.
+   */
+  reserve(model: Model, most: Usage, furtherTicks?: Ticks): Promise<void>
+  /** Of a virtual model: what follows is the work of this model. */
+  beginStage(model: Model, questions?: number): void
+  /** Ends the stage with `success` or the code of its error. */
+  endStage(result: string, usage: Usage): void
+  /**
+   * Admits a further stage to what is reserved already, and gives back what it and those before it do not need. Throws Fault
+   * `model_denied` or `rate_limited` where the key or a tag has limits of its own.
+   */
+  admitStage(model: Model, most: Usage, furtherTicks: Ticks): Promise<void>
+  /** The stages that have ended. */
+  readonly stages: readonly RecordedStage[]
+  /** What they cost. */
+  readonly spentTicks: Ticks
+  /** The model whose stage is open. */
+  readonly answering: Model | null
+  /** Where the request is being worked on. */
+  placed(region: string): void
+  /** The first byte of the response is about to leave. */
+  firstByte(): void
+  /**
+   * Charges what was used and records how it ended. Resolves when the record is in the journal: only then may the last
+   * byte or terminal event be handed to the socket. Idempotent: the first call counts. The usage is that of the stage that is
+   * open, where there are stages.
+   */
+  finish(usage: Usage, outcome: Outcome): Promise<void>
+}
+
+export interface MeterParts extends ReservationParts {
+  readonly journal: Pick<Journal, "append" | "checkRoom">
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  /** Told of every request that is on record. */
+  readonly observe: ObserveFinished
+}
+
+export function createMeter(parts: MeterParts): Meter {
+  return { begin: (start) => new MeteredSequence(parts, start) }
+}
+
+class MeteredSequence implements Sequence {
+  readonly trace: RequestTrace
+  readonly #parts: MeterParts
+  readonly #start: SequenceStart
+  readonly #record: OpenRecord
+  readonly #reservations: Reservations
+  /** Of the model that was admitted last; what is not admitted is not charged. */
+  #prices: Prices | null = null
+  #finished: Promise<void> | null = null
+
+  constructor(parts: MeterParts, start: SequenceStart) {
+    this.#parts = parts
+    this.#start = start
+    this.#record = new OpenRecord(parts, start)
+    this.#reservations = new Reservations(parts, start.principal, chargedMsOf(start.request))
+    this.trace = this.#record.trace
+  }
+
+  get id(): string {
+    return this.#record.id
+  }
+
+  describe(description: SequenceDescription): void {
+    this.#record.describe(description)
+  }
+
+  tag(tags: Tags): void {
+    this.#record.tag(tags)
+  }
+
+  name(model: string): void {
+    this.#record.name(model)
+  }
+
+  get stages(): readonly RecordedStage[] {
+    return this.#record.stages.records()
+  }
+
+  get answering(): Model | null {
+    return this.#record.stages.answering
+  }
+
+  get spentTicks(): Ticks {
+    return this.#record.stages.spentTicks
+  }
+
+  beginStage(model: Model, questions?: number): void {
+    this.#record.beginStage(model, questions ?? null)
+    this.#reservations.beginStage()
+  }
+
+  endStage(result: string, usage: Usage): void {
+    this.#record.endStage({ result, usage, isCharged: this.#prices !== null })
+  }
+
+  async reserve(model: Model, most: Usage, furtherTicks: Ticks = 0n): Promise<void> {
+    const { organizationId } = this.#start
+    if (organizationId === null)
+      throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
+    this.name(model.sku)
+    this.#prices = model.prices
+    await this.#parts.journal.checkRoom().catch((cause: unknown) => {
+      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
+        cause,
+      })
+    })
+    const wish = this.#wish(model, most, furtherTicks)
+    await this.#reservations.reserve(organizationId, this.#record.tags, model, wish)
+  }
+
+  async admitStage(model: Model, most: Usage, furtherTicks: Ticks): Promise<void> {
+    await this.#reservations.admitStage(model, this.#wish(model, most, furtherTicks))
+    this.#prices = model.prices
+  }
+
+  #wish(model: Model, most: Usage, furtherTicks: Ticks): { inputTokens: number; ticks: Ticks } {
+    return {
+      inputTokens: most.inputTokens + most.cachedInputTokens,
+      ticks: this.spentTicks + costOf(model.prices, most) + furtherTicks,
+    }
+  }
+
+  placed(region: string): void {
+    this.#record.placed(region)
+  }
+
+  firstByte(): void {
+    this.#record.firstByte()
+  }
+
+  finish(usage: Usage, outcome: Outcome): Promise<void> {
+    this.#finished ??= this.#finish(usage, outcome)
+    return this.#finished
+  }
+
+  async #finish(usage: Usage, outcome: Outcome): Promise<void> {
+    const { organizationId } = this.#start
+    if (organizationId === null) return
+    const { stages } = this.#record
+    try {
+      if (outcome.result !== "success") stages.waive()
+      this.endStage(outcome.errorCode ?? outcome.result, usage)
+      const used = stages.isUsed ? stages.usage : usage
+      const costTicks = this.#cost(stages.isUsed ? stages.spentTicks : usage)
+      const held = this.#reservations.recorded()
+      const record = this.#record.encode(organizationId, { usage: used, outcome, costTicks, held })
+      await this.#record.write(this.#parts.journal, record, this.#prices !== null || record.region !== null)
+      this.#reservations.settle(costTicks)
+      this.#reservations.countWritten(used.outputTokens)
+      const { branches } = this.#record
+      this.#parts.observe(record, { branches, answerBeganMs: this.trace.answerBeganMs })
+    } catch (cause) {
+      // Not recorded is not charged, and must not be answered as if it were.
+      this.#reservations.settle(0n)
+      throw new Fault("metering_unavailable", "Cannot finish the request: its usage could not be recorded", {
+        cause,
+      })
+    }
+  }
+
+  /** Never more than was reserved: a wrong upper bound is at our expense. */
+  #cost(used: Usage | Ticks): Ticks {
+    const reservedTicks = this.#reservations.ticks
+    if (reservedTicks === null || !this.#prices) return 0n
+    const ticks = typeof used === "bigint" ? used : costOf(this.#prices, used)
+    if (ticks <= reservedTicks) return ticks
+    this.#parts.log.warn(
+      { seq_id: this.id, reserved_ticks: String(reservedTicks), cost_ticks: String(ticks) },
+      "a sequence used more than was reserved for it",
+    )
+    return reservedTicks
+  }
 }
 
 /** Answered, with nothing more to tell of it. */
@@ -87,161 +250,6 @@ export function failureOf(error: unknown): Outcome {
   }
 }
 
-export interface Sequence {
-  readonly id: string
-  /** Names the model: its SKU, or what the request sent when the catalog does not know it. */
-  name(model: string): void
-  /**
-   * Reserves the most that the request can cost. Throws Fault `insufficient_credits`, `spend_limit_exceeded`,
-   * `payment_method_required` or `billing_required`. Nothing may be evaluated before it resolves.
-   */
-  reserve(model: Model, most: Usage): Promise<void>
-  /** Where the request is being worked on. */
-  placed(region: string): void
-  /** The first byte of the response is about to leave. */
-  firstByte(): void
-  /**
-   * Charges what was used and records how it ended. Resolves when the record is in the journal: only then may the last
-   * byte or terminal event be handed to the socket. Idempotent: the first call counts.
-   */
-  finish(usage: Usage, outcome: Outcome): Promise<void>
-}
-
-export interface MeterParts {
-  readonly journal: Pick<Journal, "append" | "checkRoom">
-  readonly leases: Pick<LeaseBook, "reserve">
-  readonly payers: Pick<Payers, "of">
-  readonly clock: Clock
-  readonly ids: Ids
-  readonly log: Log
-}
-
-/** Texts from outside are cut, so that a record has a size. */
-const modelBytesMax = 256
-const textCharactersMax = 512
-const messageCharactersMax = 1_000
-const toolCallsMax = 128
-const toolNameCharactersMax = 64
-
-export function createMeter(parts: MeterParts): Meter {
-  return { begin: (start) => new MeteredSequence(parts, start) }
-}
-
-class MeteredSequence implements Sequence {
-  readonly id: string
-  readonly #parts: MeterParts
-  readonly #start: SequenceStart
-  #model = ""
-  #payerId: string | null = null
-  #prices: Model["prices"] | null = null
-  #reservation: Reservation | null = null
-  #region: string | null = null
-  #firstByteMs: number | null = null
-  #finished: Promise<void> | null = null
-
-  constructor(parts: MeterParts, start: SequenceStart) {
-    this.#parts = parts
-    this.#start = start
-    this.id = parts.ids.next("seq")
-  }
-
-  name(model: string): void {
-    this.#model = cutBytes(model, modelBytesMax)
-  }
-
-  async reserve(model: Model, most: Usage): Promise<void> {
-    const { journal, leases, payers } = this.#parts
-    const { organizationId, request } = this.#start
-    if (organizationId === null)
-      throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
-    this.name(model.sku)
-    this.#prices = model.prices
-    await journal.checkRoom().catch((cause: unknown) => {
-      throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
-        cause,
-      })
-    })
-    const payerId = await payers.of(organizationId)
-    this.#reservation = await leases.reserve(payerId, request.startedMs, costOf(model.prices, most))
-    this.#payerId = payerId
-  }
-
-  placed(region: string): void {
-    this.#region = region
-  }
-
-  firstByte(): void {
-    this.#firstByteMs ??= this.#parts.clock.nowMs()
-  }
-
-  finish(usage: Usage, outcome: Outcome): Promise<void> {
-    this.#finished ??= this.#finish(usage, outcome)
-    return this.#finished
-  }
-
-  async #finish(usage: Usage, outcome: Outcome): Promise<void> {
-    const { organizationId } = this.#start
-    if (organizationId === null) return
-    try {
-      const costTicks = this.#cost(usage)
-      await this.#parts.journal.append(this.#record(organizationId, usage, outcome, costTicks))
-      this.#reservation?.settle(costTicks)
-    } catch (cause) {
-      // Not recorded is not charged, and must not be answered as if it were.
-      this.#reservation?.settle(0n)
-      throw new Fault("metering_unavailable", "Cannot finish the request: its usage could not be recorded", {
-        cause,
-      })
-    }
-  }
-
-  /** Never more than was reserved: a wrong upper bound is at our expense. */
-  #cost(usage: Usage): Ticks {
-    if (!this.#reservation || !this.#prices) return 0n
-    const ticks = costOf(this.#prices, usage)
-    if (ticks <= this.#reservation.ticks) return ticks
-    this.#parts.log.warn(
-      { seq_id: this.id, reserved_ticks: String(this.#reservation.ticks), cost_ticks: String(ticks) },
-      "a sequence used more than was reserved for it",
-    )
-    return this.#reservation.ticks
-  }
-
-  #record(organizationId: string, usage: Usage, outcome: Outcome, costTicks: Ticks): SequenceRecord {
-    const { principal, request, callSource, inferenceType } = this.#start
-    const nowMs = this.#parts.clock.nowMs()
-    // Nothing was sent before it ended: the first byte is about to leave now.
-    const firstByteMs = this.#firstByteMs ?? nowMs
-    return {
-      seq_id: this.id,
-      timestamp: request.startedMs,
-      organization_id: organizationId,
-      billing_account_id: this.#payerId,
-      billing_mode: this.#reservation?.mode ?? null,
-      model: this.#model,
-      call_source: callSource,
-      inference_type: inferenceType,
-      result: outcome.result,
-      input_tokens: usage.inputTokens,
-      cached_input_tokens: usage.cachedInputTokens,
-      output_tokens: usage.outputTokens,
-      execution_ms: Math.ceil(usage.executionMs),
-      gateway_latency_ms: Math.max(0, Math.round(firstByteMs - request.startedMs)),
-      seq_duration_ms: Math.max(0, Math.round(nowMs - request.startedMs)),
-      tool_calls: cutCalls(outcome.toolCalls),
-      api_key_id: principal.kind === "key" ? principal.id : null,
-      client_ip: request.ip,
-      client_ua: request.userAgent?.slice(0, textCharactersMax) ?? null,
-      error_code: outcome.errorCode,
-      error_message: outcome.errorMessage?.slice(0, messageCharactersMax) ?? null,
-      request_id: request.id,
-      stop_reason: outcome.stopReason,
-      region: outcome.region ?? this.#region,
-      cost_ticks: String(costTicks),
-    }
-  }
-}
-
 /** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
 export async function finishFailed(sequence: Sequence, usage: Usage, error: unknown): Promise<void> {
   try {
@@ -251,19 +259,21 @@ export async function finishFailed(sequence: Sequence, usage: Usage, error: unkn
   }
 }
 
-/** What usage costs, in whole ticks. */
-export function costOf(prices: Prices, usage: Usage): Ticks {
-  return (
-    prices.inputTokenTicks * BigInt(usage.inputTokens) +
-    prices.cachedInputTokenTicks * BigInt(usage.cachedInputTokens) +
-    prices.outputTokenTicks * BigInt(usage.outputTokens) +
-    // A part of a millisecond is a millisecond: the price of one cannot be divided.
-    prices.millisecondTicks * BigInt(Math.ceil(usage.executionMs))
-  )
+/** Tags a request by its header; one that is refused for it is recorded with the model that it named. */
+export function tagByHeader(
+  sequence: Pick<Sequence, "tag" | "name">,
+  request: RequestFacts,
+  body: Uint8Array,
+): Tags {
+  try {
+    const tags = readTags(request)
+    sequence.tag(tags)
+    return tags
+  } catch (error) {
+    sequence.name(modelNamedIn(body))
+    throw error
+  }
 }
-
-const cutCalls = (names: readonly string[]): readonly string[] =>
-  names.slice(0, toolCallsMax).map((name) => name.slice(0, toolNameCharactersMax))
 
 const parsedBytesMax = 64 * 1024
 const modelMember = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/
@@ -283,10 +293,4 @@ function parse(text: string): unknown {
   } catch {
     return undefined
   }
-}
-
-/** Cut between characters, not inside one. */
-function cutBytes(text: string, bytesMax: number): string {
-  if (fitsUtf8(text, bytesMax)) return text
-  return new TextDecoder().decode(Buffer.from(text).subarray(0, bytesMax)).replace(/\uFFFD+$/, "")
 }

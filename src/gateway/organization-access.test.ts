@@ -8,6 +8,7 @@ import { insertOrganization } from "../store/organizations.ts"
 import type { Database } from "../store/sql.ts"
 import { type ModelAccessGate, openModelAccess } from "./organization-access.ts"
 import type { Routed, Router } from "./routing/router.ts"
+import { RequestTrace } from "./routing/trace.ts"
 
 const now = new Date()
 let database: Database
@@ -41,6 +42,8 @@ afterAll(async () => {
   await database.close()
 })
 
+const trace = new RequestTrace(systemClock)
+
 /** A router that lets everything through and counts what is closed again. */
 const router: Pick<Router, "open"> = {
   open: async () => ({ close: () => void (closed += 1) }) as Routed,
@@ -48,7 +51,7 @@ const router: Pick<Router, "open"> = {
 
 async function open(model: string): Promise<string> {
   try {
-    await gate.guard(router).open({ model, organizationId: "org_1", hint: null })
+    await gate.guard(router).open({ model, organizationId: "org_1", hint: null, trace })
     return "served"
   } catch (error) {
     return (error as { code?: string }).code ?? "failed"

@@ -4,9 +4,11 @@ import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import type { Metrics } from "../base/metrics.ts"
-import { analyticsHandlers } from "../control/analytics/handlers.ts"
+import type { Metrics, Sample } from "../base/metrics.ts"
+import { analyticsHandlers, freshEvents } from "../control/analytics/handlers.ts"
+import type { ContentStates } from "../control/analytics/requests.ts"
 import { type AnalyticsOperatorParts, analyticsOperations } from "../control/analytics/operations.ts"
+import type { BillingParts } from "../control/billing/parts.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import { type Events, openEvents } from "../store/events/events.ts"
 import {
@@ -19,6 +21,7 @@ import type { Place } from "../store/events/service.ts"
 
 const dayMs = 86_400_000
 const closeWithinMs = 5_000
+const millisecondsPerSecond = 1_000
 
 /** Where the events are to be, or null where none are kept. */
 function placeOf({ analytics, data_dir }: Config): Place | null {
@@ -37,6 +40,8 @@ export function openEventsOf(config: Config): Events | null {
 
 interface AnalyticsNeeds {
   readonly config: Config
+  /** Nothing is kept of any request where it is left out. */
+  readonly content?: ContentStates
   readonly journal: ExportedJournal
   readonly clock: Clock
   readonly log: Log
@@ -45,6 +50,7 @@ interface AnalyticsNeeds {
 export interface Analytics {
   readonly handlers: ReturnType<typeof analyticsHandlers>
   readonly tasks: readonly PeriodicTask[]
+  readonly spendByTag: BillingParts["spendByTag"]
   /** Null where none are kept. */
   readonly events: Events | null
   operations(
@@ -56,12 +62,19 @@ export interface Analytics {
 }
 
 /** The process of the engine is not started before there is something to ask or to keep. */
-export async function openAnalytics({ config, journal, clock, log }: AnalyticsNeeds): Promise<Analytics> {
+export async function openAnalytics({
+  config,
+  journal,
+  content,
+  clock,
+  log,
+}: AnalyticsNeeds): Promise<Analytics> {
   const place = placeOf(config)
   const retentionDays = config.analytics.retention_days
   if (!place) {
     return {
       handlers: analyticsHandlers(null),
+      spendByTag: async (question) => await (await freshEvents(null)).ask("spendByTag", question),
       tasks: [],
       events: null,
       operations: (parts) => analyticsOperations({ ...parts, clock, retentionDays, events: null }),
@@ -78,7 +91,9 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
   exporter.start()
   const flush = async (): Promise<void> => await exporter.flush()
   return {
-    handlers: analyticsHandlers({ events, flush }),
+    spendByTag: async (question) =>
+      await (await freshEvents({ events, flush, clock })).ask("spendByTag", question),
+    handlers: analyticsHandlers({ events, flush, clock, ...(content ? { content } : {}) }),
     events,
     tasks: [
       {
@@ -113,17 +128,32 @@ export async function openAnalytics({ config, journal, clock, log }: AnalyticsNe
 }
 
 function addMetrics(metrics: Metrics, state: () => ExportState): void {
-  const gauges: [string, string, (state: ExportState) => number][] = [
-    ["lag_ms", "How long events have been waiting to be exported.", ({ lagMs }) => lagMs],
-    ["failing", "1 while events cannot be exported.", ({ failing }) => Number(failing)],
-    ["exported_events", "Events exported since the start.", ({ exportedEvents }) => exportedEvents],
-    [
-      "dropped_bytes",
-      "Journal given up because it could not be exported.",
-      ({ droppedBytes }) => droppedBytes,
-    ],
-    ["damaged_lines", "Lines of the journal that cannot be read.", ({ damagedLines }) => damagedLines],
+  const one = (measure: (state: ExportState) => number) => (): Sample[] => [
+    { labels: {}, value: measure(state()) },
   ]
-  for (const [name, help, measure] of gauges)
-    metrics.gauge(`umpire_analytics_${name}`, help, () => [{ labels: {}, value: measure(state()) }])
+  metrics.gauge(
+    "umpire_analytics_lag_seconds",
+    "How long events have been waiting to be exported.",
+    one(({ lagMs }) => lagMs / millisecondsPerSecond),
+  )
+  metrics.gauge(
+    "umpire_analytics_failing",
+    "1 while events cannot be exported.",
+    one(({ failing }) => Number(failing)),
+  )
+  metrics.total(
+    "umpire_analytics_exported_events_total",
+    "Events exported since the start.",
+    one(({ exportedEvents }) => exportedEvents),
+  )
+  metrics.total(
+    "umpire_analytics_dropped_bytes_total",
+    "Journal given up because it could not be exported.",
+    one(({ droppedBytes }) => droppedBytes),
+  )
+  metrics.total(
+    "umpire_analytics_damaged_lines_total",
+    "Lines of the journal that cannot be read.",
+    one(({ damagedLines }) => damagedLines),
+  )
 }

@@ -89,10 +89,10 @@ async function takeBackup(parts: BackupParts, file: string): Promise<unknown> {
   }
 }
 
-/** Of the journal, those begun since the first look. */
+/** Of the journals, those begun since the first look. */
 async function newSegments(folder: string, known: readonly string[], writer: ArchiveWriter): Promise<void> {
   const now = await listFiles(folder)
-  const added = now.filter((name) => name.startsWith("journal/") && !known.includes(name))
+  const added = now.filter((name) => /^(?:journal|content)\//.test(name) && !known.includes(name))
   const files = await openFiles(folder, added)
   await files.write(writer)
   await files.close()

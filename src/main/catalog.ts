@@ -7,8 +7,9 @@ import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm, minilmFile } from "../engine/generate/minilm.ts"
 import { factsOf, readEncoderFile } from "../engine/encoder/model-file.ts"
-import { readGguf } from "../engine/llama/gguf.ts"
+import { type TensorShapes, readAdapter, readGguf } from "../engine/llama/gguf.ts"
 import { addedModels } from "./models.ts"
+import { checkConfigured, splitVirtual } from "./virtual-models.ts"
 
 const shippedModelDirectory = join(import.meta.dirname, "..", "..", "model")
 /** The first is the default for decisions. */
@@ -21,7 +22,7 @@ const shippedModels = [
   },
   {
     sku: "umpire-chat",
-    file: "umpire-nano-q8_0.gguf",
+    file: "umpire-chat.gguf",
     description: "The small embedded language model for chat; umpire-decide decides better.",
   },
 ] as const
@@ -37,10 +38,11 @@ export async function loadCatalog(
   dataDirectory?: string,
 ): Promise<Catalog> {
   const shipped = await listShipped()
+  const { plain, virtual } = splitVirtual(configured)
   // A configured entry for the default model, for example to run it elsewhere, replaces it.
   const [first, ...rest] = [
-    ...shipped.map((model) => configured.find(({ sku }) => sku === model.sku) ?? model),
-    ...configured.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),
+    ...shipped.map((model) => plain.find(({ sku }) => sku === model.sku) ?? model),
+    ...plain.filter(({ sku }) => !shipped.some((model) => model.sku === sku)),
     ...(await othersAdded(dataDirectory, [...shipped, ...configured])),
   ]
   if (!first)
@@ -48,7 +50,9 @@ export async function loadCatalog(
   const models = await Promise.all(rest.map(toModel))
   const taken = [first, ...rest].some(({ sku }) => sku === minilm.sku)
   if (dataDirectory !== undefined && !taken) models.push(embeddingModel(dataDirectory))
-  return createCatalog([await toModel(first), ...models], aliases)
+  const catalog = createCatalog([await toModel(first), ...models], aliases, virtual)
+  checkConfigured(catalog)
+  return catalog
 }
 
 /** An installation may leave out model files that it does not use. */
@@ -104,7 +108,37 @@ export async function toModel(config: ModelConfig): Promise<Model> {
     contextTokensMax: facts.contextTokensMax,
     quantization: facts.quantization,
     file: config.file ?? "",
+    ...(config.adapter === undefined ? {} : { adapter: await checkedAdapter(config, config.adapter) }),
   }
+}
+
+/** The adapter's file, once it is known to fit the model's. */
+async function checkedAdapter({ sku, file, kind }: ModelConfig, adapter: string): Promise<string> {
+  const refuse = (why: string, cause?: unknown): ConfigError =>
+    new ConfigError(`Cannot use the model ${sku}: ${why}`, { cause })
+  if (file === undefined || isEncoderFile(file) || kind === "embedding")
+    throw refuse("an adapter needs a GGUF file of a model for decisions and chat beside it")
+  const [model, lora] = await Promise.all([readGguf(file), readAdapter(adapter)]).catch((cause: unknown) => {
+    throw refuse(cause instanceof Error ? cause.message : "its adapter cannot be read", cause)
+  })
+  if (model.architecture !== lora.architecture)
+    throw refuse(
+      `its adapter is for models of the architecture ${lora.architecture}, and the file has ${model.architecture}`,
+    )
+  const unfit = unfitTensor(model.tensors, lora.tensors)
+  if (unfit !== null) throw refuse(`its adapter was made for another model: ${unfit} does not fit the file's`)
+  return adapter
+}
+
+/** A matrix of the model has two of the adapter, which share its sides; that of token embeddings is laid out otherwise. */
+function unfitTensor(model: TensorShapes, adapter: TensorShapes): string | null {
+  for (const [name, shape] of adapter) {
+    const [, base = "", side] = /^(.*)\.lora_([ab])$/.exec(name) ?? []
+    const own = model.get(base)
+    const axis = side === "a" ? 0 : 1
+    if (!own || (base !== "token_embd.weight" && own[axis] !== shape[axis])) return name
+  }
+  return null
 }
 
 type StatedFacts = Pick<Model, "contextTokensMax" | "quantization">

@@ -13,6 +13,7 @@ import { checkPort } from "../server/port.ts"
 import { migrationStatus } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import { operateOverSocket } from "../cli/operator.ts"
+import { mailSenderOf } from "./alerts.ts"
 import { loadCatalog } from "./catalog.ts"
 import { version } from "./version.ts"
 
@@ -54,6 +55,11 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
     ),
     directory(config),
     await store(config),
+    await attempt(
+      "e-mail",
+      "check email.smtp_* and that the mail server accepts connections from here",
+      async () => await email(config),
+    ),
     await port(config),
   ]
 }
@@ -194,6 +200,15 @@ async function store(config: Config): Promise<Finding> {
       }
     },
   )
+}
+
+/** Connects, upgrades to TLS and signs in, as an alert would; nothing is sent. */
+async function email(config: Config): Promise<Finding> {
+  const mail = mailSenderOf(config, () => "")
+  if (!mail) return ok("e-mail", "not configured; alerts go to webhooks only")
+  await mail.check()
+  const { smtp_host, smtp_port, smtp_tls } = config.email
+  return ok("e-mail", `${smtp_host}:${smtp_port} accepts (${smtp_tls})`)
 }
 
 async function port({ server }: Config): Promise<Finding> {

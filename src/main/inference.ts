@@ -4,14 +4,16 @@ import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
-import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
+import type { Guardrails } from "../gateway/guardrails/guardrails.ts"
+import type { ContentKeeper } from "../gateway/content/keeper.ts"
 import type { Meter } from "../gateway/meter.ts"
 import type { Router } from "../gateway/routing/router.ts"
+import type { ModelResolver } from "../gateway/organization-access.ts"
 import { createBodyReader } from "../gateway/openai/body.ts"
-import { inferenceHandlers } from "../gateway/openai/handlers.ts"
+import { type InferenceHandlers, inferenceHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
@@ -23,37 +25,46 @@ const mebibyte = 1024 * 1024
 interface InferenceRoot {
   readonly config: Config
   readonly catalog: Catalog
+  readonly models: ModelResolver
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
   readonly meter: Meter
   readonly router: Pick<Router, "open">
+  readonly guardrails: Pick<Guardrails, "begin">
+  readonly keeper: ContentKeeper
 }
 
 interface Inference {
-  readonly handlers: Handlers<typeof inferenceEndpoints>
+  readonly handlers: InferenceHandlers
   readonly socket: WebSocketParts
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
+  close(): Promise<void>
 }
 
-export function openInference(root: InferenceRoot): Inference {
-  const { config, catalog, clock, ids, meter, router } = root
+export async function openInference(root: InferenceRoot): Promise<Inference> {
+  const { config, catalog, models, clock, ids, meter, router, guardrails } = root
   const responseStore = new ResponseStore(root)
+  const joined = config.database.url === undefined ? null : await responseStore.joinGateways()
   const parts = {
     catalog,
+    models,
     clock,
     ids,
     meter,
     timeoutMs: config.server.request_timeout_ms,
     responseStore,
     router,
+    guardrails,
     readBody: createBodyReader(),
+    content: root.keeper,
   }
   return {
     handlers: inferenceHandlers(parts),
     forget: (change) => responseStore.forget(change),
+    close: async () => await joined?.close(),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
       converse: () => new ResponseConversation(parts),
@@ -66,6 +77,7 @@ export function openGenerator(config: Config, model: Model, log: Log): LocalEngi
   const { threads, kv_memory_mib, queue_max, gpu } = config.engine
   return new LocalEngine({
     modelFile: model.file,
+    ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
     ...(model.sku === minilm.sku ? { makeFile: async () => await ensureMinilm(model.file) } : {}),
     kind: model.kind,
     memoryBytes: kv_memory_mib * mebibyte,

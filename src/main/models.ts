@@ -6,7 +6,7 @@ import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { Fault } from "../contract/errors.ts"
-import { readGguf } from "../engine/llama/gguf.ts"
+import { readAdapter, readGguf } from "../engine/llama/gguf.ts"
 
 interface ModelOperationParts {
   readonly dataDirectory: string
@@ -23,6 +23,7 @@ const AddInput = z.strictObject({
   file: z.string().min(1),
   sku: z.string().trim().regex(skuForm).optional(),
   kind: z.enum(["generation", "embedding"]).optional(),
+  adapter: z.string().min(1).optional(),
 })
 
 type Operation = (input: unknown) => Promise<unknown>
@@ -47,39 +48,49 @@ async function add(parts: ModelOperationParts, input: unknown): Promise<unknown>
   if (!parsed.success)
     throw new Fault(
       "invalid_request",
-      "Cannot add the model: its file is needed; --sku is up to 128 letters, digits and . _ - / :, --kind generation or embedding",
+      "Cannot add the model: its file is needed; --sku is up to 128 letters, digits and . _ - / :, --kind generation or embedding, --adapter a file",
     )
-  const { file, sku = skuOf(basename(file)), kind } = parsed.data
+  const { file, sku = skuOf(basename(parsed.data.adapter ?? file)), kind, adapter } = parsed.data
   if (!skuForm.test(sku))
     throw new Fault(
       "invalid_request",
-      `Cannot add ${basename(file)}: its name cannot be a SKU; choose one with --sku`,
+      `Cannot add ${basename(adapter ?? file)}: its name cannot be a SKU; choose one with --sku`,
     )
   const catalog = await parts.catalog()
-  if (catalog.find(sku))
+  if (catalog.find(sku) || catalog.virtualModels.some(({ name }) => name === sku))
     throw new Fault(
       "invalid_request",
       `Cannot add ${sku}: the catalog has a model of this name; choose another with --sku`,
     )
-  const config = ModelConfig.parse({ sku, file, ...(kind === undefined ? {} : { kind }) })
+  const entry = {
+    sku,
+    file,
+    ...(kind === undefined ? {} : { kind }),
+    ...(adapter === undefined ? {} : { adapter }),
+  }
+  const config = ModelConfig.parse(entry)
   const model = await parts.read(config).catch((error: unknown) => {
     throw new Fault(
       "invalid_request",
       error instanceof ConfigError ? error.message : `Cannot add ${sku}: its file cannot be used`,
     )
   })
-  await refuseTruncated(file)
+  await refuseTruncated(file, readGguf)
+  if (adapter !== undefined) await refuseTruncated(adapter, readAdapter)
   const before = await readAdded(parts.dataDirectory)
-  await writeAdded(parts.dataDirectory, [...before, { sku, file, ...(kind === undefined ? {} : { kind }) }])
+  await writeAdded(parts.dataDirectory, [...before, entry])
   parts.added(model)
   return listed(model)
 }
 
 /** A download that broke off has a good beginning: how long the file must be says what is missing. */
-async function refuseTruncated(file: string): Promise<void> {
+async function refuseTruncated(
+  file: string,
+  read: (file: string) => Promise<{ readonly fileBytesMin: number }>,
+): Promise<void> {
   // That of an encoder says so itself when it is read.
   if (isEncoderFile(file)) return
-  const { fileBytesMin } = await readGguf(file)
+  const { fileBytesMin } = await read(file)
   const { size } = await stat(file)
   if (size < fileBytesMin)
     throw new Fault(
@@ -104,7 +115,14 @@ const listFile = (dataDirectory: string): string => join(dataDirectory, "models"
 /** The models that were added by command. */
 export async function addedModels(dataDirectory: string): Promise<ModelConfig[]> {
   const added = await readAdded(dataDirectory)
-  return added.map((one) => ModelConfig.parse({ ...one, file: resolve(dataDirectory, "models", one.file) }))
+  const resolved = (file: string): string => resolve(dataDirectory, "models", file)
+  return added.map(({ adapter, ...one }) =>
+    ModelConfig.parse({
+      ...one,
+      file: resolved(one.file),
+      ...(adapter === undefined ? {} : { adapter: resolved(adapter) }),
+    }),
+  )
 }
 
 async function readAdded(dataDirectory: string): Promise<Added> {

@@ -5,21 +5,24 @@ import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { Metrics } from "../base/metrics.ts"
 import type { Ticks } from "../base/money.ts"
+import type { RateLimits } from "../base/rate-limiter.ts"
 import type { Principal } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import type { Fault } from "../contract/errors.ts"
-import {
-  type CallSource,
-  type Meter,
-  costOf,
-  createMeter,
-  failureOf,
-  modelNamedIn,
-  noUsage,
-} from "../gateway/meter.ts"
+import { createInferenceMetrics } from "../gateway/inference-metrics.ts"
+import { type Meter, createMeter, failureOf, modelNamedIn } from "../gateway/meter.ts"
+import { type CallSource, costOf, noUsage } from "../gateway/sequence-record.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
-import { type LeaseBook, type LeaseReport, openLeaseBook, openPayers } from "../gateway/money/lease-book.ts"
+import {
+  type LeaseBook,
+  type LeaseReport,
+  accountCredit,
+  keyBudgets,
+  openLeaseBook,
+} from "../gateway/money/lease-book.ts"
+import { openPayers, openTagBudgets } from "../gateway/reservations.ts"
 import { type Journal, openJournal } from "../store/journal/writer.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { inspectJournal } from "./billing.ts"
@@ -33,6 +36,8 @@ interface MoneyNeeds {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  readonly metrics: Metrics
+  readonly rateLimits: RateLimits
   /** Who else reads the journal; a segment stays until all have passed it. */
   readonly consumers: readonly string[]
 }
@@ -57,6 +62,7 @@ interface MoneyReport {
   /** How long usage has been waiting to get into the ledger. */
   readonly lagMs: number
   readonly leases: readonly LeaseReport[]
+  readonly renewalAgeMs: number
 }
 
 interface Refusal {
@@ -86,10 +92,10 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
   })
   try {
     const { gatewayId } = journal
-    const applier = await Applier.open({ database, journal, clock, ids, log })
+    const applier = await Applier.open({ database, journal, clock, log })
     await applier.drain()
     await releaseGateway(database, gatewayId)
-    const leases = await openLeaseBook({
+    const leaseParts = {
       database,
       gatewayId,
       clock,
@@ -97,11 +103,20 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
       graceMs,
       recallWaitMs: config.billing.recall_wait_ms,
       cheapestTicks: () => cheapestRequest(catalog, config.server.request_timeout_ms),
-    })
-    applier.onApplied = (sums) => leases.applied(sums)
+    }
+    const leases = await openLeaseBook({ ...leaseParts, source: accountCredit })
+    const budgets = await openLeaseBook({ ...leaseParts, source: keyBudgets })
+    applier.onApplied = (sums) => {
+      leases.applied(sums)
+      budgets.applied(sums)
+    }
     applier.start()
     const payers = await openPayers(database, clock, graceMs)
-    const meter = createMeter({ journal, leases, payers, clock, ids, log })
+    const tagBudgets = await openTagBudgets(database, clock, graceMs)
+    const observe = createInferenceMetrics(needs.metrics, catalog)
+    const { rateLimits } = needs
+    const held = { leases, budgets, tagBudgets, rateLimits, payers }
+    const meter = createMeter({ journal, ...held, clock, ids, log, observe })
     return {
       meter,
       journal,
@@ -115,11 +130,13 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
         journalBytes: journal.bytes,
         lagMs: applier.lagMs,
         leases: leases.report(),
+        renewalAgeMs: leases.renewalAgeMs,
       }),
       refused: (refusal) => record(meter, refusal, log),
       close: async () => {
         await payers.close()
-        await shutDown({ applier, leases, journal, database, log })
+        await tagBudgets.close()
+        await shutDown({ applier, books: [leases, budgets], journal, database, log })
       },
     }
   } catch (error) {
@@ -140,16 +157,16 @@ function cheapestRequest(catalog: Catalog, timeoutMs: number): Ticks {
 
 interface Running {
   readonly applier: Applier
-  readonly leases: LeaseBook
+  readonly books: readonly LeaseBook[]
   readonly journal: Journal
   readonly database: Database
   readonly log: Log
 }
 
 /** Nothing runs any more: what is in the journal goes to the ledger and the holds go back, or both wait for the next start. */
-async function shutDown({ applier, leases, journal, database, log }: Running): Promise<void> {
+async function shutDown({ applier, books, journal, database, log }: Running): Promise<void> {
   await applier.close()
-  await leases.close()
+  for (const book of books) await book.close()
   try {
     await applier.drain()
     await releaseGateway(database, journal.gatewayId)
@@ -163,8 +180,14 @@ const sources: Readonly<Record<string, CallSource>> = {
   "/v1/decisions": "decisions",
   "/v1/systemone": "systemone",
   "/v1/responses": "responses",
+  "/v1/responses/compact": "compact",
+  "/v1/responses/input_tokens": "count_tokens",
   "/v1/chat/completions": "chat_completions",
   "/v1/embeddings": "embeddings",
+  "/v1/messages": "messages",
+  "/v1/messages/count_tokens": "count_tokens",
+  "/v1/rerank": "rerank",
+  "/v1/moderations": "moderations",
 }
 
 function record(

@@ -12,21 +12,25 @@ import type { SingleSignOn } from "../control/single-sign-on.ts"
 interface PlatformNeeds {
   readonly control: ControlParts
   readonly catalog: Catalog
+  readonly rateLimits: PlatformParts["rateLimits"]
   readonly billingStatus: PlatformParts["billingStatus"]
   readonly refill: PlatformParts["refill"]
   readonly uploads: PlatformParts["uploads"]
+  readonly content: PlatformParts["content"]
   readonly log: Log
   /** The address of this installation as browsers see it; known once it listens. */
   readonly publicUrl: () => string
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, billingStatus, uploads, publicUrl, refill } = needs
+  const { control, catalog, rateLimits, billingStatus, uploads, content, publicUrl, refill } = needs
   return {
     ...control,
     catalog,
+    rateLimits,
     billingStatus,
     uploads,
+    content,
     publicUrl,
     refill,
     regions: regionsOf(config),
@@ -36,6 +40,8 @@ export function platformParts(config: Config, needs: PlatformNeeds): PlatformPar
       burst: config.limits.burst,
     },
     paymentProvider: config.billing.provider,
+    allowPrivateWebhooks: config.webhooks.allow_private,
+    email: { enabled: config.email.smtp_host !== undefined, recipients: config.email.recipients },
     secureCookies: config.server.public_url?.startsWith("https:") ?? false,
     singleSignOn: singleSignOnOf(config, needs),
   }
@@ -65,14 +71,20 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
 }
 
 function singleSignOnOf({ sso }: Config, { log, publicUrl }: PlatformNeeds): SingleSignOn | null {
-  const { issuer, client_id, client_secret, verified_email_only } = sso
+  const { issuer, client_id, client_secret, verified_email_only, scope, groups_claim } = sso
   if (issuer === undefined) return null
   if (client_id === undefined || client_secret === undefined)
     throw new ConfigError(
       "Cannot use the configuration: sso.issuer needs sso.client_id and sso.client_secret",
     )
   return {
-    provider: createOidcProvider({ issuer, clientId: client_id, clientSecret: client_secret }),
+    provider: createOidcProvider({
+      issuer,
+      clientId: client_id,
+      clientSecret: client_secret,
+      scope,
+      groupsClaim: groups_claim,
+    }),
     verifiedEmailOnly: verified_email_only,
     publicUrl,
     log,

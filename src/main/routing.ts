@@ -1,4 +1,4 @@
-/** The engines of this machine, and the router built from the configuration: which workers run which model, and where they stand. */
+/** The engines of this machine and the router, as the configuration describes them: which workers run which model, and where. */
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { WorkerConfig } from "../base/config-models.ts"
@@ -8,7 +8,6 @@ import type { Log } from "../base/log.ts"
 import type { Region } from "../base/regions.ts"
 import { startEncoderEngine } from "../engine/encoder/engine.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
-import type { LocalEngine } from "../engine/generate/local-engine.ts"
 import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
@@ -42,19 +41,6 @@ interface Routing extends Router {
 const millisecondsPerSecond = 1_000
 /** One missed check may be chance; two are not. */
 const failedChecksMax = 2
-
-/** A model either scores and generates, or embeds. */
-export function localEngines(
-  model: Model,
-  engines: Engines,
-  generators: Engines<LocalEngine>,
-): WorkerEngines {
-  if (model.kind === "embedding") return { embedder: async () => (await generators.open(model)).embedder() }
-  return {
-    scorer: () => engines.open(model),
-    generator: () => generators.open(model),
-  }
-}
 
 /** Whether a process of this machine runs the model. */
 export function runsHere({ models }: Config, { sku }: Model): boolean {
@@ -163,35 +149,6 @@ function settingsOf(
 
 const mebibyte = 1024 * 1024
 
-/** The engines of one kind in this machine. */
-interface Engines<Engine = ScoreEngine> {
-  /** Opens the model when it is first asked for. */
-  open(model: Model): Promise<Engine>
-  close(): Promise<void>
-}
-
-export function createEngines<Engine extends { close(): Promise<void> }>(
-  open: (model: Model) => Promise<Engine>,
-): Engines<Engine> {
-  const opened = new Map<string, Promise<Engine>>()
-  return {
-    open(model) {
-      const known = opened.get(model.sku)
-      if (known) return known
-      const opening = open(model)
-      opened.set(model.sku, opening)
-      // A file that cannot be loaded now may be mended by the time of the next request.
-      opening.catch(() => opened.delete(model.sku))
-      return opening
-    },
-    async close() {
-      const settled = await Promise.allSettled(opened.values())
-      for (const opening of settled) if (opening.status === "fulfilled") await opening.value.close()
-      opened.clear()
-    },
-  }
-}
-
 /** Starts the engine of a local model: ONNX files are encoders, all others language models for llama.cpp. */
 export async function startEngine(config: Config, model: Model, log: Log): Promise<ScoreEngine> {
   const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu, library_dir } = config.engine
@@ -205,6 +162,7 @@ export async function startEngine(config: Config, model: Model, log: Log): Promi
   if (isEncoderFile(model.file)) return await startEncoderEngine(common)
   return await startLlamaEngine({
     ...common,
+    ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
     memoryBytes: kv_memory_mib * mebibyte,
     backend: gpu === "off" ? "cpu" : "auto",
     ...(library_dir === undefined ? {} : { libraryDir: library_dir }),

@@ -1,6 +1,5 @@
 /** The composition root: builds every part from the configuration, joins them, and takes them apart again in order. */
 import { mkdir } from "node:fs/promises"
-import { join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
 import type { Catalog } from "../base/catalog.ts"
@@ -8,14 +7,22 @@ import { type Clock, systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import { type Ids, createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import { Metrics } from "../base/metrics.ts"
+import { originCheck, parseOrigins } from "../base/origins.ts"
+import type { Tracer } from "../base/span.ts"
+import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
+import { lowerCollectorPriority } from "../base/thread-priority.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
+import type { SequenceTable } from "../contract/sequences.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
-import { Document, type Handlers } from "../contract/endpoint.ts"
+import type { Handlers } from "../contract/endpoint.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
-import type { inferenceEndpoints } from "../contract/openai/endpoints.ts"
+import type { batchEndpoints } from "../contract/openai/batches.ts"
+import type { fileEndpoints } from "../contract/openai/files.ts"
 import { openapi } from "../contract/openapi.ts"
 import { questionSetSchema } from "../contract/question-sets/sets.ts"
 import { type Table, table } from "../contract/table.ts"
+import type { ContentStates } from "../control/analytics/requests.ts"
 import type { ControlParts } from "../control/change.ts"
 import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
 import { createIdempotencyStore } from "../control/idempotency.ts"
@@ -33,38 +40,59 @@ import { type Principals, openLastUsed, openPrincipals } from "../control/princi
 import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
 import { createUploadReader } from "../control/question-sets/upload.ts"
 import { startUpkeep } from "../control/upkeep.ts"
-import type { ScoreEngine } from "../engine/engine.ts"
+import type { LocalEngines } from "../engine/local-engines.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
+import { openGuardrails } from "../gateway/guardrails/guardrails.ts"
 import { margins } from "../gateway/margins.ts"
-import { openModelAccess } from "../gateway/organization-access.ts"
+import { mcpHandlers } from "../gateway/mcp/handlers.ts"
+import { type AnswerCounter, startAnswerCounter } from "../gateway/monitoring/answer-counter.ts"
+import { type ModelResolver, openModelAccess, openVirtualModels } from "../gateway/organization-access.ts"
 import { decideHandlers } from "../gateway/question-sets/decide.ts"
 import { startJobs } from "../gateway/question-sets/jobs.ts"
 import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
+import { LiveTraffic } from "../gateway/routing/live-traffic.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import { type HttpParts, createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import type { Change } from "../store/changes.ts"
+import { findContentStates } from "../store/content/content.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
+import { openSharedRateLimiter } from "../store/shared-rate-limiter.ts"
 import type { Database } from "../store/sql.ts"
+import { openAlerts } from "./alerts.ts"
 import { analyticsConsumers, openAnalytics } from "./analytics.ts"
 import { backupOperations } from "./backup.ts"
+import { openBatches } from "./batches.ts"
 import { loadCatalog, toModel } from "./catalog.ts"
+import { consoleDirectory } from "./console-directory.ts"
+import { loadDocs } from "./docs.ts"
+import { openConfiguredEngines } from "./engines.ts"
+import { type Content, openContent } from "./content.ts"
 import { openConfiguredIdentity, openConfiguredMtls } from "./identity.ts"
-import { openGenerator, openInference } from "./inference.ts"
+import type { InferenceHandlers } from "../gateway/openai/handlers.ts"
+import { openInference } from "./inference.ts"
 import { providersOf, sellerOf } from "./billing.ts"
 import { type Money, openMoney } from "./money.ts"
 import { modelOperations } from "./models.ts"
 import { platformParts, regionsOf } from "./platform.ts"
 import { createReadiness } from "./readiness.ts"
+import {
+  addEngineMetrics,
+  addMoneyMetrics,
+  addProcessMetrics,
+  addWorkerMetrics,
+  metricsHandler,
+  openConfiguredMetricsPort,
+} from "./metrics.ts"
+import { openFleet } from "./fleet.ts"
 import { createStatus } from "./status.ts"
-import { createEngines, localEngines, openRouting, remoteEngines, runsHere, startEngine } from "./routing.ts"
+import { openTelemetry } from "./telemetry.ts"
+import { openRouting, remoteEngines, runsHere } from "./routing.ts"
 import { version } from "./version.ts"
-
-const consoleDirectory = join(import.meta.dirname, "..", "..", "console", "dist")
 
 interface Umpire {
   readonly url: string
@@ -92,12 +120,17 @@ export async function startUmpire(
     closers.push(() => part.close())
     return part
   }
-  const start: Start = { config, log, progress, keep, clock: systemClock, ids: createIds(systemClock) }
+  const clock = systemClock
+  const metrics = new Metrics()
   try {
+    const { tracer } = keep(await openTelemetry(config, "umpire", log))
+    const start: Start = { config, log, progress, keep, clock, ids: createIds(clock), metrics, tracer }
     const inference = await startEngines(start)
     const control = await openControl(start, bootstrap)
     const gateway = await openGateway(start, inference, control)
     const front = await openFront(start, inference, control, gateway)
+    // Not before: a start that collects late needs more memory.
+    lowerCollectorPriority()
     return {
       url: front.url,
       catalog: inference.catalog,
@@ -124,20 +157,23 @@ interface Start {
   readonly keep: Keep
   readonly clock: Clock
   readonly ids: Ids
+  readonly metrics: Metrics
+  /** Undefined where traces go nowhere. */
+  readonly tracer: Tracer | undefined
 }
 
 interface LocalInference {
   readonly catalog: Catalog
-  readonly engines: ReturnType<typeof createEngines<ScoreEngine>>
+  readonly engines: LocalEngines
   /** Resolves when the default model is loaded, where it runs in this machine. */
   readonly loading: Promise<unknown> | undefined
 }
 
 /** The models of this machine. The default one loads while the rest is opened, and a broken file is found now. */
-async function startEngines({ config, log, keep }: Start): Promise<LocalInference> {
+async function startEngines({ config, clock, log, keep }: Start): Promise<LocalInference> {
   const catalog = await loadCatalog(config.models, config.data_dir)
-  const engines = keep(createEngines((model) => startEngine(config, model, log)))
-  const loading = runsHere(config, catalog.fallback) ? engines.open(catalog.fallback) : undefined
+  const engines = keep(openConfiguredEngines(config, clock, log))
+  const loading = runsHere(config, catalog.fallback) ? engines.load(catalog.fallback) : undefined
   // Awaited later; until then a failure of something else must not make this one an unhandled rejection.
   loading?.catch(() => undefined)
   return { catalog, engines, loading }
@@ -148,6 +184,7 @@ interface Control {
   readonly first: FirstStart | null
   readonly identity: Awaited<ReturnType<typeof openConfiguredIdentity>>
   readonly principals: Principals
+  readonly rateLimits: RateLimits
   /** Told of changes that this process makes, so that the next request sees them. */
   readonly forgetters: ((change: Change) => void)[]
 }
@@ -178,7 +215,17 @@ async function openControl(start: Start, bootstrap: Bootstrap): Promise<Control>
     (change) => identity.forget(change),
   )
   keep(startUpkeep(database, clock, log))
-  return { parts, first, identity, principals, forgetters }
+  const rateLimits = await openRateLimits(start, database)
+  return { parts, first, identity, principals, rateLimits, forgetters }
+}
+
+/** In memory where this is the only gateway; over all of them on PostgreSQL. */
+async function openRateLimits(
+  { config, keep, clock, ids, log }: Start,
+  database: Database,
+): Promise<RateLimits> {
+  if (config.database.url === undefined) return new RateLimiter(clock)
+  return keep(await openSharedRateLimiter({ database, gatewayId: ids.next("gw"), clock, log }))
 }
 
 interface Gateway {
@@ -186,24 +233,33 @@ interface Gateway {
   readonly analytics: Awaited<ReturnType<typeof openAnalytics>>
   readonly sets: Sets
   readonly shadows: Shadows
+  readonly content: Content
+  readonly answerCounter: AnswerCounter
   readonly routing: Awaited<ReturnType<typeof openRouting>>
   readonly router: Pick<Router, "open">
-  readonly inference: ReturnType<typeof openInference>
+  readonly models: ModelResolver
+  readonly liveTraffic: LiveTraffic
+  readonly inference: Awaited<ReturnType<typeof openInference>>
 }
 
 /** What runs requests: metering, routing and the engines behind it. */
 async function openGateway(
-  { config, log, progress, keep, clock, ids }: Start,
+  { config, log, progress, keep, clock, ids, metrics }: Start,
   { catalog, engines, loading }: LocalInference,
-  { parts, forgetters }: Control,
+  { parts, rateLimits, forgetters }: Control,
 ): Promise<Gateway> {
   const { database } = parts
   const graceMs = config.billing.outage_grace_s * 1000
   const sets = keep(await openSets(database, clock, graceMs))
   const consumers = analyticsConsumers(config)
-  const money = keep(await openMoney({ config, catalog, database, clock, ids, log, consumers }))
-  const analytics = keep(await openAnalytics({ config, journal: money.journal, clock, log }))
-  const generators = keep(createEngines(async (model) => openGenerator(config, model, log)))
+  const money = keep(
+    await openMoney({ config, catalog, database, clock, ids, log, metrics, rateLimits, consumers }),
+  )
+  const states: ContentStates = {
+    of: (organizationId, seqIds) =>
+      findContentStates(database, organizationId, seqIds, new Date(clock.nowMs())),
+  }
+  const analytics = keep(await openAnalytics({ config, journal: money.journal, content: states, clock, log }))
   const routing = keep(
     await openRouting({
       config,
@@ -212,25 +268,37 @@ async function openGateway(
       database,
       clock,
       log,
-      local: (model) => localEngines(model, engines, generators),
+      local: (model) => engines.of(model),
       remote: remoteEngines,
     }),
   )
   const access = keep(await openModelAccess(database, clock, catalog, graceMs))
-  const router = access.guard(routing)
+  const batchShare = config.batches.beside_live_percent / 100
+  const liveTraffic = new LiveTraffic(clock, { batchShare })
+  const router = liveTraffic.count(access.guard(routing))
   const { meter } = money
-  const inference = openInference({ config, catalog, database, clock, ids, log, meter, router })
   const timeoutMs = config.server.request_timeout_ms
-  const scoring = { database, catalog, router, meter, clock, log, timeoutMs }
+  const models = keep(await openVirtualModels(database, clock, catalog, graceMs))
+  const scoring = { database, catalog, models, router, meter, clock, log, timeoutMs }
+  const guardrails = keep(await openGuardrails({ ...scoring, sets }, graceMs))
   const jobs = keep(await startJobs({ ...scoring, ids, changed: (change) => sets.forget(change) }))
-  const shadows = keep(createShadows({ ...scoring, sets }))
-  for (const part of [routing, access, inference, sets, jobs])
+  const { gatewayId } = money.journal
+  const content = keep(
+    await openContent({ config, database, gatewayId, scoring: { ...scoring, sets }, clock, ids, log }),
+  )
+  const { keeper } = content
+  const run = { meter, router, guardrails, keeper }
+  const inference = keep(await openInference({ config, catalog, models, database, clock, ids, log, ...run }))
+  const shadows = keep(createShadows({ ...scoring, sets, ids }))
+  const answerCounter = keep(startAnswerCounter({ database, clock, log }))
+  for (const part of [routing, access, models, inference, sets, jobs, content, guardrails])
     forgetters.push((change) => part.forget(change))
   // Changes are told to every part above.
   await migrateCalibrations(parts, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading
-  return { money, analytics, sets, shadows, routing, router, inference }
+  const asked = { sets, shadows, answerCounter, content }
+  return { money, analytics, ...asked, routing, router, models, liveTraffic, inference }
 }
 
 interface Front {
@@ -246,21 +314,27 @@ async function openFront(
   control: Control,
   gateway: Gateway,
 ): Promise<Front> {
-  const { config, log, keep, clock, ids } = start
+  const { config, log, keep, clock, ids, metrics, tracer } = start
   const { catalog, engines } = local
-  const { parts, identity, principals } = control
-  const { money, analytics, routing, inference } = gateway
+  const { parts, identity, principals, rateLimits } = control
+  const { money, analytics, routing, inference, liveTraffic } = gateway
   const state = { stopping: false, url: config.server.public_url ?? "" }
   const publicUrl = (): string => state.url
   const regions = regionsOf(config)
   const gatewayRegion = config.gateway.region ?? regions[0]?.id ?? ""
-  const status = createStatus({ router: routing, money, regions, gatewayRegion, state, clock })
-  analytics.addMetrics(status.metrics)
-  identity.addMetrics(status.metrics)
-  const operator = operatorHandlers(start, local, control, gateway, {
-    publicUrl,
-    status: async () => status.report(),
-  })
+  const status = createStatus({ router: routing, engines, money, regions, gatewayRegion, state, clock })
+  addProcessMetrics(metrics)
+  addWorkerMetrics(metrics, routing)
+  addEngineMetrics(metrics, engines)
+  addMoneyMetrics(metrics, money)
+  for (const part of [analytics, gateway.content, identity]) part.addMetrics(metrics)
+  const fleet = keep(
+    await openFleet({ database: parts.database, router: routing, report: status, clock, log }),
+  )
+  const operator = {
+    ...operatorHandlers(start, local, control, gateway, { publicUrl, status: async () => status() }),
+    ...fleet.operations,
+  }
   keep(await openOperatorSocket(operatorAddress(config.data_dir), operator, log))
   const readiness = createReadiness({
     database: parts.database,
@@ -268,7 +342,7 @@ async function openFront(
     state,
     graceMs: config.billing.outage_grace_s * 1000,
     engines: async () =>
-      runsHere(config, catalog.fallback) && (await (await engines.open(catalog.fallback)).facts()),
+      runsHere(config, catalog.fallback) && (await engines.scorer(catalog.fallback).facts()),
   })
   const uploads = keep(createUploadReader())
   const billing: BillingParts = {
@@ -278,27 +352,39 @@ async function openFront(
     settle: async () => await money.settle(),
     publicUrl,
     seller: sellerOf(config),
+    spendByTag: analytics.spendByTag,
   }
   const platform = platformParts(config, {
     control: parts,
+    rateLimits,
     uploads,
+    content: gateway.content.access,
     catalog,
     billingStatus: async (organizationId) => await billingStatus(parts, organizationId),
     refill: async () => await refillAccounts(billing),
     log,
     publicUrl,
   })
+  const asking = await handlers(config, catalog, async () => await readiness.check(), platform, gateway)
+  const { database } = parts
+  const runs = { ...asking, ...inference.handlers }
+  const batches = keep(
+    await openBatches({ config, database, clock, ids, log, liveTraffic, principals, handlers: runs }),
+  )
+  control.forgetters.push((change) => batches.forget(change))
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
-      ...handlers(config, catalog, async () => await readiness.check(), platform, gateway),
-      getMetrics: async () => new Document(Buffer.from(status.metrics.text())),
+      ...asking,
+      getMetrics: metricsHandler(config, metrics),
       ...identity.handlers,
       ...analytics.handlers,
       ...inference.handlers,
+      ...batches.handlers,
     },
     refused: (refusal) => money.refused(refusal),
-    metrics: status.metrics,
+    metrics,
+    tracer,
     gate: principals,
     idempotency: createIdempotencyStore(parts),
     socket: inference.socket,
@@ -306,16 +392,24 @@ async function openFront(
     clock,
     ids,
     log,
-    ...httpSettings(config),
+    ...httpSettings(config, rateLimits),
   })
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
   keep({ close: () => http.close(config.server.shutdown_ms) })
-  keep(
-    startPeriodic({ database: parts.database, clock, log }, [...billingTasks(billing), ...analytics.tasks]),
+  const { events } = analytics
+  const { gatewayId } = money.journal
+  const alerts = keep(
+    await openAlerts({ config, control: parts, log, events, router: routing, gatewayId, publicUrl }),
   )
-  const mtls = await openConfiguredMtls(config, identity, { ids, log })
-  if (mtls) keep(mtls)
+  control.forgetters.push((change) => alerts.forget(change))
+  const tasks = [...billingTasks(billing), ...analytics.tasks, ...alerts.tasks]
+  keep(startPeriodic({ database: parts.database, clock, log }, tasks))
+  const ports = [
+    await openConfiguredMtls(config, identity, { ids, log }),
+    await openConfiguredMetricsPort(config, metrics, log),
+  ]
+  for (const port of ports) if (port) keep(port)
   return {
     url: state.url,
     drain: async () => {
@@ -325,12 +419,15 @@ async function openFront(
   }
 }
 
-function httpSettings({
-  server,
-  limits,
-}: Config): Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> {
+function httpSettings(
+  { server, limits }: Config,
+  rateLimits: RateLimits,
+): Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> {
   return {
-    limiter: createRequestLimiter({ requestsPerMinute: limits.requests_per_minute, burst: limits.burst }),
+    limiter: createRequestLimiter(
+      { requestsPerMinute: limits.requests_per_minute, burst: limits.burst },
+      rateLimits,
+    ),
     trustedProxies: parseTrustedProxies(server.trusted_proxies) ?? noProxies,
     limits: {
       connectionsMax: server.connections_max,
@@ -369,7 +466,8 @@ function operatorHandlers(
         routing.addLocal(model)
       },
     }),
-    "classification.margins": (input) => margins({ catalog, scorer: (model) => engines.open(model) }, input),
+    "classification.margins": (input) =>
+      margins({ catalog, scorer: async (model) => engines.scorer(model) }, input),
   }
 }
 
@@ -380,43 +478,59 @@ async function openStore({ config, keep }: Start): Promise<Database> {
   return database
 }
 
-function handlers(
+async function handlers(
   config: Config,
   catalog: Catalog,
   readiness: () => Promise<{ status: "ok" }>,
   platform: PlatformParts,
-  { money, router, sets, shadows }: Gateway,
-): Omit<
-  Handlers<Table>,
-  | keyof typeof identityEndpoints
-  | keyof typeof inferenceEndpoints
-  | keyof typeof billingEndpoints
-  | keyof AnalyticsTable
-  | "getMetrics"
+  { money, router, models, sets, shadows, answerCounter, content }: Gateway,
+): Promise<
+  Omit<
+    Handlers<Table>,
+    | keyof typeof identityEndpoints
+    | keyof typeof fileEndpoints
+    | keyof typeof batchEndpoints
+    | keyof InferenceHandlers
+    | keyof typeof billingEndpoints
+    | keyof AnalyticsTable
+    | keyof SequenceTable
+    | "getMetrics"
+  >
 > {
-  const document = openapi(table, {
-    title: "Umpire",
-    version,
-    description: "Typed decisions and inference, self-hosted.",
-  })
-  const schema = questionSetSchema()
+  // Made when they are first asked for: a start would take half a second longer.
+  let document: ReturnType<typeof openapi> | undefined
+  let schema: ReturnType<typeof questionSetSchema> | undefined
+  const facts = { title: "Umpire", version, description: "Typed decisions and inference, self-hosted." }
   const classify = {
-    catalog,
+    models,
     router,
     meter: money.meter,
     clock: systemClock,
     timeoutMs: config.server.request_timeout_ms,
-    nullDescriptions: config.compat.systemone_null_descriptions,
+    compatibility: {
+      nullDescriptions: config.compat.systemone_null_descriptions,
+      decisionsGa: config.compat.decisions_ga,
+    },
     sets,
     shadows,
+    content: content.keeper,
+    answerCounter,
   }
+  const asking = { ...classificationHandlers(classify), ...decideHandlers(classify) }
   return {
-    ...classificationHandlers(classify),
-    ...decideHandlers(classify),
+    ...asking,
+    ...mcpHandlers({
+      database: platform.database,
+      handlers: asking,
+      model: catalog.fallback.sku,
+      version,
+      docs: await loadDocs(),
+      isAllowedOrigin: originCheck(parseOrigins(config.server.mcp_origins) ?? [], () => platform.publicUrl()),
+    }),
     ...platformHandlers(platform),
     getHealth: async () => ({ status: "ok" }),
     getReadiness: readiness,
-    getOpenapi: async () => document,
-    getQuestionSetSchema: async () => schema,
+    getOpenapi: async () => (document ??= openapi(table, facts)),
+    getQuestionSetSchema: async () => (schema ??= questionSetSchema()),
   }
 }

@@ -1,17 +1,23 @@
 /** An Umpire worker: engines without a store, served to gateways over HTTP; what `umpire worker` runs. */
 import { type ServerResponse, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Metrics } from "../base/metrics.ts"
 import type { Catalog } from "../base/catalog.ts"
+import { systemClock } from "../base/clock.ts"
 import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { answerHttp, protocolHeader } from "../base/peer/http.ts"
+import { withSpan } from "../base/span.ts"
 import { Fault } from "../contract/errors.ts"
 import { engineHandlers } from "../engine/engine-service.ts"
 import { healthPath, protocolVersion, workPath } from "../engine/worker/protocol.ts"
+import { getMetrics } from "../contract/service.ts"
+import { answerMetrics } from "../server/metrics-port.ts"
 import { loadCatalog } from "./catalog.ts"
-import { openGenerator } from "./inference.ts"
-import { createEngines, localEngines, startEngine } from "./routing.ts"
+import { openConfiguredEngines } from "./engines.ts"
+import { addEngineMetrics, addProcessMetrics, openConfiguredMetricsPort, readMetrics } from "./metrics.ts"
+import { openTelemetry } from "./telemetry.ts"
 
 interface WorkerServer {
   readonly url: string
@@ -34,24 +40,35 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
   if (key === undefined && !loopback.includes(host))
     throw new ConfigError("Cannot serve other machines without a key: set UMPIRE_WORKER_KEY")
   const catalog = await loadCatalog(config.models, config.data_dir)
-  const engines = createEngines((model) => startEngine(config, model, log))
-  const generators = createEngines(async (model) => openGenerator(config, model, log))
+  const engines = openConfiguredEngines(config, systemClock, log)
   const handlers = engineHandlers((name, method) => {
     const model = catalog.find(name, method === "generate" ? "generation" : "decisions")
-    if (model) return localEngines(model, engines, generators)
+    if (model) return engines.of(model)
     throw new Fault("inference_failed", `Cannot run the work: the worker has no model ${name}`)
   })
   const state = { stopping: false }
+  const telemetry = await openTelemetry(config, "umpire-worker", log)
+  const metrics = new Metrics()
+  addProcessMetrics(metrics)
+  addEngineMetrics(metrics, engines)
   const server = createServer({ headersTimeout: headTimeoutMs }, (request, response) => {
     if (request.method === "GET" && request.url === healthPath)
       return reply(response, state.stopping ? 503 : 200, state.stopping ? "stopping" : "ok")
+    if (request.method === "GET" && request.url === getMetrics.path && config.metrics.port === undefined)
+      return answerMetrics(request, response, (header) => readMetrics(config.metrics, metrics, header))
     if (request.method !== "POST" || request.url !== workPath) return reply(response, 404, "not found")
-    answerHttp(handlers, { key, protocol: protocolVersion }, request, response).catch((error: unknown) => {
-      log.debug({ err: error }, "a connection of a gateway broke")
-      response.destroy()
-    })
+    const header = (name: string): string | null => request.headers[name]?.toString() ?? null
+    const span = telemetry.tracer?.begin(`POST ${workPath}`, "server", header)
+    withSpan(span, () => answerHttp(handlers, { key, protocol: protocolVersion }, request, response))
+      .catch((error: unknown) => {
+        span?.fail("client_closed")
+        log.debug({ err: error }, "a connection of a gateway broke")
+        response.destroy()
+      })
+      .finally(() => span?.end())
   })
-  await engines.open(catalog.fallback)
+  await engines.load(catalog.fallback)
+  const metricsPort = await openConfiguredMetricsPort(config, metrics, log)
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
   // True for a TCP server that listens.
   const { port: bound } = server.address() as AddressInfo
@@ -64,8 +81,9 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
       const end = setTimeout(() => server.closeAllConnections(), config.server.shutdown_ms)
       await closed
       clearTimeout(end)
-      await generators.close()
+      await metricsPort?.close()
       await engines.close()
+      await telemetry.close()
     },
   }
 }

@@ -1,10 +1,9 @@
 /** Who may call: finds the principal behind a request, takes from its rate limit, and checks what it may do where. */
-import { type Clock, systemClock } from "../base/clock.ts"
-import { RateLimiter } from "../base/rate-limiter.ts"
+import { containsAddress, parseNetworks } from "../base/addresses.ts"
+import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
 import { type Principal, type RateLimit, type Standing, isOwner } from "../contract/access.ts"
-import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
+import { type Endpoint, type RequestFacts, isWrite } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { isWrite } from "../contract/implied-errors.ts"
 
 /** What a call is about, as far as access is concerned. */
 export type Subject =
@@ -23,7 +22,7 @@ export interface Gate {
 
 export interface RequestLimiter {
   /** Takes one request from the principal's allowance, or throws `rate_limited`. Returns the headers to send. */
-  take(principal: Principal): Readonly<Record<string, string>>
+  take(principal: Principal): Promise<Readonly<Record<string, string>>>
 }
 
 export interface AccessParts {
@@ -39,7 +38,8 @@ export async function admit(
 ): Promise<{ principal: Principal | null; standing: Standing | null }> {
   const principal = await authenticate(endpoint, facts, gate)
   if (!principal) return { principal, standing: null }
-  limiter.take(principal)
+  await limiter.take(principal)
+  checkNetwork(principal, facts.ip)
   checkPrincipal(endpoint, principal)
   const standing = await findStanding(endpoint, principal, {}, facts, gate)
   if (standing) checkStanding(endpoint, principal, standing)
@@ -55,6 +55,7 @@ export async function authenticate(
   facts: RequestFacts,
   gate: Gate,
 ): Promise<Principal | null> {
+  if (endpoint.access.ownBearer) return null
   const isOpen = endpoint.access.principals.length === 0
   const credentials = readCredentials(endpoint, facts)
   if (!credentials && isOpen) return null
@@ -72,13 +73,13 @@ const minuteMs = 60_000
 /** 429: each principal has its own limit, or the standard one. */
 export function createRequestLimiter(
   standard: RateLimit,
-  clock: Pick<Clock, "monotonicMs"> = systemClock,
+  limits: RateLimits = new RateLimiter(),
 ): RequestLimiter {
-  const limiter = new RateLimiter(clock)
   return {
-    take({ id, rateLimit }) {
+    async take({ id, rateLimit }) {
       const { requestsPerMinute, burst } = rateLimit ?? standard
-      const decision = limiter.take(id, { burst, intervalMs: minuteMs / requestsPerMinute })
+      const rate = { burst, intervalMs: minuteMs / requestsPerMinute }
+      const decision = await limits.take(`requests ${id}`, rate)
       const headers = {
         "x-ratelimit-limit-requests": String(burst),
         "x-ratelimit-remaining-requests": String(decision.remaining),
@@ -114,6 +115,27 @@ export function checkPrincipal({ access }: Endpoint, principal: Principal): void
     )
   if (access.permission && principal.permissions && !principal.permissions.includes(access.permission))
     throw lacks(access.permission)
+}
+
+/** 403: where the caller is, for a key that may be used from some networks only. */
+export function checkNetwork({ keyLimits }: Principal, ip: string): void {
+  const allowed = keyLimits?.allowedNetworks
+  if (!allowed) return
+  const networks = networksOf(allowed)
+  if (networks && containsAddress(networks, ip)) return
+  throw new Fault(
+    "network_denied",
+    `Cannot use the API key from ${ip}: its allowed_networks do not hold this address`,
+  )
+}
+
+/** The list belongs to a cached key, so it is parsed once for as long as that is known. */
+const parsedNetworks = new WeakMap<readonly string[], ReturnType<typeof parseNetworks>>()
+
+function networksOf(allowed: readonly string[]): ReturnType<typeof parseNetworks> {
+  let networks = parsedNetworks.get(allowed)
+  if (networks === undefined) parsedNetworks.set(allowed, (networks = parseNetworks(allowed)))
+  return networks
 }
 
 /** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
@@ -185,6 +207,11 @@ interface Credentials {
   readonly source: "header" | "cookie"
 }
 
+/** Where Anthropic's clients put their key; they ask for models, too. */
+const keyHeader = "x-api-key"
+
+const takesKeyHeader = ({ surface }: Endpoint): boolean => surface === "anthropic" || surface === "openai"
+
 /** Null when none are given. A malformed Authorization header is refused rather than ignored. */
 export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Credentials | null {
   const given = facts.header("authorization")
@@ -193,6 +220,8 @@ export function readCredentials(endpoint: Endpoint, facts: RequestFacts): Creden
     if (!bearer) throw missing()
     return { bearer, source: "header" }
   }
+  const key = takesKeyHeader(endpoint) ? facts.header(keyHeader) : null
+  if (key !== null) return { bearer: key, source: "header" }
   const bearer = readCookie(facts, sessionCookie)
   if (bearer === null) return null
   // A socket is opened with GET, and what is said over it costs money.

@@ -1,7 +1,7 @@
-/** Frames a stream of events as server-sent events, no faster than the client reads them. */
+/** Sends answers that come in pieces, events or documents, no faster than the client reads them. */
 import { once } from "node:events"
 import type { ServerResponse } from "node:http"
-import type { Endpoint, EventStream, StreamEvent } from "../contract/endpoint.ts"
+import type { DocumentStream, Endpoint, EventStream, StreamEvent } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Reply, asFault, errorBody } from "./reply.ts"
 
@@ -33,6 +33,28 @@ export async function sendEvents(
   }
 }
 
+/** A document that breaks off in the middle is told by a connection that does. */
+export async function sendDocument(
+  reply: Reply,
+  endpoint: Endpoint,
+  document: DocumentStream,
+  signal: AbortSignal,
+): Promise<void> {
+  const { raw } = reply
+  const pieces = document.pieces[Symbol.asyncIterator]()
+  const first = await pieces.next()
+  reply.header("content-type", endpoint.produces ?? "application/octet-stream")
+  reply.begin(endpoint.status)
+  try {
+    for (let next = first; !next.done; next = await pieces.next()) await write(raw, next.value, signal)
+    raw.end()
+  } catch {
+    raw.destroy()
+  } finally {
+    await pieces.return?.()
+  }
+}
+
 function frame({ name, value }: StreamEvent): string {
   const data = `data: ${JSON.stringify(value)}\n\n`
   return name === null ? data : `event: ${name}\n${data}`
@@ -40,12 +62,14 @@ function frame({ name, value }: StreamEvent): string {
 
 function errorEvent(endpoint: Endpoint, error: unknown): StreamEvent {
   const surface = endpoint.surface === "oauth" ? "service" : endpoint.surface
-  return { name: null, value: { error: errorBody(surface, asFault(error)) } }
+  const body = errorBody(surface, asFault(error))
+  if (surface === "anthropic") return { name: "error", value: { type: "error", error: body } }
+  return { name: null, value: { error: body } }
 }
 
-async function write(raw: ServerResponse, text: string, signal: AbortSignal): Promise<void> {
+async function write(raw: ServerResponse, piece: string | Uint8Array, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  if (raw.write(text)) return
+  if (raw.write(piece)) return
   const stalled = AbortSignal.timeout(stallMsMax)
   try {
     await once(raw, "drain", { signal: AbortSignal.any([signal, stalled]) })

@@ -5,12 +5,14 @@
 import type { IncomingMessage } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
+import { activeSpan } from "../base/span.ts"
 import type { Principal } from "../contract/access.ts"
 import {
   type Call,
   type Endpoint,
   type RequestFacts,
   type Surface,
+  DocumentStream,
   EventStream,
   sequenceHeader,
 } from "../contract/endpoint.ts"
@@ -19,13 +21,23 @@ import {
   type AccessParts,
   RateLimited,
   authenticate,
+  checkNetwork,
   checkPrincipal,
   checkStanding,
   findStanding,
 } from "./access.ts"
-import { sendEvents } from "./events.ts"
-import { type IdempotencyStore, idempotentRequest, runIdempotent } from "./idempotency.ts"
-import { SlowBody, drain, parseBody, parseParams, parseQuery, readBody, takesNoBody } from "./input.ts"
+import { sendDocument, sendEvents } from "./events.ts"
+import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
+import {
+  SlowBody,
+  drain,
+  parseBody,
+  parseParams,
+  parseQuery,
+  readBody,
+  streamBody,
+  takesNoBody,
+} from "./input.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
 export interface RequestParts extends AccessParts {
@@ -77,6 +89,7 @@ export async function handleRequest(request: HttpRequest, parts: RequestParts): 
   try {
     const output = await deadline.race(runStages(request, parts))
     if (output instanceof EventStream) await sendEvents(reply, endpoint, output, facts.signal)
+    else if (output instanceof DocumentStream) await sendDocument(reply, endpoint, output, facts.signal)
     else sendOutput(reply, endpoint, output)
   } catch (error) {
     await refuse(request, asFault(error), parts)
@@ -86,40 +99,56 @@ export async function handleRequest(request: HttpRequest, parts: RequestParts): 
 }
 
 async function runStages(request: HttpRequest, parts: RequestParts): Promise<unknown> {
-  const { endpoint, message, facts, reply } = request
+  const admitting = activeSpan()?.child("admit")
+  const input = await admit(request, parts).finally(() => admitting?.end())
+  return await callHandler(request, input, parts)
+}
+
+async function admit(request: HttpRequest, parts: RequestParts): Promise<CallInput> {
+  const { endpoint, facts, reply } = request
   const principal = await authenticate(endpoint, facts, parts.gate)
   request.principal = principal
   if (principal) {
-    reply.headers(parts.limiter.take(principal))
+    reply.headers(await parts.limiter.take(principal))
+    checkNetwork(principal, facts.ip)
     checkPrincipal(endpoint, principal)
   }
   const query = parseQuery(endpoint, request.search)
-  if (!takesNoBody(endpoint)) request.body = await readBody(endpoint, message)
-  const body = request.body && parseBody(endpoint, request.body)
+  const body = takesNoBody(endpoint) ? undefined : await takeBody(request)
   const params = parseParams(endpoint, request.params)
   const standing = principal && (await findStanding(endpoint, principal, params, facts, parts.gate))
   if (principal && standing) checkStanding(endpoint, principal, standing)
-  return await callHandler(request, { params, query, body, standing }, parts.idempotency)
+  return { params, query, body, standing }
 }
+
+async function takeBody(request: HttpRequest): Promise<unknown> {
+  const { endpoint, message } = request
+  if (endpoint.reads === "stream") return streamBody(endpoint, message)
+  request.body = await readBody(endpoint, message)
+  return parseBody(endpoint, request.body)
+}
+
+type CallInput = Pick<Call, "params" | "query" | "body" | "standing">
 
 async function callHandler(
   request: HttpRequest,
-  input: Pick<Call, "params" | "query" | "body" | "standing">,
-  idempotency: IdempotencyStore,
+  input: CallInput,
+  { idempotency, log }: RequestParts,
 ): Promise<unknown> {
-  const { handler, facts, principal, reply } = request
-  request.isHandled = true
+  const { endpoint, handler, facts, principal, reply } = request
   const header = (name: string, value: string): void => reply.header(name, value)
   const call: Call = { ...input, principal, request: facts, idempotency: null, header }
-  // Only the Platform API has idempotency keys.
-  const repeatable = request.endpoint.surface === "platform" ? idempotentRequest(request, input.body) : null
-  if (!repeatable) return await handler(call)
-  return await runIdempotent(
-    repeatable,
-    { endpoint: request.endpoint, header },
-    idempotency,
-    async (run) => await handler({ ...call, idempotency: run }),
-  )
+  const key = facts.header("idempotency-key")
+  const repeatable = key === null ? null : idempotentRequest(key, request, input)
+  const handle = async (given: Call): Promise<unknown> => {
+    request.isHandled = true
+    return await handler(given)
+  }
+  if (!repeatable) return await handle(call)
+  return await runIdempotent(repeatable, { endpoint, header, log }, idempotency, async (run, kept) => {
+    const given = endpoint.metered ? repeatableFacts(facts, repeatable, run) : facts
+    return await handle({ ...call, request: given, idempotency: run, header: kept })
+  })
 }
 
 async function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): Promise<void> {
@@ -151,9 +180,9 @@ class Deadline {
   /** It can no longer pass: the request is answered, or it has passed. */
   isSettled = false
   readonly #controller = new AbortController()
-  readonly #overdue = Promise.withResolvers<never>()
   #timer: NodeJS.Timeout | undefined
-  #isRacing = false
+  /** Ends the race, while there is one. */
+  #giveUp: ((reason: Error) => void) | null = null
 
   constructor(atMs: number) {
     this.atMs = atMs
@@ -165,19 +194,23 @@ class Deadline {
 
   abort(reason: Fault): void {
     this.#controller.abort(reason)
-    if (this.#isRacing) this.#timer ??= setTimeout(() => this.#overdue.reject(this.signal.reason), graceMs)
+    const giveUp = this.#giveUp
+    // True: it is always aborted with a Fault.
+    if (giveUp) this.#timer ??= setTimeout(() => giveUp(this.signal.reason as Fault), graceMs)
   }
 
   /** The outcome of `work`, or the reason of the abort when `work` ignores its signal. The first outcome wins. */
-  async race<Result>(work: Promise<Result>): Promise<Result> {
-    this.#isRacing = true
-    return await Promise.race([work, this.#overdue.promise])
+  race<Result>(work: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#giveUp = reject
+      work.then(resolve, reject)
+    })
   }
 
   /** The request is answered. */
   settle(): void {
     this.isSettled = true
-    this.#isRacing = false
+    this.#giveUp = null
     clearTimeout(this.#timer)
   }
 }
@@ -281,6 +314,11 @@ export class Routes<Target> {
     const params: Record<string, string> = {}
     const target = descend(root, segments, 0, params)
     return target === undefined ? null : { target, params }
+  }
+
+  /** The methods that an address has. */
+  methodsOf(path: string): string[] {
+    return [...this.#roots.keys()].filter((method) => this.find(method, path))
   }
 }
 

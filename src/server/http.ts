@@ -4,8 +4,9 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { type TrustedProxies, isTrustedPeer, networkOf } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
-import { type Metrics, durationBucketsMs } from "../base/metrics.ts"
-import type { Endpoint, Handlers } from "../contract/endpoint.ts"
+import { type Metrics, durationBucketsSeconds } from "../base/metrics.ts"
+import { type Span, type Tracer, withSpan } from "../base/span.ts"
+import type { Endpoint, Handlers, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import {
@@ -32,6 +33,8 @@ export interface HttpParts extends RequestParts {
   readonly ids: Ids
   /** Where requests are counted and timed. */
   readonly metrics: Metrics
+  /** Who is told of the steps of each request. */
+  readonly tracer?: Tracer | undefined
   readonly trustedProxies: TrustedProxies
   readonly requestTimeoutMs: number
   readonly limits?: ConnectionLimits
@@ -54,6 +57,7 @@ export interface HttpServer {
 
 const standardTimes: HttpTimes = { headTimeoutMs: 15_000, checkEveryMs: 1_000 }
 const headBytesMax = 16 * 1024
+const millisecondsPerSecond = 1_000
 /** Longer than the usual proxy keeps its side, so that it never sends on a connection that is being closed. */
 const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
@@ -154,8 +158,10 @@ function receive(
   const { path, search } = readTarget(message)
   const match = findRoute(routes, method, path)
   const deadline = deadlines.start()
+  const span = beginSpan(parts.tracer, message, path, match)
   response.on("close", () => {
     onClose()
+    endSpan(span, response)
     deadlines.remove(deadline)
     if (!response.writableFinished)
       deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
@@ -165,7 +171,7 @@ function receive(
   const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"), () => state.isStopping)
   const answer = async (): Promise<void> => {
     if (hasSeveralHosts(message)) return refuseHosts(reply, match, parts)
-    if (!match) return await answerElsewhere(message, path, reply, parts)
+    if (!match) return await answerElsewhere({ message, path, reply, routes }, parts)
     const facts = new MessageFacts(message, {
       id: reply.requestId,
       trustedProxies,
@@ -191,10 +197,36 @@ function receive(
       parts,
     )
   }
-  answer().catch((error: unknown) => {
+  span?.set({ "umpire.request_id": reply.requestId })
+  withSpan(span, answer).catch((error: unknown) => {
     log.error({ request_id: reply.requestId, err: error }, "an answer could not be sent")
     response.destroy()
   })
+}
+
+/** Health checks and scrapes come by themselves, and would bury what people sent. */
+function beginSpan(
+  tracer: Tracer | undefined,
+  message: IncomingMessage,
+  path: string,
+  match: RouteMatch<Mounted> | null,
+): Span | undefined {
+  if (!tracer || !match || match.target.endpoint.surface === "service") return undefined
+  const { method = "" } = message
+  const route = match.target.endpoint.path
+  const span = tracer.begin(`${method} ${route}`, "server", (name) => headerOf(message, name))
+  span.set({ "http.request.method": method, "http.route": route, "url.path": path })
+  return span
+}
+
+const serverErrorMin = 500
+
+function endSpan(span: Span | undefined, { statusCode, writableFinished }: ServerResponse): void {
+  if (!span) return
+  span.set({ "http.response.status_code": statusCode })
+  if (statusCode >= serverErrorMin) span.fail(String(statusCode))
+  else if (!writableFinished) span.fail("client_closed")
+  span.end()
 }
 
 /** `route` is the path of the endpoint, with its parameters in braces; "other" for what has none. */
@@ -203,9 +235,9 @@ type ObserveRequest = (method: string, route: string, status: number, durationMs
 function observeRequests(metrics: Metrics): ObserveRequest {
   const requests = metrics.counters("umpire_http_requests_total", "Requests that were answered.")
   const durations = metrics.histograms(
-    "umpire_http_request_duration_ms",
+    "umpire_http_request_duration_seconds",
     "Time from the head of a request to the end of its answer.",
-    durationBucketsMs,
+    durationBucketsSeconds,
   )
   /** There are only so many routes, methods and statuses. */
   const known = new Map<string, (durationMs: number) => void>()
@@ -214,7 +246,7 @@ function observeRequests(metrics: Metrics): ObserveRequest {
     const time = durations({ route, method })
     return (durationMs) => {
       count()
-      time(durationMs)
+      time(durationMs / millisecondsPerSecond)
     }
   }
   return (method, route, status, durationMs) => {
@@ -243,12 +275,21 @@ function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: H
 
 /** The console's pages, and what is nowhere. */
 async function answerElsewhere(
-  message: IncomingMessage,
-  path: string,
-  reply: Reply,
+  { message, path, reply, routes }: Elsewhere,
   { pages, log }: HttpParts,
 ): Promise<void> {
   const { method = "" } = message
+  const methods = routes.methodsOf(path)
+  if (methods.length > 0) {
+    await drain(message)
+    const allowed = methods.includes("GET") ? [...methods, "HEAD"] : methods
+    reply.header("allow", allowed.join(", "))
+    const fault = new Fault(
+      "method_not_allowed",
+      `Cannot ${method} this address: it has ${allowed.join(", ")}`,
+    )
+    return sendRefusal(reply, surfaceOf(path), fault, log)
+  }
   const page = await pages?.find({ method, path, header: (name) => headerOf(message, name) })
   if (page) {
     reply.headers(page.headers)
@@ -259,7 +300,29 @@ async function answerElsewhere(
     "not_found",
     `Cannot find ${method} on this address: see /openapi.json for what exists`,
   )
-  sendRefusal(reply, "platform", fault, log)
+  sendRefusal(reply, surfaceOf(path), fault, log)
+}
+
+interface Elsewhere {
+  readonly message: IncomingMessage
+  readonly path: string
+  readonly reply: Reply
+  readonly routes: Routes<Mounted>
+}
+
+const firstSegment = /^\/v1\/([^/]+)/
+
+/** Of each first segment after /v1: its conventions; the Platform API's where it is not alone there. */
+const surfaces = new Map<string, Surface>()
+for (const { path, surface } of Object.values<Endpoint>(table)) {
+  const segment = firstSegment.exec(path)?.[1]
+  if (segment !== undefined && surfaces.get(segment) !== "platform") surfaces.set(segment, surface)
+}
+
+/** How the error of an address without an endpoint looks: what is nobody else's under /v1 is asked for by OpenAI's clients. */
+function surfaceOf(path: string): Surface {
+  const segment = firstSegment.exec(path)?.[1]
+  return segment === undefined ? "platform" : (surfaces.get(segment) ?? "openai")
 }
 
 function requestIdOf({ headers }: IncomingMessage): string | null {

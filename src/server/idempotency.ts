@@ -1,9 +1,18 @@
-/** Answers a repeated write again instead of doing it again: the Idempotency-Key of the Platform API. */
+/** Answers a repeated request again instead of doing it again: the Idempotency-Key of writes and of classification. */
 import { createHash } from "node:crypto"
+import { derivedId } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"
-import { EncodedJson, type Endpoint, type IdempotentRun, type RequestFacts } from "../contract/endpoint.ts"
+import {
+  type Call,
+  type Endpoint,
+  type IdempotentAnswer,
+  type IdempotentRun,
+  type RequestFacts,
+  EncodedJson,
+  isRepeatable,
+} from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { isWrite } from "../contract/implied-errors.ts"
 
 export interface IdempotentRequest {
   readonly scope: string
@@ -17,7 +26,9 @@ export interface IdempotencyStore {
   /** Waits for one that runs; refuses another body under the same key. */
   claim(
     request: IdempotentRequest,
-  ): Promise<{ readonly attemptId: string } | { readonly body: string | null }>
+  ): Promise<
+    { readonly attemptId: string; readonly claimedMs: number } | Pick<IdempotentAnswer, "body" | "headers">
+  >
   /** Unless the transaction of the work has done so. */
   complete(run: IdempotentRun, output: unknown): Promise<void>
   /** After a failure that changed nothing. */
@@ -27,32 +38,32 @@ export interface IdempotencyStore {
 const replayedHeader = "idempotent-replayed"
 const keyForm = /^[\x21-\x7e]{1,255}$/
 
-/** Null where nothing is remembered: reads, callers without a name, requests without a key. */
+/** Null where nothing is remembered: endpoints that do not say so, and callers without a name. */
 export function idempotentRequest(
+  key: string,
   {
     endpoint,
     principal,
     path,
-    facts,
   }: {
     readonly endpoint: Endpoint
     readonly principal: Principal | null
     readonly path: string
-    readonly facts: RequestFacts
   },
-  body: unknown,
+  { body, standing }: Pick<Call, "body" | "standing">,
 ): IdempotentRequest | null {
-  if (principal === null || !isWrite(endpoint)) return null
-  const key = facts.header("idempotency-key")
-  if (key === null) return null
+  if (principal === null || !isRepeatable(endpoint)) return null
   if (!keyForm.test(key))
     throw new Fault(
       "invalid_header",
       "Cannot use the Idempotency-Key: it needs 1 to 255 printable characters without spaces",
     )
-  const text = JSON.stringify(body) ?? ""
-  const requestHash = new Uint8Array(createHash("sha256").update(text).digest())
-  return { scope: `${principal.kind}:${principal.id} ${endpoint.method} ${path}`, key, requestHash }
+  const bytes = body instanceof Uint8Array ? body : (JSON.stringify(body) ?? "")
+  const requestHash = new Uint8Array(createHash("sha256").update(bytes).digest())
+  const scope = `${principal.kind}:${principal.id} ${endpoint.method} ${path}`
+  // The path of classification names no organization: a session says by a header for which one it asks.
+  if (!endpoint.metered) return { scope, key, requestHash }
+  return { scope: `${scope} ${standing?.organizationId ?? ""}`, key, requestHash }
 }
 
 /** Runs `work` unless an answer to the same request is remembered. */
@@ -61,35 +72,67 @@ export async function runIdempotent(
   {
     endpoint,
     header,
+    log,
   }: {
     readonly endpoint: Endpoint
-    readonly header: (name: string, value: string) => void
+    readonly header: Call["header"]
+    readonly log: Log
   },
   store: IdempotencyStore,
-  work: (run: IdempotentRun) => Promise<unknown>,
+  work: (run: IdempotentRun, header: Call["header"]) => Promise<unknown>,
 ): Promise<unknown> {
   const claimed = await store.claim(request)
   if (!("attemptId" in claimed)) {
     header(replayedHeader, "true")
+    for (const [name, value] of Object.entries(claimed.headers)) header(name, value)
     return new EncodedJson(claimed.body ?? "")
   }
   const { scope, key } = request
+  const headers: Record<string, string> = {}
+  const keepHeader: Call["header"] = (name, value) => {
+    headers[name] = value
+    header(name, value)
+  }
   const run: IdempotentRun = {
     scope,
     key,
     attemptId: claimed.attemptId,
-    encode: (output) => encode(endpoint, output),
+    claimedMs: claimed.claimedMs,
+    encode: (output) => ({ ...encode(endpoint, output), headers: { ...headers } }),
   }
-  const output = await work(run).catch(async (error: unknown) => {
+  const output = await work(run, endpoint.metered ? keepHeader : header).catch(async (error: unknown) => {
     // A key that cannot be released now is released by time; the caller must hear of the first failure.
     await store.release(run).catch(() => undefined)
     throw error
   })
-  await store.complete(run, output)
+  await store.complete(run, output).catch((error: unknown) => {
+    if (!endpoint.metered) throw error
+    // It is charged: the caller gets what was paid for, and a repetition runs again under the same sequence.
+    log.warn({ err: error }, "the answer to a request with an Idempotency-Key could not be kept")
+  })
   return output
 }
 
-function encode(endpoint: Endpoint, output: unknown): { status: number; body: string | null } {
+/**
+ * What a metered request is to its handler: an attempt that takes over from one that died has the same sequence and is
+ * charged at the same time, so that the ledger takes its charge once.
+ */
+export function repeatableFacts(
+  facts: RequestFacts,
+  request: IdempotentRequest,
+  { claimedMs }: IdempotentRun,
+): RequestFacts {
+  const { id, ip, userAgent, startedMs, signal } = facts
+  const header = (name: string): string | null => facts.header(name)
+  const sequenceId = sequenceIdOf(request, claimedMs)
+  return { id, ip, userAgent, startedMs, signal, header, sequenceId, chargedMs: claimedMs }
+}
+
+/** Another body under the same key, once the first is forgotten, is another sequence by its time and hash. */
+const sequenceIdOf = ({ scope, key, requestHash }: IdempotentRequest, claimedMs: number): string =>
+  derivedId("seq", claimedMs, `${scope} ${key} ${Buffer.from(requestHash).toString("hex")}`)
+
+function encode(endpoint: Endpoint, output: unknown): Omit<IdempotentAnswer, "headers"> {
   const { status, secrets } = endpoint
   if (status === 204) return { status, body: null }
   if (output instanceof EncodedJson) return { status, body: output.text }

@@ -3,8 +3,14 @@ import type { IncomingMessage } from "node:http"
 import { z } from "zod"
 import { type TrustedProxies, clientAddress } from "../base/addresses.ts"
 import { JsonError, checkJson } from "../base/json.ts"
-import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
+import {
+  type BodyStream,
+  type Endpoint,
+  type RequestFacts,
+  refusesUnknownQuery,
+} from "../contract/endpoint.ts"
 import { type FaultCode, Fault } from "../contract/errors.ts"
+import { type ContentCoding, ContentTooLarge, decodeContent, isContentCoding } from "./content-coding.ts"
 
 /** Enough to correct a request by; a hostile body could have thousands. */
 const issuesMax = 20
@@ -23,10 +29,15 @@ export function parseParams(
 }
 
 export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown {
+  if (search.size > 0 && refusesUnknownQuery(endpoint)) checkNames(endpoint, search)
   if (asksNothing(endpoint.query) || !(endpoint.query instanceof z.ZodObject)) return nothing
   const values: Record<string, string | string[]> = {}
   for (const [name, schema] of Object.entries(endpoint.query.shape)) {
-    const given = search.getAll(name)
+    // Some clients write lists as PHP does.
+    const given = [
+      ...search.getAll(name),
+      ...(acceptsList(schema as z.ZodType) ? search.getAll(`${name}[]`) : []),
+    ]
     if (given.length === 0) continue
     if (given.some((value) => value.includes("\u0000"))) throw badQuery(name, "holds U+0000")
     if (acceptsList(schema as z.ZodType)) values[name] = given
@@ -35,6 +46,20 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
   }
   return check(endpoint.query, values, "invalid_query", "query")
 }
+
+function checkNames({ query }: Endpoint, search: URLSearchParams): void {
+  const shape = query instanceof z.ZodObject ? query.shape : {}
+  for (const name of search.keys()) {
+    if (Object.hasOwn(shape, name.replace(/\[\]$/, ""))) continue
+    const shown = name.slice(0, shownCharactersMax)
+    throw new Fault("unknown_parameter", `Cannot use the query: ${shown} is no such parameter`, {
+      param: shown,
+    })
+  }
+}
+
+/** Of a name that an error quotes. */
+const shownCharactersMax = 64
 
 const nothing: Readonly<Record<string, never>> = Object.freeze({})
 
@@ -83,27 +108,106 @@ export class SlowBody extends Fault {
  */
 export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
   const { surface, bodyBytesMax } = endpoint
-  checkContent(endpoint, message)
-  const tooLarge = (): Fault =>
-    new Fault(
-      surface === "classification" ? "body_too_large" : "body_over_limit",
-      `Cannot read the request: its body is larger than ${bodyBytesMax} bytes`,
-    )
-  if (Number(message.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge()
-  return await collect(message, bodyBytesMax, tooLarge)
+  const coding = checkContent(endpoint, message)
+  if (Number(message.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge(endpoint)
+  const bytes = await collect(message, bodyBytesMax, () => tooLarge(endpoint))
+  if (coding === null) return bytes
+  try {
+    return await decodeContent(coding, bytes, bodyBytesMax)
+  } catch (error) {
+    if (error instanceof ContentTooLarge) throw tooLarge(endpoint)
+    throw wrongEncoding(surface)
+  }
 }
 
-function checkContent({ surface, consumes }: Endpoint, { headers }: IncomingMessage): void {
+const tooLarge = ({ surface, bodyBytesMax }: Endpoint): Fault =>
+  new Fault(
+    surface === "classification" ? "body_too_large" : "body_over_limit",
+    `Cannot read the request: its body is larger than ${bodyBytesMax} bytes`,
+  )
+
+/** Nothing is read until the handler asks for it, and no faster. A body that is compressed is refused. */
+export function streamBody(endpoint: Endpoint, message: IncomingMessage): BodyStream {
+  if (checkContent(endpoint, message) !== null) throw wrongEncoding(endpoint.surface)
+  const { "content-type": contentType = "", "content-length": length } = message.headers
+  const contentLength = length === undefined ? null : Number(length)
+  if (contentLength !== null && contentLength > endpoint.bodyBytesMax) throw tooLarge(endpoint)
+  return { contentType, contentLength, pieces: readPieces(endpoint, message) }
+}
+
+async function* readPieces(endpoint: Endpoint, message: IncomingMessage): AsyncGenerator<Uint8Array> {
+  // A reader that stops early must still be able to answer, so the message outlives it.
+  const chunks = message.iterator({ destroyOnReturn: false })
+  let waitedMs = 0
+  let size = 0
+  try {
+    for (;;) {
+      const startedMs = performance.now()
+      const next = await inTime(chunks.next(), bodyGraceMs + size / bodyBytesPerMsMin - waitedMs)
+      // Time that the handler takes is not the client's.
+      waitedMs += performance.now() - startedMs
+      if (next.done) break
+      // A message without an encoding gives buffers.
+      const chunk = next.value as Buffer
+      size += chunk.length
+      if (size > endpoint.bodyBytesMax) throw tooLarge(endpoint)
+      yield chunk
+    }
+    if (!message.complete) throw brokeOff()
+  } finally {
+    // The rest is drained by another reader. Not awaited: a client that sends nothing would hold it.
+    void chunks.return?.()
+  }
+}
+
+async function inTime<Result>(work: Promise<Result>, ms: number): Promise<Result> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(new SlowBody()), Math.max(0, ms))
+  try {
+    return await Promise.race([work, late.promise])
+  } catch (error) {
+    throw error instanceof Fault ? error : brokeOff()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+const brokeOff = (): Fault => new Fault("invalid_request", "Cannot read the request: it broke off")
+
+/** Refuses what is not JSON; returns how it is encoded. */
+function checkContent({ surface, consumes }: Endpoint, { headers }: IncomingMessage): ContentCoding | null {
   const type = headers["content-type"] ?? ""
-  if (consumes) return checkConsumed(consumes, type)
-  const isJson = type === "application/json" || jsonType.test(type)
-  const isForm = surface === "oauth" && formType.test(type)
+  if (consumes) checkConsumed(consumes, type)
+  else {
+    const isJson = type === "application/json" || jsonType.test(type)
+    const isForm = surface === "oauth" && formType.test(type)
+    if (!isJson && !isForm)
+      throw new Fault(
+        isInference(surface) ? "unsupported_content_type" : "not_json",
+        "Cannot read the request: its content type is not JSON; send application/json",
+      )
+  }
   const coding = headers["content-encoding"]?.trim().toLowerCase() ?? ""
-  const code = surface === "classification" || surface === "openai" ? "unsupported_content_type" : "not_json"
-  if (!isJson && !isForm)
-    throw new Fault(code, "Cannot read the request: its content type is not JSON; send application/json")
-  if (coding !== "" && coding !== "identity")
-    throw new Fault(code, "Cannot read the request: its body is encoded; send it without Content-Encoding")
+  if (coding === "" || coding === "identity") return null
+  if (!isContentCoding(coding)) throw wrongEncoding(surface)
+  return coding
+}
+
+const isInference = (surface: Endpoint["surface"]): boolean =>
+  surface === "classification" || surface === "openai" || surface === "anthropic"
+
+/** The contract has no 415 for classification, and for the Platform API one code of that status. */
+function wrongEncoding(surface: Endpoint["surface"]): Fault {
+  const code =
+    surface === "classification"
+      ? "unsupported_content_type"
+      : isInference(surface)
+        ? "unsupported_encoding"
+        : "not_json"
+  return new Fault(
+    code,
+    "Cannot read the request: its body is not in the Content-Encoding it names, or that is not gzip, deflate or br",
+  )
 }
 
 function checkConsumed(accepted: readonly string[], type: string): void {
@@ -140,7 +244,7 @@ function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fau
     })
     // Without a listener to errors, one that breaks off is only closed.
     message.on("close", () => {
-      if (!message.complete) stop(new Fault("invalid_request", "Cannot read the request: it broke off"))
+      if (!message.complete) stop(brokeOff())
     })
   })
 }

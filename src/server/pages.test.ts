@@ -26,6 +26,8 @@ test.each([
   ["/", html, 200],
   ["/docs", html, 200],
   ["/sign-in", {}, 200],
+  ["/welcome", {}, 200],
+  ["/new-organization", {}, 200],
   ["/o/org_1/playground", html, 200],
   ["/no/such/page", html, 404],
   ["/no/such/page", { accept: "application/json" }, null],

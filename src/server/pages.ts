@@ -62,21 +62,25 @@ const types: Record<string, string> = {
 }
 
 /** The console's own addresses; the router in the page knows what is on them. */
-const consolePath = /^\/(?:$|docs$|sign-in$|join$|o\/)/
+const consolePath = /^\/(?:$|docs$|sign-in$|welcome$|new-organization$|join$|o\/)/
 /** Named by their content, so they never change. */
 const immutablePath = /^\/assets\//
 const zippedBytesMin = 1024
 const dayS = 86_400
 const gzipAsync = promisify(gzip)
 
+/** The console, and the page of `openFleetPage`; neither is served by its name, and the second not at the console's port. */
+type Entry = "/index.html" | "/fleet.html"
+const isEntry = (path: string): boolean => path === "/index.html" || path === "/fleet.html"
+
 /** A folder without a page is served as a page that says how to make one. */
-export async function loadPages(directory: string): Promise<Pages> {
+export async function loadPages(directory: string, entry: Entry = "/index.html"): Promise<Pages> {
   const files = await readFiles(directory)
-  const page = files.get("/index.html")
+  const page = files.get(entry)
   return {
     async find({ method, path, header }) {
       if (method !== "GET" && method !== "HEAD") return null
-      const file = path === "/index.html" ? undefined : files.get(path)
+      const file = isEntry(path) ? undefined : files.get(path)
       if (file) return await reply(file, header, 200, cacheFor(path))
       const person = (header("accept") ?? "").includes("text/html")
       if (path.startsWith("/v1/") || path.startsWith("/assets/") || !(consolePath.test(path) || person))

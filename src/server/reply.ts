@@ -1,8 +1,9 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
 import type { ServerResponse } from "node:http"
+import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
-import { Fault, faultCatalog } from "../contract/errors.ts"
+import { Accepted, Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
+import { Fault, faultCatalog, statusOn } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
@@ -48,6 +49,7 @@ export class Reply {
   begin(status: number): void {
     // What is left of a body cannot be followed by another request, and a server that stops takes no other one.
     if (!this.raw.req.complete || this.#isStopping()) this.header("connection", "close")
+    if (!this.raw.req.complete) lingerAtEnd(this.raw.req.socket)
     this.raw.writeHead(status, this.#headers)
   }
 
@@ -66,6 +68,7 @@ export class Reply {
 
 export function sendOutput(reply: Reply, endpoint: Endpoint, output: unknown): void {
   const { status } = endpoint
+  if (output instanceof Accepted) return reply.send(output.status, "")
   if (status === 204 || status === 303) return reply.send(status, "")
   if (output instanceof Document) {
     reply.header("content-type", endpoint.produces ?? "application/octet-stream")
@@ -81,11 +84,23 @@ export function sendFault(reply: Reply, surface: Surface, fault: Fault): void {
     reply.header("retry-after-ms", String(Math.ceil(fault.retryAfterMs)))
   }
   if (fault.status === 401) reply.header("www-authenticate", "Bearer")
-  reply.sendJson(fault.status, faultText(surface, fault))
+  reply.sendJson(statusOn(surface, fault.code), faultText(surface, fault, reply.requestId))
 }
 
-export function faultText(surface: Surface, fault: Fault): string {
-  return JSON.stringify(surface === "oauth" ? oauthError(fault) : { error: errorBody(surface, fault) })
+export function faultText(surface: Surface, fault: Fault, requestId: string | null = null): string {
+  if (surface === "oauth") return JSON.stringify(oauthError(fault))
+  const error = errorBody(surface, fault)
+  return JSON.stringify(surface === "anthropic" ? { type: "error", error, request_id: requestId } : { error })
+}
+
+/** The names that Anthropic's clients know. */
+function anthropicType(fault: Fault): string {
+  const { type } = faultCatalog[fault.code]
+  const status = statusOn("anthropic", fault.code)
+  if (status === 404) return "not_found_error"
+  if (status === 413) return "request_too_large"
+  if (status === 529) return "overloaded_error"
+  return type === "server_error" ? "api_error" : type
 }
 
 /** RFC 6749, section 5.2: a code of its own list, and printable ASCII without quotes and backslashes. */
@@ -104,6 +119,8 @@ export function errorBody(surface: Exclude<Surface, "oauth">, fault: Fault): Rec
       return fromGateway(fault) ? { code, message, type } : { code, message }
     case "openai":
       return { code, message, type, param: fault.param ?? null }
+    case "anthropic":
+      return { type: anthropicType(fault), message, code }
     case "platform":
       return { message, code, details: fault.details ?? null }
     case "service":
@@ -134,10 +151,21 @@ export function asFault(error: unknown): Fault {
 /** What a client gets to read its last answer and close. */
 const lingerMsMax = 1_000
 
-/** Sends the last bytes of a connection; a client that does not close its side is cut off. */
+/** node:http calls this with the last byte of an answer, and would close on a client that is still sending. */
+function lingerAtEnd(socket: Socket): void {
+  socket.destroySoon = () => endConnection(socket)
+}
+
+/**
+ * Sends the last bytes of a connection; a client that does not close its side is cut off. What it still sends is
+ * read and thrown away: to close on unread bytes is a reset, by which a client can lose the answer.
+ */
 export function endConnection(stream: Duplex, text = ""): void {
   stream.on("error", () => undefined)
   stream.end(text)
+  // No longer parsed: nothing that follows is a request.
+  stream.removeAllListeners("data").on("data", () => undefined)
+  stream.resume()
   const cutOff = setTimeout(() => stream.destroy(), lingerMsMax)
   stream.once("close", () => clearTimeout(cutOff))
 }

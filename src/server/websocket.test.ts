@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import type { Duplex } from "node:stream"
-import { afterEach, expect, test } from "vitest"
+import { afterEach, expect, test, vi } from "vitest"
 import { WebSocket } from "ws"
 import { noProxies } from "../base/addresses.ts"
 import { systemClock } from "../base/clock.ts"
@@ -37,7 +37,7 @@ async function serve(
         },
       },
       limiter: {
-        take: () => {
+        take: async () => {
           taken.count++
           return {}
         },
@@ -58,14 +58,14 @@ async function serve(
     await new Promise((resolve) => server.close(resolve))
   })
   const { port } = server.address() as AddressInfo
+  const begin = (): WebSocket =>
+    new WebSocket(`ws://127.0.0.1:${port}/v1/responses`, { headers: { authorization: "Bearer key" } })
   const open = async (): Promise<WebSocket> => {
-    const socket = new WebSocket(`ws://127.0.0.1:${port}/v1/responses`, {
-      headers: { authorization: "Bearer key" },
-    })
+    const socket = begin()
     await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject))
     return socket
   }
-  return { port, open, revoked, taken, sockets, server }
+  return { port, begin, open, revoked, taken, sockets, server }
 }
 
 const echo: Conversation = {
@@ -126,17 +126,25 @@ test("a connection whose client answers no ping is ended", async () => {
 })
 
 test("a connection that answers pings stays", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
+  closers.push(async () => void vi.useRealTimers())
   const { open } = await serve(echo, { pingMs: 250 })
   const socket = await open()
-  for (let pings = 0; pings < 5; pings++) await new Promise((resolve) => socket.once("ping", resolve))
-  socket.send('{"a":1}')
-  expect(await messageOf(socket)).toEqual({ a: 1 })
+  for (let pings = 0; pings < 5; pings++) {
+    const pinged = new Promise((resolve) => socket.once("ping", resolve))
+    vi.advanceTimersByTime(250)
+    await pinged
+    // Answered after the pong that was sent before it.
+    socket.send(String(pings))
+    expect(await messageOf(socket)).toBe(pings)
+  }
   socket.close()
 })
 
 test("a connection that reached its longest time is told so and closed", async () => {
-  const { open } = await serve(echo, { lifetimeMs: 30 })
-  const socket = await open()
+  const { begin } = await serve(echo, { lifetimeMs: 30 })
+  // Listened to before it is open: its time may be over as soon.
+  const socket = begin()
   const closed = closeOf(socket)
   expect(await messageOf(socket)).toMatchObject({
     type: "error",

@@ -197,7 +197,7 @@ class WebSocketConnection {
     // Messages still come between our close and the client's.
     if (this.#socket.readyState !== WebSocket.OPEN) return
     this.#heard = true
-    if (this.#turn) return this.#refuseEarly(this.#turn)
+    if (this.#turn) return void this.#refuseEarly(this.#turn)
     const turn: Turn = {
       abort: new AbortController(),
       principal: null,
@@ -209,12 +209,12 @@ class WebSocketConnection {
   }
 
   /** A message during a turn counts against the rate limit; a few are answered, then the connection is closed. */
-  #refuseEarly(turn: Turn): void {
+  async #refuseEarly(turn: Turn): Promise<void> {
     turn.earlyMessages++
     if (turn.earlyMessages > earlyMessagesMax || this.#socket.bufferedAmount > waitingBytesMax)
       return this.#close(policyViolation, "too many messages while a response is being written")
     try {
-      if (turn.principal) this.#root.limiter.take(turn.principal)
+      if (turn.principal) await this.#root.limiter.take(turn.principal)
       throw new Fault(
         "response_in_progress",
         "Cannot start a response: another is being written on this connection; wait for it to end",

@@ -49,7 +49,7 @@ const beginning = new Uint8Array(32)
 const verifyBatch = 500
 const valuesMax = 1000
 
-/** Inside the transaction of the change. Waits for whoever appends to the same chain, until that one's transaction ends. */
+/** Inside the transaction of the change. Waits for a concurrent append to the same chain to commit or roll back. */
 export async function appendAudit(sql: Sql, entry: NewAuditEntry): Promise<AuditEntry> {
   const head = await lockHead(sql, entry.organizationId)
   const position = head.position + 1n

@@ -23,8 +23,6 @@ export interface BillingAccount {
   readonly spendWarningCents: bigint | null
   /** What the payment provider last said when it would not know the account. */
   readonly providerError: string | null
-  /** The low balance that it is now was told. */
-  readonly lowBalanceWarned: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
   /** Counts the changes, other than of the balance. */
@@ -37,10 +35,7 @@ export type BillingAccountChanges = Partial<
 
 export function insertBillingAccount(
   sql: Sql,
-  account: NewRecord<
-    Omit<BillingAccount, "balanceTicks" | "version">,
-    "autoRefillEnabled" | "lowBalanceWarned"
-  >,
+  account: NewRecord<Omit<BillingAccount, "balanceTicks" | "version">, "autoRefillEnabled">,
 ): Promise<BillingAccount> {
   return insertNew<BillingAccount>(sql, "billing_accounts", { ...account })
 }

@@ -15,12 +15,40 @@ const changedTables = [
   "workload_signing_keys",
   "question_sets",
   "question_set_jobs",
+  "deliveries",
+  "batches",
+  "content_settings",
+  "key_content_settings",
+  "guardrails",
+  "virtual_models",
+  "tag_budgets",
 ] as const
 
 export interface Change {
   readonly table: (typeof changedTables)[number]
-  /** The row's id; for memberships, model access, routing policies and question sets the organization's. */
+  /** The row's id; for memberships, model access, routing policies, question sets, content settings, guardrails, virtual models and budgets of tags the organization's. */
   readonly id: string
+}
+
+interface ChangeFollower {
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+/** Tells it every change until it is closed; closes it where the database cannot be listened to. */
+export async function followChanges(database: Database, follower: ChangeFollower): Promise<ChangeFollower> {
+  const forget = (change: Change): void => follower.forget(change)
+  const stopListening = await listenToChanges(database, forget).catch(async (error: unknown) => {
+    await follower.close()
+    throw error
+  })
+  return {
+    forget,
+    close: async () => {
+      await stopListening()
+      await follower.close()
+    },
+  }
 }
 
 /** Calls `listener` after each commit that changed what may be cached, until the returned function is called. */

@@ -37,7 +37,7 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 
 function lockByFile(directory: string): DirectoryLock {
   const path = join(directory, "umpire.lock")
-  // A plain descriptor, because a FileHandle that nobody holds is closed by the garbage collector.
+  // A plain descriptor, because an unreferenced FileHandle is closed by the garbage collector.
   const file = openSync(path, open.O_RDWR | open.O_CREAT, 0o600)
   try {
     claim(file, path)

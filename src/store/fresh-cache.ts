@@ -1,4 +1,4 @@
-/** A bounded cache whose entries are trusted for a short time, and longer only while the store is away. */
+/** A bounded cache whose entries are trusted for a short time, and longer only while the store is unavailable. */
 import type { Clock } from "../base/clock.ts"
 import { StoreUnavailable } from "./sql.ts"
 
@@ -7,9 +7,9 @@ const answerMsMax = 1_000
 
 interface FreshCacheOptions {
   readonly clock: Clock
-  /** A change that nobody announced is seen within this time. */
+  /** A change without a notification is seen within this time. */
   readonly freshMs: number
-  /** How long an entry goes on being used while the store does not answer. */
+  /** How long an entry is still used while the store does not answer. */
   readonly staleMs: number
   readonly entriesMax: number
 }
@@ -38,14 +38,14 @@ export class FreshCache<Value> {
     if (entry && ageMs < freshMs) return entry.value
     try {
       const reading = this.#read(key)
-      return await (entry && ageMs < staleMs ? soon(reading) : reading)
+      return await (entry && ageMs < staleMs ? withinReadTimeout(reading) : reading)
     } catch (error) {
       if (entry && ageMs < staleMs && error instanceof StoreUnavailable) return entry.value
       throw error
     }
   }
 
-  /** What is being read now may be the old value: whoever asks from now on reads again. */
+  /** A read in flight may return the old value, so later calls read again. */
   forget(key: string): void {
     this.#entries.delete(key)
     this.#loading.delete(key)
@@ -88,8 +88,8 @@ export class FreshCache<Value> {
   }
 }
 
-/** A store that keeps silent is away as much as one that cannot be reached. */
-async function soon<Result>(reading: Promise<Result>): Promise<Result> {
+/** A store that does not answer in time counts as unavailable. */
+async function withinReadTimeout<Result>(reading: Promise<Result>): Promise<Result> {
   const silent = Promise.withResolvers<never>()
   const timer = setTimeout(
     () => silent.reject(new StoreUnavailable("The store does not answer")),
@@ -99,7 +99,7 @@ async function soon<Result>(reading: Promise<Result>): Promise<Result> {
     return await Promise.race([reading, silent.promise])
   } finally {
     clearTimeout(timer)
-    // Nobody may be left to hear of a read that fails later.
+    // The caller may be gone when the read fails; the rejection is handled here.
     reading.catch(() => undefined)
   }
 }

@@ -18,7 +18,8 @@ export interface IdempotencyClaim {
 }
 
 export type ClaimOutcome =
-  | { readonly kind: "claimed" }
+  /** `claimedAt`: when the first attempt began, which may be one that died. */
+  | { readonly kind: "claimed"; readonly claimedAt: Date }
   /** `requestHash` is of the first request: the caller refuses another body under the same key. */
   | { readonly kind: "running"; readonly requestHash: Uint8Array }
   | {
@@ -26,14 +27,17 @@ export type ClaimOutcome =
       readonly requestHash: Uint8Array
       readonly status: number
       readonly body: string | null
+      readonly headers: Readonly<Record<string, string>>
     }
 
 const claimAttemptsMax = 3
 
 interface KeyRow {
   readonly requestHash: Uint8Array
+  readonly createdAt: Date
   readonly status: number | null
   readonly body: string | null
+  readonly headers: Readonly<Record<string, string>>
 }
 
 /**
@@ -42,28 +46,30 @@ interface KeyRow {
  */
 export async function claimIdempotencyKey(sql: Sql, claim: IdempotencyClaim): Promise<ClaimOutcome> {
   for (let attempt = 1; attempt <= claimAttemptsMax; attempt++) {
-    if (await take(sql, claim)) return { kind: "claimed" }
+    const claimedAt = await take(sql, claim)
+    if (claimedAt) return { kind: "claimed", claimedAt }
     const held = await findHeld(sql, claim)
     // Released between the two statements: free again.
     if (held === null) continue
-    const { requestHash, status, body } = held
+    const { requestHash, status, body, headers } = held
     return status === null
       ? { kind: "running", requestHash }
-      : { kind: "completed", requestHash, status, body }
+      : { kind: "completed", requestHash, status, body, headers }
   }
   // Others keep taking and releasing it; the caller waits, as for one that runs.
   return { kind: "running", requestHash: claim.requestHash }
 }
 
-async function take(sql: Sql, claim: IdempotencyClaim): Promise<boolean> {
-  const taken = await sql.query(
+async function take(sql: Sql, claim: IdempotencyClaim): Promise<Date | null> {
+  const taken = await queryRecord<Pick<KeyRow, "createdAt">>(
+    sql,
     `INSERT INTO idempotency_keys AS k (scope, key, request_hash, attempt_id, created_at, running_until, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (scope, key) DO UPDATE SET request_hash = excluded.request_hash, attempt_id = excluded.attempt_id,
-       created_at = excluded.created_at, running_until = excluded.running_until, expires_at = excluded.expires_at,
-       status = NULL, body = NULL
+       created_at = CASE WHEN k.expires_at <= $5 THEN excluded.created_at ELSE k.created_at END, running_until = excluded.running_until, expires_at = excluded.expires_at,
+       status = NULL, body = NULL, headers = '{}'
      WHERE k.expires_at <= $5 OR (k.status IS NULL AND k.running_until <= $5 AND k.request_hash = $3)
-     RETURNING key`,
+     RETURNING created_at`,
     [
       claim.scope,
       claim.key,
@@ -74,7 +80,7 @@ async function take(sql: Sql, claim: IdempotencyClaim): Promise<boolean> {
       claim.expiresAt,
     ],
   )
-  return taken.length > 0
+  return taken?.createdAt ?? null
 }
 
 function findHeld(sql: Sql, { scope, key }: IdempotencyClaim): Promise<KeyRow | null> {
@@ -84,16 +90,20 @@ function findHeld(sql: Sql, { scope, key }: IdempotencyClaim): Promise<KeyRow | 
   ])
 }
 
-/** Best in the transaction of the work. Answers false when another attempt has taken over: then the work must not commit. */
+/** Best in the transaction of the work. Returns false when another attempt has taken over: then the work must not commit. */
 export async function completeIdempotencyKey(
   sql: Sql,
   claim: Pick<IdempotencyClaim, "scope" | "key" | "attemptId">,
-  answer: { readonly status: number; readonly body: string | null },
+  answer: {
+    readonly status: number
+    readonly body: string | null
+    readonly headers: Readonly<Record<string, string>>
+  },
 ): Promise<boolean> {
   const completed = await sql.query(
-    `UPDATE idempotency_keys SET status = $4, body = $5
+    `UPDATE idempotency_keys SET status = $4, body = $5, headers = $6
      WHERE scope = $1 AND key = $2 AND attempt_id = $3 AND status IS NULL RETURNING key`,
-    [claim.scope, claim.key, claim.attemptId, answer.status, answer.body],
+    [claim.scope, claim.key, claim.attemptId, answer.status, answer.body, JSON.stringify(answer.headers)],
   )
   return completed.length > 0
 }
@@ -109,7 +119,7 @@ export async function releaseIdempotencyKey(
   )
 }
 
-/** Removes at most `limit` forgotten keys, and answers how many. */
+/** Removes at most `limit` forgotten keys, and returns how many. */
 export async function purgeIdempotencyKeys(sql: Sql, now: Date, limit: number): Promise<number> {
   const removed = await sql.query(
     `DELETE FROM idempotency_keys WHERE (scope, key) IN

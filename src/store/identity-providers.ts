@@ -81,7 +81,7 @@ export function lockIdentityProvider(
   )
 }
 
-/** Whoever it belongs to, with that organization, which may be deleted. */
+/** Of any organization, with that organization, which may be deleted. */
 export async function findProviderAndOrganization(
   sql: Sql,
   id: string,

@@ -29,7 +29,7 @@ const withInviter = `
   FROM invitations i JOIN users u ON u.id = i.invited_by`
 const isOpen = "accepted_at IS NULL AND revoked_at IS NULL"
 
-/** Answers null when an invitation for the address is open. An expired one makes room. */
+/** Returns null when an invitation for the address is open. An expired one is replaced. */
 export async function insertInvitation(
   sql: Sql,
   invitation: NewRecord<Invitation>,
@@ -54,7 +54,7 @@ export function findInvitationByTokenHash(sql: Sql, tokenHash: Uint8Array): Prom
   return queryRecord<Invitation>(sql, "SELECT * FROM invitations WHERE token_hash = $1", [tokenHash])
 }
 
-/** With the names that a stranger needs to decide; also answers one that is no longer open. */
+/** With the names that an invited person needs to decide; also returns one that is no longer open. */
 export function findInvitationDetails(
   sql: Sql,
   tokenHash: Uint8Array,
@@ -96,7 +96,7 @@ export function renewInvitation(
   )
 }
 
-/** Answers null when it is not open or has expired: of two who accept at once, one does. */
+/** Returns null when it is not open or has expired: of two who accept at once, one does. */
 export function acceptInvitation(
   sql: Sql,
   id: string,
@@ -111,7 +111,7 @@ export function acceptInvitation(
   )
 }
 
-/** Answers null when it is not open. */
+/** Returns null when it is not open. */
 export function revokeInvitation(
   sql: Sql,
   organizationId: string,

@@ -1,6 +1,6 @@
 /** Invoices: one per account and calendar month with anything in it, numbered without gaps. */
 import type { Ticks } from "../base/money.ts"
-import { queryRecord, queryRecords, insertNew, toPage, type Page, type PageRequest } from "./rows.ts"
+import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface Invoice {
@@ -49,18 +49,12 @@ export function findInvoice(sql: Sql, billingAccountId: string, id: string): Pro
   ])
 }
 
-export async function pageInvoices(
-  sql: Sql,
-  billingAccountId: string,
-  page: PageRequest,
-): Promise<Page<Invoice>> {
-  const rows = await queryRecords<Invoice>(
+export function pageInvoices(sql: Sql, billingAccountId: string, page: PageRequest): Promise<Page<Invoice>> {
+  return pageNewest<Invoice>(
     sql,
-    `SELECT * FROM invoices WHERE billing_account_id = $1 AND ($2::text IS NULL OR id < $2)
-     ORDER BY id DESC LIMIT $3`,
-    [billingAccountId, page.cursor ?? null, page.limit + 1],
+    { text: "SELECT * FROM invoices WHERE billing_account_id = $1", values: [billingAccountId] },
+    page,
   )
-  return toPage(rows, page.limit, ({ id }) => id)
 }
 
 export function listInvoiceLines(sql: Sql, invoiceId: string): Promise<InvoiceLine[]> {

@@ -1,6 +1,7 @@
 /** API keys: what they may do, and the hashes that their secrets are compared with. */
 import type { Permission, Role } from "../contract/access.ts"
-import { insertNew, queryRecord, queryRecords, toPage, updateRecord } from "./rows.ts"
+import type { Budget } from "./budgets.ts"
+import { insertNew, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
 import type { NewRecord, Page, PageRequest } from "./rows.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import type { Sql } from "./sql.ts"
@@ -26,9 +27,15 @@ export interface Key {
   readonly revokedAt: Date | null
   readonly rateLimitPerMinute: number | null
   readonly rateLimitBurst: number | null
+  readonly tokensPerMinute: bigint | null
+  readonly allowedModels: readonly string[] | null
+  readonly allowedNetworks: readonly string[] | null
+  readonly budgets: readonly Budget[]
   /** Counts the changes. */
   readonly version: bigint
 }
+
+export type KeyLimitColumns = Pick<Key, "tokensPerMinute" | "allowedModels" | "allowedNetworks" | "budgets">
 
 /** A key with all that is needed to decide what its bearer may do. */
 export interface KeyPrincipal {
@@ -40,14 +47,19 @@ export interface KeyPrincipal {
 }
 
 type KeyChanges = Partial<
-  Pick<Key, "name" | "permissions" | "expiresAt" | "rateLimitPerMinute" | "rateLimitBurst">
+  Pick<Key, "name" | "permissions" | "expiresAt" | "rateLimitPerMinute" | "rateLimitBurst"> & KeyLimitColumns
 >
 
-export function insertKey(sql: Sql, key: NewRecord<Key, "version">): Promise<Key> {
-  return insertNew<Key>(sql, "api_keys", { ...key })
+export function insertKey(sql: Sql, key: NewRecord<Key, "version" | "budgets">): Promise<Key> {
+  return insertNew<Key>(sql, "api_keys", toColumns(key))
 }
 
-/** Also answers a revoked one. */
+/** A list is stored as JSON. */
+function toColumns({ budgets, ...rest }: Partial<Key>): Record<string, unknown> {
+  return { ...rest, ...(budgets === undefined ? {} : { budgets: JSON.stringify(budgets) }) }
+}
+
+/** Also returns a revoked one. */
 export function findKey(sql: Sql, organizationId: string, id: string): Promise<Key | null> {
   return queryRecord<Key>(sql, "SELECT * FROM api_keys WHERE organization_id = $1 AND id = $2", [
     organizationId,
@@ -70,16 +82,42 @@ export async function findKeyPrincipal(sql: Sql, id: string): Promise<KeyPrincip
 
 /** Newest first, without revoked ones. */
 export async function pageKeys(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Key>> {
-  const keys = await queryRecords<Key>(
-    sql,
-    `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL AND ($2::text IS NULL OR id < $2)
-     ORDER BY id DESC LIMIT $3`,
-    [organizationId, page.cursor ?? null, page.limit + 1],
-  )
-  return toPage(keys, page.limit, ({ id }) => id)
+  const text = "SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL"
+  return pageNewest<Key>(sql, { text, values: [organizationId] }, page)
 }
 
 /** Keys that are not revoked. */
+interface Expiry {
+  readonly after: Date
+  readonly before: Date
+  /** Null: every key. */
+  readonly id: string | null
+}
+
+const expiringMax = 100
+const budgetedMax = 1_000
+
+/** Keys that end in that time, the first to end first. */
+export function listExpiringKeys(sql: Sql, organizationId: string, expiry: Expiry): Promise<Key[]> {
+  return queryRecords<Key>(
+    sql,
+    `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL
+       AND expires_at > $2 AND expires_at <= $3 AND ($4::text IS NULL OR id = $4)
+     ORDER BY expires_at, id LIMIT ${expiringMax}`,
+    [organizationId, expiry.after, expiry.before, expiry.id],
+  )
+}
+
+/** The keys with a budget. */
+export function listBudgetedKeys(sql: Sql, organizationId: string, id: string | null): Promise<Key[]> {
+  return queryRecords<Key>(
+    sql,
+    `SELECT * FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL AND budgets <> '[]'
+       AND ($2::text IS NULL OR id = $2) ORDER BY id LIMIT ${budgetedMax}`,
+    [organizationId, id],
+  )
+}
+
 export async function countKeys(sql: Sql, organizationId: string): Promise<number> {
   const [row] = await sql.query<{ count: number }>(
     "SELECT count(*)::int AS count FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL",
@@ -88,19 +126,19 @@ export async function countKeys(sql: Sql, organizationId: string): Promise<numbe
   return row?.count ?? 0
 }
 
-/** Answers null when there is no such key or it is revoked; so do the changes below. */
+/** Returns null when there is no such key or it is revoked; so do the changes below. */
 export function updateKey(
   sql: Sql,
   organizationId: string,
   id: string,
   changes: KeyChanges & { readonly updatedAt: Date },
 ): Promise<Key | null> {
-  return changeKey(sql, [organizationId, id], { changes: { ...changes } })
+  return changeKey(sql, [organizationId, id], { changes: toColumns(changes) })
 }
 
 interface Rotation {
   readonly secretHash: Uint8Array
-  /** Until when the secret of now goes on working; null ends it at once. */
+  /** Until when the current secret is still accepted; null revokes it at once. */
   readonly previousExpiresAt: Date | null
   readonly updatedAt: Date
 }
@@ -128,7 +166,7 @@ export function revokeKey(
   return changeKey(sql, [organizationId, id], { changes: { revokedAt, updatedAt: revokedAt } })
 }
 
-/** Ends the user-scoped keys of someone who leaves the organization, and answers them. */
+/** Ends the user-scoped keys of someone who leaves the organization, and returns them. */
 export function revokeKeysOfMember(
   sql: Sql,
   organizationId: string,

@@ -15,7 +15,7 @@ interface Lease {
   readonly expiresAt: Date
 }
 
-interface LeaseWish {
+export interface LeaseWish {
   readonly gatewayId: string
   readonly billingAccountId: string
   readonly month: string
@@ -43,7 +43,7 @@ export type LeaseAnswer =
       /** What other gateways, or this one for another month, hold of the same: they may give it back. */
       readonly heldElsewhereTicks: Ticks
       /** What stands in the way of more; null when nothing does. */
-      readonly limit: "credit" | "cutoff" | null
+      readonly limit: "credit" | "cutoff" | "budget" | "tag_budget" | null
       /** What could still be granted; null when nothing limits it. */
       readonly leftTicks: Ticks | null
     }
@@ -63,7 +63,7 @@ export async function takeLease(sql: Transaction, wish: LeaseWish): Promise<Leas
   const grantedTicks = grantOf(wish, available)
   if (spend.refused && grantedTicks >= wish.usefulTicks)
     await noteCutoff(sql, wish.billingAccountId, wish.month, false)
-  await extend(sql, wish, grantedTicks)
+  await extendLease(sql, wish, grantedTicks)
   return {
     kind: "granted",
     grantedTicks,
@@ -119,7 +119,7 @@ function availableOf(
 
 const atLeastZero = (ticks: Ticks): Ticks => (ticks > 0n ? ticks : 0n)
 
-function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, available: Ticks | null): Ticks {
+export function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, available: Ticks | null): Ticks {
   if (available === null) return neededTicks + spareTicks
   if (available < usefulTicks) return 0n
   if (available <= neededTicks) return available
@@ -127,7 +127,7 @@ function grantOf({ usefulTicks, neededTicks, spareTicks }: LeaseWish, available:
   return neededTicks + (spare < spareTicks ? spare : spareTicks)
 }
 
-async function extend(sql: Sql, wish: LeaseWish, grantedTicks: Ticks): Promise<void> {
+export async function extendLease(sql: Sql, wish: LeaseWish, grantedTicks: Ticks): Promise<void> {
   await sql.query(
     `INSERT INTO leases AS l (gateway_id, billing_account_id, month, held_ticks, expires_at)
      VALUES ($1, $2, $3, $4, $5)
@@ -158,7 +158,7 @@ export async function returnLease(
   )
 }
 
-/** Keeps the leases of a gateway alive; answers those that the database knows. */
+/** Keeps the leases of a gateway alive; returns those that the database knows. */
 export function renewLeases(sql: Sql, gatewayId: string, expiresAt: Date): Promise<Lease[]> {
   return queryRecords<Lease>(sql, `UPDATE leases SET expires_at = $2 WHERE gateway_id = $1 RETURNING *`, [
     gatewayId,

@@ -18,7 +18,7 @@ export class ListenerSet {
     return [...this.#byChannel.keys()]
   }
 
-  /** Answers whether this is the first listener of the channel. */
+  /** Returns whether this is the first listener of the channel. */
   add(channel: string, listener: (payload: string) => void): boolean {
     const known = this.#byChannel.get(channel)
     if (known === undefined) this.#byChannel.set(channel, new Set([listener]))
@@ -26,7 +26,7 @@ export class ListenerSet {
     return known === undefined
   }
 
-  /** Answers whether this was the last listener of the channel. */
+  /** Returns whether this was the last listener of the channel. */
   remove(channel: string, listener: (payload: string) => void): boolean {
     const known = this.#byChannel.get(channel)
     if (known === undefined || !known.delete(listener) || known.size > 0) return false

@@ -77,7 +77,7 @@ export function toMigration(version: number, title: string, text: string): Migra
   return { version, name: `${String(version).padStart(4, "0")}-${title}`, checksum, text }
 }
 
-/** The lock ends with the transaction; whoever waited for it then sees what was applied meanwhile. */
+/** The lock ends with the transaction; a gateway that waited for it then sees what was applied meanwhile. */
 async function applyNext(sql: Transaction, wanted: readonly Migration[]): Promise<string | null> {
   await sql.query(`SET LOCAL statement_timeout = '${migrationTimeout}'`)
   await sql.query("SELECT pg_advisory_xact_lock($1)", [migrationLock])

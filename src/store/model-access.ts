@@ -1,5 +1,5 @@
 /** Which models that are not public an organization may use, has asked for, or was refused. */
-import { insertRecord, queryRecord, queryRecords, toPage, updateRecord } from "./rows.ts"
+import { insertRecord, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
 import type { NewRecord, Page, PageRequest } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
@@ -8,7 +8,7 @@ export interface ModelAccess {
   readonly organizationId: string
   readonly modelSku: string
   readonly state: "pending" | "grant" | "deny"
-  /** The user who asked; null when nobody did. */
+  /** The user who asked; null when access was granted without a request. */
   readonly requestedBy: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -16,7 +16,7 @@ export interface ModelAccess {
   readonly decidedAt: Date | null
 }
 
-/** Answers null when the organization has an entry for the model already. */
+/** Returns null when the organization has an entry for the model already. */
 export function insertModelAccess(sql: Sql, access: NewRecord<ModelAccess>): Promise<ModelAccess | null> {
   return insertRecord<ModelAccess>(
     sql,
@@ -47,17 +47,16 @@ export function listModelAccess(sql: Sql, organizationId: string): Promise<Model
   )
 }
 
-export async function pageModelAccess(
+export function pageModelAccess(
   sql: Sql,
   organizationId: string,
   page: PageRequest,
 ): Promise<Page<ModelAccess>> {
-  const entries = await queryRecords<ModelAccess>(
+  return pageNewest<ModelAccess>(
     sql,
-    `SELECT * FROM model_access WHERE organization_id = $1 AND ($2::text IS NULL OR id < $2) ORDER BY id DESC LIMIT $3`,
-    [organizationId, page.cursor ?? null, page.limit + 1],
+    { text: "SELECT * FROM model_access WHERE organization_id = $1", values: [organizationId] },
+    page,
   )
-  return toPage(entries, page.limit, ({ id }) => id)
 }
 
 /** Decides a request, changes a decision, or asks again; null when there is no entry. */

@@ -16,6 +16,11 @@ export interface Organization {
   readonly rateLimitBurst: number | null
   /** Null means every region. */
   readonly visibleRegions: readonly string[] | null
+  /** In lower case: whoever signs in with single sign-on and such an address becomes a member. */
+  readonly ssoEmailDomains: readonly string[]
+  readonly ssoGroups: readonly string[]
+  readonly ssoRole: "owner" | "member"
+  readonly ssoRequired: boolean
   readonly createdAt: Date
   readonly updatedAt: Date
   readonly deletedAt: Date | null
@@ -45,17 +50,29 @@ type OrganizationChanges = Partial<
     | "rateLimitPerMinute"
     | "rateLimitBurst"
     | "visibleRegions"
+    | "ssoEmailDomains"
+    | "ssoGroups"
+    | "ssoRole"
+    | "ssoRequired"
   >
 >
 
 export function insertOrganization(
   sql: Sql,
-  organization: NewRecord<Organization, "version">,
+  organization: NewRecord<
+    Organization,
+    "version" | "ssoEmailDomains" | "ssoGroups" | "ssoRole" | "ssoRequired"
+  >,
 ): Promise<Organization> {
   return insertNew<Organization>(sql, "organizations", { ...organization })
 }
 
-/** Also answers a deleted one: its keys still authenticate. */
+/** Also returns a deleted one: its keys still authenticate. */
+/** That of the first start: ids sort by time. */
+export function findFirstOrganization(sql: Sql): Promise<Organization | null> {
+  return queryRecord<Organization>(sql, "SELECT * FROM organizations ORDER BY id LIMIT 1", [])
+}
+
 export function findOrganization(sql: Sql, id: string): Promise<Organization | null> {
   return queryRecord<Organization>(sql, "SELECT * FROM organizations WHERE id = $1", [id])
 }
@@ -130,9 +147,25 @@ function changeOrganization(
   })
 }
 
-/** Answers null when the user is a member already. */
+/** Returns null when the user is a member already. */
 export function insertMembership(sql: Sql, membership: Membership): Promise<Membership | null> {
   return insertRecord<Membership>(sql, "memberships", { ...membership }, "ON CONFLICT DO NOTHING")
+}
+
+const joinableMax = 100
+
+/** Those that take members by single sign-on with this domain or one of these groups. */
+export function findJoinableOrganizations(
+  sql: Sql,
+  domain: string | null,
+  groups: readonly string[],
+): Promise<Organization[]> {
+  return queryRecords<Organization>(
+    sql,
+    `SELECT * FROM organizations WHERE deleted_at IS NULL
+       AND ($1::text = ANY (sso_email_domains) OR sso_groups && $2::text[]) ORDER BY id LIMIT ${joinableMax}`,
+    [domain, groups],
+  )
 }
 
 export function findMembership(sql: Sql, organizationId: string, userId: string): Promise<Membership | null> {
@@ -157,7 +190,7 @@ export function updateMembership(
   })
 }
 
-/** Answers what was removed, or null. */
+/** Returns what was removed, or null. */
 export function deleteMembership(
   sql: Sql,
   organizationId: string,
@@ -180,6 +213,20 @@ export async function countMembers(
     [organizationId],
   )
   return { members: counts?.members ?? 0, primaryOwners: counts?.owners ?? 0 }
+}
+
+/** Those of the addresses, in lower case, that members have. */
+export async function listMembersByEmail(
+  sql: Sql,
+  organizationId: string,
+  addresses: readonly string[],
+): Promise<string[]> {
+  const rows = await sql.query<{ email: string }>(
+    `SELECT lower(u.email) AS email FROM memberships m JOIN users u ON u.id = m.user_id
+     WHERE m.organization_id = $1 AND lower(u.email) = ANY($2::text[])`,
+    [organizationId, addresses.map((address) => address.toLowerCase())],
+  )
+  return rows.map(({ email }) => email)
 }
 
 /** Those who joined last come first. */

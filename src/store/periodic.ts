@@ -1,7 +1,7 @@
 /** Who does periodic work: a row per task, taken by one gateway at a time. */
 import type { Sql } from "./sql.ts"
 
-/** Answers false when the task is not due or another gateway does it. */
+/** Returns false when the task is not due or another gateway does it. */
 export async function takeTask(sql: Sql, name: string, now: Date, heldUntil: Date): Promise<boolean> {
   const rows = await sql.query(
     `INSERT INTO periodic_tasks AS t (name, due_at, held_until) VALUES ($1, $2, $3)

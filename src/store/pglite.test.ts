@@ -1,15 +1,16 @@
 /** What only PGlite has: one process for each directory, files that outlive a killed process, a thread that can end. */
 import { spawn, type ChildProcess } from "node:child_process"
 import { once } from "node:events"
-import { cp, mkdtemp, rm } from "node:fs/promises"
+import { readFileSync } from "node:fs"
+import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest"
-import { seedFile } from "../../test/database.ts"
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest"
+import { prepareEmptyDirectory } from "../../test/database.ts"
 import { DirectoryLocked, lockDirectory } from "./directory-lock.ts"
-import { connectPglite, openPglite, startPglite } from "./pglite.ts"
+import { clusterIn, connectPglite, openPglite, startPglite } from "./pglite.ts"
 import { StoreUnavailable } from "./sql.ts"
 
 const holder = fileURLToPath(new URL("../../test/programs/hold-database.ts", import.meta.url))
@@ -23,21 +24,15 @@ function startHolder(directory: string): { child: ChildProcess; next: () => Prom
   return { child, next: async () => String((await lines.next()).value) }
 }
 
-describe("PGlite in a directory", () => {
-  let prepared: string
-  let directory: string
-  beforeAll(async () => {
-    prepared = await mkdtemp(join(tmpdir(), "umpire-pglite-prepared-"))
-    await (await openPglite({ directory: prepared, seedFile: await seedFile() })).close()
-  })
-  afterAll(() => rm(prepared, { recursive: true }))
-  beforeEach(async () => {
-    directory = await mkdtemp(join(tmpdir(), "umpire-pglite-"))
-    await cp(prepared, directory, { recursive: true })
-    const made = directory
-    onTestFinished(() => rm(made, { recursive: true, force: true }))
-  })
+let directory: string
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), "umpire-pglite-"))
+  await prepareEmptyDirectory(directory)
+  const made = directory
+  onTestFinished(() => rm(made, { recursive: true, force: true }))
+})
 
+describe("PGlite in a directory", () => {
   test("rows are there after a close and another open", async () => {
     const first = await openPglite({ directory })
     await first.script("CREATE TABLE kept (n int); INSERT INTO kept VALUES (7)")
@@ -85,11 +80,20 @@ describe("PGlite in a directory", () => {
   })
 })
 
+describe.runIf(process.platform === "linux")("the memory of PGlite", () => {
+  test("creating a cluster takes less than 900 MB", async () => {
+    const { child, next } = startHolder(join(directory, "another"))
+    expect(await next()).toBe("open")
+    const [, peakKb] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8")) ?? []
+    expect(Number(peakKb)).toBeGreaterThan(100_000)
+    expect(Number(peakKb)).toBeLessThan(900_000)
+  })
+})
+
 describe("the thread of PGlite", () => {
   test("when it ends, calls in flight and later ones fail as an outage instead of waiting", async () => {
     const thread = startPglite()
-    const settings = { seedFile: await seedFile() }
-    const database = await connectPglite(thread, settings, { transactionMaxMs: 60_000 })
+    const database = await connectPglite(thread, clusterIn(directory), { transactionMaxMs: 60_000 })
     const inFlight = database.query("SELECT pg_sleep(600)")
     const inTransaction = database.transaction((sql) => sql.query("SELECT 1"))
     await thread.close()
@@ -100,7 +104,7 @@ describe("the thread of PGlite", () => {
   })
 
   test("a long statement does not keep this thread from its work", async () => {
-    const database = await openPglite({ seedFile: await seedFile() })
+    const database = await openPglite({ directory })
     let done = false
     const long = database
       .query("SELECT count(*) FROM generate_series(1, 100000)")
@@ -112,7 +116,7 @@ describe("the thread of PGlite", () => {
   })
 
   test("a transaction whose work never ends is rolled back, and the next caller gets its turn", async () => {
-    const database = await openPglite({ seedFile: await seedFile(), transactionMaxMs: 50 })
+    const database = await openPglite({ directory, transactionMaxMs: 50 })
     await database.script("CREATE TABLE stuck (n int)")
     const stuck = database.transaction(async (sql) => {
       await sql.query("INSERT INTO stuck VALUES (1)")
@@ -125,7 +129,7 @@ describe("the thread of PGlite", () => {
   })
 
   test("a closed database says that it is closed", async () => {
-    const database = await openPglite({ seedFile: await seedFile() })
+    const database = await openPglite({ directory })
     await database.close()
     await expect(database.query("SELECT 1")).rejects.toThrow("it is closed")
   })

@@ -18,24 +18,18 @@ const waitingMax = 10_000
 const transactionMaxMsDefault = 60_000
 
 interface PgliteSettings {
-  /** Where to keep the files; everything is in memory, and gone at the end, when absent. */
-  readonly directory?: string
-  /** See PgliteWorkerSettings. Creating a cluster takes 2 to 5 seconds, loading a dump half of one; tests open many. */
-  readonly seedFile?: string
+  /** Where to keep the files; a new cluster is created in an empty one. */
+  readonly directory: string
   /** How long the work of one transaction may take before it is rolled back. */
   readonly transactionMaxMs?: number
 }
 
-export async function openPglite(settings: PgliteSettings = {}): Promise<Database> {
-  const { directory, seedFile, transactionMaxMs = transactionMaxMsDefault } = settings
-  const seed = seedFile === undefined ? {} : { seedFile }
-  if (directory === undefined) return await connectPglite(startPglite(), seed, { transactionMaxMs })
-
+export async function openPglite(settings: PgliteSettings): Promise<Database> {
+  const { directory, transactionMaxMs = transactionMaxMsDefault } = settings
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(directory)
   try {
-    const worker = { ...seed, directory: join(directory, "postgres") }
-    return await connectPglite(startPglite(), worker, { transactionMaxMs, lock })
+    return await connectPglite(startPglite(), clusterIn(directory), { transactionMaxMs, lock })
   } catch (error) {
     await lock.release()
     throw error
@@ -57,6 +51,11 @@ export async function connectPglite(
   }
   return new PgliteDatabase(new PgliteConnection(peer), settings)
 }
+
+/** Exported for the test that ends the thread, as the function above. */
+export const clusterIn = (directory: string): PgliteWorkerSettings => ({
+  directory: join(directory, "postgres"),
+})
 
 export function startPglite(): Connection<PgliteService> {
   return new Connection(threadChannel(new URL("./pglite-worker.ts", import.meta.url)))

@@ -1,5 +1,5 @@
 /** Purchases: money that a payment provider is asked to move in, and what it said. */
-import { queryRecord, queryRecords, insertRecord, toPage, updateRecord } from "./rows.ts"
+import { insertRecord, pageNewest, queryRecord, queryRecords, updateRecord } from "./rows.ts"
 import type { NewRecord, Page, PageRequest } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
@@ -76,13 +76,8 @@ export async function pageRefills(
   billingAccountId: string,
   page: PageRequest,
 ): Promise<Page<Purchase>> {
-  const rows = await queryRecords<Purchase>(
-    sql,
-    `SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice' AND ($2::text IS NULL OR id < $2)
-     ORDER BY id DESC LIMIT $3`,
-    [billingAccountId, page.cursor ?? null, page.limit + 1],
-  )
-  return toPage(rows, page.limit, ({ id }) => id)
+  const text = "SELECT * FROM purchases WHERE billing_account_id = $1 AND purpose <> 'invoice'"
+  return pageNewest<Purchase>(sql, { text, values: [billingAccountId] }, page)
 }
 
 export function updatePurchase(
@@ -147,7 +142,7 @@ export function listAccountsToRefill(
   )
 }
 
-/** Answers false when the event was dealt with before. */
+/** Returns false when the event was processed before. */
 export async function insertPaymentEvent(
   sql: Sql,
   event: {

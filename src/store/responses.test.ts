@@ -32,9 +32,11 @@ async function given(
   const item = { id: `item_${id}`, item: "{}" }
   // Text that jsonb would refuse comes back as it was.
   const body = String.raw`{"text":"\u0000"}`
-  await insertStoredResponse(database, { id, organizationId, previousId, body, input: "[]", createdAt }, [
-    item,
-  ])
+  await insertStoredResponse(
+    database,
+    { id, organizationId, previousId, body, input: "[]", pieces: null, createdAt },
+    [item],
+  )
   return id
 }
 

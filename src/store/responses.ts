@@ -16,6 +16,8 @@ interface StoredResponse {
   readonly body: string
   /** JSON text of a list. */
   readonly input: string
+  /** JSON text of a list of lengths for each output item; null where it is not known. */
+  readonly pieces: string | null
   readonly createdAt: Date
 }
 
@@ -37,14 +39,15 @@ export async function insertStoredResponse(
 ): Promise<void> {
   await database.transaction(async (sql) => {
     await sql.query(
-      `INSERT INTO stored_responses (id, organization_id, previous_id, body, input, created_at)
-       VALUES ($1, $2, $3, $4, $5, $6)`,
+      `INSERT INTO stored_responses (id, organization_id, previous_id, body, input, pieces, created_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
       [
         response.id,
         response.organizationId,
         response.previousId,
         response.body,
         response.input,
+        response.pieces,
         response.createdAt,
       ],
     )
@@ -107,7 +110,7 @@ export async function findStoredItems(
   )
 }
 
-/** Answers whether there was one. */
+/** Returns whether there was one. */
 export async function deleteStoredResponse(sql: Sql, organizationId: string, id: string): Promise<boolean> {
   const rows = await sql.query(
     "DELETE FROM stored_responses WHERE organization_id = $1 AND id = $2 RETURNING id",
@@ -123,7 +126,7 @@ export async function deleteStoredResponses(sql: Sql, organizationId: string): P
 
 const purgedMax = 1000
 
-/** Deletes responses past their organization's retention, some at a time; answers how many. */
+/** Deletes responses past their organization's retention, some at a time; returns how many. */
 export async function purgeStoredResponses(sql: Sql, now: Date): Promise<number> {
   const rows = await sql.query(
     `DELETE FROM stored_responses WHERE id IN (

@@ -41,7 +41,7 @@ export async function queryRecord<Fields>(
   return record ?? null
 }
 
-/** Answers null when `onConflict` let an existing row stand. */
+/** Returns null when `onConflict` let an existing row stand. */
 export function insertRecord<Fields>(
   sql: Sql,
   table: string,
@@ -83,6 +83,50 @@ export function updateRecord<Fields>(sql: Sql, update: Update): Promise<Fields |
   if (update.also !== undefined) assignments.push(update.also)
   const text = `UPDATE ${update.table} SET ${assignments.join(", ")} WHERE ${update.where} RETURNING *`
   return queryRecord<Fields>(sql, text, [...update.whereValues, ...values])
+}
+
+/** A change that counts: If-Match of the next one names the version that this one made. */
+export function updateVersioned<Fields>(
+  sql: Sql,
+  table: string,
+  id: string,
+  changes: Readonly<Record<string, unknown>>,
+): Promise<Fields | null> {
+  const also = "version = version + 1"
+  return updateRecord<Fields>(sql, { table, where: "id = $1", whereValues: [id], changes, also })
+}
+
+/** How many rows of the table the organization has. */
+export async function countOf(sql: Sql, table: string, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM ${table} WHERE organization_id = $1`,
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+interface Selection {
+  /** Ends in its conditions, with $1-style parameters; one with OR stands in parentheses. */
+  readonly text: string
+  readonly values: readonly SqlValue[]
+  /** The column of the id, where several tables have one. */
+  readonly idColumn?: string
+}
+
+/** A page of what is selected, newest first: ids grow with time. */
+export async function pageNewest<Fields extends { readonly id: string }>(
+  sql: Sql,
+  { text, values, idColumn = "id" }: Selection,
+  { cursor, limit }: PageRequest,
+): Promise<Page<Fields>> {
+  const [cursorPlace, limitPlace] = [`$${values.length + 1}`, `$${values.length + 2}`]
+  const rows = await queryRecords<Fields>(
+    sql,
+    `${text} AND (${cursorPlace}::text IS NULL OR ${idColumn} < ${cursorPlace})
+     ORDER BY ${idColumn} DESC LIMIT ${limitPlace}`,
+    [...values, cursor ?? null, limit + 1],
+  )
+  return toPage(rows, limit, ({ id }) => id)
 }
 
 /** For statements that ask for one row more than the page shows: that row says that there is a next page. */

@@ -1,4 +1,6 @@
 /** Console sessions, and the links that begin one without a password. */
+import type { Role } from "../contract/access.ts"
+import type { sessionMethods } from "../contract/platform/session-list.ts"
 import { insertNew, queryRecord, queryRecords, type NewRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 import { findUser, type User } from "./users.ts"
@@ -10,12 +12,16 @@ export interface Session {
   readonly userId: string
   readonly ip: string | null
   readonly userAgent: string | null
+  /** How it began; null where an earlier version began it. */
+  readonly method: SessionMethod | null
   readonly createdAt: Date
   readonly lastSeenAt: Date
   /** However busy the session is; idleness is the caller's to judge, by lastSeenAt. */
   readonly expiresAt: Date
   readonly revokedAt: Date | null
 }
+
+export type SessionMethod = (typeof sessionMethods)[number]
 
 export interface SessionPrincipal {
   readonly session: Session
@@ -33,7 +39,7 @@ export function insertSession(sql: Sql, session: NewRecord<Session>): Promise<Se
   return insertNew<Session>(sql, "sessions", { ...session })
 }
 
-/** Also answers an expired or revoked one. */
+/** Also returns an expired or revoked one. */
 export async function findSessionPrincipal(
   sql: Sql,
   tokenHash: Uint8Array,
@@ -43,12 +49,60 @@ export async function findSessionPrincipal(
   return session === null || user === null ? null : { session, user }
 }
 
+interface LiveSessions {
+  readonly now: Date
+  /** Those that were not seen since are idle for too long. */
+  readonly seenAfter: Date
+  readonly limit: number
+  /** This one only. */
+  readonly id?: string
+}
+
+const live = `s.revoked_at IS NULL AND s.expires_at > $2 AND s.last_seen_at > $3 AND ($5::text IS NULL OR s.id = $5)
+  ORDER BY s.last_seen_at DESC, s.id DESC LIMIT $4`
+
+/** Those that are valid, the latest first. */
+export function listSessionsOfUser(
+  sql: Sql,
+  userId: string,
+  { now, seenAfter, limit, id }: LiveSessions,
+): Promise<Session[]> {
+  return queryRecords<Session>(sql, `SELECT s.* FROM sessions s WHERE s.user_id = $1 AND ${live}`, [
+    userId,
+    now,
+    seenAfter,
+    limit,
+    id ?? null,
+  ])
+}
+
+/**
+ * The same of all members, except of those who are also members elsewhere: their sessions are not this organization's
+ * alone. Organizations of one billing account count as one, and personal ones do not count.
+ */
+export function listMemberSessions(
+  sql: Sql,
+  organizationId: string,
+  { now, seenAfter, limit, id }: LiveSessions,
+): Promise<(Session & Pick<User, "email" | "name"> & { readonly role: Role })[]> {
+  return queryRecords(
+    sql,
+    `SELECT s.*, u.email, u.name, m.role FROM sessions s JOIN users u ON u.id = s.user_id
+     JOIN memberships m ON m.user_id = s.user_id JOIN organizations o ON o.id = m.organization_id
+     WHERE m.organization_id = $1 AND NOT EXISTS (
+       SELECT FROM memberships em JOIN organizations e ON e.id = em.organization_id
+       WHERE em.user_id = s.user_id AND e.billing_account_id <> o.billing_account_id
+         AND NOT e.is_personal AND e.deleted_at IS NULL) AND ${live}`,
+    [organizationId, now, seenAfter, limit, id ?? null],
+  )
+}
+
 /** Never moves the time back, so that late reports of use do no harm. */
 export async function touchSession(sql: Sql, id: string, seenAt: Date): Promise<void> {
   await sql.query("UPDATE sessions SET last_seen_at = GREATEST(last_seen_at, $2) WHERE id = $1", [id, seenAt])
 }
 
-/** Answers whether this call ended it. */
+/** Returns whether this call ended it. */
 export async function revokeSession(sql: Sql, id: string, revokedAt: Date): Promise<boolean> {
   const ended = await sql.query(
     "UPDATE sessions SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING id",
@@ -57,7 +111,7 @@ export async function revokeSession(sql: Sql, id: string, revokedAt: Date): Prom
   return ended.length > 0
 }
 
-/** After a change of password, for example. Answers those it ended. */
+/** After a change of password, for example. Returns those it ended. */
 export function revokeSessionsOfUser(sql: Sql, userId: string, revokedAt: Date): Promise<Session[]> {
   return queryRecords<Session>(
     sql,
@@ -66,7 +120,7 @@ export function revokeSessionsOfUser(sql: Sql, userId: string, revokedAt: Date):
   )
 }
 
-/** Removes at most `limit` sessions that ended before `before`, and answers how many. */
+/** Removes at most `limit` sessions that ended before `before`, and returns how many. */
 export async function purgeSessions(sql: Sql, before: Date, limit: number): Promise<number> {
   const removed = await sql.query(
     `DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
@@ -80,7 +134,7 @@ export async function insertOneTimeLink(sql: Sql, link: OneTimeLink): Promise<vo
   await insertNew(sql, "one_time_links", { ...link })
 }
 
-/** Answers whose link it is, once; null when it is unknown, expired or used. */
+/** Returns whose link it is, once; null when it is unknown, expired or used. */
 export async function useOneTimeLink(sql: Sql, tokenHash: Uint8Array, now: Date): Promise<string | null> {
   const link = await queryRecord<OneTimeLink>(
     sql,

@@ -6,7 +6,7 @@ export async function findSetting(sql: Sql, key: string): Promise<string | null>
   return row?.value ?? null
 }
 
-/** Answers what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */
+/** Returns what is kept; the first caller's `value` when nothing was, whichever of several gateways that is. */
 export async function ensureSetting(sql: Sql, key: string, value: string, updatedAt: Date): Promise<string> {
   await sql.query(
     "INSERT INTO settings (key, value, updated_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { seedFile } from "../../test/database.ts"
+import { prepareEmptyDirectory } from "../../test/database.ts"
 import { freshDatabase } from "../../test/postgres.ts"
 import { afterAll, beforeAll, describe } from "vitest"
 import { testSqlPort, type OpenTarget, type Target } from "../../test/store/conformance.ts"
@@ -12,17 +12,11 @@ import { testRepositories } from "../../test/store/repository-conformance.ts"
 
 const targets: readonly Target[] = [
   {
-    name: "PGlite in memory",
-    async open() {
-      const database = await openPglite({ seedFile: await seedFile() })
-      return { database, peer: database, close: () => database.close() }
-    },
-  },
-  {
-    name: "PGlite on disk",
+    name: "PGlite",
     async open() {
       const directory = await mkdtemp(join(tmpdir(), "umpire-store-"))
-      const database = await openPglite({ directory, seedFile: await seedFile() })
+      await prepareEmptyDirectory(directory)
+      const database = await openPglite({ directory })
       const close = async (): Promise<void> => {
         await database.close()
         await rm(directory, { recursive: true })

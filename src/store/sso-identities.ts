@@ -18,7 +18,7 @@ export function findUserByIdentity(sql: Sql, issuer: string, subject: string): P
   )
 }
 
-/** Answers null when the subject is bound already. */
+/** Returns null when the subject is bound already. */
 export function insertSsoIdentity(sql: Sql, identity: SsoIdentity): Promise<SsoIdentity | null> {
   return insertRecord<SsoIdentity>(sql, "sso_identities", { ...identity }, "ON CONFLICT DO NOTHING")
 }

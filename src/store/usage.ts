@@ -1,8 +1,8 @@
 /** Puts the journal of a gateway into the ledger, each sequence once, in one transaction with everything it moves. */
 import { lockBillingAccount } from "./billing-accounts.ts"
+import { enterKeySpend } from "./budgets.ts"
 import type { AccountSum, ChargeWords, UsageDigest } from "./journal/digest.ts"
-import type { JournalPosition } from "./journal/segments.ts"
-import { type SpendWarning, checkWarnings } from "./spend.ts"
+import type { JournalPosition } from "./journal/record.ts"
 import { type Sql, type Transaction, isUniqueViolation } from "./sql.ts"
 
 interface UsageBatch {
@@ -11,7 +11,6 @@ interface UsageBatch {
   readonly next: JournalPosition
   readonly usage: UsageDigest
   readonly now: Date
-  readonly newAuditId: () => string
 }
 
 export interface AppliedUsage {
@@ -19,7 +18,6 @@ export interface AppliedUsage {
   readonly applied: boolean
   /** How far the ledger is now. */
   readonly position: JournalPosition
-  readonly warnings: readonly SpendWarning[]
 }
 
 /** How far the journal of this gateway is in the ledger. */
@@ -34,22 +32,21 @@ export async function findJournalPosition(sql: Sql, gatewayId: string): Promise<
 export async function applyUsage(sql: Transaction, batch: UsageBatch): Promise<AppliedUsage> {
   const position = await lockPosition(sql, batch)
   if (position.segment !== batch.from.segment || position.offset !== batch.from.offset)
-    return { applied: false, position, warnings: [] }
-  const { sums, charges, entries } = batch.usage
+    return { applied: false, position }
+  const { sums, charges, entries, budgetSums, keySpends } = batch.usage
   const accounts = [...new Set(sums.map(({ accountId }) => accountId))].toSorted()
-  // In order of their ids, so that gateways that apply at the same time wait for each other instead of locking up.
+  // In order of their ids, so that gateways that apply at the same time do not deadlock.
   for (const id of accounts) await lockBillingAccount(sql, id)
   if (charges.sequences !== "") await charge(sql, charges, batch.now)
   if (accounts.length > 0) await enter(sql, entries, batch.now)
-  // Also for sequences that were charged before: the hold was for them, whoever applied them.
-  for (const sum of sums) await shrinkHold(sql, batch.gatewayId, sum)
+  await enterKeySpend(sql, keySpends)
+  // Also for sequences that were charged before: the hold was for them, whichever gateway applied them.
+  for (const sum of [...sums, ...budgetSums]) await shrinkHold(sql, batch.gatewayId, sum)
   await sql.query(
     "UPDATE journal_positions SET segment = $2, position = $3, updated_at = $4 WHERE gateway_id = $1",
     [batch.gatewayId, batch.next.segment, batch.next.offset, batch.now],
   )
-  const warnings: SpendWarning[] = []
-  for (const id of accounts) warnings.push(...(await checkWarnings(sql, id, batch.now, batch.newAuditId)))
-  return { applied: true, position: batch.next, warnings }
+  return { applied: true, position: batch.next }
 }
 
 interface PositionRow {

@@ -12,7 +12,7 @@ export interface User {
   readonly updatedAt: Date
 }
 
-/** Answers null when another user has the address. */
+/** Returns null when another user has the address. */
 export function insertUser(sql: Sql, user: NewRecord<User>): Promise<User | null> {
   return insertRecord<User>(sql, "users", { ...user }, "ON CONFLICT ((lower(email))) DO NOTHING")
 }

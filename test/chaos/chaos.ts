@@ -11,6 +11,8 @@ interface ChaosOptions extends ClusterOptions {
   readonly calmMs: number
   readonly decisions: number
   readonly streams: number
+  /** How long each client pauses between its requests. */
+  readonly thinkMs?: number
   /** All of them unless told. */
   readonly faults?: readonly string[]
   readonly onPhase?: (phase: PhaseResult) => void
@@ -69,6 +71,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const load = new Load(
       cluster.gateways,
       cluster.workers.map(({ region }) => region),
+      options.thinkMs,
     )
     await load.start(options.decisions, options.streams)
     const phases: PhaseResult[] = []
@@ -78,6 +81,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       const startedMs = performance.now()
       await faults[name]?.(cluster, options.faultMs)
       await wait(options.calmMs)
+      // What this fault broke is not counted against the next.
+      await load.untilEnded()
       const tally = load.take()
       const recoveredMs = Math.max(0, Math.round(tally.lastFailureMs - startedMs))
       const phase = { name, ...tally, recoveredMs }

@@ -48,6 +48,11 @@ class WorkerPlace {
     return this.#process.child.pid ?? 0
   }
 
+  /** Past the proxy. */
+  get url(): string {
+    return this.#process.url
+  }
+
   signal(signal: NodeJS.Signals): void {
     process.kill(this.pid, signal)
   }

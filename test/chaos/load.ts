@@ -36,7 +36,7 @@ export interface Receipts {
 const warmUpsMax = 8
 const probeEveryMs = 100
 /** Beyond the server's own deadline, for the answer to travel on a busy machine. */
-const slackMs = 5_000
+const slackMs = 30_000
 const thinkMsDefault = 10
 /** Random F32 weights: shared batches differ by rounding only. */
 const toleranceMax = 1e-3
@@ -62,6 +62,8 @@ export class Load {
   readonly #ready = new Set<Gateway>()
   readonly #stop = new AbortController()
   readonly #expected = new Map<string, readonly number[]>()
+  /** How many requests of each client have ended. */
+  readonly #ended: number[] = []
   #tally = newTally()
   #turn = 0
   #sent = 0
@@ -102,12 +104,19 @@ export class Load {
     return tally
   }
 
+  /** Resolves when every request that is under way now has ended, each by its deadline at the latest. */
+  async untilEnded(): Promise<void> {
+    const before = [...this.#ended]
+    while (before.some((count, client) => this.#ended[client] === count)) await wait(probeEveryMs)
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort()
     await this.#running
   }
 
   async #repeat(first: number, request: (text: string) => Promise<void>): Promise<void> {
+    const client = this.#ended.push(0) - 1
     for (let turn = first; !this.#stop.signal.aborted; turn++) {
       const failure = await request(texts[turn % texts.length] ?? "").then(
         () => null,
@@ -117,6 +126,7 @@ export class Load {
       this.#tally.requests++
       if (failure) this.#note(this.#tally, failure.error)
       else this.#tally.successes++
+      this.#ended[client] = (this.#ended[client] ?? 0) + 1
       await wait(this.#thinkMs)
     }
   }

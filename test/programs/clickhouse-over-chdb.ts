@@ -1,9 +1,29 @@
 /** The program of clickhouse-over-chdb: reads statements, parameters and rows as ClickHouse's HTTP interface does. */
 import { type IncomingMessage, createServer } from "node:http"
+import { createRequire } from "node:module"
 import type { AddressInfo } from "node:net"
-import { Session } from "chdb"
 
-const session = new Session(process.argv[2])
+/** What is used of chDB, which is installed outside the project. */
+interface ChdbSession {
+  queryAsync(statement: string): Promise<unknown>
+  queryBindAsync(
+    statement: string,
+    params: Record<string, unknown>,
+    options: { format: string },
+  ): Promise<{ bytes(): Uint8Array }>
+  insert(rows: {
+    table: string
+    columns: string[]
+    values: Buffer
+    format: string
+    settings: Record<string, string>
+  }): Promise<unknown>
+}
+
+const [, , directory = "", chdb = ""] = process.argv
+const { Session } = createRequire(import.meta.url)(chdb) as { Session: new (path: string) => ChdbSession }
+
+const session = new Session(directory)
 await session.queryAsync("CREATE DATABASE IF NOT EXISTS umpire ENGINE = Atomic")
 await session.queryAsync("USE umpire")
 
@@ -72,7 +92,7 @@ async function insert(statement: string, body: Buffer): Promise<{ bytes: Uint8Ar
     table: `umpire.${table}`,
     columns: columns.split(", "),
     values: body,
-    format: format as "JSONCompactEachRow",
+    format,
     settings: { insert_deduplication_token: token },
   })
   return { bytes: new Uint8Array(), format }

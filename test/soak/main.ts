@@ -1,5 +1,6 @@
 /**
  * Mixed traffic for a long time, with memory, handles and journal sampled: they must stay level. The plot is saved, not kept.
+ * After the first minute every query of the Grafana dashboard must have data.
  *
  * node test/soak/main.ts [--minutes 30] [--out folder]
  */
@@ -10,6 +11,9 @@ import { setTimeout as wait } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import { type Cluster, startCluster } from "../chaos/cluster.ts"
 import { Load } from "../chaos/load.ts"
+import { panelQueries, queriesWithoutData } from "../dashboard.ts"
+import { type TestPrometheus, startPrometheus } from "../prometheus.ts"
+import { bootstrapKey } from "../server.ts"
 import { drawPlot } from "./plot.ts"
 
 const { values } = parseArgs({
@@ -24,6 +28,7 @@ const sampleEveryMs = Math.max(1_000, durationMs / samplesWanted)
 /** Growth that still counts as level. */
 const growthMax = 0.1
 const thinkMs = 50
+const dashboardAfterMs = 60_000
 const kibibyte = 1024
 const mebibyte = 1024 * 1024
 
@@ -60,15 +65,47 @@ function growth(series: readonly number[]): number {
   return before === 0 ? 0 : Math.max(...series.slice(lastThird)) / before - 1
 }
 
+/** What the panel of errors shows. */
+async function askUnknownModel({ gateways }: Cluster): Promise<void> {
+  for (const { url } of gateways) {
+    const response = await fetch(`${url}/v1/decisions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${bootstrapKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "no-such-model", input: "x", questions: [] }),
+    })
+    await response.body?.cancel()
+  }
+}
+
+async function checkDashboard(prometheus: TestPrometheus): Promise<void> {
+  const empty = await queriesWithoutData(prometheus)
+  for (const query of empty) process.stdout.write(`NO DATA  ${query}\n`)
+  process.stdout.write(
+    `dashboard after ${dashboardAfterMs / 1_000} s: ${panelQueries.length - empty.length} of ${panelQueries.length} queries have data\n`,
+  )
+  if (empty.length > 0) process.exitCode = 1
+}
+
 const cluster = await startCluster()
+const targets = [...cluster.gateways, ...cluster.workers].map(({ url }, index) => ({
+  url,
+  job: `umpire-${index}`,
+}))
+const prometheus = await startPrometheus(targets)
 const samples: Sample[] = []
 try {
   const regions = cluster.workers.map(({ region }) => region)
   const load = new Load(cluster.gateways, regions, thinkMs)
   await load.start(2, 1)
-  const endMs = performance.now() + durationMs
-  while (performance.now() < endMs) {
+  const startMs = performance.now()
+  let isDashboardChecked = false
+  while (performance.now() < startMs + durationMs || !isDashboardChecked) {
     samples.push(await sample(cluster))
+    await askUnknownModel(cluster)
+    if (!isDashboardChecked && performance.now() >= startMs + dashboardAfterMs) {
+      await checkDashboard(prometheus)
+      isDashboardChecked = true
+    }
     await wait(sampleEveryMs)
   }
   await load.stop()
@@ -77,6 +114,7 @@ try {
   process.stdout.write(`${hangs} hangs, ${wrong} wrong answers\n`)
   if (hangs + wrong > 0) process.exitCode = 1
 } finally {
+  await prometheus.stop()
   await cluster.close()
 }
 

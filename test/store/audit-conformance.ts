@@ -180,23 +180,24 @@ function testIdempotency(get: Get): void {
   test("a completed request answers what it answered, with the hash of its body, until it is forgotten", async () => {
     const { database } = get()
     const claim = claimOf({ key: "done" })
+    const done = { status: 200, body: '{"a":1}', headers: { "x-umpire-set": "mail@1" } }
     await claimIdempotencyKey(database, claim)
-    expect(await completeIdempotencyKey(database, claim, { status: 200, body: '{"a":1}' })).toBe(true)
+    expect(await completeIdempotencyKey(database, claim, done)).toBe(true)
     const repeated = { ...claim, attemptId: "second", requestHash: hashOf(2) }
     expect(await claimIdempotencyKey(database, { ...repeated, now: at(999) })).toEqual({
       kind: "completed",
       requestHash: hashOf(1),
-      status: 200,
-      body: '{"a":1}',
+      ...done,
     })
     expect(await claimIdempotencyKey(database, { ...repeated, scope: "key_2 POST /v1/x" })).toEqual({
       kind: "claimed",
+      claimedAt: at(0),
     })
     const late = { ...repeated, now: at(1000), expiresAt: at(2000) }
-    expect(await claimIdempotencyKey(database, late)).toEqual({ kind: "claimed" })
+    expect(await claimIdempotencyKey(database, late)).toEqual({ kind: "claimed", claimedAt: at(1000) })
   })
 
-  test("a dead attempt is taken over by the same request, and can then no longer complete", async () => {
+  test("a dead attempt is taken over by the same request, as of the time of the first, and can then no longer complete", async () => {
     const { database } = get()
     const first = claimOf({ key: "dead" })
     await claimIdempotencyKey(database, first)
@@ -207,9 +208,16 @@ function testIdempotency(get: Get): void {
       kind: "running",
       requestHash: hashOf(1),
     })
-    expect(await claimIdempotencyKey(database, { ...second, now: at(30) })).toEqual({ kind: "claimed" })
-    expect(await completeIdempotencyKey(database, first, { status: 200, body: null })).toBe(false)
-    expect(await completeIdempotencyKey(database, second, { status: 204, body: null })).toBe(true)
+    expect(await claimIdempotencyKey(database, { ...second, now: at(30) })).toEqual({
+      kind: "claimed",
+      claimedAt: at(0),
+    })
+    expect(await completeIdempotencyKey(database, first, { status: 200, body: null, headers: {} })).toBe(
+      false,
+    )
+    expect(await completeIdempotencyKey(database, second, { status: 204, body: null, headers: {} })).toBe(
+      true,
+    )
   })
 
   test("a released key can be claimed at once, and only its holder can release it", async () => {
@@ -219,7 +227,7 @@ function testIdempotency(get: Get): void {
     await releaseIdempotencyKey(database, { ...claim, attemptId: "someone else" })
     expect(await claimIdempotencyKey(database, claim)).toMatchObject({ kind: "running" })
     await releaseIdempotencyKey(database, claim)
-    expect(await claimIdempotencyKey(database, claim)).toEqual({ kind: "claimed" })
+    expect(await claimIdempotencyKey(database, claim)).toEqual({ kind: "claimed", claimedAt: at(0) })
   })
 
   test("a purge removes forgotten keys, up to its limit", async () => {

@@ -2,17 +2,23 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query"
 import { getRouteApi, useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useMemo } from "react"
-import { type Metric, type OverviewResponse, dimensions } from "../../../src/contract/analytics.ts"
+import {
+  type Dimension,
+  type Metric,
+  type OverviewResponse,
+  dimensions,
+} from "../../../src/contract/analytics.ts"
 import { ClientError, api } from "../api.ts"
 import type { Colors } from "../charts/colors.ts"
 import { Button } from "../parts/button.tsx"
 import { Segments } from "../parts/field.tsx"
-import { count, milliseconds, moment, percent, shortCount } from "../parts/format.ts"
+import { count, milliseconds, moment, percent, plural, shortCount } from "../parts/format.ts"
 import { Empty, Loaded, Page, Panel } from "../parts/page.tsx"
+import { LogLink, logViewOf } from "../requests/log-link.tsx"
+import type { LogView } from "../requests/log-view.ts"
 import { useOrganization } from "../session.ts"
 import { Breakdown } from "./breakdown.tsx"
 import { FailedRequests } from "./failed-requests.tsx"
-import { FindSequence } from "./find-sequence.tsx"
 import { useKeyNames } from "./key-names.ts"
 import { OverTime } from "./over-time.tsx"
 import { overviewQuery, refreshMs } from "./query.ts"
@@ -80,7 +86,7 @@ function Overview({
   )
   return (
     <>
-      <Summary summary={data.summary} metric={view.metric} onPick={(metric) => onChange({ metric })} />
+      <Summary summary={data.summary} view={view} onPick={(metric) => onChange({ metric })} />
       <OverTime
         view={view}
         colors={colors}
@@ -91,11 +97,11 @@ function Overview({
         <div className="flex min-w-0 flex-col gap-4">
           <Breakdown data={data.breakdown} view={view} colors={colors} />
           {isAboutErrors(view) ? <FailedRequests view={view} /> : null}
-          <FindSequence />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
           <Counts
             title="Results"
+            dimension="result"
             rows={data.status.rows}
             colors={resultColors}
             view={view}
@@ -106,6 +112,7 @@ function Overview({
           />
           <Counts
             title="Tool calls"
+            dimension="tool_calls"
             rows={data.tool_calls.rows}
             view={view}
             changeFor={(tool) => filtered(view, `tool_calls:${tool}`)}
@@ -158,13 +165,19 @@ function RangeControl({
 function Filters({ view, onChange }: { view: View; onChange: (view: Partial<View>) => void }): ReactNode {
   const byKey = view.filters.some((filter) => readChip(filter).dimension === "api_key_id")
   const nameOfKey = useKeyNames(byKey ? "api_key_id" : "model")
+  const nameOfEndpoint = useKeyNames("call_source")
   if (view.filters.length === 0) return null
   return (
     <ul className="flex flex-wrap gap-2" aria-label="Filters">
       {view.filters.map((filter) => {
         const { dimension, value, excluded } = readChip(filter)
         const name = dimensions.find((one) => one === dimension)
-        const shown = name === "api_key_id" ? nameOfKey(value) : keyName(value)
+        const shown =
+          name === "api_key_id"
+            ? nameOfKey(value)
+            : name === "call_source"
+              ? nameOfEndpoint(value)
+              : keyName(value)
         const words = `${name ? dimensionNames[name] : dimension} ${excluded ? "is not" : "is"} ${shown}`
         return (
           <li
@@ -189,47 +202,72 @@ function Filters({ view, onChange }: { view: View; onChange: (view: Partial<View
 
 function Summary({
   summary,
-  metric,
+  view,
   onPick,
 }: {
   summary: OverviewResponse["summary"]
-  metric: Metric
+  view: View
   onPick: (metric: Metric) => void
 }): ReactNode {
-  const figures: [Metric, string][] = [
-    ["requests", count(summary.requests)],
-    ["error_rate", percent(summary.error_rate)],
-    ["in_tokens", shortCount(summary.in_tokens)],
-    ["out_tokens", shortCount(summary.out_tokens)],
-    ["p50_latency", milliseconds(summary.p50_latency_ms)],
-    ["p95_latency", milliseconds(summary.p95_latency_ms)],
+  const { errors, p50_latency_ms: median, p95_latency_ms: slow } = summary
+  /** Without requests there is neither a rate nor a latency. */
+  const known = (value: string): string => (summary.requests === 0 ? "–" : value)
+  const figures: readonly (readonly [Metric, string, LogView, string])[] = [
+    ["requests", count(summary.requests), logViewOf(view), "Show the requests"],
+    [
+      "error_rate",
+      known(percent(summary.error_rate)),
+      logViewOf(view, ["result:error"]),
+      plural(errors, "error"),
+    ],
+    ["in_tokens", shortCount(summary.in_tokens), logViewOf(view), "Show the requests"],
+    ["out_tokens", shortCount(summary.out_tokens), logViewOf(view), "Show the requests"],
+    ["p50_latency", known(milliseconds(median)), slowerThan(view, median), "Slower half"],
+    ["p95_latency", known(milliseconds(slow)), slowerThan(view, slow), "Slowest 5%"],
   ]
   return (
     <div className="grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6" role="group" aria-label="Summary">
-      {figures.map(([name, value]) => (
-        <button
+      {figures.map(([name, value, requests, words]) => (
+        <div
           key={name}
-          type="button"
-          aria-pressed={name === metric}
-          onClick={() => onPick(name)}
-          className={`panel hover:border-strong px-3 py-2.5 text-left ${name === metric ? "!border-accent" : ""}`}
+          className={`panel hover:border-strong flex flex-col ${name === view.metric ? "!border-accent" : ""}`}
         >
-          <span className="label block">{metricNames[name]}</span>
-          <span className="number text-lg font-semibold">{value}</span>
-        </button>
+          <button
+            type="button"
+            aria-pressed={name === view.metric}
+            title="Draw it over time"
+            onClick={() => onPick(name)}
+            className="rounded-t-xl px-3 pt-2.5 text-left"
+          >
+            <span className="label block">{metricNames[name]}</span>
+            <span className="number text-lg font-semibold">{value}</span>
+          </button>
+          <LogLink
+            view={requests}
+            aria-label={name === "error_rate" ? words : `${words}: ${metricNames[name]}`}
+            className={`mx-3 mb-2 self-start text-xs hover:underline ${name === "error_rate" && errors > 0 ? "text-bad font-medium" : "text-accent"}`}
+          >
+            {words}
+          </LogLink>
+        </div>
       ))}
     </div>
   )
 }
 
+const slowerThan = (view: View, ms: number): LogView =>
+  logViewOf(view, [], { latency_ms_min: String(Math.round(ms)) })
+
 function Counts({
   title,
+  dimension,
   rows,
   view,
   colors,
   changeFor,
 }: {
   title: string
+  dimension: Dimension
   rows: readonly { key: string; count: number }[]
   view: View
   colors?: Colors
@@ -258,7 +296,15 @@ function Counts({
                   {keyName(key)}
                 </ViewLink>
               </dt>
-              <dd className="text-right">{count(many)}</dd>
+              <dd className="text-right">
+                <LogLink
+                  view={logViewOf(view, [`${dimension}:${key}`])}
+                  aria-label={`Requests: ${keyName(key)}, ${count(many)}`}
+                  className={`underline-offset-2 hover:underline ${key === "error" ? "text-bad font-medium" : "text-accent"}`}
+                >
+                  {count(many)}
+                </LogLink>
+              </dd>
               <dd className="text-soft text-right">{percent(many / all)}</dd>
             </div>
           ))}

@@ -2,12 +2,13 @@
 import type { ReactNode } from "react"
 import type { OverviewResponse } from "../../../src/contract/analytics.ts"
 import type { Colors } from "../charts/colors.ts"
-import { plural } from "../parts/format.ts"
+import { plural, withinSentence } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { Panel } from "../parts/page.tsx"
+import { LogLink, logViewOf } from "../requests/log-link.tsx"
 import { useKeyNames } from "./key-names.ts"
 import { ViewLink, filtered } from "./view-link.tsx"
-import { type View, dimensionNames, formatMetric, metricNames } from "./view.ts"
+import { type View, filterFor, formatMetric, groupName, metricNames } from "./view.ts"
 
 export function Breakdown({
   data,
@@ -20,12 +21,14 @@ export function Breakdown({
 }): ReactNode {
   const format = formatMetric(data.metric)
   const nameOf = useKeyNames(data.dim)
-  const top = Math.max(...data.rows.map(({ value }) => value), Number.MIN_VALUE)
+  // Most groups have no errors, above all the one without an error.
+  const rows = data.metric === "errors" ? data.rows.filter(({ value }) => value > 0) : data.rows
+  const top = Math.max(...rows.map(({ value }) => value), Number.MIN_VALUE)
   return (
-    <Panel title={`By ${dimensionNames[data.dim].toLowerCase()}`}>
-      {data.rows.length === 0 ? <p className="text-soft text-sm">Nothing in this range.</p> : null}
+    <Panel title={`By ${withinSentence(groupName(data.dim))}`}>
+      {rows.length === 0 ? <p className="text-soft text-sm">Nothing in this range.</p> : null}
       <ul className="flex flex-col gap-1">
-        {data.rows.map(({ key, value, count: many }) => (
+        {rows.map(({ key, value, count: many }) => (
           <li key={key} className="group relative flex items-center gap-2 rounded-md px-2 py-1.5 text-sm">
             <span
               aria-hidden="true"
@@ -39,7 +42,7 @@ export function Breakdown({
             />
             <ViewLink
               view={view}
-              change={filtered(view, `${data.dim}:${key}`)}
+              change={filtered(view, filterFor(data.dim, key))}
               className="relative min-w-0 flex-1 truncate hover:underline"
               title={`Show only ${nameOf(key)}`}
             >
@@ -48,12 +51,19 @@ export function Breakdown({
             {data.metric === "requests" || value === many ? null : (
               <span className="text-soft number relative text-xs">{plural(many, "request")}</span>
             )}
-            <strong className="number relative font-medium" title={metricNames[data.metric]}>
+            <LogLink
+              view={logViewOf(view, [
+                filterFor(data.dim, key),
+                ...(data.metric === "errors" ? ["result:error"] : []),
+              ])}
+              aria-label={`Requests of ${nameOf(key)}: ${metricNames[data.metric]} ${format(value)}`}
+              className="number text-accent relative font-medium underline-offset-2 hover:underline"
+            >
               {format(value)}
-            </strong>
+            </LogLink>
             <ViewLink
               view={view}
-              change={filtered(view, `!${data.dim}:${key}`)}
+              change={filtered(view, `!${filterFor(data.dim, key)}`)}
               aria-label={`Leave out ${nameOf(key)}`}
               title={`Leave out ${nameOf(key)}`}
               className="text-soft hover:bg-sunken hover:text-ink relative grid size-7 place-items-center rounded-md"

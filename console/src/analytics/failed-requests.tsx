@@ -1,58 +1,64 @@
-/** The failed requests behind a view of errors, each by its request id, so that an error count leads to its errors. */
+/** The latest failed requests behind a view of errors, each leading to its record. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query"
 import type { ReactNode } from "react"
-import type { OverviewResponse } from "../../../src/contract/analytics.ts"
 import { api } from "../api.ts"
-import { count, plural } from "../parts/format.ts"
+import { clockTime, moment } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
+import { LogLink, logViewOf } from "../requests/log-link.tsx"
 import { useOrganization } from "../session.ts"
 import { overviewQuery, refreshMs } from "./query.ts"
-import { ViewLink, filtered } from "./view-link.tsx"
-import { type View, keyName } from "./view.ts"
+import { SequenceLink } from "./sequence-link.tsx"
+import type { View } from "./view.ts"
 
-const shownMax = 20
+const shownMax = 10
 
 export function FailedRequests({ view }: { view: View }): ReactNode {
   const { id: org_id } = useOrganization()
-  const failed: View = { ...view, ...filtered(view, "result:error"), metric: "errors", by: "request_id" }
-  const query = overviewQuery(failed)
+  const failed = logViewOf(view, ["result:error"])
+  const { range_start, range_end } = overviewQuery(view)
+  const query = { range_start, range_end, f: [...failed.more], limit: shownMax }
   const found = useQuery({
-    queryKey: ["analytics", org_id, query],
+    queryKey: ["requests", org_id, query],
     placeholderData: keepPreviousData,
     refetchInterval: refreshMs,
-    // Without a view, the answer is an overview.
-    queryFn: async () => (await api.getAnalyticsOverview({ params: { org_id }, query })) as OverviewResponse,
+    queryFn: async () => (await api.listSequences({ params: { org_id }, query })).data,
   })
   return (
-    <Panel title="Failed requests">
+    <Panel
+      title="Failed requests"
+      actions={
+        <LogLink view={failed} className="text-accent text-xs hover:underline">
+          Show all
+        </LogLink>
+      }
+    >
       <Loaded query={found} what="failed requests">
-        {({ breakdown: { rows }, summary }) =>
+        {(rows) =>
           rows.length === 0 ? (
             <p className="text-soft text-sm">None in this range.</p>
           ) : (
-            <>
-              <ul aria-label="Failed requests" className="columns-1 gap-6 text-xs sm:columns-2">
-                {rows.slice(0, shownMax).map(({ key, value }) => (
-                  <li key={key} className="flex items-baseline gap-2 py-0.5">
-                    <ViewLink
-                      view={failed}
-                      change={{ filters: [`request_id:${key}`], by: "error_code" }}
-                      title={`Show the error of ${keyName(key)}`}
-                      className="text-accent min-w-0 truncate font-mono hover:underline"
-                    >
-                      {keyName(key)}
-                    </ViewLink>
-                    {value > 1 ? <span className="text-soft number">{count(value)} times</span> : null}
-                  </li>
-                ))}
-              </ul>
-              <p className="text-soft mt-3 text-xs">
-                By request id, the header <code className="font-mono">x-request-id</code> of the response.
-                {rows.length > shownMax
-                  ? ` The first ${shownMax} of ${plural(summary.errors, "error")}: choose a shorter range or an error to see others.`
-                  : ""}
-              </p>
-            </>
+            <ul aria-label="Failed requests" className="divide-line -my-1.5 divide-y text-sm">
+              {rows.map(({ seq_id, timestamp, error_code, error_message, model }) => (
+                <li key={seq_id} className="flex flex-wrap items-baseline gap-x-3 gap-y-0.5 py-1.5">
+                  <time
+                    dateTime={new Date(timestamp).toISOString()}
+                    title={moment(timestamp)}
+                    className="number text-soft text-xs"
+                  >
+                    {clockTime(timestamp)}
+                  </time>
+                  <SequenceLink id={seq_id}>
+                    <span className="text-bad font-mono text-xs">{error_code}</span>
+                  </SequenceLink>
+                  <span
+                    className="text-soft min-w-0 flex-1 basis-60 truncate text-xs"
+                    title={error_message ?? ""}
+                  >
+                    {error_message ?? model}
+                  </span>
+                </li>
+              ))}
+            </ul>
           )
         }
       </Loaded>

@@ -1,22 +1,38 @@
 /** One measure over time, a line for each group; a group's name leads to its requests alone. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
 import { type ReactNode, useMemo, useState } from "react"
 import { type GroupedTimeseriesResponse, type Metric, dimensions } from "../../../src/contract/analytics.ts"
+import { tagKeyForm, tagLimits } from "../../../src/contract/tags.ts"
 import { api } from "../api.ts"
 import type { Colors } from "../charts/colors.ts"
 import { TimeChart } from "../charts/time-chart.tsx"
-import { SelectField } from "../parts/field.tsx"
-import { moment, zone } from "../parts/format.ts"
+import { SelectField, TextField } from "../parts/field.tsx"
+import { moment, withinSentence, zone } from "../parts/format.ts"
 import { Empty, Loaded, Panel } from "../parts/page.tsx"
+import { logViewOf } from "../requests/log-link.tsx"
+import { writeLogView } from "../requests/log-view.ts"
 import { useOrganization } from "../session.ts"
 import { hasGaps, withGaps } from "./gaps.ts"
 import { useKeyNames } from "./key-names.ts"
 import { refreshMs, overviewQuery } from "./query.ts"
 import { ViewLink, filtered } from "./view-link.tsx"
-import { type View, dimensionNames, formatMetric, isCounted, metricNames } from "./view.ts"
+import {
+  type View,
+  dimensionNames,
+  filterFor,
+  formatMetric,
+  groupName,
+  isCounted,
+  metricNames,
+} from "./view.ts"
 
 const metricOptions = Object.entries(metricNames).map(([value, label]) => ({ value, label }))
-const dimensionOptions = dimensions.map((value) => ({ value, label: dimensionNames[value] }))
+const byTag = "tag"
+const dimensionOptions = [
+  ...dimensions.map((value) => ({ value: value as string, label: dimensionNames[value] })),
+  { value: byTag, label: "Tag" },
+]
 /** As many groups as the server names. */
 const groupsMax = "12"
 
@@ -31,6 +47,8 @@ export function OverTime({
   onZoom: (startMs: number, endMs: number) => void
   onChange: (view: Partial<View>) => void
 }): ReactNode {
+  const tag = view.by.startsWith("tag:") ? view.by.slice("tag:".length) : null
+  const [isNaming, setNaming] = useState(false)
   const series = useSeries(view)
   const gaps = hasGaps(view.metric)
   const requests = useSeries({ ...view, metric: "requests" }, { enabled: gaps, limit: groupsMax })
@@ -50,11 +68,37 @@ export function OverTime({
           <div className="sm:w-40">
             <SelectField
               label="Split by"
-              value={view.by}
+              value={tag === null && !isNaming ? view.by : byTag}
               options={dimensionOptions}
-              onChange={(event) => onChange({ by: event.target.value as View["by"] })}
+              onChange={({ target: { value } }) => {
+                setNaming(value === byTag)
+                if (value !== byTag) onChange({ by: value as View["by"] })
+              }}
             />
           </div>
+          {tag !== null || isNaming ? (
+            <form
+              className="col-span-2"
+              onSubmit={(event) => {
+                event.preventDefault()
+                const given = new FormData(event.currentTarget).get("tag")
+                const named = typeof given === "string" ? given.trim() : ""
+                if (!tagKeyForm.test(named)) return
+                setNaming(false)
+                onChange({ by: `tag:${named}` })
+              }}
+            >
+              <TextField
+                key={tag}
+                label="Tag"
+                name="tag"
+                defaultValue={tag ?? ""}
+                placeholder="team"
+                maxLength={tagLimits.keyCharactersMax}
+                hint="The name of a tag; Enter splits by its values."
+              />
+            </form>
+          ) : null}
         </div>
       }
     >
@@ -106,14 +150,25 @@ function SeriesChart({
   const timesMs = useMemo(() => data.buckets.map(({ t0 }) => t0), [data])
   const lines = useMemo(() => {
     const values = withGaps(data.series, data.metric, requests?.series ?? [])
-    return data.series.map(({ key }, index) => ({
+    const all = data.series.map(({ key }, index) => ({
       key,
       name: nameOf(key),
       color: colors(key),
       values: values[index] ?? [],
     }))
+    const failing = all.filter((line) => line.values.some((value) => value !== null && value > 0))
+    return data.metric === "errors" && failing.length > 0 ? failing : all
   }, [data, requests, nameOf, colors])
   const format = useMemo(() => formatMetric(data.metric), [data.metric])
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const pick = (bucket: GroupedTimeseriesResponse["buckets"][number] | undefined): void => {
+    if (!bucket) return
+    const errors = data.metric === "errors" || data.metric === "error_rate" ? ["result:error"] : []
+    const range = { startMs: bucket.t0, endMs: bucket.t1 }
+    const search = writeLogView({ ...logViewOf(view, errors), range })
+    void navigate({ to: "/o/$orgId/requests", params: { orgId }, search })
+  }
   if (lines.length === 0)
     return (
       <Empty icon="chart" title="No requests in this range">
@@ -123,13 +178,14 @@ function SeriesChart({
   return (
     <>
       <TimeChart
-        title={`${metricNames[data.metric]} over time by ${dimensionNames[data.dim].toLowerCase()}`}
+        title={`${metricNames[data.metric]} over time by ${withinSentence(groupName(data.dim))}`}
         timesMs={timesMs}
         lines={lines}
         format={format}
         whole={isCounted(data.metric)}
         onZoom={onZoom}
         onPoint={setAt}
+        onPick={(index) => pick(data.buckets[index])}
       />
       <ul className="mt-2 flex flex-wrap gap-x-4 gap-y-1 text-xs" aria-label="Series">
         {lines.map(({ key, name, color, values }) => (
@@ -140,7 +196,7 @@ function SeriesChart({
             ) : (
               <ViewLink
                 view={view}
-                change={filtered(view, `${data.dim}:${key}`)}
+                change={filtered(view, filterFor(data.dim, key))}
                 title={`Show only ${name}`}
                 className="truncate hover:underline"
               >
@@ -155,7 +211,9 @@ function SeriesChart({
           </li>
         ))}
         <li className="text-soft number ml-auto">
-          {at === null ? `Times in ${zone()}. Drag across the chart to zoom.` : moment(timesMs[at] ?? 0)}
+          {at === null
+            ? `Times in ${zone()}. Click for the requests of a moment; drag to zoom.`
+            : moment(timesMs[at] ?? 0)}
         </li>
       </ul>
     </>

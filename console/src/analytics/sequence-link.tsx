@@ -7,7 +7,7 @@ export function SequenceLink({ id, children }: { id: string; children?: ReactNod
   const { id: orgId } = useOrganization()
   return (
     <Link
-      to="/o/$orgId/sequences/$seqId"
+      to="/o/$orgId/requests/$seqId"
       params={{ orgId, seqId: id }}
       title="What is recorded of this request"
       className="text-accent underline-offset-2 hover:underline"

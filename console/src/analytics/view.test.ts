@@ -1,5 +1,14 @@
 import { expect, test } from "vitest"
-import { formatMetric, isAboutErrors, keyName, rangeOf, readChip, readView, writeView } from "./view.ts"
+import {
+  filterFor,
+  formatMetric,
+  isAboutErrors,
+  keyName,
+  rangeOf,
+  readChip,
+  readView,
+  writeView,
+} from "./view.ts"
 
 test("a view comes back from its address as it was", () => {
   const view = {
@@ -45,4 +54,11 @@ test("figures read as what they are", () => {
   expect(formatMetric("error_rate")(0.0123)).toBe("1.2%")
   expect(formatMetric("p50_latency")(1500)).toBe("1.5 s")
   expect(formatMetric("requests")(9999)).toBe("9,999")
+})
+
+test("a view is split by a tag, and one of its groups is a filter as the API writes it", () => {
+  expect(readView({ by: "tag:team" }).by).toBe("tag:team")
+  expect(readView({ by: "tag:no such" }).by).toBe("model")
+  expect(filterFor("tag:team", "ops")).toBe("tag:team=ops")
+  expect(filterFor("model", "a:b")).toBe("model:a:b")
 })

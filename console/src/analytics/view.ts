@@ -1,5 +1,12 @@
 /** What the analytics page shows, as kept in its address: the range, what is measured, how it is split, and filters. */
-import { type Dimension, type Metric, dimensions, metrics } from "../../../src/contract/analytics.ts"
+import {
+  type Dimension,
+  type GroupBy,
+  type Metric,
+  dimensions,
+  metrics,
+} from "../../../src/contract/analytics.ts"
+import { tagKeyForm } from "../../../src/contract/tags.ts"
 import { count, milliseconds, percent, shortCount } from "../parts/format.ts"
 
 export const presets = {
@@ -19,7 +26,7 @@ export const presetNames: Record<Preset, string> = {
 export interface View {
   readonly range: Preset | { readonly startMs: number; readonly endMs: number }
   readonly metric: Metric
-  readonly by: Dimension
+  readonly by: GroupBy
   /** As the API writes them: `[!]dimension:value`. */
   readonly filters: readonly string[]
 }
@@ -33,10 +40,20 @@ export function readView(search: Record<string, unknown>): View {
   return {
     range: zoomed ? { startMs, endMs } : preset,
     metric: metrics.find((one) => one === metric) ?? "requests",
-    by: dimensions.find((one) => one === by) ?? "model",
+    by: readGroup(by) ?? "model",
     filters: Array.isArray(f) ? f.filter((one): one is string => typeof one === "string") : [],
   }
 }
+
+function readGroup(by: unknown): GroupBy | null {
+  if (typeof by === "string" && by.startsWith("tag:") && tagKeyForm.test(by.slice("tag:".length)))
+    return `tag:${by.slice("tag:".length)}`
+  return dimensions.find((one) => one === by) ?? null
+}
+
+/** The filter for one group. */
+export const filterFor = (by: GroupBy, key: string): string =>
+  by.startsWith("tag:") ? `${by}=${key}` : `${by}:${key}`
 
 export function writeView({ range, metric, by, filters }: View): Record<string, unknown> {
   const place = typeof range === "string" ? { range } : { start: range.startMs, end: range.endMs }
@@ -57,6 +74,11 @@ export const metricNames: Record<Metric, string> = {
   duration: "Time spent",
   p50_latency: "Median latency",
   p95_latency: "p95 latency",
+}
+
+export function groupName(groupBy: GroupBy): string {
+  const dimension = dimensions.find((one) => one === groupBy)
+  return dimension ? dimensionNames[dimension] : `Tag ${groupBy.slice("tag:".length)}`
 }
 
 export const dimensionNames: Record<Dimension, string> = {

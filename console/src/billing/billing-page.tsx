@@ -12,13 +12,14 @@ import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { ago, cents, day, plural, smallDollars } from "../parts/format.ts"
-import { Badge, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Notice, Page, Panel, type Tone } from "../parts/page.tsx"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { useOpenRequest } from "../shell/open-request.ts"
 import { billingQuery } from "./account.ts"
 import { AutoRefillForm, SpendControlsForm } from "./limits.tsx"
 import { Invoices, Purchases } from "./records.tsx"
 import { RefillDialog } from "./refill.tsx"
+import { TagBudgetsPanel } from "./tag-budgets.tsx"
 
 const states: Record<
   BillingAccount["prepaid_entitlement_state"],
@@ -74,6 +75,7 @@ function Account({ account }: { account: BillingAccount }): ReactNode {
           />
         ) : null}
       </div>
+      <TagBudgetsPanel owner={owner} />
       <Purchases />
       <Invoices />
     </>
@@ -218,20 +220,24 @@ function SpendChart({
           <Figure name="Credit lasts" value={lasting(balanceCents / burn)} />
         ) : null}
       </dl>
-      <StackedBars
-        title="Spend by day"
-        names={models}
-        colors={colors}
-        format={(value) => smallDollars(value / 100)}
-        bars={spend.buckets.map(({ date, model_totals_cents }) => ({
-          label: day(date),
-          values: models.map((model) => model_totals_cents[model] ?? 0),
-          link: { to: "/o/$orgId/analytics", params: { orgId }, search: writeView(viewOfDay(date)) },
-        }))}
-      />
       {models.length === 0 ? (
-        <p className="text-soft text-sm">No spend in this range.</p>
+        <Empty icon="chart" title="No spend in this range">
+          Each request is charged to the balance at the price of its model.
+        </Empty>
       ) : (
+        <StackedBars
+          title="Spend by day"
+          names={models}
+          colors={colors}
+          format={(value) => smallDollars(value / 100)}
+          bars={spend.buckets.map(({ date, model_totals_cents }) => ({
+            label: day(date),
+            values: models.map((model) => model_totals_cents[model] ?? 0),
+            link: { to: "/o/$orgId/analytics", params: { orgId }, search: writeView(viewOfDay(date)) },
+          }))}
+        />
+      )}
+      {models.length === 0 ? null : (
         <ul className="flex flex-wrap gap-x-5 gap-y-1 text-xs" aria-label="Spend by model">
           {spend.models.map(({ model, total_cents }) => (
             <li key={model} className="number flex items-center gap-1.5">

@@ -1,4 +1,5 @@
 /** Automatic refill, warnings, and the monthly spend limit. */
+import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { AutoRefill, SpendControls } from "../../../src/contract/billing.ts"
 import { api, useWrite } from "../api.ts"
@@ -115,8 +116,12 @@ export function SpendControlsForm({
         ) : null}
       </div>
       <p className="text-soft text-xs">
-        When the monthly limit is reached, requests are refused until the next month. Leave a field empty to
-        turn it off.
+        A warning is a rule under{" "}
+        <Link to="/o/$orgId/alerts" params={{ orgId: id }} search={{}} className="text-accent underline">
+          Alerts
+        </Link>
+        , where you choose who is notified by webhook or e-mail. When the monthly limit is reached, requests
+        are refused until the next month. Leave a field empty to turn it off.
       </p>
     </LimitForm>
   )
@@ -141,7 +146,11 @@ function LimitForm({
   )
   return (
     <Panel title={title}>
-      <Form label={title} write={write} footer={owner ? save : null}>
+      <Form
+        label={title}
+        write={write}
+        footer={owner ? save : <Notice tone="info">Only owners can change these settings.</Notice>}
+      >
         {children}
         {saved}
       </Form>

@@ -15,12 +15,16 @@ const palette = [
 ] as const
 
 export const restColor = "#9aa0a6"
+/** Grey too, but read against the panel alone. */
+export const abstainedColor = "#6b7785"
 
-/** Results mean something, so their colors do too. */
+/** Results and answers mean something, so their colors do too. */
 const meanings: Readonly<Record<string, string>> = {
   success: "#2f9d7c",
   error: "#c9503c",
   cancelled: "#d9822b",
+  yes: "#2f9d7c",
+  no: "#3a7fd0",
 }
 
 export type Colors = (key: string | null) => string

@@ -27,6 +27,7 @@ export function TimeChart({
   whole,
   onZoom,
   onPoint,
+  onPick,
 }: {
   title: string
   timesMs: readonly number[]
@@ -37,14 +38,18 @@ export function TimeChart({
   onZoom: (startMs: number, endMs: number) => void
   /** The point in time that is pointed at, by its index; null for none. */
   onPoint: (index: number | null) => void
+  /** The point in time that is clicked. */
+  onPick?: (index: number) => void
 }): ReactNode {
   const place = useRef<HTMLDivElement>(null)
   const dark = useDark()
   const zoom = useRef(onZoom)
   const point = useRef(onPoint)
+  const pick = useRef(onPick)
   useEffect(() => {
     zoom.current = onZoom
     point.current = onPoint
+    pick.current = onPick
   })
   useEffect(() => {
     const element = place.current
@@ -61,6 +66,10 @@ export function TimeChart({
       [timesMs.map((time) => time / 1000), ...lines.map(({ values }) => [...values])],
       element,
     )
+    plot.over.addEventListener("click", () => {
+      const { idx } = plot.cursor
+      if (idx !== undefined && idx !== null && plot.select.width < zoomPixelsMin) pick.current?.(idx)
+    })
     const watcher = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: heightPx }))
     watcher.observe(element)
     return () => {

@@ -46,7 +46,7 @@ export function OperationView({
             {operation.method}
           </span>
           <code className="font-mono text-xs wrap-anywhere">{operation.path}</code>
-          <span className="text-soft ml-auto text-sm">{operation.summary}</span>
+          <span className="text-soft text-sm max-sm:basis-full sm:ml-auto">{operation.summary}</span>
         </button>
       </h3>
       {open ? <Details operation={operation} schemas={schemas} known={known} /> : null}

@@ -1,21 +1,27 @@
-/** Evaluate: how good the answers are on rows whose answers are known. */
-import { useQuery } from "@tanstack/react-query"
+/** Evaluate: how good the answers are on rows whose answers are known; and the evaluations so far. */
+import { useQuery, useQueryClient } from "@tanstack/react-query"
+import { useNavigate } from "@tanstack/react-router"
 import type { ReactNode } from "react"
+import { useWrite } from "../api.ts"
+import { batchesKey } from "../batches/batch-query.ts"
+import { estimateBatch } from "../batches/price.ts"
+import { useChosenSet } from "../batches/set-choice.tsx"
+import { startBatch } from "../batches/start-batch.ts"
+import { askedRows } from "../batches/table-lines.ts"
 import { Button } from "../parts/button.tsx"
-import { SequenceLink } from "../analytics/sequence-link.tsx"
-import { ErrorText } from "../parts/error-text.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
-import { count, plural } from "../parts/format.ts"
+import { count, plural, smallDollars } from "../parts/format.ts"
 import { Notice, Page, Panel } from "../parts/page.tsx"
-import { ProgressBar } from "../parts/progress-bar.tsx"
 import { modelsQuery, useOrganization } from "../session.ts"
 import { firstModel } from "../playground/models.ts"
-import { useEvaluation } from "./evaluation.ts"
+import { RowPreview } from "../tables/row-preview.tsx"
+import { type Rows, fileBytesMax } from "../tables/rows.ts"
+import { noSet } from "../batches/chosen-set.ts"
+import { useEvaluationDraft } from "./evaluation-draft.ts"
 import { PlanForm } from "./plan-form.tsx"
-import { whatIsWrong } from "./plan.ts"
-import { Results } from "./results.tsx"
-import { fileBytesMax } from "./rows.ts"
-import type { Progress } from "./run.ts"
+import { type Plan, askedOf, labellingOf, whatIsWrong } from "./plan.ts"
+import { Evaluations } from "./evaluations.tsx"
 
 const sample = [
   "text,label",
@@ -30,13 +36,8 @@ const sample = [
 ].join("\n")
 
 export function EvaluatePage(): ReactNode {
-  const { id: orgId } = useOrganization()
-  const models = useQuery(modelsQuery(orgId)).data ?? []
-  const run = useEvaluation()
-  const { file, error } = run
-  // A file may be dropped before the list of models has arrived.
-  const plan = run.plan && { ...run.plan, model: run.plan.model || firstModel(models, "decisions") }
-  const wrong = plan && file ? whatIsWrong(plan, file.rows) : null
+  const draft = useEvaluationDraft()
+  const { file, plan, error } = draft
   return (
     <Page
       title="Evaluate"
@@ -44,17 +45,23 @@ export function EvaluatePage(): ReactNode {
     >
       <FileDrop
         name={file ? `${file.name}: ${plural(file.rows.rows.length, "row")}` : null}
-        disabled={run.busy}
+        disabled={false}
         prompt="Drop a CSV or JSONL file here: a column of text, a column of labels."
         label="Labelled file"
         bytesMax={fileBytesMax}
-        onText={run.take}
-        onError={run.setError}
+        onFile={draft.take}
+        onError={(sentence) => draft.change({ error: sentence })}
       >
         {file ? null : (
           <Button
             kind="bare"
-            onClick={() => run.take("sample.csv", sample, "Does the customer ask for money back?")}
+            onClick={() =>
+              draft.take(
+                "sample.csv",
+                new TextEncoder().encode(sample),
+                "Does the customer ask for money back?",
+              )
+            }
           >
             Use a sample
           </Button>
@@ -62,70 +69,82 @@ export function EvaluatePage(): ReactNode {
       </FileDrop>
       {error ? <Notice tone="bad">{error}</Notice> : null}
       {file && plan ? (
-        <Panel title="What to ask">
-          <PlanForm plan={plan} rows={file.rows} models={models} disabled={run.busy} onChange={run.setPlan} />
-          <div className="mt-4 flex flex-wrap items-center gap-3">
-            {run.busy ? (
-              <>
-                <Button icon="stop" onClick={run.cancel}>
-                  Cancel
-                </Button>
-                <p className="text-soft text-xs">It continues while you look at other pages.</p>
-              </>
-            ) : (
-              <Button
-                kind="loud"
-                icon="play"
-                disabled={wrong !== null}
-                onClick={() => run.start(plan, file.rows)}
-              >
-                Evaluate {plural(file.rows.rows.length, "row")}
-              </Button>
-            )}
-            {wrong ? <p className="text-soft text-xs">{wrong}</p> : null}
-          </div>
-        </Panel>
+        <Prepare file={file} plan={plan} onChange={(next) => draft.change({ plan: next })} />
       ) : null}
-      {run.progress && file ? (
-        <RunProgress progress={run.progress} total={file.rows.rows.length} busy={run.busy} />
-      ) : null}
-      {run.progress && run.ran && run.progress.done.length > 0 ? (
-        <Results rows={run.progress.done} plan={run.ran} />
-      ) : null}
+      <Evaluations />
     </Page>
   )
 }
 
-function RunProgress({
-  progress,
-  total,
-  busy,
+function Prepare({
+  file: { name, rows },
+  plan: given,
+  onChange,
 }: {
-  progress: Progress
-  total: number
-  busy: boolean
+  file: { readonly name: string; readonly rows: Rows }
+  plan: Plan
+  onChange: (plan: Plan) => void
 }): ReactNode {
-  const through = progress.done.length + progress.failed
+  const { id: orgId } = useOrganization()
+  const { data: models = [] } = useQuery(modelsQuery(orgId))
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  // A file may be dropped before the list of models has arrived.
+  const plan = { ...given, model: given.model || firstModel(models, "decisions") }
+  const set = useChosenSet(plan.source === "set" ? plan.chosen : noSet)
+  const wrong = whatIsWrong(plan, rows, set)
+  const asked = askedOf(plan, set)
+  const labelling = asked && labellingOf(plan, asked)
+  const { evidence } = plan
+  const places = askedRows({ rows, evidence, labelling })
+  const start = useWrite(
+    async () => {
+      if (!asked) throw new Error("Choose what to ask.")
+      return await startBatch(orgId, { name, rows, evidence, asked, labelling })
+    },
+    [batchesKey(orgId)],
+    (batch) => {
+      queries.setQueryData([...batchesKey(orgId), "one", batch.id], batch)
+      void navigate({ to: "/o/$orgId/evaluate/$batchId", params: { orgId, batchId: batch.id } })
+    },
+  )
   return (
-    <div className="flex flex-col gap-2">
-      <div className="number text-soft flex justify-between text-xs">
-        <span role="status">
-          {busy ? "Asking" : through < total ? "Stopped" : "Done"}: {count(through)} of {plural(total, "row")}
-        </span>
-        <span>{plural(progress.inputTokens, "token")}</span>
+    <Panel title="What to ask">
+      <div className="flex flex-col gap-4">
+        <PlanForm
+          plan={plan}
+          rows={rows}
+          set={set}
+          models={models}
+          disabled={start.isPending}
+          onChange={onChange}
+        />
+        <RowPreview rows={rows} chosen={{ [plan.label]: "label", [evidence]: "text" }} />
+        <ErrorNotice error={start.error} />
+        <div className="flex flex-wrap items-center gap-3">
+          <Button
+            kind="loud"
+            icon="play"
+            disabled={wrong !== null || places.length === 0}
+            busy={start.isPending}
+            onClick={() => start.mutate(undefined)}
+          >
+            Evaluate {plural(places.length, "row")}
+          </Button>
+          <p className="text-soft number text-xs">
+            {wrong ?? (asked ? priceOf(estimateBatch(textsOf(rows, evidence, places), asked, models)) : null)}
+            {rows.rows.length > places.length
+              ? ` ${plural(rows.rows.length - places.length, "row")} without text or label will not be asked.`
+              : ""}
+          </p>
+        </div>
       </div>
-      <ProgressBar label="Rows answered" value={through} max={total} />
-      {progress.lastError ? (
-        <Notice tone="bad">
-          {plural(progress.failed, "row")} failed; the last one:{" "}
-          <ErrorText error={progress.lastError.error} />
-          {progress.lastError.sequenceId ? (
-            <span className="mt-1 block text-xs">
-              Recorded as <SequenceLink id={progress.lastError.sequenceId} />
-            </span>
-          ) : null}
-        </Notice>
-      ) : null}
-    </div>
+    </Panel>
   )
 }
+
+const textsOf = ({ rows }: Rows, evidence: string, places: readonly number[]): string[] =>
+  places.map((index) => rows[index]?.[evidence] ?? "")
+
+const priceOf = ({ tokens, usd }: ReturnType<typeof estimateBatch>): string =>
+  `About ${count(tokens)} tokens${usd === null ? "" : `, ${smallDollars(usd)}`}.`

@@ -1,39 +1,50 @@
-/** Maps columns to what is asked: which holds the text, which the label, and what a label means. */
+/** Maps columns to what is asked: which holds the text, which the label, what is asked, and what a label means. */
 import type { ReactNode } from "react"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
+import type { SetVersion } from "../batches/asked.ts"
+import { SetChoice } from "../batches/set-choice.tsx"
 import { Button } from "../parts/button.tsx"
-import { AreaField, CheckField, SelectField } from "../parts/field.tsx"
+import { AreaField, CheckField, Segments, SelectField } from "../parts/field.tsx"
 import { plural } from "../parts/format.ts"
+import { Notice } from "../parts/page.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
-import type { QuestionType } from "../playground/draft.ts"
+import { type QuestionType, questionTypes } from "../playground/draft.ts"
 import { typeNames } from "../playground/question-card.tsx"
 import { moved } from "../parts/moved.ts"
-import { type Plan, labelsOf } from "./plan.ts"
-import type { Rows } from "./rows.ts"
+import type { Rows } from "../tables/rows.ts"
+import { caseVariants, labelsOf } from "./labels.ts"
+import { type Plan, askedOf, judgedQuestion, withLabels } from "./plan.ts"
 
-const typeOptions = Object.entries(typeNames).map(([value, label]) => ({ value, label }))
+const typeOptions = questionTypes.map((value) => ({ value, label: typeNames[value] }))
+const sources = [
+  { value: "question", label: "A question" },
+  { value: "set", label: "A question of a set" },
+] as const
 
-export function PlanForm({
-  plan,
-  rows,
-  models,
-  disabled,
-  onChange,
-}: {
-  plan: Plan
-  rows: Rows
-  models: readonly OrgModel[]
-  disabled: boolean
-  onChange: (plan: Plan) => void
-}): ReactNode {
+const labelsShownMax = 20
+const optionsShownMax = 12
+
+interface FormProps {
+  readonly plan: Plan
+  readonly rows: Rows
+  readonly set: SetVersion | null
+  readonly models: readonly OrgModel[]
+  readonly onChange: (plan: Plan) => void
+}
+
+export function PlanForm(props: FormProps & { disabled: boolean }): ReactNode {
+  const { plan, rows, set, models, disabled, onChange } = props
   const columns = rows.columns.map((value) => ({ value, label: value }))
-  const labels = labelsOf(rows, plan.label)
-  const retype = (type: QuestionType, label = plan.label): void => {
-    const found = labelsOf(rows, label)
-    onChange({ ...plan, label, type, values: type === "predicate" ? found.slice(-1) : found })
-  }
+  const asked = askedOf(plan, set)
+  const type = asked?.questions[judgedQuestion(plan, asked)]?.type
   return (
     <fieldset disabled={disabled} className="flex flex-col gap-4">
+      <Segments
+        label="What to ask"
+        value={plan.source}
+        options={sources}
+        onChange={(source) => onChange({ ...plan, source })}
+      />
       <div className="grid grid-cols-1 gap-3 sm:grid-cols-2 lg:grid-cols-4">
         <SelectField
           label="Column with the text"
@@ -45,60 +56,127 @@ export function PlanForm({
           label="Column with the label"
           value={plan.label}
           options={columns}
-          onChange={(event) => retype(plan.type, event.target.value)}
+          onChange={(event) =>
+            onChange(withLabels({ ...plan, label: event.target.value, folded: null }, rows))
+          }
         />
-        <SelectField
-          label="Kind of question"
-          value={plan.type}
-          options={typeOptions}
-          onChange={(event) => retype(event.target.value as QuestionType)}
-        />
-        <div className="flex flex-col gap-1">
-          <span className="label">Model</span>
-          <ModelSelect
-            tall
-            label="Model"
-            models={models}
-            value={plan.model}
-            onChange={(model) => onChange({ ...plan, model })}
-          />
-        </div>
-      </div>
-      <AreaField
-        label="Question to ask of every row"
-        rows={2}
-        dir="auto"
-        placeholder="Does the customer ask for money back?"
-        value={plan.instructions}
-        onChange={(event) => onChange({ ...plan, instructions: event.target.value })}
-      />
-      {plan.type === "predicate" ? (
-        <fieldset className="flex flex-wrap gap-x-5 gap-y-2">
-          <legend className="label mb-1.5">Labels that mean yes</legend>
-          {labels.slice(0, 20).map((label) => (
-            <CheckField
-              key={label}
-              label={label}
-              checked={plan.values.includes(label)}
-              onChange={(event) =>
+        {plan.source === "set" ? (
+          <>
+            <SetChoice
+              chosen={plan.chosen}
+              onChange={(chosen) =>
                 onChange({
                   ...plan,
-                  values: labels.filter((one) =>
-                    one === label ? event.target.checked : plan.values.includes(one),
-                  ),
+                  chosen,
+                  question: chosen.setId === plan.chosen.setId ? plan.question : "",
                 })
               }
             />
-          ))}
-        </fieldset>
+            {asked ? (
+              <SelectField
+                label="Question that the labels answer"
+                value={asked.questions[judgedQuestion(plan, asked)]?.name ?? ""}
+                options={asked.questions.map(({ name }) => ({ value: name ?? "", label: name ?? "" }))}
+                onChange={(event) => onChange({ ...plan, question: event.target.value })}
+              />
+            ) : null}
+          </>
+        ) : (
+          <>
+            <SelectField
+              label="Kind of question"
+              value={plan.type}
+              options={typeOptions}
+              // The options are the kinds.
+              onChange={(event) =>
+                onChange(withLabels({ ...plan, type: event.target.value as QuestionType }, rows))
+              }
+            />
+            <div className="flex flex-col gap-1">
+              <span className="label">Model</span>
+              <ModelSelect
+                tall
+                label="Model"
+                models={models}
+                value={plan.model}
+                onChange={(model) => onChange({ ...plan, model })}
+              />
+            </div>
+          </>
+        )}
+      </div>
+      {plan.source === "question" ? (
+        <AreaField
+          label="Question to ask of every row"
+          rows={2}
+          dir="auto"
+          placeholder="Does the customer ask for money back?"
+          value={plan.instructions}
+          onChange={(event) => onChange({ ...plan, instructions: event.target.value })}
+        />
       ) : null}
-      {plan.type === "score" ? <Levels plan={plan} onChange={onChange} /> : null}
-      {plan.type === "choice" ? (
+      <CaseQuestion {...props} />
+      {type === "predicate" ? <YesLabels {...props} /> : null}
+      {plan.source === "question" && type === "score" ? <Levels plan={plan} onChange={onChange} /> : null}
+      {plan.source === "question" && type === "choice" ? (
         <p className="text-soft text-xs">
-          {plural(plan.values.length, "option")}: {plan.values.slice(0, 12).join(", ")}
-          {plan.values.length > 12 ? ", …" : ""}
+          {plural(plan.values.length, "option")}: {plan.values.slice(0, optionsShownMax).join(", ")}
+          {plan.values.length > optionsShownMax ? ", …" : ""}
         </p>
       ) : null}
+    </fieldset>
+  )
+}
+
+/** Asked once; what was said can be changed. */
+function CaseQuestion({ plan, rows, onChange }: FormProps): ReactNode {
+  const variants = caseVariants(rows, plan.label)
+  if (variants.length === 0) return null
+  const say = (folded: boolean): void => onChange(withLabels({ ...plan, folded }, rows))
+  const names = variants.slice(0, 3).map((group) => group.map((label) => `“${label}”`).join(" and "))
+  return (
+    <Notice
+      tone={plan.folded === null ? "warn" : "plain"}
+      action={
+        <div className="flex flex-wrap gap-2">
+          <Button small disabled={plan.folded === true} onClick={() => say(true)}>
+            One label
+          </Button>
+          <Button small disabled={plan.folded === false} onClick={() => say(false)}>
+            Different labels
+          </Button>
+        </div>
+      }
+    >
+      {names.join("; ")}
+      {variants.length > names.length ? "; …" : ""} differ in case only.{" "}
+      {plan.folded === null
+        ? "Are they one label?"
+        : plan.folded
+          ? "They are one label."
+          : "They are different labels."}
+    </Notice>
+  )
+}
+
+function YesLabels({ plan, rows, onChange }: FormProps): ReactNode {
+  const labels = labelsOf(rows, plan.label, plan.folded ?? false)
+  return (
+    <fieldset className="flex flex-wrap gap-x-5 gap-y-2">
+      <legend className="label mb-1.5">Labels that mean yes</legend>
+      {labels.slice(0, labelsShownMax).map((label) => (
+        <CheckField
+          key={label}
+          label={label}
+          checked={plan.yes.includes(label)}
+          onChange={({ target: { checked } }) =>
+            onChange({
+              ...plan,
+              yes: labels.filter((one) => (one === label ? checked : plan.yes.includes(one))),
+            })
+          }
+        />
+      ))}
     </fieldset>
   )
 }

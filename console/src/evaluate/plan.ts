@@ -1,118 +1,127 @@
-/** What an evaluation asks of each row, and how the row's label reads as an answer. */
-import { type DecisionsRequest, LIMITS } from "../../../src/contract/decisions.ts"
-import type { Judged } from "../../../src/scoring/evaluation.ts"
-import type { Answer, QuestionType } from "../playground/draft.ts"
-import type { Rows } from "./rows.ts"
+/** What an evaluation asks of each row, and which answers its labels stand for. */
+import { type DecisionQuestion, LIMITS } from "../../../src/contract/decisions.ts"
+import { type Asked, type SetVersion, ownQuestions, questionsOfSet } from "../batches/asked.ts"
+import { type ChosenSet, noSet } from "../batches/chosen-set.ts"
+import type { Labelling, Sheet } from "../batches/sheet.ts"
+import type { QuestionType } from "../playground/draft.ts"
+import { guessEvidence, guessLabel } from "../tables/guess-columns.ts"
+import type { Rows } from "../tables/rows.ts"
+import { caseVariants, labelsOf } from "./labels.ts"
 
 export interface Plan {
-  readonly model: string
   readonly evidence: string
   readonly label: string
+  /** A question written here, or one of a set. */
+  readonly source: "question" | "set"
+  readonly model: string
   readonly type: QuestionType
   readonly instructions: string
-  /** Choice: the options; score: the levels from low to high; predicate: the labels that mean yes. */
+  /** The options of a choice, or the levels of a score from low to high. */
   readonly values: readonly string[]
+  /** The labels that mean yes. */
+  readonly yes: readonly string[]
+  readonly chosen: ChosenSet
+  /** The name of the set's question that the labels answer; empty: its first. */
+  readonly question: string
+  /** Whether labels that differ in case only are one; null where that was not said yet. */
+  readonly folded: boolean | null
 }
 
-const yesAndNo = ["yes", "no"] as const
-const { optionsMax, levelsMax } = LIMITS
 const yesWords = new Set(["yes", "y", "true", "1", "positive", "spam"])
-
-export function labelsOf({ rows }: Rows, column: string): string[] {
-  return [...new Set(rows.map((row) => row[column]?.trim() ?? ""))].filter((label) => label !== "").toSorted()
-}
+const isYesWord = (label: string): boolean => yesWords.has(label.toLowerCase())
 
 /** A first guess from the names and the labels; the user corrects it. */
-export function guessPlan(rows: Rows, model: string): Plan {
-  const named = (pattern: RegExp): string | undefined => rows.columns.find((name) => pattern.test(name))
-  const label = named(/label|gold|answer|class|expected|target|category/i) ?? rows.columns.at(-1) ?? ""
-  const evidence =
-    named(/text|input|evidence|message|content|body|sentence|review/i) ??
-    rows.columns.find((name) => name !== label) ??
-    ""
-  const labels = labelsOf(rows, label)
-  const binary = labels.length === 2 && labels.some((one) => yesWords.has(one.toLowerCase()))
-  return {
-    model,
-    evidence,
-    label,
-    type: binary ? "predicate" : "choice",
-    instructions: "",
-    values: binary ? labels.filter((one) => yesWords.has(one.toLowerCase())).slice(0, 1) : labels,
+export function guessPlan(rows: Rows): Plan {
+  const label = guessLabel(rows)
+  const plan = { evidence: guessEvidence(rows, label), label, source: "question", folded: null } as const
+  const rest = { model: "", instructions: "", chosen: noSet, question: "" }
+  const labels = labelsOf(rows, label, true)
+  const type = labels.length === 2 && labels.some(isYesWord) ? "predicate" : "choice"
+  return withLabels({ ...plan, ...rest, type, values: [], yes: [] }, rows)
+}
+
+/** What follows from the labels, guessed anew: after a change of their column, of their folding or of the kind of question. */
+export function withLabels(plan: Plan, rows: Rows): Plan {
+  const labels = labelsOf(rows, plan.label, plan.folded ?? false)
+  const yes = labels.filter(isYesWord)
+  const isSplit = yes.length > 0 && yes.length < labels.length
+  return { ...plan, values: labels, yes: isSplit ? yes : labels.slice(-1) }
+}
+
+/** As it was run, to be run again in another way. A set is chosen anew: it may be gone. */
+export function planOfSheet({ evidence, model, questions, labelling, ...rows }: Sheet): Plan {
+  const guessed = { ...guessPlan(rows), evidence }
+  if (!labelling) return guessed
+  const asked = questions[labelling.question]
+  const plan = { ...guessed, label: labelling.column, folded: labelling.folded, yes: labelling.yes }
+  if (!asked || model.startsWith("set:")) return { ...plan, source: "set" }
+  const { type, instructions } = asked
+  return { ...plan, model, type, instructions, values: classesOf(asked) }
+}
+
+export function classesOf(asked: DecisionQuestion): string[] {
+  switch (asked.type) {
+    case "predicate":
+      return ["yes", "no"]
+    case "choice":
+      return asked.choices.map(({ value }) => String(value))
+    case "score":
+      return asked.levels.map(({ label }) => label)
   }
 }
 
-/** What keeps the plan from running, in words. */
-export function whatIsWrong(plan: Plan, rows: Rows): string | null {
-  const labels = labelsOf(rows, plan.label)
-  if (plan.model === "") return "Choose a model."
-  if (plan.evidence === plan.label) return "The evidence and the label must be different columns."
-  if (plan.instructions.trim() === "") return "Write the question to ask of every row."
-  if (labels.length < 2) return "The label column needs at least two different values."
-  if (plan.type === "predicate" && (plan.values.length === 0 || plan.values.length === labels.length))
-    return "Choose which labels mean yes, and leave at least one that means no."
-  if (plan.type === "choice" && labels.length > optionsMax)
-    return `A choice has at most ${optionsMax} options.`
-  if (plan.type === "score" && labels.length > levelsMax) return `A score has at most ${levelsMax} levels.`
-  return null
+/** Null where nothing is chosen yet. */
+export function askedOf(plan: Plan, set: SetVersion | null): Asked | null {
+  if (plan.source === "set") return set && questionsOfSet(set)
+  return ownQuestions(plan.model, [ownQuestion(plan)])
 }
 
-export function requestOf(plan: Plan, row: Readonly<Record<string, string>>): DecisionsRequest {
-  const { model, type, instructions, values } = plan
-  const input = row[plan.evidence] ?? ""
+function ownQuestion({ type, instructions, values }: Plan): DecisionQuestion {
   switch (type) {
     case "predicate":
-      return { model, input, questions: [{ type, instructions }] }
+      return { type, instructions }
     case "choice":
-      return {
-        model,
-        input,
-        questions: [{ type, instructions, choices: values.map((value) => ({ value })) }],
-      }
+      return { type, instructions, choices: values.map((value) => ({ value })) }
     case "score":
-      return { model, input, questions: [{ type, instructions, levels: values.map((label) => ({ label })) }] }
+      return { type, instructions, levels: values.map((label) => ({ label })) }
   }
 }
 
-export function judge(
-  { type, values, label: column }: Plan,
-  row: Readonly<Record<string, string>>,
-  answer: Answer,
-): Judged {
-  const label = row[column]?.trim() ?? ""
-  if (answer.type === "predicate" || type === "predicate") {
-    const yes = answer.type === "predicate" ? answer.probability : 0
-    return { classes: yesAndNo, probabilities: [yes, 1 - yes], gold: values.includes(label) ? "yes" : "no" }
-  }
-  return { classes: values, probabilities: answer.probabilities, gold: label }
+/** The place of the question that the labels answer. */
+export function judgedQuestion({ source, question }: Plan, { questions }: Asked): number {
+  if (source === "question") return 0
+  return Math.max(
+    0,
+    questions.findIndex(({ name }) => name === question),
+  )
 }
 
-interface ThresholdMeasures {
-  /** Null where no answer reaches the threshold: nothing is right or wrong then. */
-  readonly precision: number | null
-  readonly recall: number
-  readonly accepted: number
-}
+export const labellingOf = (plan: Plan, asked: Asked): Labelling => ({
+  column: plan.label,
+  question: judgedQuestion(plan, asked),
+  yes: [...plan.yes],
+  folded: plan.folded ?? false,
+})
 
-/** Yes/no: how good "yes" is at this threshold. Others: how good answers are when those below it are left to a person. */
-export function atThreshold(
-  judged: readonly Judged[],
-  target: string | null,
-  threshold: number,
-): ThresholdMeasures {
-  const accepted = judged.filter((one) => stated(one, target) >= threshold)
-  const right = accepted.filter((one) => one.gold === (target ?? winner(one))).length
-  const wanted = target === null ? judged.length : judged.filter(({ gold }) => gold === target).length
-  return {
-    precision: accepted.length === 0 ? null : right / accepted.length,
-    recall: wanted === 0 ? 0 : right / wanted,
-    accepted: judged.length === 0 ? 0 : accepted.length / judged.length,
-  }
-}
+const { optionsMax, levelsMax } = LIMITS
 
-const stated = ({ classes, probabilities }: Judged, target: string | null): number =>
-  target === null ? Math.max(...probabilities) : (probabilities[classes.indexOf(target)] ?? 0)
-
-function winner({ classes, probabilities }: Judged): string {
-  return classes[probabilities.indexOf(Math.max(...probabilities))] ?? ""
+/** What keeps the plan from running, in words. */
+export function whatIsWrong(plan: Plan, rows: Rows, set: SetVersion | null): string | null {
+  const labels = labelsOf(rows, plan.label, plan.folded ?? false)
+  const asked = askedOf(plan, set)
+  if (plan.source === "set" && !asked) return "Choose a question set."
+  if (plan.source === "question" && plan.model === "") return "Choose a model."
+  if (plan.evidence === plan.label) return "The text and the label must be different columns."
+  if (plan.source === "question" && plan.instructions.trim() === "")
+    return "Write the question to ask of every row."
+  if (plan.folded === null && caseVariants(rows, plan.label).length > 0)
+    return "Say whether labels that differ in case only are one."
+  if (labels.length < 2) return "The label column needs at least two different values."
+  const type = asked?.questions[judgedQuestion(plan, asked)]?.type
+  if (type === "predicate" && (plan.yes.length === 0 || plan.yes.length === labels.length))
+    return "Choose which labels mean yes, and leave at least one that means no."
+  if (plan.source === "set") return null
+  if (type === "choice" && labels.length > optionsMax) return `A choice has at most ${optionsMax} options.`
+  if (type === "score" && labels.length > levelsMax) return `A score has at most ${levelsMax} levels.`
+  return null
 }

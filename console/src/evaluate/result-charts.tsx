@@ -63,7 +63,7 @@ export function Confusion({
 }
 
 const size = 220
-const edge = 34
+const edge = 42
 
 export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): ReactNode {
   const filled = bins.filter((bin) => bin.count > 0)
@@ -94,10 +94,10 @@ export function Reliability({ bins }: { bins: readonly ReliabilityBin[] }): Reac
         {[0, 0.5, 1].map((tick) => (
           <g key={tick} className="fill-soft text-[9px]">
             <text x={x(tick)} y={size - edge + 12} textAnchor="middle">
-              {tick}
+              {`${100 * tick}%`}
             </text>
             <text x={edge - 5} y={y(tick) + 3} textAnchor="end">
-              {tick}
+              {`${100 * tick}%`}
             </text>
           </g>
         ))}

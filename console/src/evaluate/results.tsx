@@ -4,16 +4,22 @@ import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluatio
 import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { count, decimal, percent } from "../parts/format.ts"
-import { Empty, Panel } from "../parts/page.tsx"
-import { type Plan, atThreshold } from "./plan.ts"
+import { count, decimal, percent, plural } from "../parts/format.ts"
+import { Empty, Notice, Panel } from "../parts/page.tsx"
+import { saveCsv } from "../tables/save-file.ts"
+import { type JudgedRow, atThreshold } from "./judged.ts"
 import { Confusion, Reliability } from "./result-charts.tsx"
-import { csvCell } from "./rows.ts"
-import type { JudgedRow } from "./run.ts"
+import { SaveExamples, type SavedExamples } from "./save-examples.tsx"
 
 const mistakesShownMax = 25
 
-export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan }): ReactNode {
+export function Results({
+  rows,
+  isPredicate,
+}: {
+  rows: readonly JudgedRow[]
+  isPredicate: boolean
+}): ReactNode {
   const found = useMemo(() => evaluate(rows), [rows])
   const classes = rows[0]?.classes ?? []
   return (
@@ -34,8 +40,8 @@ export function Results({ rows, plan }: { rows: readonly JudgedRow[]; plan: Plan
           <Reliability bins={found.reliability} />
         </Panel>
       </div>
-      <Threshold rows={rows} predicate={plan.type === "predicate"} />
-      <Mistakes rows={rows} onExport={() => download(exportCsv(rows))} />
+      <Threshold rows={rows} predicate={isPredicate} />
+      <Mistakes rows={rows} onExport={() => saveCsv("umpire-evaluation.csv", exportLines(rows))} />
     </section>
   )
 }
@@ -83,20 +89,39 @@ function Inline({ name, value }: { name: string; value: string }): ReactNode {
   )
 }
 
+function savedSentence({ added, known, leftOut }: SavedExamples): string {
+  const others = [
+    ...(known > 0 ? [`${count(known)} known already`] : []),
+    ...(leftOut > 0
+      ? [`${count(leftOut)} left out, because they contradict a known example or are too long`]
+      : []),
+  ]
+  return [`${plural(added, "example")} saved`, ...others].join(", ") + ". Teach the set to learn from them."
+}
+
 /** The surer the model was of a wrong answer, the earlier it stands. */
 function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: () => void }): ReactNode {
   const wrong = rows
     .filter((row) => answerOf(row) !== row.gold)
     .toSorted((a, b) => confidenceOf(b) - confidenceOf(a))
+  const [isSaving, setSaving] = useState(false)
+  const [saved, setSaved] = useState<SavedExamples | null>(null)
   return (
     <Panel
       title={`Mistakes (${count(wrong.length)})`}
       actions={
-        <Button small icon="download" onClick={onExport}>
-          Export all rows
-        </Button>
+        <div className="flex flex-wrap gap-2">
+          <Button small icon="plus" onClick={() => setSaving(true)}>
+            Save as examples
+          </Button>
+          <Button small icon="download" onClick={onExport}>
+            Export all rows
+          </Button>
+        </div>
       }
     >
+      {isSaving ? <SaveExamples rows={rows} onSaved={setSaved} onClose={() => setSaving(false)} /> : null}
+      {saved ? <Notice tone="good">{savedSentence(saved)}</Notice> : null}
       {wrong.length === 0 ? (
         <Empty icon="check" title="Every row is right" />
       ) : (
@@ -124,7 +149,7 @@ function Mistakes({ rows, onExport }: { rows: readonly JudgedRow[]; onExport: ()
   )
 }
 
-function exportCsv(rows: readonly JudgedRow[]): string {
+function exportLines(rows: readonly JudgedRow[]): string[][] {
   const classes = rows[0]?.classes ?? []
   const header = ["row", "evidence", "label", "answer", "right", ...classes.map((name) => `p(${name})`)]
   const lines = rows
@@ -137,13 +162,5 @@ function exportCsv(rows: readonly JudgedRow[]): string {
       String(answerOf(row) === row.gold),
       ...row.probabilities.map(String),
     ])
-  return [header, ...lines].map((cells) => cells.map(csvCell).join(",")).join("\n")
-}
-
-function download(text: string): void {
-  const link = document.createElement("a")
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }))
-  link.download = "umpire-evaluation.csv"
-  link.click()
-  URL.revokeObjectURL(link.href)
+  return [header, ...lines]
 }

@@ -28,22 +28,22 @@ export function IdentityPage(): ReactNode {
     queryKey: ["identity", org_id],
     queryFn: async () => await api.listWorkloadIdentityProviders({ params: { org_id } }),
   })
-  const create = (
+  const create = owner ? (
     <Button kind="loud" icon="plus" onClick={() => setOpen({ kind: "create" })}>
       Add provider
     </Button>
-  )
+  ) : null
   return (
     <Page
       title="Workload identity"
       about="CI jobs, clusters and cloud machines exchange their signed token or certificate for a short-lived access token. There is no key to store or leak."
-      actions={owner ? create : null}
+      actions={providers.data?.length ? create : null}
     >
       <Loaded query={providers} what="providers">
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="shield" title="No providers yet" action={owner ? create : undefined}>
+              <Empty icon="badge" title="No providers yet" action={create}>
                 Trust an OIDC issuer, such as your CI or cluster, or a certificate authority.
               </Empty>
             </div>

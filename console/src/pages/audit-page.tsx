@@ -10,6 +10,7 @@ import { ago, moment } from "../parts/format.ts"
 import { Icon } from "../parts/icon.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Notice, Page } from "../parts/page.tsx"
+import { useNames } from "../requests/use-names.ts"
 import { useIsOwner, useOrganization } from "../session.ts"
 import { Differences } from "./audit-difference.tsx"
 import { actionWords, actorName, kindWords, subjectOf, toneOf } from "./audit-words.ts"
@@ -80,6 +81,9 @@ function Entries(): ReactNode {
     async (page) => await api.listAuditLog({ params: { org_id }, query: { ...page, ...queryOf(filters) } }),
   )
   const filtered = Object.keys(filters).length > 0
+  const { keys, sets } = useNames()
+  const nameOf = ({ id }: AuditLogEntry["resource"]): string | null =>
+    [...keys, ...sets].find((one) => one.id === id)?.name ?? null
   return (
     <>
       <Filters filters={filters} onChange={change} />
@@ -94,7 +98,12 @@ function Entries(): ReactNode {
           ) : (
             <ol className="panel divide-line divide-y" aria-label="Audit log">
               {rows.map((entry) => (
-                <Entry key={entry.id} entry={entry} onFilter={(more) => change({ ...filters, ...more })} />
+                <Entry
+                  key={entry.id}
+                  entry={entry}
+                  nameOf={nameOf}
+                  onFilter={(more) => change({ ...filters, ...more })}
+                />
               ))}
             </ol>
           )
@@ -187,13 +196,16 @@ function withAny(any: string, options: readonly Choice[], chosen: string | undef
 
 function Entry({
   entry,
+  nameOf,
   onFilter,
 }: {
   entry: AuditLogEntry
+  /** What a resource is called now, for entries that do not say it. */
+  nameOf: (resource: AuditLogEntry["resource"]) => string | null
   onFilter: (filters: FilterValues) => void
 }): ReactNode {
   const who = actorName(entry.actor)
-  const subject = subjectOf(entry)
+  const subject = subjectOf(entry) ?? nameOf(entry.resource)
   const { id: actorId } = entry.actor
   const { id: resourceId } = entry.resource
   return (

@@ -8,6 +8,10 @@ test.each([
   ["user.set_password", "Password set"],
   ["billing.refill", "Credit purchased"],
   ["session.create", "Signed in"],
+  ["content_settings.replace", "Kept content changed"],
+  ["review.decide", "Answer reviewed"],
+  ["review.read", "Review queue read"],
+  ["webhook.disable", "Webhook disabled"],
   ["something_new.happen_now", "Something new happen now"],
 ])("%s reads %j", (action, words) => {
   expect(actionWords(action)).toBe(words)

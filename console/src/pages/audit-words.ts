@@ -10,6 +10,8 @@ const kinds: Partial<Record<string, string>> = {
 
 /** Actions that do not read well as a kind and a verb. */
 const actions: Partial<Record<string, string>> = {
+  "alert.firing": "Alert fired",
+  "alert.resolved": "Alert resolved",
   "billing.account_set": "Billing account changed",
   "billing.adjust": "Balance adjusted",
   "billing.auto_refill": "Automatic refill changed",
@@ -21,6 +23,9 @@ const actions: Partial<Record<string, string>> = {
   "billing.payment_method_remove": "Payment method removed",
   "billing.refill": "Credit purchased",
   "billing.spend_controls": "Spend controls changed",
+  "content.export": "Content exported",
+  "content.read": "Content read",
+  "content_settings.replace": "Kept content changed",
   "question_set.case.delete": "Frozen case deleted",
   "question_set.cases.add": "Frozen cases added",
   "question_set.check": "Question set check started",
@@ -29,9 +34,15 @@ const actions: Partial<Record<string, string>> = {
   "question_set.example.update": "Example labelled",
   "question_set.examples.add": "Examples added",
   "question_set.teach": "Question set teaching started",
+  "review.decide": "Answer reviewed",
+  "review.read": "Review queue read",
+  "review.settings": "Review sample changed",
+  "review.undo": "Review undone",
   "routing_policy.replace": "Routing policy replaced",
   "session.create": "Signed in",
   "session.delete": "Signed out",
+  "tag_budget.replace": "Budgets and limits of a tag changed",
+  "user.bind_sso": "First single sign-on",
   "user.reset_password": "Password reset",
   "user.set_password": "Password set",
   "workload_identity_provider.exchange_refused": "Token exchange refused",
@@ -41,6 +52,7 @@ const verbs: Partial<Record<string, string>> = {
   accept: "accepted",
   create: "created",
   delete: "deleted",
+  disable: "disabled",
   deny: "denied",
   grant: "granted",
   label: "labelled",
@@ -73,8 +85,8 @@ export const actorName = ({ name, id }: Pick<AuditLogEntry["actor"], "name" | "i
 /** The name or address of what was changed, where the entry holds one. */
 export function subjectOf({ before, after }: AuditLogEntry): string | null {
   for (const view of [after, before]) {
-    const { name, email, model_sku, amount_in_cents } = (view ?? {}) as Partial<Record<string, unknown>>
-    const found = [name, email, model_sku].find((one) => typeof one === "string")
+    const { name, email, model_sku, url, amount_in_cents } = (view ?? {}) as Partial<Record<string, unknown>>
+    const found = [name, email, model_sku, url].find((one) => typeof one === "string")
     if (typeof found === "string") return found
     if (typeof amount_in_cents === "number") return cents(amount_in_cents)
   }

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from "react"
 import type { ApiKey, ApiKeyWithSecret } from "../../../src/contract/platform/keys.ts"
 import { type Permission, permissionsOfRole } from "../../../src/contract/access.ts"
 import { api, useWrite } from "../api.ts"
+import { KeyContentBadge, KeyContentDialog } from "../content/key-content.tsx"
 import { Button } from "../parts/button.tsx"
 import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
 import { CheckField, SelectField, TextField } from "../parts/field.tsx"
@@ -12,21 +13,30 @@ import { ago, day, moment } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
+import { RotateDialog } from "../parts/rotate-dialog.tsx"
 import { SecretDialog } from "../parts/secret.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { useIsOwner, useOrganization, useSession } from "../session.ts"
+import {
+  type LimitDraft,
+  LimitFields,
+  budgetLines,
+  limitDraftOf,
+  limitsOfDraft,
+  noLimits,
+} from "./key-limit-fields.tsx"
 import { useOpenRequest, useShown } from "../shell/open-request.ts"
 
 type Open =
   | { readonly kind: "create" }
-  | { readonly kind: "edit" | "rotate" | "delete"; readonly key: ApiKey }
+  | { readonly kind: "edit" | "content" | "rotate" | "delete"; readonly key: ApiKey }
   | { readonly kind: "secret"; readonly key: ApiKeyWithSecret; readonly rotated: boolean }
 
 const permissionHints: Record<Permission, string> = {
   inference: "Run decisions, System One, chat, responses and embeddings.",
-  "api-read": "Read the organization, analytics and billing.",
-  "api-write": "Request access to models.",
-  "api-admin": "Manage keys, members, billing, routing and identity providers.",
+  "api-read": "Read the organization: requests, question sets, analytics, alerts, billing.",
+  "api-write": "Change question sets, reviews and alert rules; request access to models.",
+  "api-admin": "Manage keys, members, billing, routing, identity providers, webhooks and kept content.",
 }
 
 export function KeysPage(): ReactNode {
@@ -47,7 +57,7 @@ export function KeysPage(): ReactNode {
     <Page
       title="API keys"
       about="Programs authenticate with a key. Give each program its own, with only the permissions it needs."
-      actions={create}
+      actions={keys.data?.length ? create : null}
     >
       <Loaded query={keys} what="keys">
         {(rows) =>
@@ -67,6 +77,7 @@ export function KeysPage(): ReactNode {
         <CreateKey onClose={close} onDone={(key) => setOpen({ kind: "secret", key, rotated: false })} />
       ) : null}
       {open?.kind === "edit" ? <EditKey apiKey={open.key} onClose={close} /> : null}
+      {open?.kind === "content" ? <KeyContentDialog apiKey={open.key} onClose={close} /> : null}
       {open?.kind === "rotate" ? (
         <RotateKey
           apiKey={open.key}
@@ -77,11 +88,17 @@ export function KeysPage(): ReactNode {
       {open?.kind === "delete" ? <DeleteKey apiKey={open.key} onClose={close} /> : null}
       {open?.kind === "secret" ? (
         <SecretDialog
-          title={open.rotated ? `New secret of ${open.key.name}` : `Key ${open.key.name} is ready`}
+          title={open.rotated ? `New secret of “${open.key.name}”` : `The key “${open.key.name}” is ready`}
           label="API key"
           secret={open.key.secret}
           onClose={close}
-        />
+        >
+          <p className="text-soft text-sm">
+            Programs read it from the environment variable{" "}
+            <code className="font-mono text-xs">UMPIRE_API_KEY</code>. In the playground, Code shows a request
+            to try it with.
+          </p>
+        </SecretDialog>
       ) : null}
     </Page>
   )
@@ -103,7 +120,10 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
           name: "Name",
           cell: (key) => (
             <>
-              <span className="font-medium">{key.name}</span>
+              <span className="flex flex-wrap items-center gap-x-2 gap-y-1">
+                <span className="font-medium">{key.name}</span>
+                <KeyContentBadge keyId={key.id} />
+              </span>
               <span className="text-soft block font-mono text-xs md:whitespace-nowrap">{key.id}</span>
             </>
           ),
@@ -122,13 +142,27 @@ function KeyTable({ rows, onOpen }: { rows: readonly ApiKey[]; onOpen: (open: Op
           name: "Owner",
           cell: (key) => <Line>{key.user_id === null ? "Organization" : nameOf(key.user_id)}</Line>,
         },
-        { name: "Created", cell: (key) => <Line>{day(key.created_at)}</Line> },
         {
           name: "Last used",
-          cell: (key) => <Line>{key.last_used_at ? ago(key.last_used_at) : "Never"}</Line>,
+          cell: (key) => (
+            <>
+              <Line>{key.last_used_at ? ago(key.last_used_at) : "Never"}</Line>
+              <span className="text-soft block text-xs">
+                <Line>made {day(key.created_at)}</Line>
+              </span>
+            </>
+          ),
         },
         { name: "Expires", cell: (key) => <Expires apiKey={key} /> },
-        { name: "Usage", cell: (key) => <UsageLink apiKey={key} /> },
+        {
+          name: "Spend",
+          cell: (key) => (
+            <>
+              <Budgets apiKey={key} />
+              <UsageLink apiKey={key} />
+            </>
+          ),
+        },
         actionsColumn(true, (key: ApiKey) =>
           owner || key.user_id === me ? <KeyActions apiKey={key} onOpen={onOpen} /> : null,
         ),
@@ -143,11 +177,17 @@ function Line({ children }: { children: ReactNode }): ReactNode {
 }
 
 function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Open) => void }): ReactNode {
+  const owner = useIsOwner()
   return (
     <ActionsMenu of={key.name}>
       <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", key })}>
         Edit
       </MenuItem>
+      {owner ? (
+        <MenuItem icon="file" onSelect={() => onOpen({ kind: "content", key })}>
+          Kept content
+        </MenuItem>
+      ) : null}
       <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", key })}>
         Rotate secret
       </MenuItem>
@@ -159,6 +199,16 @@ function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Op
   )
 }
 
+function Budgets({ apiKey }: { apiKey: ApiKey }): ReactNode {
+  const lines = budgetLines(apiKey)
+  if (lines.length === 0) return <span className="text-soft block">No budget</span>
+  return lines.map(({ text, isBlocked }) => (
+    <span key={text} className="block md:whitespace-nowrap">
+      {text} {isBlocked ? <Badge tone="bad">Blocked</Badge> : null}
+    </span>
+  ))
+}
+
 /** The requests of this key, in Analytics. */
 function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
   const { id: orgId } = useOrganization()
@@ -167,9 +217,9 @@ function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
       to="/o/$orgId/analytics"
       params={{ orgId }}
       search={{ range: "30d", f: [`api_key_id:${id}`] }}
-      className="text-accent underline-offset-2 hover:underline"
+      className="text-accent text-xs underline-offset-2 hover:underline"
     >
-      View <span className="sr-only">usage of {name}</span>
+      View usage <span className="sr-only">of {name}</span>
     </Link>
   )
 }
@@ -257,6 +307,7 @@ function CreateKey({
   const [chosen, setChosen] = useState<Permission[]>(["inference"])
   const [scope, setScope] = useState<"organization" | "user">(owner ? "organization" : "user")
   const [days, setDays] = useState("")
+  const [limits, setLimits] = useState<LimitDraft>(noLimits)
   const write = useWrite(
     async () =>
       await api.createApiKey({
@@ -265,6 +316,7 @@ function CreateKey({
           name,
           permissions: chosen,
           scope,
+          ...limitsOfDraft(limits),
           ...(days ? { expires_at: new Date(Date.now() + Number(days) * dayMs).toISOString() } : {}),
         },
       }),
@@ -305,6 +357,7 @@ function CreateKey({
           onChange={(event) => setDays(event.target.value)}
         />
       </div>
+      <LimitFields draft={limits} onChange={setLimits} />
     </FormDialog>
   )
 }
@@ -312,10 +365,16 @@ function CreateKey({
 function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): ReactNode {
   const { id: org_id } = useOrganization()
   const [name, setName] = useState(apiKey.name)
+  const owner = useIsOwner()
   const [chosen, setChosen] = useState<Permission[]>(apiKey.permissions)
+  const [limits, setLimits] = useState<LimitDraft>(limitDraftOf(apiKey))
   const write = useWrite(
     async () =>
-      await api.updateApiKey({ params: { org_id, key_id: apiKey.id }, body: { name, permissions: chosen } }),
+      await api.updateApiKey({
+        params: { org_id, key_id: apiKey.id },
+        // Members cannot change the limits of their keys.
+        body: { name, permissions: chosen, ...(owner ? limitsOfDraft(limits) : {}) },
+      }),
     [["keys", org_id]],
     onClose,
   )
@@ -329,16 +388,10 @@ function EditKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }): 
         onChange={(event) => setName(event.target.value)}
       />
       <PermissionFields chosen={chosen} onChange={setChosen} />
+      {owner ? <LimitFields draft={limits} onChange={setLimits} /> : null}
     </FormDialog>
   )
 }
-
-const graces = [
-  { value: "0", label: "Stops working now" },
-  { value: "3600", label: "Works for 1 more hour" },
-  { value: "86400", label: "Works for 1 more day" },
-  { value: "604800", label: "Works for 1 more week" },
-]
 
 function RotateKey({
   apiKey,
@@ -350,28 +403,18 @@ function RotateKey({
   onDone: (key: ApiKeyWithSecret) => void
 }): ReactNode {
   const { id: org_id } = useOrganization()
-  const [grace, setGrace] = useState("86400")
-  const write = useWrite(
-    async () =>
-      await api.rotateApiKey({
-        params: { org_id, key_id: apiKey.id },
-        body: { grace_seconds: Number(grace) },
-      }),
-    [["keys", org_id]],
-    onDone,
-  )
+  const params = { org_id, key_id: apiKey.id }
   return (
-    <FormDialog title={`Rotate ${apiKey.name}`} submit="Rotate" write={write} onClose={onClose}>
-      <p className="text-soft text-sm">
-        The key gets a new secret. Its id, name and permissions stay the same.
-      </p>
-      <SelectField
-        label="The old secret"
-        value={grace}
-        options={graces}
-        onChange={(event) => setGrace(event.target.value)}
-      />
-    </FormDialog>
+    <RotateDialog
+      title={`Rotate ${apiKey.name}`}
+      about="The key gets a new secret. Its id, name and permissions stay the same."
+      now="Stops working now"
+      on="Works"
+      rotate={async (grace_seconds) => await api.rotateApiKey({ params, body: { grace_seconds } })}
+      refreshes={[["keys", org_id]]}
+      onClose={onClose}
+      onDone={onDone}
+    />
   )
 }
 

@@ -7,7 +7,7 @@ import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Figure } from "../parts/figure.tsx"
-import { ago, count } from "../parts/format.ts"
+import { ago, count, percent } from "../parts/format.ts"
 import { Badge, Empty, Loaded, Page, type Tone } from "../parts/page.tsx"
 import { usePages } from "../parts/more.tsx"
 import { Table } from "../parts/table.tsx"
@@ -54,13 +54,18 @@ export function ModelsPage(): ReactNode {
               </Empty>
             </div>
           ) : (
-            <ul className="grid grid-cols-1 gap-3 md:grid-cols-2">
-              {rows.map((model) => (
-                <li key={model.model_sku}>
-                  <ModelCard model={model} busy={ask.isPending} onAsk={() => ask.mutate(model.model_sku)} />
-                </li>
-              ))}
-            </ul>
+            <>
+              <ModelCards
+                models={rows.filter(({ virtual }) => virtual === null)}
+                busy={ask.isPending}
+                onAsk={ask.mutate}
+              />
+              <VirtualModels
+                models={rows.filter(({ virtual }) => virtual !== null)}
+                busy={ask.isPending}
+                onAsk={ask.mutate}
+              />
+            </>
           )
         }
       </Loaded>
@@ -69,20 +74,77 @@ export function ModelsPage(): ReactNode {
   )
 }
 
+interface CardsProps {
+  readonly models: readonly OrgModel[]
+  readonly busy: boolean
+  readonly onAsk: (sku: string) => void
+}
+
+function ModelCards({ models, busy, onAsk }: CardsProps): ReactNode {
+  return (
+    <ul className="grid grid-cols-1 gap-3 md:grid-cols-2">
+      {models.map((model) => (
+        <li key={model.model_sku}>
+          <ModelCard model={model} busy={busy} onAsk={() => onAsk(model.model_sku)} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function VirtualModels(props: CardsProps): ReactNode {
+  if (props.models.length === 0) return null
+  return (
+    <section className="flex flex-col gap-3" aria-label="Virtual models">
+      <div>
+        <h2 className="text-sm font-semibold">Virtual models</h2>
+        <p className="text-soft text-xs">
+          Names that requests use like a model, and that stand for others. Their prices are the most that a
+          request can cost.
+        </p>
+      </div>
+      <ModelCards {...props} />
+    </section>
+  )
+}
+
+type Virtual = NonNullable<OrgModel["virtual"]>
+
+/** What kind of virtual model it is, and what it does with a request. */
+function ruleWords({ alias, fallback, split, cascade }: Virtual): readonly [kind: string, rule: string] {
+  if (alias !== null) return ["alias", `Another name of ${alias}`]
+  if (fallback !== null) return ["fallback", `Tried in this order until one answers: ${fallback.join(", ")}`]
+  if (split !== null) {
+    const sum = split.reduce((whole, { weight }) => whole + weight, 0) || 1
+    return ["split", split.map(({ model, weight }) => `${percent(weight / sum)} ${model}`).join(", ")]
+  }
+  if (cascade !== null) {
+    const { predicate, choice, score } = cascade.thresholds
+    return [
+      "cascade",
+      `${cascade.models.join(", then ")}. The next is asked below ${percent(predicate)} for yes or no, ${percent(choice)} for a choice, ${percent(score)} for a score.`,
+    ]
+  }
+  return ["virtual", ""]
+}
+
 function ModelCard({ model, busy, onAsk }: { model: OrgModel; busy: boolean; onAsk: () => void }): ReactNode {
   const { id: orgId } = useOrganization()
   const status = statuses[model.status]
+  const [kind, rule] = model.virtual ? ruleWords(model.virtual) : [null, null]
+  const quantization = kind === null && model.quantization !== "unknown" ? model.quantization : null
   return (
     <article className="panel flex h-full flex-col gap-3 p-4" aria-label={model.model_sku}>
       <header className="flex items-start justify-between gap-3">
         <div className="min-w-0">
           <h2 className="font-mono text-sm font-semibold wrap-anywhere">{model.model_sku}</h2>
           <p className="text-soft text-xs">
-            {[model.developer, purposeOf(model), model.quantization].filter(Boolean).join(" · ")}
+            {[kind, model.developer, purposeOf(model), quantization].filter(Boolean).join(" · ")}
           </p>
         </div>
         <Badge tone={status.tone}>{status.words}</Badge>
       </header>
+      {rule ? <p className="text-sm wrap-anywhere">{rule}</p> : null}
       <dl className="number grid grid-cols-2 gap-x-4 gap-y-1.5 text-xs sm:grid-cols-4">
         <Figure look="plain" name="Context" value={`${count(model.max_context_len)} tokens`} />
         {model.price_per_sec_usd > 0 ? (

@@ -1,14 +1,16 @@
-/** Settings: the organization's name and retention, its limits, the user's profile and the theme. */
+/** Settings: the organization's name and retention, what it keeps of its requests, its limits, the user's profile and the theme. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import { passwordCharactersMin } from "../../../src/contract/platform/sessions.ts"
 import { api, useWrite } from "../api.ts"
+import { ContentPanel } from "../content/content-panel.tsx"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { Segments, TextField } from "../parts/field.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { Form } from "../parts/form.tsx"
 import { count } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { MemberSessionsPanel, OwnSessionsPanel, SingleSignOnPanel } from "./sessions-panel.tsx"
 import { sessionQuery, useIsOwner, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
 
@@ -18,11 +20,15 @@ export function SettingsPage(): ReactNode {
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
         <div className="grid gap-4">
           <OrganizationPanel />
+          <ResourcesPanel />
           <PasswordPanel />
+          <OwnSessionsPanel />
+          <AppearancePanel />
         </div>
         <div className="grid gap-4">
-          <ResourcesPanel />
-          <AppearancePanel />
+          <ContentPanel />
+          <SingleSignOnPanel />
+          <MemberSessionsPanel />
         </div>
       </div>
     </Page>

@@ -43,7 +43,7 @@ export function Dialog({
     const element = ref.current
     if (element && !element.open) element.showModal()
     // The browser would begin at the button that closes.
-    element?.querySelector<HTMLElement>("input, textarea, select")?.focus()
+    element?.querySelector<HTMLElement>("input:not([type=radio]), input:checked, textarea, select")?.focus()
     return () => element?.close()
   }, [])
   const leave = (): void => {

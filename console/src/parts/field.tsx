@@ -88,7 +88,7 @@ export function CheckField({
         id={id}
         className="accent-accent mt-0.5 size-4 shrink-0"
       />
-      <div>
+      <div className="min-w-0 wrap-anywhere">
         <label htmlFor={id} className="text-sm">
           {label}
         </label>

@@ -1,4 +1,4 @@
-/** Takes a text file that is dropped or chosen. */
+/** Takes a file that is dropped or chosen. */
 import { type ReactNode, useRef, useState } from "react"
 import { Button } from "./button.tsx"
 import { Icon } from "./icon.tsx"
@@ -11,7 +11,7 @@ export function FileDrop({
   label,
   bytesMax,
   disabled,
-  onText,
+  onFile,
   onError,
   children,
 }: {
@@ -22,7 +22,7 @@ export function FileDrop({
   bytesMax: number
   /** While one is being worked on, another must wait. */
   disabled: boolean
-  onText: (name: string, text: string) => void
+  onFile: (name: string, bytes: Uint8Array) => void
   onError: (sentence: string) => void
   /** More buttons. */
   children?: ReactNode
@@ -32,7 +32,7 @@ export function FileDrop({
   const read = async (file: File | undefined): Promise<void> => {
     if (!file || disabled) return
     if (file.size > bytesMax) return onError(`${file.name} is larger than ${bytesMax / mebibyte} MiB.`)
-    onText(file.name, await file.text())
+    onFile(file.name, new Uint8Array(await file.arrayBuffer()))
   }
   return (
     <div

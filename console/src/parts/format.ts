@@ -57,6 +57,17 @@ export function smallDollars(usd: number): string {
 /** Date and 24-hour time with the zone in which they are meant. */
 export const moment = (at: string | number): string => dateTime.format(new Date(at))
 
+/** To the millisecond, for one event. */
+export const instant = (at: number): string =>
+  `${axisDay.format(new Date(at))}, ${new Date(at).getFullYear()}, ${axisSeconds.format(new Date(at))}.${String(at % 1000).padStart(3, "0")} ${zone()}`
+
+/** For rows of one log: the time to the second, with the day where it is not today. */
+export function clockTime(at: number, nowMs: number = Date.now()): string {
+  const isToday = new Date(at).toDateString() === new Date(nowMs).toDateString()
+  const time = axisSeconds.format(new Date(at))
+  return isToday ? time : `${axisDay.format(new Date(at))}, ${time}`
+}
+
 export function day(at: string | number): string {
   const calendar = typeof at === "string" && /^\d{4}-\d{2}-\d{2}$/.test(at)
   return (calendar ? dateOfCalendar : dateOnly).format(new Date(at))
@@ -96,3 +107,7 @@ export function ago(at: string | number, nowMs: number = Date.now()): string {
     if (Math.abs(distance) >= unitMs) return relative.format(Math.trunc(distance / unitMs), unit)
   return "just now"
 }
+
+/** “Signing secret” becomes small, “API key” does not. */
+export const withinSentence = (label: string): string =>
+  /^[A-Z][a-z]/.test(label) ? label.slice(0, 1).toLowerCase() + label.slice(1) : label

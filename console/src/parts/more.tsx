@@ -11,8 +11,14 @@ interface PageOf<Item> {
 export function usePages<Item>(
   queryKey: QueryKey,
   read: (page: { cursor?: string }) => Promise<PageOf<Item>>,
+  options: {
+    readonly refetchInterval?: number
+    readonly staleTime?: number
+    readonly refetchOnWindowFocus?: boolean
+  } = {},
 ) {
   const query = useInfiniteQuery({
+    ...options,
     queryKey,
     initialPageParam: null as string | null,
     queryFn: async ({ pageParam }) => await read(pageParam === null ? {} : { cursor: pageParam }),
@@ -20,6 +26,8 @@ export function usePages<Item>(
   })
   return { ...query, data: query.data?.pages.flatMap(({ data }) => data) }
 }
+
+export type Pages<Item> = ReturnType<typeof usePages<Item>>
 
 export function MoreButton({
   query,

@@ -19,8 +19,8 @@ export function Page({
   return (
     <div className="page gap-5">
       <header className="flex flex-wrap items-end justify-between gap-x-6 gap-y-3">
-        <div className="max-w-4xl">
-          <h1 className="text-xl font-semibold tracking-tight">{title}</h1>
+        <div className={`max-w-4xl min-w-0 ${about ? "sm:flex-1 sm:basis-72" : ""}`}>
+          <h1 className="text-xl font-semibold tracking-tight wrap-anywhere">{title}</h1>
           {about ? <p className="text-soft mt-1 text-sm">{about}</p> : null}
         </div>
         {actions ? <div className="flex flex-wrap gap-2">{actions}</div> : null}
@@ -91,9 +91,18 @@ export function Notice({
   )
 }
 
-export function Badge({ tone = "plain", children }: { tone?: Tone; children: ReactNode }): ReactNode {
+export function Badge({
+  tone = "plain",
+  title,
+  children,
+}: {
+  tone?: Tone
+  title?: string
+  children: ReactNode
+}): ReactNode {
   return (
     <span
+      title={title}
       className={`inline-flex items-center rounded-full px-2 py-0.5 text-xs font-medium whitespace-nowrap ${tones[tone]}`}
     >
       {children}
@@ -119,7 +128,7 @@ export function Empty({
       </span>
       <p className="text-sm font-medium">{title}</p>
       {children ? <p className="text-soft max-w-md text-sm">{children}</p> : null}
-      {action}
+      {action ? <div className="mt-2">{action}</div> : null}
     </div>
   )
 }

@@ -4,10 +4,13 @@ import type { ReactNode } from "react"
 export function ProgressBar({
   label,
   value,
+  failed = 0,
   max = 1,
 }: {
   label: string
   value: number
+  /** Of the value: what did not succeed. */
+  failed?: number
   max?: number
 }): ReactNode {
   return (
@@ -17,12 +20,18 @@ export function ProgressBar({
       aria-valuemin={0}
       aria-valuemax={max}
       aria-valuenow={value}
-      className="bg-sunken h-2 overflow-hidden rounded-full"
+      className="bg-sunken flex h-2 overflow-hidden rounded-full"
     >
       <div
-        className="bg-bar h-full rounded-full transition-[width]"
-        style={{ width: `${(value / max) * 100}%` }}
+        className={`bg-bar h-full transition-[width] ${failed > 0 ? "" : "rounded-r-full"}`}
+        style={{ width: `${((value - failed) / max) * 100}%` }}
       />
+      {failed > 0 ? (
+        <div
+          className="bg-bad h-full min-w-1 rounded-r-full transition-[width]"
+          style={{ width: `${(failed / max) * 100}%` }}
+        />
+      ) : null}
     </div>
   )
 }

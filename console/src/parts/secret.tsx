@@ -2,6 +2,7 @@
 import type { ReactNode } from "react"
 import { Button, CopyButton } from "./button.tsx"
 import { type CloseGuard, Dialog } from "./dialog.tsx"
+import { withinSentence } from "./format.ts"
 import { Notice } from "./page.tsx"
 
 const shownOnce: CloseGuard = {
@@ -15,12 +16,15 @@ export function SecretDialog({
   title,
   label,
   secret,
+  kept = "Umpire stores a hash of it, not the secret.",
   children,
   onClose,
 }: {
   title: string
   label: string
   secret: string | null
+  /** How Umpire keeps it. */
+  kept?: string
   children?: ReactNode
   onClose: () => void
 }): ReactNode {
@@ -29,14 +33,14 @@ export function SecretDialog({
       <div className="flex flex-col gap-4">
         <Notice tone="warn">
           {secret
-            ? "Copy it now: it is shown only once. Umpire stores a hash of it, not the secret."
-            : "The response with the secret was lost, and it is shown only once. Rotate the key, or send a new link, to get another."}
+            ? `Copy it now: it is shown only once. ${kept}`
+            : "The response with the secret was lost, and it is shown only once. Rotate it, or send a new link, to get another."}
         </Notice>
         <div className="bg-sunken border-line flex items-center gap-2 rounded-lg border p-2.5">
           <code aria-label={label} className="min-w-0 flex-1 font-mono text-xs break-all select-all">
             {secret ?? "Not shown again"}
           </code>
-          {secret ? <CopyButton text={secret} label={`Copy ${label.toLowerCase()}`} /> : null}
+          {secret ? <CopyButton text={secret} label={`Copy ${withinSentence(label)}`} /> : null}
         </div>
         {children}
         <div className="flex justify-end">

@@ -1,4 +1,4 @@
-/** What the console remembers in this browser: kept per user and organization, removed at sign-out. */
+/** What the console remembers in this browser: kept per user and organization, and but for saved views removed at sign-out. */
 
 export interface BrowserStorage {
   /** Undefined where nothing is stored, or what is stored is not JSON. */
@@ -8,11 +8,15 @@ export interface BrowserStorage {
 }
 
 const prefix = "umpire."
-/** The choice of colors belongs to the browser, not to the user. */
-const keptAtSignOut = new Set(["umpire.theme"])
+/** The choice of colors belongs to the browser; saved views hold filters and wait for the next sign-in of their user. */
+const isKeptAtSignOut = (key: string): boolean => key === "umpire.theme" || key.endsWith(".views")
+
+/** Ends at sign-out: an answer that comes later must not be kept again. */
+let session = {}
 
 /** In the browser for good (`localStorage`), or for as long as a tab lives (`sessionStorage`). */
 export function browserStorage(userId: string, organizationId: string, area: Storage): BrowserStorage {
+  const openedIn = session
   const key = (entry: string): string => `${prefix}${userId}.${organizationId}.${entry}`
   return {
     read: (entry) => {
@@ -23,6 +27,7 @@ export function browserStorage(userId: string, organizationId: string, area: Sto
       }
     },
     write: (entry, value) => {
+      if (openedIn !== session) return
       try {
         area.setItem(key(entry), JSON.stringify(value))
         for (const watcher of watchers) watcher()
@@ -45,7 +50,8 @@ export function watchBrowserStorage(watcher: () => void): () => void {
 
 /** Removes what every user of this browser left, also entries of older versions that named no user. */
 export function clearBrowserStorage(): void {
+  session = {}
   for (const area of [localStorage, sessionStorage])
     for (const key of Object.keys(area))
-      if (key.startsWith(prefix) && !keptAtSignOut.has(key)) area.removeItem(key)
+      if (key.startsWith(prefix) && !isKeptAtSignOut(key)) area.removeItem(key)
 }

@@ -1,10 +1,14 @@
 /** A table that becomes a list of cards on a phone. */
-import type { ReactNode } from "react"
+import type { MouseEvent, ReactNode } from "react"
 
 interface Column<Row> {
   readonly name: string
   readonly cell: (row: Row) => ReactNode
   readonly align?: "right"
+  /** Left out on a phone, where a row is a card. */
+  readonly wide?: boolean
+  /** Sentences: on a phone they stand below the column's name, from the left. */
+  readonly long?: boolean
   /** Says the column's name to screen readers only. */
   readonly quiet?: boolean
 }
@@ -23,6 +27,8 @@ export function Table<Row>({
   rows,
   rowKey,
   isMarked,
+  onOpen,
+  compact = false,
 }: {
   label: string
   columns: readonly Column<Row>[]
@@ -30,9 +36,13 @@ export function Table<Row>({
   rowKey: (row: Row) => string
   /** The row that the address asks for: highlighted and scrolled to. */
   isMarked?: (row: Row) => boolean
+  /** A click anywhere on a row; a link in it does the same for the keyboard. */
+  onOpen?: (row: Row) => void
+  /** On a phone two cells to a line, without their names: for long lists of things that speak for themselves. */
+  compact?: boolean
 }): ReactNode {
   return (
-    <div className="panel overflow-x-auto">
+    <div className="panel relative overflow-x-auto">
       <table className="w-full text-sm max-md:block">
         <caption className="sr-only">{label}</caption>
         <thead className="max-md:sr-only">
@@ -41,7 +51,7 @@ export function Table<Row>({
               <th
                 key={column.name}
                 scope="col"
-                className={`text-soft px-4 py-2.5 text-xs font-medium whitespace-nowrap ${column.align === "right" ? "text-right" : "text-left"}`}
+                className={`text-soft px-3 md:first:pl-4 md:last:pr-4 py-2.5 text-xs font-medium whitespace-nowrap ${column.align === "right" ? "text-right" : "text-left"}`}
               >
                 {column.quiet ? <span className="sr-only">{column.name}</span> : column.name}
               </th>
@@ -54,20 +64,23 @@ export function Table<Row>({
               key={rowKey(row)}
               aria-current={isMarked?.(row) ? "true" : undefined}
               ref={isMarked?.(row) ? scrollTo : undefined}
-              className={`border-line hover:bg-sunken/50 relative border-b last:border-0 max-md:block max-md:px-4 max-md:py-3 ${isMarked?.(row) ? "bg-accent-wash" : ""}`}
+              onClick={(event) => {
+                if (onOpen && isPlainClick(event)) onOpen(row)
+              }}
+              className={`border-line hover:bg-sunken/50 relative border-b last:border-0 max-md:px-4 ${compact ? "max-md:grid max-md:grid-cols-[minmax(0,1fr)_auto] max-md:items-center max-md:gap-x-4 max-md:py-2" : "max-md:block max-md:py-3"} ${onOpen ? "cursor-pointer" : ""} ${isMarked?.(row) ? "bg-accent-wash" : ""}`}
             >
               {columns.map((column, index) => (
                 <td
                   key={column.name}
-                  className={`px-4 py-2.5 align-middle max-md:flex max-md:items-baseline max-md:justify-between max-md:gap-4 max-md:px-0 max-md:py-1 ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
+                  className={`py-2.5 align-middle px-3 md:first:pl-4 md:last:pr-4 max-md:flex ${column.long ? "max-md:flex-col max-md:gap-1" : "max-md:items-baseline max-md:justify-between max-md:gap-4"} max-md:px-0 max-md:py-1 ${column.wide ? "max-md:hidden" : ""} ${column.align === "right" ? "text-right" : ""} ${column.quiet ? "max-md:absolute max-md:top-2 max-md:right-3" : ""}`}
                 >
-                  {column.quiet || index === 0 ? null : (
+                  {column.quiet || index === 0 || compact ? null : (
                     <span className="text-soft shrink-0 text-xs md:hidden" aria-hidden="true">
                       {column.name}
                     </span>
                   )}
                   <div
-                    className={`min-w-0 wrap-anywhere ${index === 0 ? "max-md:pr-8" : "max-md:text-right"}`}
+                    className={`min-w-0 wrap-anywhere ${index === 0 ? "" : wholeWords} ${column.long ? "" : phoneAlign(index, compact)}`}
                   >
                     {column.cell(row)}
                   </div>
@@ -81,4 +94,19 @@ export function Table<Row>({
   )
 }
 
+/** Only the first column breaks words to make room; in others a word breaks where it alone is too long. */
+const wholeWords = "md:max-w-sm md:wrap-break-word"
+
+function phoneAlign(index: number, compact: boolean): string {
+  if (compact) return index % 2 === 0 ? "" : "max-md:ml-auto max-md:text-right"
+  return index === 0 ? "max-md:pr-8" : "max-md:text-right"
+}
+
 const scrollTo = (row: HTMLElement | null): void => row?.scrollIntoView({ block: "nearest" })
+
+/** Not on a link or control of the row, not with a key held, and not the end of selecting text. */
+function isPlainClick(event: MouseEvent): boolean {
+  const { target, ctrlKey, metaKey, shiftKey } = event
+  if (ctrlKey || metaKey || shiftKey || getSelection()?.type === "Range") return false
+  return target instanceof Element && target.closest("a, button, select, input") === null
+}

@@ -10,6 +10,7 @@ import { AnswerDetails, AnswerLine } from "./answer-view.tsx"
 import type { Answered } from "./ask.ts"
 import type { DraftQuestion } from "./draft.ts"
 import type { Outcome, Run } from "./run.ts"
+import type { AnsweredStage } from "./stages.ts"
 
 export function AnswersPanel({
   questions,
@@ -185,6 +186,7 @@ function Figures({
           </div>
         ))}
       </dl>
+      {answered?.stages && answered.stages.length > 0 ? <StageList stages={answered.stages} /> : null}
       <p className="text-soft mt-1 flex h-4 gap-x-3">
         <span className="truncate">{answered?.model}</span>
         {sequenceId ? (
@@ -195,5 +197,24 @@ function Figures({
         ) : null}
       </p>
     </div>
+  )
+}
+
+/** Who was asked how much, in order. */
+function StageList({ stages }: { stages: readonly AnsweredStage[] }): ReactNode {
+  return (
+    <ol className="mt-1 flex flex-wrap gap-x-3 gap-y-1" aria-label="Stages">
+      {stages.map(({ model, result, questions, tokens }, index) => (
+        <li key={index} className="flex items-center gap-1">
+          <Icon name="layers" className="text-soft size-3" />
+          <span className="font-medium">{model}</span>
+          <span className="text-soft number">
+            {result === "success"
+              ? `${count(questions)} ${questions === 1 ? "question" : "questions"}, ${count(tokens)} tokens`
+              : result}
+          </span>
+        </li>
+      ))}
+    </ol>
   )
 }

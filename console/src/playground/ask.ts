@@ -2,6 +2,7 @@
 import { sequenceHeader } from "../../../src/contract/endpoint.ts"
 import type { OrgModel } from "../../../src/contract/platform/models.ts"
 import type { CallOptions } from "../../../src/contract/client.ts"
+import { stagesHeader } from "../../../src/contract/platform/virtual-models.ts"
 import { api } from "../api.ts"
 import {
   type Answer,
@@ -12,6 +13,7 @@ import {
   toDecisions,
   toSystemOne,
 } from "./draft.ts"
+import { type AnsweredStage, priceOf, readStages } from "./stages.ts"
 
 export interface Answered {
   readonly model: string
@@ -20,6 +22,8 @@ export interface Answered {
   readonly inputTokens: number
   readonly latencyMs: number
   readonly costUsd: number | null
+  /** Of a virtual model. */
+  readonly stages?: readonly AnsweredStage[]
 }
 
 export interface AskOptions {
@@ -35,7 +39,9 @@ export async function ask(
   sku: string,
   { orgId, models, signal, onSequence }: AskOptions,
 ): Promise<Answered> {
+  let stages: readonly AnsweredStage[] = []
   const onHeaders = (headers: Headers): void => {
+    stages = readStages(headers.get(stagesHeader))
     const id = headers.get(sequenceHeader)
     if (id) onSequence(id)
   }
@@ -46,11 +52,8 @@ export async function ask(
       ? await askDecisions(draft, sku, options)
       : await askSystemOne(draft, sku, options)
   const latencyMs = performance.now() - startedMs
-  const price = models.find(({ model_sku }) => model_sku === sku)
-  // Models priced by the second cost what the server measured, which this page cannot know.
-  const costUsd =
-    price && price.price_per_sec_usd === 0 ? (inputTokens * price.price_m_input_tokens_usd) / 1e6 : null
-  return { model, answers, inputTokens, latencyMs, costUsd }
+  const costUsd = priceOf(stages.length > 0 ? stages : [{ model: sku, tokens: inputTokens }], models)
+  return { model, answers, inputTokens, latencyMs, costUsd, stages }
 }
 
 type Options = Pick<CallOptions, "headers" | "signal" | "onHeaders">

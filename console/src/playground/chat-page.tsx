@@ -9,6 +9,7 @@ import { AreaField, TextField } from "../parts/field.tsx"
 import { count, decimal, milliseconds, plural } from "../parts/format.ts"
 import { Empty, useTitle } from "../parts/page.tsx"
 import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
+import { unpackChat } from "./chat-draft.ts"
 import { ModelSelect } from "./model-select.tsx"
 import { firstModel } from "./models.ts"
 import { ShippedModelNotice } from "./shipped-model-notice.tsx"
@@ -30,6 +31,19 @@ export function ChatPage(): ReactNode {
   const [settings, setSettings] = useState(defaults)
   const model = settings.model || firstModel(models, "chat")
   const chat = useChat(orgId)
+  const [opened, setOpened] = useState("")
+  const { put } = chat
+  useEffect(() => {
+    const packed = new URLSearchParams(location.hash.slice(1)).get("c")
+    if (!packed) return
+    history.replaceState(history.state, "", location.pathname)
+    void unpackChat(packed).then((draft) => {
+      if (!draft) return
+      setSettings((now) => ({ ...now, model: draft.model, system: draft.system }))
+      put(draft.messages)
+      setOpened(draft.text)
+    })
+  }, [put])
   return (
     <div className="page h-[calc(100dvh-3rem)] gap-3 md:h-dvh">
       <header className="flex flex-wrap items-center gap-2">
@@ -61,6 +75,8 @@ export function ChatPage(): ReactNode {
         </p>
       ) : null}
       <Composer
+        key={opened}
+        first={opened}
         busy={chat.busy}
         onStop={chat.stop}
         onSend={(text) => chat.send(text, { ...settings, model })}
@@ -126,6 +142,8 @@ function useChat(orgId: string) {
     busy: running !== null,
     send: (text: string, settings: Settings) => void send(text, settings),
     stop: () => running?.abort(),
+    /** Instead of the conversation that is there. */
+    put: setMessages,
     clear: () => {
       running?.abort()
       setMessages([])
@@ -219,15 +237,17 @@ function Conversation({ messages, busy }: { messages: readonly ChatMessage[]; bu
 }
 
 function Composer({
+  first,
   busy,
   onSend,
   onStop,
 }: {
+  first: string
   busy: boolean
   onSend: (text: string) => void
   onStop: () => void
 }): ReactNode {
-  const [text, setText] = useState("")
+  const [text, setText] = useState(first)
   const send = (event: FormEvent | KeyboardEvent): void => {
     event.preventDefault()
     if (busy || text.trim() === "") return

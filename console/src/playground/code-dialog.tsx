@@ -1,12 +1,15 @@
 /** The same request as code. */
+import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import { CopyButton } from "../parts/button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Segments } from "../parts/field.tsx"
+import { useOrganization } from "../session.ts"
 import { codeFor, languageNames, languages, type Language } from "./code.ts"
 import type { Draft } from "./draft.ts"
 
 export function CodeDialog({ draft, onClose }: { draft: Draft; onClose: () => void }): ReactNode {
+  const { id: orgId } = useOrganization()
   const [language, setLanguage] = useState<Language>("curl")
   const code = codeFor(language, draft, location.origin)
   return (
@@ -29,7 +32,15 @@ export function CodeDialog({ draft, onClose }: { draft: Draft; onClose: () => vo
       </pre>
       <p className="text-soft mt-3 text-xs">
         Put an API key with the permission <code>inference</code> into the environment variable{" "}
-        <code>UMPIRE_API_KEY</code>.
+        <code>UMPIRE_API_KEY</code>.{" "}
+        <Link
+          to="/o/$orgId/keys"
+          params={{ orgId }}
+          search={{ open: "create" }}
+          className="text-accent underline"
+        >
+          Create a key
+        </Link>
       </p>
     </Dialog>
   )

@@ -11,25 +11,32 @@ const historyEntry = "history"
 const draftEntry = "draft"
 
 /** The draft as text for the fragment of an address, which browsers keep to themselves. */
-export async function packDraft(draft: Draft): Promise<string> {
-  const json = JSON.stringify(draft, (key, value: unknown) => (key === "id" ? undefined : value))
+export const packDraft = async (draft: Draft): Promise<string> => await packJson(draft)
+
+/** Null when the text is not a draft, whoever wrote it. */
+export const unpackDraft = async (shared: string): Promise<Draft | null> =>
+  readDraft(await unpackJson(shared))
+
+/** Ids of rows are left out: they are made anew. */
+export async function packJson(value: unknown): Promise<string> {
+  const json = JSON.stringify(value, (key, one: unknown) => (key === "id" ? undefined : one))
   const packed = await through(new TextEncoder().encode(json), new CompressionStream("deflate-raw"))
   const text = btoa(Array.from(packed, (byte) => String.fromCharCode(byte)).join(""))
   const shared = text.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
   if (shared.length > sharedCharactersMax)
-    throw new Error("This is too long for a link: share less evidence, or send the code instead.")
+    throw new Error("This is too long for a link: share less text, or send the code instead.")
   return shared
 }
 
-/** Null when the text is not a draft, whoever wrote it. */
-export async function unpackDraft(shared: string): Promise<Draft | null> {
+/** Null when the text was not packed. */
+export async function unpackJson(shared: string): Promise<unknown> {
   try {
     if (shared.length > sharedCharactersMax) return null
     const bytes = Uint8Array.from(atob(shared.replaceAll("-", "+").replaceAll("_", "/")), (character) =>
       character.charCodeAt(0),
     )
     const json = await through(bytes, new DecompressionStream("deflate-raw"))
-    return readDraft(JSON.parse(new TextDecoder().decode(json)))
+    return JSON.parse(new TextDecoder().decode(json)) as unknown
   } catch {
     return null
   }

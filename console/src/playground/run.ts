@@ -1,10 +1,11 @@
 /** Asks a draft, of one model or of two, and keeps what came back. */
 import { useState } from "react"
 import { rememberSequence } from "../analytics/recent.ts"
-import { useBrowserStorage } from "../session.ts"
+import { useBrowserStorage, useTabStorage } from "../session.ts"
 import { type Answered, type AskOptions, ask } from "./ask.ts"
 import type { Draft } from "./draft.ts"
 import { addToHistory } from "./keep.ts"
+import { keepRun, keptRun } from "./kept-run.ts"
 import { learnTokens } from "./tokens.ts"
 
 /** What one model answered, and the id of the request's record where one was begun. */
@@ -19,8 +20,8 @@ export interface Run {
 }
 
 export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]) {
-  const storage = useBrowserStorage()
-  const [run, setRun] = useState<Run | null>(null)
+  const [storage, tab] = [useBrowserStorage(), useTabStorage()]
+  const [run, setRun] = useState<Run | null>(() => keptRun(tab, draft))
   const [running, setRunning] = useState<AbortController | null>(null)
   const askOne = async (sku: string, signal: AbortSignal): Promise<Outcome> => {
     let sequenceId: string | null = null
@@ -44,6 +45,7 @@ export function useRun(draft: Draft, orgId: string, models: AskOptions["models"]
     setRunning(null)
     if (controller.signal.aborted) return
     setRun({ draft, outcomes })
+    keepRun(tab, { draft, outcomes })
     const [first] = outcomes
     if (first && "answered" in first)
       addToHistory(storage, { at: Date.now(), draft, answers: first.answered.answers })

@@ -9,6 +9,9 @@ const bytesPerTokenMax = 6
 /** Bytes for each token, by model. */
 const learned = new Map<string, number>()
 
+/** Of evidence and questions; as the last answers counted, else as usual. */
+export const bytesPerToken = (model: string): number => learned.get(model) ?? bytesPerTokenUsual
+
 /** What stands behind the evidence in each branch. */
 function branchBytes({ type, instructions, options }: DraftQuestion): number[] {
   const asked = utf8Bytes(instructions)
@@ -19,7 +22,7 @@ function branchBytes({ type, instructions, options }: DraftQuestion): number[] {
 /** The longest text that the model reads at once: the evidence and the longest branch. */
 export function estimateTokens({ evidence, questions }: Draft, model: string): number {
   const longest = Math.max(0, ...questions.flatMap(branchBytes))
-  return Math.ceil((utf8Bytes(evidence) + longest) / (learned.get(model) ?? bytesPerTokenUsual))
+  return Math.ceil((utf8Bytes(evidence) + longest) / bytesPerToken(model))
 }
 
 /** Where most of a request is evidence, its count of tokens says how the model splits such text. */

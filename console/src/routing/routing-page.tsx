@@ -242,7 +242,8 @@ function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonl
   )
 }
 
-const labelHeight = 7
+/** Lines of text. */
+const labelHeight = 1.2
 const nearDegrees = 14
 
 /** Labels of neighbours would lie on one another. */
@@ -288,7 +289,8 @@ function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: 
               />
               <text
                 x={x + 7}
-                y={y + 2 + lower}
+                y={y + 2}
+                dy={`${lower}em`}
                 className="fill-ink stroke-panel text-[6px] max-sm:text-[11px] [paint-order:stroke]"
                 strokeWidth={1.5}
                 strokeLinejoin="round"

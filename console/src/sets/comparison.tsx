@@ -1,17 +1,17 @@
 /** Two versions side by side: what changed, and which answers flip. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
-import type { CompareResult } from "../../../src/contract/question-sets/jobs.ts"
 import type { QuestionSet, QuestionSetVersionItem } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
-import { count, percent, plural, probability } from "../parts/format.ts"
+import { plural } from "../parts/format.ts"
 import { Loaded, Panel } from "../parts/page.tsx"
-import { Table } from "../parts/table.tsx"
+import { FlipTables } from "./flip-tables.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
-import { type SetAddress, examplesKey, jobsKey, versionsKey } from "./set-query.ts"
+import { type SetAddress, jobsKey, versionsKey } from "./set-query.ts"
+import { versionOptions } from "./version-list.ts"
 
 export function Comparison({
   set,
@@ -26,26 +26,20 @@ export function Comparison({
   const before = published !== null && published !== set.latest_version ? published : set.latest_version - 1
   const [from, setFrom] = useState(String(before))
   const [to, setTo] = useState(String(set.latest_version))
-  const options = versions.map(({ version, labels }) => ({
-    value: String(version),
-    label: `Version ${version}${labels.includes("production") ? " (production)" : ""}`,
-  }))
-  const known = (value: string) =>
-    options.some((one) => one.value === value) ? options : [...options, { value, label: `Version ${value}` }]
   return (
     <Panel title="Compare two versions">
       <div className="flex flex-col gap-4">
-        <div className="grid max-w-md grid-cols-2 gap-3">
+        <div className="grid max-w-md gap-3 sm:grid-cols-2">
           <SelectField
             label="From"
             value={from}
-            options={known(from)}
+            options={versionOptions(versions, from)}
             onChange={(event) => setFrom(event.target.value)}
           />
           <SelectField
             label="To"
             value={to}
-            options={known(to)}
+            options={versionOptions(versions, to)}
             onChange={(event) => setTo(event.target.value)}
           />
         </div>
@@ -135,69 +129,7 @@ function Flips({
       {job && (isUnderWay(job) || job.state === "failed") ? (
         <JobProgress at={at} job={job} doing="Asking both versions" />
       ) : null}
-      {fits ? <FlipTables at={at} result={result} /> : null}
+      {fits ? <FlipTables set={set} at={at} result={result} /> : null}
     </div>
-  )
-}
-
-function FlipTables({ at, result }: { at: SetAddress; result: CompareResult }): ReactNode {
-  const texts = useQuery({
-    queryKey: [...examplesKey(at), "texts"],
-    queryFn: async () => (await api.listQuestionSetExamples({ params: at, query: { limit: 200 } })).data,
-  })
-  const inputs = new Map(texts.data?.map(({ id, input }) => [id, input]))
-  return (
-    <>
-      <Table
-        label="Differences by question"
-        rows={result.questions}
-        rowKey={({ name }) => name}
-        columns={[
-          { name: "Question", cell: ({ name }) => <span className="font-medium">{name}</span> },
-          {
-            name: "Flips",
-            align: "right",
-            cell: (one) => `${count(one.flips)} of ${count(one.texts)}`,
-          },
-          {
-            name: "Right",
-            align: "right",
-            cell: (one) =>
-              one.labelled === 0
-                ? "–"
-                : `${percent(one.right_before / one.labelled)} → ${percent(one.right_after / one.labelled)}`,
-          },
-          {
-            name: "Abstained",
-            align: "right",
-            cell: (one) => `${count(one.abstained_before)} → ${count(one.abstained_after)}`,
-          },
-        ]}
-      />
-      {result.flips.length > 0 ? (
-        <Table
-          label="Answers that flip"
-          rows={result.flips}
-          rowKey={({ id, question }) => `${id} ${question}`}
-          columns={[
-            {
-              name: "Text",
-              cell: ({ id }) => <span className="line-clamp-2 max-w-xl">{inputs.get(id) ?? id}</span>,
-            },
-            { name: "Question", cell: ({ question }) => question },
-            {
-              name: "Before",
-              cell: (flip) => `${String(flip.before)} (${probability(flip.confidence_before)})`,
-            },
-            {
-              name: "After",
-              cell: (flip) => `${String(flip.after)} (${probability(flip.confidence_after)})`,
-            },
-          ]}
-        />
-      ) : (
-        <p className="text-soft text-sm">No answer flips.</p>
-      )}
-    </>
   )
 }

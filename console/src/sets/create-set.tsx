@@ -104,7 +104,7 @@ function CreateSet({
         onChange={(event) => setName(event.target.value)}
       />
       <AreaField
-        label="Description"
+        label="Description (optional)"
         rows={2}
         spellCheck
         value={description}

@@ -4,14 +4,18 @@ import type { SetQuestion } from "../../../src/contract/question-sets/content.ts
 import type { Example } from "../../../src/contract/question-sets/examples.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
 import { Segments } from "../parts/field.tsx"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Notice } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
-import { type LabelValue, possibleLabels } from "./labels.ts"
+import { AddLabelledText } from "./add-labelled-text.tsx"
+import { LabelSelect } from "./label-select.tsx"
+import type { LabelValue } from "./labels.ts"
 import { type SetAddress, examplesKey, setsKey } from "./set-query.ts"
 import { UploadExamples } from "./upload-examples.tsx"
 
@@ -25,6 +29,8 @@ type Split = (typeof splits)[number]["value"]
 export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
   const [split, setSplit] = useState<Split>("all")
   const [deleting, setDeleting] = useState<Example | null>(null)
+  const [adding, setAdding] = useState(false)
+  const freeze = useFreeze(at)
   const examples = usePages(
     [...examplesKey(at), "list", split],
     async (page) =>
@@ -38,9 +44,18 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
   return (
     <div className="flex flex-col gap-4">
       <UploadExamples set={set} at={at} />
-      {set.counts.examples > 0 ? (
-        <Segments label="Rows" value={split} options={splits} onChange={setSplit} />
-      ) : null}
+      <div className="flex flex-wrap items-center justify-between gap-3">
+        {set.counts.examples > 0 ? (
+          <Segments label="Rows" value={split} options={splits} onChange={setSplit} />
+        ) : (
+          <span />
+        )}
+        <Button icon="plus" onClick={() => setAdding(true)}>
+          Add example
+        </Button>
+      </div>
+      <ErrorNotice error={freeze.error} />
+      {freeze.data ? <Notice tone="good">Frozen: see Cases.</Notice> : null}
       <Loaded query={examples} what="examples">
         {(rows) =>
           rows.length === 0 ? (
@@ -50,11 +65,18 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
               </Empty>
             </div>
           ) : (
-            <ExampleTable rows={rows} questions={set.questions} at={at} onDelete={setDeleting} />
+            <ExampleTable
+              rows={rows}
+              questions={set.questions}
+              at={at}
+              onDelete={setDeleting}
+              onFreeze={freeze.mutate}
+            />
           )
         }
       </Loaded>
       <MoreButton query={examples} />
+      {adding ? <AddLabelledText kind="example" set={set} at={at} onClose={() => setAdding(false)} /> : null}
       {deleting ? (
         <ConfirmDialog
           title="Delete this example?"
@@ -71,6 +93,14 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
   )
 }
 
+/** An example whose labels every version must answer from now on. */
+const useFreeze = (at: SetAddress) =>
+  useWrite(
+    async ({ input, labels }: Example) =>
+      await api.addQuestionSetCases({ params: at, body: { cases: [{ input, expected: labels }] } }),
+    [setsKey(at.org_id)],
+  )
+
 const shownCharacters = 120
 const shortened = (text: string): string =>
   text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text
@@ -80,11 +110,13 @@ function ExampleTable({
   questions,
   at,
   onDelete,
+  onFreeze,
 }: {
   rows: readonly Example[]
   questions: readonly SetQuestion[]
   at: SetAddress
   onDelete: (example: Example) => void
+  onFreeze: (example: Example) => void
 }): ReactNode {
   return (
     <Table
@@ -102,7 +134,7 @@ function ExampleTable({
         },
         ...questions.map((asked) => ({
           name: asked.name,
-          cell: (example: Example) => <LabelSelect example={example} asked={asked} at={at} />,
+          cell: (example: Example) => <ExampleLabel example={example} asked={asked} at={at} />,
         })),
         {
           name: "Used for",
@@ -114,6 +146,11 @@ function ExampleTable({
         },
         actionsColumn(true, (example: Example) => (
           <ActionsMenu of={shortened(example.input)}>
+            {Object.keys(example.labels).length > 0 ? (
+              <MenuItem icon="lock" onSelect={() => onFreeze(example)}>
+                Freeze as case
+              </MenuItem>
+            ) : null}
             <MenuItem icon="trash" danger onSelect={() => onDelete(example)}>
               Delete
             </MenuItem>
@@ -124,7 +161,7 @@ function ExampleTable({
   )
 }
 
-function LabelSelect({
+function ExampleLabel({
   example,
   asked,
   at,
@@ -133,7 +170,6 @@ function LabelSelect({
   asked: SetQuestion
   at: SetAddress
 }): ReactNode {
-  const labels = possibleLabels(asked)
   const write = useWrite(
     async (label: LabelValue | null) =>
       await api.updateQuestionSetExample({
@@ -142,27 +178,15 @@ function LabelSelect({
       }),
     [examplesKey(at)],
   )
-  const shown = write.isPending ? write.variables : (example.labels[asked.name] ?? null)
-  const chosen = labels.findIndex(({ value }) => value === shown)
   return (
     <>
-      <select
-        aria-label={`${asked.name} of “${shortened(example.input)}”`}
-        className="control h-8 w-auto min-w-24 max-w-48"
+      <LabelSelect
+        label={`${asked.name} of “${shortened(example.input)}”`}
+        asked={asked}
         disabled={write.isPending}
-        value={chosen < 0 ? "" : String(chosen)}
-        onChange={(event) => {
-          const { value } = event.target
-          write.mutate(value === "" ? null : (labels[Number(value)]?.value ?? null))
-        }}
-      >
-        <option value="">no label</option>
-        {labels.map(({ name }, index) => (
-          <option key={index} value={index}>
-            {name}
-          </option>
-        ))}
-      </select>
+        value={write.isPending ? write.variables : (example.labels[asked.name] ?? null)}
+        onChange={(label) => write.mutate(label)}
+      />
       {write.error ? (
         <span role="alert" className="text-bad block text-xs">
           <ErrorText error={write.error} />

@@ -21,3 +21,21 @@ export function possibleLabels(asked: SetQuestion): readonly PossibleLabel[] {
       return asked.levels.map(({ label }, index) => ({ value: index, name: label }))
   }
 }
+
+/** An answer or label as people read it: yes, no, the name of an option or level. */
+export function labelName(asked: SetQuestion | undefined, value: LabelValue): string {
+  const known = asked && possibleLabels(asked).find((one) => one.value === value)
+  if (known) return known.name
+  return typeof value === "boolean" ? (value ? "yes" : "no") : String(value)
+}
+
+/** The label that a verdict of the set stands for; null where it abstains or no longer fits the question. */
+export function labelOfVerdict(
+  asked: SetQuestion,
+  verdict: LabelValue,
+  abstained: boolean,
+): LabelValue | null {
+  if (abstained) return null
+  if (asked.type === "predicate") return verdict === "yes" ? true : verdict === "no" ? false : null
+  return possibleLabels(asked).find(({ value }) => value === verdict)?.value ?? null
+}

@@ -6,6 +6,7 @@ import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField, TextField } from "../parts/field.tsx"
+import { moment } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { Questions } from "../playground/questions.tsx"
@@ -30,8 +31,8 @@ export function QuestionsTab({ set, editor }: { set: QuestionSet; editor: SetEdi
         />
       </label>
       <p className="text-soft text-xs">
-        An answer whose probability is lower than its threshold is below it. With a target accuracy, teaching
-        chooses the threshold above which answers are right that often.
+        Below its threshold the set abstains from a question, or answers it all the same. With a target
+        accuracy, teaching chooses a threshold above which answers are right that often.
       </p>
       {draft.questions.length === 0 ? (
         <Notice tone="info">
@@ -138,7 +139,7 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
   const { id: org_id } = useOrganization()
   const [note, setNote] = useState("")
   const id = useId()
-  const { current, base, changed, reset } = editor
+  const { current, base, changed, isStale, keptAt, reset, rebase } = editor
   const missing = whatKeepsFromSaving(current)
   const write = useWrite(
     async () =>
@@ -165,14 +166,39 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
           : `This is version ${set.latest_version}. A change is saved as a new version; versions never change.`}
       </p>
     )
-  const stale = write.error instanceof ClientError && write.error.code === "precondition_failed"
+  const refused = write.error instanceof ClientError && write.error.code === "precondition_failed"
   return (
-    <div className="bg-panel border-strong shadow-lift sticky bottom-3 z-10 flex flex-col gap-2 rounded-lg border p-3">
-      {stale ? (
-        <Notice tone="bad">Someone saved another version meanwhile. Discard your changes to see it.</Notice>
+    <div
+      role="group"
+      aria-label="Unsaved changes"
+      className="bg-panel border-strong shadow-lift sticky bottom-3 z-10 flex flex-col gap-2 rounded-lg border p-3"
+    >
+      {isStale || refused ? (
+        <Notice
+          tone="warn"
+          action={
+            <Button
+              small
+              onClick={() => {
+                write.reset()
+                rebase(set)
+              }}
+            >
+              Keep my changes
+            </Button>
+          }
+        >
+          Version {set.latest_version} was saved meanwhile. Discard your changes to see it, or keep them and
+          save them over it.
+        </Notice>
       ) : (
         <ErrorNotice error={write.error} />
       )}
+      <p role="status" className="text-soft text-xs">
+        {keptAt === null
+          ? "Not saved yet. Your changes stay in this browser until you save or discard them."
+          : `Your changes of ${moment(keptAt)}, not saved yet.`}
+      </p>
       <div className="flex flex-wrap items-center gap-2">
         <label htmlFor={id} className="sr-only">
           Note for the list of versions
@@ -190,7 +216,7 @@ function SaveBar({ set, editor }: { set: QuestionSet; editor: SetEditor }): Reac
           kind="loud"
           icon="check"
           busy={write.isPending}
-          disabled={missing !== null}
+          disabled={missing !== null || isStale}
           onClick={() => write.mutate(undefined)}
         >
           Save version {set.latest_version + 1}

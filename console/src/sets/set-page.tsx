@@ -3,20 +3,24 @@ import { useQuery } from "@tanstack/react-query"
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
-import { api, useWrite } from "../api.ts"
+import { ClientError, api, useWrite } from "../api.ts"
 import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
 import { count } from "../parts/format.ts"
 import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
-import { Badge, Loaded, useTitle } from "../parts/page.tsx"
+import { Badge, Empty, Loaded, Page, useTitle } from "../parts/page.tsx"
 import { useOrganization } from "../session.ts"
+import { CasesTab } from "./cases-tab.tsx"
 import { ExamplesTab } from "./examples-tab.tsx"
-import { PromiseTab } from "./promise-tab.tsx"
+import { MonitoringTab } from "./monitoring-tab.tsx"
 import { QuestionsTab } from "./questions-tab.tsx"
+import { ReviewTab } from "./review-tab.tsx"
 import { whatIsWrongWithName } from "./set-draft.ts"
 import { type SetAddress, setQuery, setsKey } from "./set-query.ts"
 import { type SetTab, readSetSearch, setTabs } from "./set-tabs.ts"
+import { ShadowTab } from "./shadow-tab.tsx"
 import { TeachTab } from "./teach-tab.tsx"
+import { ThresholdTab } from "./threshold-tab.tsx"
 import { UseTab } from "./use-tab.tsx"
 import { type SetEditor, useSetEditor } from "./use-set-editor.ts"
 import { VersionsTab } from "./versions-tab.tsx"
@@ -26,12 +30,39 @@ export function SetPage(): ReactNode {
   const { setName = "" } = useParams({ strict: false })
   useTitle(setName)
   const query = useQuery(setQuery(org_id, setName))
+  if (query.error instanceof ClientError && query.error.status === 404) return <NoSuchSet name={setName} />
   return (
     <div className="page gap-5">
       <Loaded query={query} what="the question set">
         {(set) => <SetView key={set.id} set={set} />}
       </Loaded>
     </div>
+  )
+}
+
+function NoSuchSet({ name }: { name: string }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Page title={name}>
+      <div className="panel">
+        <Empty
+          icon="search"
+          title="No such question set"
+          action={
+            <Link
+              to="/o/$orgId/sets"
+              params={{ orgId }}
+              search={{}}
+              className="text-accent text-sm underline"
+            >
+              All question sets
+            </Link>
+          }
+        >
+          It may have another name now, or it was deleted.
+        </Empty>
+      </div>
+    </Page>
   )
 }
 
@@ -69,8 +100,16 @@ function TabContent({
       return <ExamplesTab set={set} at={at} />
     case "teach":
       return <TeachTab set={set} at={at} />
-    case "promise":
-      return <PromiseTab set={set} at={at} editor={editor} />
+    case "threshold":
+      return <ThresholdTab set={set} at={at} editor={editor} />
+    case "cases":
+      return <CasesTab set={set} at={at} />
+    case "shadow":
+      return <ShadowTab set={set} at={at} />
+    case "monitoring":
+      return <MonitoringTab set={set} at={at} />
+    case "review":
+      return <ReviewTab set={set} at={at} />
     case "use":
       return <UseTab set={set} />
   }
@@ -119,7 +158,7 @@ function SetHeader({ set }: { set: QuestionSet }): ReactNode {
 /** Links, because the address names the tab: each can be bookmarked and shared. */
 function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; unsaved: boolean }): ReactNode {
   const { id: orgId } = useOrganization()
-  const { examples } = set.counts
+  const counts: Partial<Record<SetTab, number>> = set.counts
   return (
     <nav
       aria-label="Parts of the set"
@@ -138,8 +177,11 @@ function Tabs({ set, current, unsaved }: { set: QuestionSet; current: SetTab; un
           }`}
         >
           {name}
-          {tab === "examples" && examples > 0 ? (
-            <span className="number text-soft text-xs font-normal">{count(examples)}</span>
+          {counts[tab] ? (
+            <span className="number text-soft text-xs font-normal">{count(counts[tab])}</span>
+          ) : null}
+          {tab === "shadow" && set.shadow ? (
+            <span className="bg-accent size-1.5 rounded-full" role="img" aria-label="is running" />
           ) : null}
           {tab === "questions" && unsaved ? (
             <span className="bg-warn size-1.5 rounded-full" role="img" aria-label="has unsaved changes" />

@@ -32,3 +32,8 @@ export const jobsKey = ({ org_id, set_id }: SetAddress): readonly unknown[] => [
   "jobs",
   set_id,
 ]
+export const casesKey = ({ org_id, set_id }: SetAddress): readonly unknown[] => [
+  ...setsKey(org_id),
+  "cases",
+  set_id,
+]

@@ -4,7 +4,11 @@ export const setTabs = [
   ["versions", "Versions"],
   ["examples", "Examples"],
   ["teach", "Teach"],
-  ["promise", "Promise"],
+  ["threshold", "Threshold"],
+  ["cases", "Cases"],
+  ["shadow", "Shadow"],
+  ["monitoring", "Monitoring"],
+  ["review", "Review"],
   ["use", "Use"],
 ] as const
 export type SetTab = (typeof setTabs)[number][0]

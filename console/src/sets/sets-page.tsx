@@ -8,9 +8,10 @@ import { ago, count, moment } from "../parts/format.ts"
 import { MoreButton, usePages } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
-import { useOrganization } from "../session.ts"
+import { useBrowserStorage, useOrganization, useTabStorage } from "../session.ts"
 import { useOpenRequest } from "../shell/open-request.ts"
 import { NewSet } from "./create-set.tsx"
+import { keptSetDraft } from "./kept-set-draft.ts"
 import { setsKey } from "./set-query.ts"
 
 export function SetsPage(): ReactNode {
@@ -51,7 +52,7 @@ function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
         icon="cards"
         title="No question sets yet"
         action={
-          <div className="mt-2 flex flex-wrap justify-center gap-2">
+          <div className="flex flex-wrap justify-center gap-2">
             <Button kind="loud" icon="plus" onClick={onCreate}>
               New set
             </Button>
@@ -74,6 +75,8 @@ function NoSets({ onCreate }: { onCreate: () => void }): ReactNode {
 
 function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
   const { id: orgId } = useOrganization()
+  const storages = [useTabStorage(), useBrowserStorage()]
+  const isUnsaved = (id: string): boolean => storages.some((storage) => keptSetDraft(storage, id) !== null)
   return (
     <Table
       label="Question sets"
@@ -82,7 +85,7 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
       columns={[
         {
           name: "Name",
-          cell: ({ name, description }) => (
+          cell: ({ id, name, description }) => (
             <>
               <Link
                 to="/o/$orgId/sets/$setName"
@@ -91,14 +94,18 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
                 className="text-accent font-medium hover:underline"
               >
                 {name}
-              </Link>
+              </Link>{" "}
+              {isUnsaved(id) ? <Badge tone="warn">Unsaved changes</Badge> : null}
               {description ? (
                 <span className="text-soft line-clamp-2 max-w-md text-xs">{description}</span>
               ) : null}
             </>
           ),
         },
-        { name: "Model", cell: ({ model }) => <span className="font-mono text-xs">{model}</span> },
+        {
+          name: "Model",
+          cell: ({ model }) => <span className="font-mono text-xs md:whitespace-nowrap">{model}</span>,
+        },
         {
           name: "Questions",
           align: "right",
@@ -110,13 +117,15 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
         },
         {
           name: "Latest",
-          cell: ({ latest_version }) => <span className="number">Version {latest_version}</span>,
+          cell: ({ latest_version }) => (
+            <span className="number whitespace-nowrap">Version {latest_version}</span>
+          ),
         },
         {
           name: "Production",
           cell: ({ production_version }) =>
             production_version === null ? (
-              <span className="text-soft">Not published</span>
+              <span className="text-soft whitespace-nowrap">Not published</span>
             ) : (
               <Badge tone="good">Version {production_version}</Badge>
             ),
@@ -128,7 +137,11 @@ function SetTable({ rows }: { rows: readonly QuestionSetItem[] }): ReactNode {
         },
         {
           name: "Changed",
-          cell: ({ updated_at }) => <span title={moment(updated_at)}>{ago(updated_at)}</span>,
+          cell: ({ updated_at }) => (
+            <span className="whitespace-nowrap" title={moment(updated_at)}>
+              {ago(updated_at)}
+            </span>
+          ),
         },
       ]}
     />

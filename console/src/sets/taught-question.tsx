@@ -18,11 +18,19 @@ export const artefactQuery = (at: SetAddress, hash: string) =>
     queryFn: async () => await api.getQuestionSetArtefact({ params: { ...at, hash } }),
   })
 
+/** What was fitted, for those who know the terms. */
+const formTerms: Record<Artefact["form"], string> = {
+  zero_shot: "Zero-shot",
+  temperature: "A temperature",
+  option_bias: "A temperature and a bias for each option",
+  head: "A linear head on the text’s vector and the model’s margins",
+}
+
 const formNames: Record<Artefact["form"], string> = {
-  zero_shot: "Unchanged: the model’s own answers",
-  temperature: "Temperature and bias",
-  option_bias: "A bias for each option",
-  head: "Linear head on the text’s vector",
+  zero_shot: "Unchanged: the model’s own answers were the best",
+  temperature: "Corrects how sure the answers are",
+  option_bias: "Corrects how likely each option is",
+  head: "Learned which texts belong to which answer",
 }
 
 export function TaughtQuestion({
@@ -69,7 +77,9 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
   return (
     <>
       <p className="text-sm">
-        <span className="font-medium">{formNames[form]}</span>
+        <span className="font-medium" title={formTerms[form]}>
+          {formNames[form]}
+        </span>
         <span className="text-soft">
           {" "}
           · fitted to {plural(rows.train, "row")},{" "}
@@ -107,7 +117,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
         {baselines.empty_evidence === null
           ? ""
           : `, ${percent(baselines.empty_evidence)} by the model without the text`}
-        . The lines on the bars are 95 % confidence intervals.
+        . The lines on the bars are 95% confidence intervals.
       </p>
       {baselines.answered_without_evidence ? (
         <Notice tone="warn">
@@ -154,7 +164,10 @@ function BeforeAfter({
         { when: "Before", figure: before, color: "bg-bar-rest" },
         { when: "After", figure: after, color: "bg-bar" },
       ].map(({ when, figure, color }) => (
-        <div key={when} className="number grid grid-cols-[3rem_1fr_9rem] items-center gap-2 text-xs">
+        <div
+          key={when}
+          className="number grid grid-cols-[3rem_minmax(3rem,1fr)_10.5rem] items-center gap-2 text-xs"
+        >
           <span className="text-soft">{when}</span>
           <span aria-hidden="true" className="bg-sunken relative h-4 overflow-hidden rounded">
             <span
@@ -171,14 +184,15 @@ function BeforeAfter({
           </span>
           <span className="text-right">
             <span className="font-medium">{show(figure.value)}</span>{" "}
-            <span className="text-soft">
-              {show(figure.low)}–{show(figure.high)}
-            </span>
+            <span className="text-soft">{rangeOf(show(figure.low), show(figure.high))}</span>
           </span>
         </div>
       ))}
     </figure>
   )
 }
+
+/** Bounds that read the same say nothing more than the value. */
+const rangeOf = (low: string, high: string): string => (low === high ? "" : `${low} to ${high}`)
 
 const share = (value: number, top: number): number => Math.min(Math.max(value / top, 0), 1) * 100

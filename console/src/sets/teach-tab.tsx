@@ -11,6 +11,8 @@ import { Loaded, Notice, Panel } from "../parts/page.tsx"
 import { JobProgress, isUnderWay, useNewestJob } from "./job.tsx"
 import { Publish } from "./publish.tsx"
 import { type SetAddress, jobsKey } from "./set-query.ts"
+import { TabLink } from "./tab-link.tsx"
+import { TaughtCascade } from "./taught-cascade.tsx"
 import { TaughtQuestion } from "./taught-question.tsx"
 
 export function TeachTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
@@ -26,6 +28,7 @@ export function TeachTab({ set, at }: { set: QuestionSet; at: SetAddress }): Rea
               {job ? <JobProgress at={at} job={job} doing="Asking the model about the examples" /> : null}
               {result ? <Ended set={set} at={at} result={result} /> : null}
             </Start>
+            {result?.cascade ? <TaughtCascade cascade={result.cascade} questions={result.questions} /> : null}
             {set.questions.map((asked) => (
               <TaughtQuestion
                 key={asked.name}
@@ -99,7 +102,15 @@ function Start({
             {examples === 0 ? "Teach" : `Teach from ${plural(examples, "example")}`}
           </Button>
         </div>
-        {examples === 0 ? <Notice tone="info">Add labelled examples first, under Examples.</Notice> : null}
+        {examples === 0 ? (
+          <Notice tone="info">
+            Add labelled texts under{" "}
+            <TabLink set={set} tab="examples">
+              Examples
+            </TabLink>{" "}
+            first: about 100 teach a question much.
+          </Notice>
+        ) : null}
         <ErrorNotice error={start.error} />
         {children}
       </div>

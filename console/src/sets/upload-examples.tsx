@@ -3,12 +3,14 @@ import { type ReactNode, useState } from "react"
 import { questionSetLimits } from "../../../src/contract/question-sets/content.ts"
 import type { AddedRows } from "../../../src/contract/question-sets/examples.ts"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
-import { api, useWrite } from "../api.ts"
+import { api, sentenceOf, useWrite } from "../api.ts"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Button } from "../parts/button.tsx"
 import { FileDrop } from "../parts/file-drop.tsx"
 import { count, plural } from "../parts/format.ts"
 import { Notice } from "../parts/page.tsx"
+import { fileText } from "../tables/file-text.ts"
+import { possibleLabels } from "./labels.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
 
 interface GivenFile {
@@ -19,7 +21,7 @@ interface GivenFile {
 }
 
 export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
-  const [tooLarge, setTooLarge] = useState<string | null>(null)
+  const [unusable, setUnusable] = useState<string | null>(null)
   const upload = useWrite(
     async ({ name, text, replace }: GivenFile) =>
       await api.uploadQuestionSetExamples({
@@ -39,11 +41,15 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
         label="Examples file"
         bytesMax={questionSetLimits.uploadBytesMax}
         disabled={upload.isPending}
-        onText={(name, text) => {
-          setTooLarge(null)
-          upload.mutate({ name, text, replace: false })
+        onFile={(name, bytes) => {
+          setUnusable(null)
+          try {
+            upload.mutate({ name, text: fileText(bytes), replace: false })
+          } catch (error) {
+            setUnusable(sentenceOf(error))
+          }
         }}
-        onError={setTooLarge}
+        onError={setUnusable}
       />
       <p className="text-soft text-xs">
         Columns: <code>input</code>,{" "}
@@ -59,9 +65,12 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
             (or <code>label</code>)
           </>
         ) : null}
-        . An empty cell is no label.
+        . An empty cell is no label.{" "}
+        <a href={templateOf(set)} download={`${set.name}-examples.csv`} className="text-accent underline">
+          Download a template
+        </a>
       </p>
-      {tooLarge ? <Notice tone="bad">{tooLarge}</Notice> : null}
+      {unusable ? <Notice tone="bad">{unusable}</Notice> : null}
       <ErrorNotice error={upload.error} />
       {upload.data && given ? (
         <Outcome
@@ -73,6 +82,20 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
       ) : null}
     </div>
   )
+}
+
+/** The columns, and one row for each answer of each question, to be replaced by real texts. */
+function templateOf({ questions }: QuestionSet): string {
+  const rows = questions.flatMap((asked) =>
+    possibleLabels(asked).map(({ name }) => [
+      `A text for which ${asked.name} is ${name}`,
+      ...questions.map((one) => (one === asked ? name : "")),
+    ]),
+  )
+  const lines = [["input", ...questions.map(({ name }) => name)], ...rows].map((cells) =>
+    cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(","),
+  )
+  return `data:text/csv;charset=utf-8,${encodeURIComponent(`${lines.join("\n")}\n`)}`
 }
 
 const isJsonLines = (name: string, text: string): boolean =>

@@ -63,11 +63,14 @@ function VersionTable({
       rows={rows}
       rowKey={({ version }) => String(version)}
       columns={[
-        { name: "Version", cell: ({ version }) => <span className="font-medium">Version {version}</span> },
+        {
+          name: "Version",
+          cell: ({ version }) => <span className="font-medium whitespace-nowrap">Version {version}</span>,
+        },
         {
           name: "Labels",
           cell: ({ labels }) => (
-            <span className="inline-flex flex-wrap gap-1">
+            <span className="inline-flex flex-wrap gap-1 max-md:justify-end">
               {labels.map((label) => (
                 <Badge key={label} tone={label === "production" ? "good" : "plain"}>
                   {label}
@@ -78,8 +81,12 @@ function VersionTable({
         },
         { name: "Note", cell: ({ note }) => note || <span className="text-soft">–</span> },
         {
-          name: "Made",
-          cell: ({ created_at }) => <span title={moment(created_at)}>{ago(created_at)}</span>,
+          name: "Created",
+          cell: ({ created_at }) => (
+            <span className="whitespace-nowrap" title={moment(created_at)}>
+              {ago(created_at)}
+            </span>
+          ),
         },
         actionsColumn(true, ({ version, labels }: QuestionSetVersionItem) => (
           <ActionsMenu of={`version ${version}`}>

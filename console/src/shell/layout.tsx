@@ -6,13 +6,13 @@ import { Button } from "../parts/button.tsx"
 import { Icon } from "../parts/icon.tsx"
 import { Menu, MenuHeading, MenuItem, MenuLine } from "../parts/menu.tsx"
 import { Loading } from "../parts/page.tsx"
-import { organizationsQuery, signOut, useOrganization, useSession } from "../session.ts"
+import { organizationsQuery, signOut, useIsOwner, useOrganization, useSession } from "../session.ts"
 import { chooseTheme, themes, useTheme } from "../theme.ts"
 import { BillingBanner } from "./billing-banner.tsx"
 import { ConnectionBanner } from "./connection-banner.tsx"
 import { JumpList } from "./jump-list.tsx"
 import { CreateOrganizationDialog } from "./new-organization.tsx"
-import { places } from "./places.ts"
+import { placesFor } from "./places.ts"
 import { SessionEnded } from "./session-ended.tsx"
 
 export function Layout(): ReactNode {
@@ -68,6 +68,7 @@ interface SidebarActions {
 
 function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
   const { id } = useOrganization()
+  const isOwner = useIsOwner()
   return (
     <>
       <div className="flex flex-col gap-2 p-3">
@@ -83,7 +84,7 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
         </button>
       </div>
       <nav aria-label="Pages" className="flex-1 overflow-y-auto px-3 pb-3">
-        {places.map(({ group, items }) => (
+        {placesFor(isOwner).map(({ group, items }) => (
           <div key={group} className="mb-3">
             <p className="text-soft px-2 py-1 text-[11px] font-medium tracking-wide uppercase">{group}</p>
             {items.map(({ to, name, icon }) => (

@@ -3,7 +3,7 @@ import { type ErrorComponentProps, useRouter } from "@tanstack/react-router"
 import type { ReactNode } from "react"
 import { sentenceOf } from "../api.ts"
 import { Button } from "../parts/button.tsx"
-import { Empty } from "../parts/page.tsx"
+import { Empty, useTitle } from "../parts/page.tsx"
 
 export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
   const router = useRouter()
@@ -12,7 +12,7 @@ export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
     void router.invalidate()
   }
   return (
-    <main>
+    <main className="grid min-h-[60dvh] place-items-center">
       <Empty icon="warn" title="This page cannot be shown" action={<HomeButton />}>
         {sentenceOf(error)}{" "}
         <button type="button" className="underline" onClick={again}>
@@ -25,18 +25,32 @@ export function PageError({ error, reset }: ErrorComponentProps): ReactNode {
 
 export function PageMissing(): ReactNode {
   return (
-    <main>
-      <Empty icon="search" title="Page not found" action={<HomeButton />}>
-        The address may be wrong, or the page was removed.
-      </Empty>
+    <main className="grid min-h-[60dvh] place-items-center">
+      <Missing />
     </main>
   )
 }
 
-function HomeButton(): ReactNode {
+/** Within an organization: its navigation stays. */
+export function OrganizationPageMissing(): ReactNode {
   return (
-    <Button className="mt-2" onClick={() => location.assign("/")}>
-      Go to the console
-    </Button>
+    <div className="page">
+      <div className="panel">
+        <Missing />
+      </div>
+    </div>
   )
+}
+
+function Missing(): ReactNode {
+  useTitle("Page not found")
+  return (
+    <Empty icon="search" title="Page not found" action={<HomeButton />}>
+      The address may be wrong, or the page was removed.
+    </Empty>
+  )
+}
+
+function HomeButton(): ReactNode {
+  return <Button onClick={() => location.assign("/")}>Go to the console</Button>
 }

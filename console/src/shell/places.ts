@@ -7,9 +7,11 @@ export interface Place {
   readonly icon: IconName
   /** Words under which it is also found. */
   readonly also?: string
+  /** Others may not read what is there. */
+  readonly ownersOnly?: true
 }
 
-export const places = [
+const places = [
   {
     group: "Try",
     items: [
@@ -22,6 +24,12 @@ export const places = [
       { to: "/o/$orgId/chat", name: "Chat", icon: "chat", also: "generate stream conversation" },
       { to: "/o/$orgId/evaluate", name: "Evaluate", icon: "target", also: "accuracy calibration csv jsonl" },
       {
+        to: "/o/$orgId/batches",
+        name: "Batches",
+        icon: "stack",
+        also: "table csv tsv jsonl file rows label upload",
+      },
+      {
         to: "/o/$orgId/sets",
         name: "Question sets",
         icon: "cards",
@@ -32,9 +40,27 @@ export const places = [
   {
     group: "Monitor",
     items: [
-      { to: "/o/$orgId/analytics", name: "Analytics", icon: "chart", also: "requests latency errors tokens" },
+      { to: "/o/$orgId/analytics", name: "Analytics", icon: "chart", also: "charts latency errors tokens" },
+      {
+        to: "/o/$orgId/requests",
+        name: "Requests",
+        icon: "inbox",
+        also: "log sequences records errors live",
+      },
+      {
+        to: "/o/$orgId/alerts",
+        name: "Alerts",
+        icon: "bell",
+        also: "webhooks email rules notifications firing",
+      },
       { to: "/o/$orgId/billing", name: "Billing", icon: "card", also: "credit refill invoices spend limits" },
-      { to: "/o/$orgId/audit", name: "Audit log", icon: "list", also: "changes history who" },
+      {
+        to: "/o/$orgId/audit",
+        name: "Audit log",
+        icon: "list",
+        also: "changes history who",
+        ownersOnly: true,
+      },
     ],
   },
   {
@@ -43,14 +69,32 @@ export const places = [
       { to: "/o/$orgId/keys", name: "API keys", icon: "key", also: "secret rotate token" },
       { to: "/o/$orgId/models", name: "Models", icon: "layers", also: "prices access" },
       { to: "/o/$orgId/members", name: "Members", icon: "people", also: "invite roles users" },
+      {
+        to: "/o/$orgId/guardrails",
+        name: "Guardrails",
+        icon: "shield",
+        also: "block redact injection moderation safety",
+      },
       { to: "/o/$orgId/routing", name: "Routing", icon: "route", also: "regions fallback" },
       {
         to: "/o/$orgId/identity",
         name: "Workload identity",
-        icon: "shield",
+        icon: "badge",
         also: "oidc x509 cel federation",
       },
-      { to: "/o/$orgId/settings", name: "Settings", icon: "gear", also: "name retention password" },
+      {
+        to: "/o/$orgId/settings",
+        name: "Settings",
+        icon: "gear",
+        also: "name retention password content redaction",
+      },
     ],
   },
 ] as const satisfies readonly { readonly group: string; readonly items: readonly Place[] }[]
+
+/** Those that the user may read. */
+export const placesFor = (isOwner: boolean) =>
+  places.map(({ group, items }) => ({
+    group,
+    items: items.filter((item) => isOwner || !("ownersOnly" in item)),
+  }))

@@ -1,15 +1,24 @@
 /** Email and password, or single sign-on; used by the sign-in page and where a session ended under a page. */
+import { queryOptions, useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import { ClientError, api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
 
+/** Until it is known, nothing is offered that may not be there. */
+const optionsQuery = queryOptions({
+  queryKey: ["sign-in-options"],
+  staleTime: 60_000,
+  queryFn: async () => await api.getSignInOptions(),
+})
+
 export function SignInForm({ email: known, onDone }: { email?: string; onDone: () => void }): ReactNode {
   const [email, setEmail] = useState(known ?? "")
   const [password, setPassword] = useState("")
   const signIn = useWrite(async () => await createSession(email, password), [], onDone)
   const singleSignOn = useWrite(startSingleSignOn, [])
+  const { data: options } = useQuery(optionsQuery)
   const latest = singleSignOn.isIdle ? signIn : singleSignOn
   const write = {
     isPending: signIn.isPending || singleSignOn.isPending,
@@ -27,13 +36,15 @@ export function SignInForm({ email: known, onDone }: { email?: string; onDone: (
           <Button type="submit" kind="loud" busy={signIn.isPending}>
             Sign in
           </Button>
-          <button
-            type="button"
-            className="text-soft hover:text-ink self-center text-xs underline"
-            onClick={() => singleSignOn.mutate(undefined)}
-          >
-            Use single sign-on
-          </button>
+          {options?.single_sign_on ? (
+            <button
+              type="button"
+              className="text-soft hover:text-ink self-center text-xs underline"
+              onClick={() => singleSignOn.mutate(undefined)}
+            >
+              Use single sign-on
+            </button>
+          ) : null}
         </>
       }
     >
@@ -69,10 +80,9 @@ async function createSession(email: string, password: string): Promise<void> {
   }
 }
 
-/** Asks first, so that a server without single sign-on answers here and not on a page of JSON. */
+/** Asks first, so that a provider that does not answer is said here and not on a page of JSON. */
 async function startSingleSignOn(): Promise<void> {
   const response = await fetch("/v1/session/sso", { redirect: "manual" })
   if (response.type === "opaqueredirect") return location.assign("/v1/session/sso")
-  if (response.status === 404) throw new Error("Single sign-on is not set up on this server.")
   throw new Error("Single sign-on is not available now. Try again in a moment.")
 }

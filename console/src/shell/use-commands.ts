@@ -14,11 +14,13 @@ import {
 } from "../session.ts"
 import { chooseTheme } from "../theme.ts"
 import type { Command } from "./commands.ts"
-import { type Place, places } from "./places.ts"
+import { type Place, placesFor } from "./places.ts"
 
 /** As many as the API gives at once; more are found on their pages. */
 const listedMax = 200
 const sequenceForm = /^seq_\w+$/
+/** Callers choose request ids; what has a digit and no space may be one. */
+const requestForm = /^(?!seq_)(?=.*\d)[\w.:-]{8,128}$/
 
 type Go = (to: Place["to"], search?: Record<string, unknown>) => void
 
@@ -28,12 +30,12 @@ export function useCommands(text: string, createOrganization: () => void): reado
   const go: Go = (to, search = {}) =>
     void navigate({ to: to as "/o/$orgId/audit", params: { orgId }, search })
   const openSequence = (seqId: string): void =>
-    void navigate({ to: "/o/$orgId/sequences/$seqId", params: { orgId, seqId } })
+    void navigate({ to: "/o/$orgId/requests/$seqId", params: { orgId, seqId } })
   const storage = useBrowserStorage()
   const typed = text.trim()
   return [
     ...useActions(go, createOrganization),
-    ...pageCommands(go, () => void navigate({ to: "/docs" })),
+    ...usePageCommands(go, () => void navigate({ to: "/docs" })),
     ...useOrganizationCommands(),
     ...useListed(go),
     ...useSetCommands(),
@@ -57,11 +59,22 @@ export function useCommands(text: string, createOrganization: () => void): reado
           } as const,
         ]
       : []),
+    ...(requestForm.test(typed)
+      ? [
+          {
+            id: `requests ${typed}`,
+            name: `Requests with id ${typed}`,
+            kind: "Request",
+            icon: "inbox",
+            run: () => go("/o/$orgId/requests", { range: "all", request_id: typed }),
+          } as const,
+        ]
+      : []),
   ]
 }
 
-function pageCommands(go: Go, openReference: () => void): readonly Command[] {
-  const pages = places.flatMap(({ items }): readonly Place[] => items)
+function usePageCommands(go: Go, openReference: () => void): readonly Command[] {
+  const pages = placesFor(useIsOwner()).flatMap(({ items }): readonly Place[] => items)
   return [
     ...pages.map(({ to, name, icon, also }): Command => ({
       id: to,
@@ -98,9 +111,10 @@ function useActions(go: Go, createOrganization: () => void): readonly Command[] 
       ? [
           action("Invite someone", "people", () => go("/o/$orgId/members", open), "new member user email"),
           action("Add credit", "card", () => go("/o/$orgId/billing", open), "pay refill buy balance"),
-          action("Add identity provider", "shield", () => go("/o/$orgId/identity", open), "oidc x509 trust"),
+          action("Add identity provider", "badge", () => go("/o/$orgId/identity", open), "oidc x509 trust"),
         ]
       : []),
+    action("New batch", "stack", () => go("/o/$orgId/batches/new"), "table csv upload rows label"),
     action("New question set", "cards", () => go("/o/$orgId/sets", open), "create questions"),
     action("Create organization", "plus", createOrganization, "new company team"),
     action("Set password", "gear", () => go("/o/$orgId/settings"), "change"),

@@ -82,7 +82,7 @@ class Bank:
 def load_banks(folder: Path) -> list[Bank]:
     return [
         parse_bank(json.loads(path.read_text(encoding="utf8")), path.stem, path.parent.name)
-        for path in sorted(folder.glob("**/*.json"))
+        for path in sorted(folder.glob("w*/*.json"))
     ]
 
 

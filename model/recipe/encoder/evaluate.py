@@ -9,8 +9,8 @@ from ..config import Recipe
 from ..evaluate import SCORES, line, read_rows
 from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
-from .config import Network, Rows
-from .network import SIMILARITY_CENTRE, Encoder, tree_mask, vectors
+from .config import RECALLED_WEIGHT, SIMILARITY_CENTRE, TUNED_SHARE, Network, Rows
+from .network import Encoder, tree_mask, vectors
 from .rows import Encode, Item, encode, lay_out, wordpiece
 
 BATCH_TOKENS_MAX = 32_768
@@ -39,9 +39,10 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
             hidden = network(ids, positions, branches, tree_mask(documents, branches))
             ends = hidden[answers[:, 0], answers[:, 1]]
             margins, weights = network.margins(ends), network.similarity_weights(ends)
-        pairs = [vectors(hidden, documents, branches, answers[:, [0, column]]) for column in (4, 5)]
-        cosines = (pairs[0] * pairs[1]).sum(-1)
-        margins = torch.where(answers[:, 5] > 0, margins + weights * (cosines - SIMILARITY_CENTRE), margins)
+        found_by = (vectors(hidden, documents, branches, project) for project in (None, network.recall))
+        tuned, recalled = ((of(answers[:, [0, 4]]) * of(answers[:, [0, 5]])).sum(-1) for of in found_by)
+        similar = TUNED_SHARE * weights * (tuned - SIMILARITY_CENTRE) + RECALLED_WEIGHT * (recalled - SIMILARITY_CENTRE)
+        margins = torch.where(answers[:, 5] > 0, margins + similar, margins)
         for place, margin in zip(answers[:, 0].tolist(), margins.tolist()):
             found[batch[place]].append(margin)
     return found

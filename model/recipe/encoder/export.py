@@ -2,8 +2,8 @@
 
 Rows [B, T] of tokens; group: -1 padding, 0 evidence, 1, 2, ... branches. A token sees evidence and its own group in its row,
 and the past that its row belongs to: B = P * R, row i sees past i // R. ends [M, 2]: row and token of every branch's last token,
-where its margin is read; also how much the cosine of evidence and option counts (`similarity`), and the last layer itself
-(`hidden`), from which such vectors are made.
+where its margin is read; also how much the cosine of evidence and option counts (`similarity`), and the last layer beside its
+projection that recalls the untouched network (`hidden`), from which such vectors are made.
 
 Past keys and values [P, H, E, ...] are never joined to a row's own. They start with a row of zeros that stands for all of the
 row's own: own attention is done first, the logarithm of its sum of weights is taken off all past scores (a column of ones in
@@ -12,6 +12,10 @@ keys' last column is added to the score: -10000 where a past is padded. No past 
 
 float16 and stored8 (int8 with a scale per 64 weights): stored so, computed as float32. int8: computed so, weights with a scale per
 output channel, activations per run. token8: activations with a scale per token: an answer does not depend on its batch.
+
+A few channels of the network's activations are far larger than the rest, and a scale per token that has room for them leaves
+the rest few steps. So each channel is first divided by a factor that its weights are multiplied with (SmoothQuant), from the
+ranges that `activation_ranges` has measured.
 """
 from pathlib import Path
 
@@ -20,7 +24,7 @@ import onnx
 from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
-from .network import SIMILARITY_SCALE
+from .config import SIMILARITY_SCALE, TUNED_SHARE
 
 KINDS = ("float32", "float16", "stored8", "int8", "token8")
 
@@ -59,8 +63,9 @@ class Graph:
 
 
 class Exporter:
-    def __init__(self, state: dict[str, numpy.ndarray], kind: str) -> None:
-        self.state = state
+    def __init__(self, state: dict[str, numpy.ndarray], kind: str, ranges: dict[str, numpy.ndarray] | None = None) -> None:
+        """`ranges`: by the name of a product, the largest magnitude of each channel that it reads."""
+        self.state, self.ranges = state, ranges or {}
         self.kind, self.g = kind, Graph()
         self.width = self.state["norm.weight"].shape[0]
         self.size = self.width // HEADS
@@ -89,11 +94,22 @@ class Exporter:
         small = g("Gather", g.weight(numpy.round(rows / scale).astype("int8"), name), ids)
         return g("Mul", g("Cast", small, to=T.FLOAT), g("Gather", g.weight(scale, name + ".scale"), ids))
 
-    def scaled(self, x: str) -> tuple[str, str, str]:
+    def factors(self, name: str) -> numpy.ndarray:
+        """What each channel that the product reads is divided by, and its weights multiplied with: half of the way to equal ranges."""
+        weight = self.state[name + ".weight"]
+        if self.kind != "token8" or name not in self.ranges:
+            return numpy.ones(weight.shape[1], "float32")
+        of_values, of_weights = (numpy.maximum(x, 1e-4) for x in (self.ranges[name], abs(weight).max(0)))
+        found = numpy.sqrt(of_values / of_weights)
+        return (found / numpy.exp(numpy.log(found).mean())).astype("float32")
+
+    def scaled(self, x: str, name: str, factors: numpy.ndarray) -> tuple[str, str, str]:
         """x [N, in] as float32, as uint8 about 128 with one scale per token, and those scales [N]."""
         g = self.g
         if self.kind != "token8":
             return x, "", ""
+        if (factors != 1).any():
+            x = g("Mul", x, g.weight(1 / factors, name + ".factors"))
         scale = g("Mul", g("ReduceMax", g("Abs", x), g.ints(1), keepdims=0), g.scalar(1 / 127))
         zero = g("Expand", g.scalar(128, "uint8"), g("Shape", scale))
         return x, g("QuantizeLinear", x, scale, zero, axis=0), g("Unsqueeze", scale, g.ints(1))
@@ -129,7 +145,8 @@ class Exporter:
         weight, bias = self.state[name + "qkv.weight"].reshape(3, HEADS, size, w), self.state[name + "qkv.bias"].reshape(3, HEADS, size)
         more = lambda a, *last: numpy.concatenate([a, *(numpy.full((HEADS, 1, *a.shape[2:]), x, a.dtype) for x in last)], 1)
         flat = lambda a, *last: more(a, *last).reshape(-1, *a.shape[2:])
-        s = self.scaled(x)
+        factors = self.factors(name + "qkv")
+        s, weight = self.scaled(x, name + "qkv", factors), weight * factors
         q = self.linear(s, name + "q", flat(weight[0] / size**0.5, 0, 0), flat(bias[0] / size**0.5, 0, 1))
         k = self.linear(s, name + "k", flat(weight[1], 0, 0), flat(bias[1], 1, 0))
         v = self.linear(s, name + "v", flat(weight[2]), flat(bias[2]))
@@ -151,7 +168,11 @@ class Exporter:
         y = self.attention(i, x)
         if i == self.layers - 1:  # only the tokens that answer go on
             x, y = g("Gather", x, self.ends), g("Gather", y, self.ends)
-        plain = lambda x, n: self.linear(self.scaled(x), name + n, self.state[f"{name}{n}.weight"], self.state[f"{name}{n}.bias"])
+
+        def plain(x: str, n: str) -> str:
+            factors, weight = self.factors(name + n), self.state[f"{name}{n}.weight"]
+            return self.linear(self.scaled(x, name + n, factors), name + n, weight * factors, self.state[f"{name}{n}.bias"])
+
         # Two nodes: SkipLayerNormalization takes five times as long.
         norm = lambda x, y, n: g("LayerNormalization", g("Add", x, y), self.vector(f"{name}{n}.weight"), self.vector(f"{name}{n}.bias"), axis=-1, epsilon=1e-12)
         x = norm(x, plain(y, "attention_out"), "attention_norm")
@@ -179,14 +200,15 @@ class Exporter:
         x = g("Reshape", x, g.ints(-1, self.width))
         for i in range(self.layers):
             x = self.layer(i, x)
-        g("Identity", x, name="hidden")
+        recalled = g("Gemm", x, self.vector("recall.weight"), transB=1)
+        g("Concat", x, recalled, axis=-1, name="hidden")
         gate = g("Sigmoid", g("Gemm", x, self.vector("gate.weight"), self.vector("gate.bias"), transB=1))
-        g("Reshape", g("Mul", gate, g.scalar(2 * SIMILARITY_SCALE)), g.ints(-1), name="similarity")
+        g("Reshape", g("Mul", gate, g.scalar(2 * SIMILARITY_SCALE * TUNED_SHARE)), g.ints(-1), name="similarity")
         x = g("Tanh", g("Gemm", x, self.stored(s["dense.weight"], "dense.weight"), self.vector("dense.bias"), transB=1))
         g("Reshape", g("Gemm", x, self.vector("out.weight"), self.vector("out.bias"), transB=1), g.ints(-1), name="margins")
         info, d = helper.make_tensor_value_info, self.size
         inputs = [*(info(n, T.INT32, ["B", "T"]) for n in ("ids", "positions", "group")), info("ends", T.INT32, ["M", 2])]
-        outputs = [info("margins", T.FLOAT, ["M"]), info("similarity", T.FLOAT, ["M"]), info("hidden", T.FLOAT, ["M", self.width])]
+        outputs = [info("margins", T.FLOAT, ["M"]), info("similarity", T.FLOAT, ["M"]), info("hidden", T.FLOAT, ["M", 2 * self.width])]
         for i in range(self.layers):
             inputs += [info(f"past_keys.{i}", T.FLOAT, ["P", HEADS, "E", d + 2]), info(f"past_values.{i}", T.FLOAT, ["P", HEADS, "E", d])]
             outputs += [info(f"keys.{i}", T.FLOAT, ["P", HEADS, "S", d + 2]), info(f"values.{i}", T.FLOAT, ["P", HEADS, "S", d])]
@@ -194,9 +216,8 @@ class Exporter:
         return helper.make_model(graph, ir_version=9, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid(MS, 1)])
 
 
-def export(checkpoint: Path, out: Path, kind: str) -> None:
-    import torch
-
+def export(weights: Path, out: Path, kind: str, ranges: Path | None = None) -> None:
+    """`weights` and `ranges` are archives of NumPy, as `encoder_ranges` writes them."""
     assert kind in KINDS
-    stored = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    onnx.save(Exporter({name: value.float().numpy() for name, value in stored.items()}, kind).model(), out)
+    stored = {name: array.astype("float32") for name, array in numpy.load(weights).items()}
+    onnx.save(Exporter(stored, kind, None if ranges is None else dict(numpy.load(ranges))).model(), out)

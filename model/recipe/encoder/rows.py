@@ -1,7 +1,7 @@
 """Examples -> packed rows of WordPiece tokens.
 
 A row holds documents side by side. Evidence is a document, its branches continue it; every option of a choice is one more
-document of its own, read alone for the similarity. Answers are [row, column, yes, group, evidence, option]: the last two
+document of its own, read alone for the similarity. Answers are [row, column, target, group, evidence, option]: the last two
 are numbers of documents in the row, option 0 where there is none.
 """
 import pickle
@@ -21,13 +21,14 @@ from .config import Rows
 
 START, SEPARATOR, PADDING = 101, 102, 0
 NO_OPTION = 0
+CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick")
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
 @dataclass(frozen=True)
 class Branch:
     ids: Sequence[int]
-    yes: bool
+    target: int
     group: int
     """The option's own text as a document; None where the question is no choice."""
     option: Sequence[int] | None
@@ -49,7 +50,7 @@ class Row:
     positions: list[int] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
     branches: list[int] = field(default_factory=list)
-    answers: list[tuple[int, bool, int, int, int]] = field(default_factory=list)
+    answers: list[tuple[int, int, int, int, int]] = field(default_factory=list)
 
 
 def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
@@ -57,19 +58,19 @@ def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
     for number, question in enumerate(made.questions):
         group = NO_GROUP if question.kind == "predicate" else number
         is_choice = question.kind == "choice"
-        for index, (text, yes) in enumerate(zip(texts.branches(question), texts.targets(question))):
+        for index, (text, target) in enumerate(zip(texts.branches(question), texts.targets(question))):
             all_texts.append(text)
-            about.append((yes, group, texts.described(question.options[index]) if is_choice else None))
+            about.append((target, group, texts.described(question.options[index]) if is_choice else None))
     options = tokens_of([text for _, _, text in about if text is not None])
     found, taken = tokens_of(all_texts), iter(options)
     branches = [
         Branch(
             [*ids[: limits.branch_tokens_max], SEPARATOR],
-            yes,
+            target,
             group,
             None if text is None else [START, *next(taken)[: limits.option_tokens_max], SEPARATOR],
         )
-        for ids, (yes, group, text) in zip(found[1:], about)
+        for ids, (target, group, text) in zip(found[1:], about)
     ]
     return Item([START, *found[0][: limits.evidence_tokens_max], SEPARATOR], branches)
 
@@ -100,7 +101,7 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
                 option = document
                 _append(row, branch.option, option, 0)
             group = NO_GROUP if branch.group == NO_GROUP else number * QUESTIONS_MAX + branch.group
-            row.answers.append((end, branch.yes, group, evidence, option))
+            row.answers.append((end, branch.target, group, evidence, option))
     spare = length - len(row.ids)
     assert spare >= 0 and document < PADDING_DOCUMENT
     # The padding is one more document, whose number stays small: vectors are summed by number.
@@ -124,28 +125,41 @@ def wordpiece(file: Path) -> Encode:
     return lambda all_texts: [e.ids for e in tokenizer.encode_batch(list(all_texts), add_special_tokens=False)]
 
 
+def rows_folder(recipe: Recipe, close: bool = False) -> Path:
+    """Close: only what is near to callers' questions, for the end of the training."""
+    return recipe.work / ("encoder-rows-close" if close else "encoder-rows")
+
+
 def build_rows(recipe: Recipe, limits: Rows = Rows()) -> None:
-    folder = recipe.work / "encoder-rows"
-    (folder / "dealt").mkdir(parents=True, exist_ok=True)
+    folders = [rows_folder(recipe, close) for close in (False, True)]
+    for folder in folders:
+        (folder / "dealt").mkdir(parents=True, exist_ok=True)
     jobs = [(recipe, n, job, limits) for n, job in enumerate(_jobs(recipe)) if job[0] != "documents"]
     with ProcessPoolExecutor(recipe.processes) as pool:
         sources = sum(pool.map(_deal, jobs), Counter[str]())
-        counts = list(pool.map(_write_part, [(folder, part, limits) for part in range(limits.parts)]))
-    rows, answers = (sum(column) for column in zip(*counts))
-    print(f"rows: {sources.total()} items, {rows} rows, {answers} branches", flush=True)
+        parts = [(folder, part, limits) for folder in folders for part in range(limits.parts)]
+        counts = list(pool.map(_write_part, parts))
+    print(f"rows: {sources.total()} items", flush=True)
+    for folder, found in zip(folders, (counts[: limits.parts], counts[limits.parts :])):
+        rows, answers = (sum(column) for column in zip(*found))
+        print(f"{folder.name}: {rows} rows, {answers} branches", flush=True)
 
 
 def _deal(job: tuple[Recipe, int, object, Rows]) -> Counter[str]:
     recipe, number, what, limits = job
     tokens_of, sources, rng = wordpiece(recipe.wordpiece), Counter[str](), Random(number)
-    hands: list[list[Item]] = [[] for _ in range(limits.parts)]
+    hands: dict[bool, list[list[Item]]] = {close: [[] for _ in range(limits.parts)] for close in (False, True)}
     for made in _examples(recipe, what):
         if item := fit(encode(tokens_of, made, limits), limits.length):
-            rng.choice(hands).append(item)
+            part = rng.randrange(limits.parts)
+            hands[False][part].append(item)
+            if made.source.startswith(CLOSE_SOURCES):
+                hands[True][part].append(item)
             sources[made.source] += 1
-    for part, hand in enumerate(hands):
-        path = recipe.work / "encoder-rows" / "dealt" / f"{part:03d}-{number:04d}.pickle"
-        path.write_bytes(pickle.dumps(hand))
+    for close, dealt in hands.items():
+        for part, hand in enumerate(dealt):
+            path = rows_folder(recipe, close) / "dealt" / f"{part:03d}-{number:04d}.pickle"
+            path.write_bytes(pickle.dumps(hand))
     return sources
 
 

@@ -12,10 +12,11 @@ def branches(question: Question) -> list[str]:
     return [f"{stem} rating {i} of {last}: {described(o)}" for i, o in enumerate(question.options)]
 
 
-def targets(question: Question) -> list[bool]:
+def targets(question: Question) -> list[int]:
+    """1, 0 or `UNKNOWN` for each branch."""
     if question.kind == "predicate":
-        return [question.gold == 1]
-    return [index == question.gold for index in range(len(question.options))]
+        return [question.gold]
+    return [int(index == question.gold) for index in range(len(question.options))]
 
 
 def described(option: Option) -> str:

@@ -1,4 +1,5 @@
 """Tunes the encoder on packed rows; the time decides when it ends, and it saves while it runs."""
+import itertools
 import json
 import queue
 import threading
@@ -13,9 +14,11 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask
 
 from ..config import Recipe
-from .config import Network, Training
-from .losses import losses
-from .network import SIMILARITY_CENTRE, Encoder, load_pretrained, tree_mask, vectors
+from ..examples import UNKNOWN
+from .config import SIMILARITY_CENTRE, Network, Training
+from .losses import Losses, Recall, losses, recall_losses
+from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
+from .rows import rows_folder
 
 COLUMNS = ("ids", "positions", "documents", "branches")
 BATCHES_AHEAD = 6
@@ -91,13 +94,20 @@ def parameter_groups(network: Encoder, training: Training) -> list[dict]:
         if name.startswith("blocks."):
             below = layers - 1 - int(name.split(".")[1])
         else:
-            below = 0 if name.split(".")[0] in ("dense", "out", "gate") else layers
+            below = 0 if name.split(".")[0] in ("dense", "out", "gate", "recall") else layers
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
         made.setdefault((training.layer_decay**below, decay), []).append(parameter)
     return [dict(params=p, weight_decay=decay, scale=scale) for (scale, decay), p in made.items()]
 
 
-def step_losses(network: Encoder, forward, make_mask, batch: Batch, device: str, smoothing: float):
+class Step(NamedTuple):
+    losses: Losses
+    recall: Recall | None
+    right: Tensor
+
+
+def step_losses(network: Encoder, forward, teacher, make_mask, batch: Batch, device: str, smoothing: float) -> Step:
+    """`teacher` gives the vectors that are to be recalled: a network's forward and its projection; None: not in this step."""
     ids, positions, documents, branches, answers, groups = batch
     if make_mask is None:
         mask = tree_mask(documents, branches)
@@ -111,32 +121,52 @@ def step_losses(network: Encoder, forward, make_mask, batch: Batch, device: str,
         hidden = forward(ids, positions, branches, mask)
         ends = hidden[answers[:, 0], answers[:, 1]]
         margins, weights = network.margins(ends), network.similarity_weights(ends)
-    has_option = answers[:, 5] > 0
-    evidence = vectors(hidden, documents, branches, answers[:, [0, 4]])
-    options = vectors(hidden, documents, branches, answers[:, [0, 5]])
-    cosines = (evidence * options).sum(-1)
+    has_option, of_evidence, of_option = answers[:, 5] > 0, answers[:, [0, 4]], answers[:, [0, 5]]
+    found = vectors(hidden, documents, branches)
+    cosines = (found(of_evidence) * found(of_option)).sum(-1)
     margins = torch.where(has_option, margins + weights * (cosines - SIMILARITY_CENTRE), margins)
-    yes = answers[:, 2] > 0
-    return losses(margins, yes, groups, cosines, has_option, smoothing), ((margins > 0) == yes).float().mean()
+    recall = None
+    if teacher is not None:
+        before_forward, project = teacher
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            before = before_forward(ids, positions, branches, mask)
+            theirs = vectors(before, documents, branches, project)
+        mine = vectors(hidden, documents, branches, network.recall)
+        pairs = [(of(of_evidence), of(of_option)) for of in (mine, theirs)]
+        recall = recall_losses(pairs[0], pairs[1], groups, has_option)
+    targets = answers[:, 2]
+    right = ((margins > 0) == (targets == 1))[targets != UNKNOWN].float().mean()
+    return Step(losses(margins, targets, groups, cosines, has_option, smoothing), recall, right)
 
 
 def train(recipe: Recipe, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(training.seed)
     torch.set_float32_matmul_precision("high")
-    network = load_pretrained(recipe.work / "encoder-init.npz", shape).to(device).train()
+    # Where a tuned network is given it is tuned further, and what it recalls is the vectors to recall.
+    start = recipe.work / "encoder-start.npz"
+    made = [load_weights(start, shape) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", shape) for _ in range(2)]
+    network, before = made[0].to(device).train(), made[1].to(device).eval().requires_grad_(False)
+    project = before.recall if start.exists() else None
     average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
-    rows = RowReader(recipe.work / "encoder-rows", training.seed)
+    rows, close = (RowReader(rows_folder(recipe, close), training.seed) for close in (False, True))
     out = recipe.checkpoint("encoder")
     out.parent.mkdir(parents=True, exist_ok=True)
-    print(json.dumps(asdict(training)), "rows", rows.count, "answers", len(rows.answers), flush=True)
-    forward = torch.compile(network.forward, dynamic=False) if device == "cuda" else network.forward
-    make_mask = torch.compile(create_block_mask) if device == "cuda" else None
-    log, started, saved, reported = [], None, time.time(), time.time()
-    for step, batch in enumerate(rows.ahead(training.rows_per_step), 1):
-        found, right = step_losses(network, forward, make_mask, batch.to(device), device, training.smoothing)
+    print(json.dumps(asdict(training)), "rows", rows.count, "answers", len(rows.answers), "close rows", close.count, flush=True)
+    compiles = training.compiled and device == "cuda"
+    forward, before_forward = (torch.compile(m.forward, dynamic=False) if compiles else m.forward for m in (network, before))
+    make_mask = torch.compile(create_block_mask) if compiles else None
+    log, apart, started, saved, reported, done = [], [], None, time.time(), time.time(), 0.0
+    batches, close_batches = (reader.ahead(training.rows_per_step) for reader in (rows, close))
+    for step in itertools.count(1):
+        batch = next(close_batches if done >= training.close_from and step % training.close_every == 0 else batches)
+        teacher = (before_forward, project) if (step + 1) % training.recall_every == 0 else None
+        found, recall, right = step_losses(network, forward, teacher, make_mask, batch.to(device), device, training.smoothing)
         loss = found.single + training.group_weight * found.group + training.similarity_weight * found.similarity
+        if recall is not None:
+            loss = loss + training.recall_vector_weight * recall.vectors + training.recall_cosine_weight * recall.cosines
+            apart = torch.stack([part.detach() for part in recall]).tolist() if step % REPORT_STEPS == 0 else apart
         loss.backward()
         if started is None and step > STEPS_BEFORE_CLOCK:
             started = time.time()
@@ -159,7 +189,7 @@ def train(recipe: Recipe, training: Training = Training(), shape: Network = Netw
             log = []
             passes = step * training.rows_per_step / rows.count
             took, reported = time.time() - reported, time.time()
-            print(f"step {step} single {single:.4f} group {group:.4f} similarity {similarity:.4f} right {share:.3f} "
+            print(f"step {step} single {single:.4f} group {group:.4f} similarity {similarity:.4f} right {share:.3f} apart {apart} "
                   f"rate {rate:.2e} pass {passes:.2f} {took:.1f}s", flush=True)
         if ended or time.time() - saved > training.save_every_seconds:
             torch.save({name: value.half() for name, value in average.items()}, out)

@@ -1,4 +1,4 @@
-/** Payment providers, invoices, and what happens while the database is away. */
+/** Payment providers, invoices, and what happens while the database is unavailable. */
 import { z } from "zod"
 import { secret } from "../config-models.ts"
 import { whole } from "./values.ts"

@@ -15,6 +15,16 @@ export const EngineConfig = z.strictObject({
     .default(512)
     .describe("Memory per model for caching evaluated evidence; 0 disables the cache."),
   queue_max: whole(1, 1_000_000).default(4096).describe("Most requests waiting for one model."),
+  idle_unload_s: whole(1, 31_536_000)
+    .optional()
+    .describe(
+      "Models of this machine that were idle for so long leave the memory until they are used again; without it they stay.",
+    ),
+  memory_budget_mib: whole(64, 16_777_216)
+    .optional()
+    .describe(
+      "Memory that the models of this machine may take together; the least recently used leave for others. Without it there is no limit.",
+    ),
   gpu: z
     .enum(["off", "auto"])
     .default("auto")

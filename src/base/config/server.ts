@@ -1,6 +1,7 @@
 /** The HTTP server: where it listens, whom it believes, how it stops. */
 import { z } from "zod"
 import { parseTrustedProxies } from "../addresses.ts"
+import { parseOrigins } from "../origins.ts"
 import { whole } from "./values.ts"
 
 export const ServerConfig = z.strictObject({
@@ -30,6 +31,13 @@ export const ServerConfig = z.strictObject({
     .optional()
     .describe(
       "How long shutdown still accepts requests after /readyz fails, so that load balancers notice; defaults to 5 s if /readyz was requested twice in the last minute, else 0.",
+    ),
+  mcp_origins: z
+    .string()
+    .default("")
+    .refine((text) => parseOrigins(text) !== null, "not a list of origins")
+    .describe(
+      "Origins of web pages that may call /mcp, as https://agents.example.com, separated by commas; pages of this machine and of public_url always may.",
     ),
   request_timeout_ms: whole(1000, 3_600_000).default(300_000).describe("Deadline of one request."),
 })

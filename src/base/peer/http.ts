@@ -2,10 +2,11 @@
  * Peers over HTTP: each call is one POST and nothing is kept between two, so that any worker can take the next one. A
  * stream is two requests: the first ends after one item, the second repeats the input and leaves that item out.
  */
-import { hash, timingSafeEqual } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Fault } from "../../contract/errors.ts"
 import { abortable } from "../abort.ts"
+import { bringsBearer } from "../bearer-value.ts"
+import { activeSpan } from "../span.ts"
 import { brokenAnswer, decodeFailure, encodeFailure } from "./failure.ts"
 import { decodeFrames, encodeFrame } from "./frames.ts"
 import {
@@ -186,6 +187,7 @@ async function post(
     headers: {
       "content-type": "application/octet-stream",
       [protocolHeader]: protocol,
+      ...activeSpan()?.headers,
       ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
     },
     body,
@@ -245,6 +247,7 @@ async function run<S extends Service<S>>(
   const handler =
     Object.hasOwn(handlers, method) && (handlers as unknown as Record<string, AnyHandler>)[method]
   if (!handler) throw new Error(`Cannot answer: there is no method ${method}`)
+  activeSpan()?.set({ "umpire.worker.method": method, "umpire.worker.part": part })
   const result = handler(input, signal)
   if (!isStream(result)) return await write({ kind: "output", output: await result })
   try {
@@ -261,16 +264,13 @@ async function run<S extends Service<S>>(
 }
 
 function checkCaller({ key, protocol }: HttpSettings, { headers }: IncomingMessage): void {
-  const isKnown = key === undefined || isEqual(headers.authorization ?? "", `Bearer ${key}`)
+  const isKnown = key === undefined || bringsBearer(headers.authorization, key)
   // To the gateway's user this is no mistake in their own credentials.
   if (!isKnown)
     throw new Fault("inference_failed", "Cannot run the work: the worker does not know the gateway's key")
   const mismatch = findMismatch(headers[protocolHeader]?.toString(), protocol)
   if (mismatch !== null) throw new Fault("inference_failed", `Cannot run the work: ${mismatch}`)
 }
-
-const isEqual = (given: string, expected: string): boolean =>
-  timingSafeEqual(hash("sha256", given, "buffer"), hash("sha256", expected, "buffer"))
 
 async function readRequest(request: IncomingMessage): Promise<Request> {
   let read: unknown

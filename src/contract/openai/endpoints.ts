@@ -5,21 +5,29 @@ import type { FaultCode } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
 import { EmbeddingList, EmbeddingRequest } from "./embeddings.ts"
 import { ModelList, ModelObject } from "./models.ts"
+import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
+import { Moderation, ModerationRequest } from "./moderations.ts"
+import { RerankRequest, Reranking } from "./rerank.ts"
 import { InputItemList, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
 
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
 const base = { area: "Inference", surface: "openai", access } as const
 
-const errors: readonly FaultCode[] = [
+/** Of every endpoint that runs a model. */
+export const generationErrors: readonly FaultCode[] = [
   "billing_required",
   "insufficient_credits",
   "spend_limit_exceeded",
   "payment_method_required",
+  "key_budget_exceeded",
+  "tag_budget_exceeded",
+  "model_denied",
   "region_denied",
   "model_access_required",
   "body_over_limit",
   "invalid_json",
   "unsupported_content_type",
+  "unsupported_encoding",
   "invalid_request",
   "unknown_parameter",
   "unsupported_parameter",
@@ -32,6 +40,8 @@ const errors: readonly FaultCode[] = [
   "inference_failed",
   "metering_unavailable",
   "invalid_worker_response",
+  "guardrail_blocked",
+  "guardrail_failed",
 ]
 
 export const createChatCompletion = endpoint({
@@ -44,7 +54,7 @@ export const createChatCompletion = endpoint({
   output: ChatCompletion,
   streams: true,
   metered: true,
-  errors,
+  errors: generationErrors,
 })
 
 const createResponse = endpoint({
@@ -57,7 +67,7 @@ const createResponse = endpoint({
   output: ResponseObject,
   streams: true,
   metered: true,
-  errors: [...errors, "previous_response_not_found"],
+  errors: [...generationErrors, "previous_response_not_found"],
 })
 
 export const openResponseSocket = endpoint({
@@ -69,6 +79,30 @@ export const openResponseSocket = endpoint({
   errors: ["upgrade_required"],
 })
 
+const countInputTokens = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/responses/input_tokens",
+  summary: "Count the input tokens of a response",
+  body: InputTokensRequest,
+  reads: "bytes",
+  output: InputTokens,
+  metered: true,
+  errors: [...generationErrors, "previous_response_not_found"],
+})
+
+const compactResponse = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/responses/compact",
+  summary: "Compact a conversation",
+  body: CompactRequest,
+  reads: "bytes",
+  output: Compaction,
+  metered: true,
+  errors: [...generationErrors, "previous_response_not_found"],
+})
+
 const oneResponse = { params: z.object({ response_id: z.string().min(1).max(128) }) }
 
 const getResponse = endpoint({
@@ -77,8 +111,15 @@ const getResponse = endpoint({
   method: "GET",
   path: "/v1/responses/{response_id}",
   summary: "Read a stored response",
+  query: z.object({
+    stream: z.stringbool().optional(),
+    starting_after: z.coerce.number().int().min(0).optional(),
+    include: z.array(z.string()).optional(),
+    include_obfuscation: z.string().optional(),
+  }),
   output: ResponseObject,
-  errors: ["not_found"],
+  streams: true,
+  errors: ["not_found", "invalid_query"],
 })
 
 const deleteResponse = endpoint({
@@ -126,7 +167,35 @@ export const createEmbedding = endpoint({
   reads: "bytes",
   output: EmbeddingList,
   metered: true,
-  errors,
+  errors: generationErrors,
+})
+
+const mebibyte = 1024 * 1024
+
+export const createRerank = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/rerank",
+  summary: "Order documents by their relevance to a query",
+  body: RerankRequest,
+  reads: "bytes",
+  bodyBytesMax: 8 * mebibyte,
+  output: Reranking,
+  metered: true,
+  errors: generationErrors,
+})
+
+export const createModeration = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/moderations",
+  summary: "Find the moderation categories that texts belong to",
+  body: ModerationRequest,
+  reads: "bytes",
+  bodyBytesMax: 8 * mebibyte,
+  output: Moderation,
+  metered: true,
+  errors: generationErrors,
 })
 
 const listModels = endpoint({
@@ -134,6 +203,13 @@ const listModels = endpoint({
   method: "GET",
   path: "/v1/models",
   summary: "List models",
+  // What clients send along; the list is whole and the same for all.
+  query: z.object({
+    client_version: z.string().optional(),
+    limit: z.string().optional(),
+    after_id: z.string().optional(),
+    before_id: z.string().optional(),
+  }),
   output: ModelList,
 })
 
@@ -151,11 +227,15 @@ export const inferenceEndpoints = {
   createChatCompletion,
   createResponse,
   openResponseSocket,
+  countInputTokens,
+  compactResponse,
   getResponse,
   deleteResponse,
   cancelResponse,
   listInputItems,
   createEmbedding,
+  createRerank,
+  createModeration,
   listModels,
   getModel,
 }

@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs"
 import { describe, expect, test } from "vitest"
+import { MessagesRequest } from "../anthropic/messages.ts"
 import { ChatRequest } from "./chat.ts"
 import { EmbeddingRequest } from "./embeddings.ts"
 import { parametersOf } from "./parameters.ts"
+import { ModerationRequest } from "./moderations.ts"
+import { RerankRequest } from "./rerank.ts"
 import { ResponseRequest } from "./responses.ts"
 
 const guide = readFileSync(new URL("../../../docs/inference.md", import.meta.url), "utf8")
@@ -10,9 +13,11 @@ const requests = [
   ["Chat completions", ChatRequest],
   ["Responses", ResponseRequest],
   ["Embeddings", EmbeddingRequest],
+  ["Messages", MessagesRequest],
 ] as const
+const documented = [...requests, ["Rerank", RerankRequest], ["Moderations", ModerationRequest]] as const
 
-test.each(requests)("the guide lists every parameter of %s with what is done with it", (title, request) => {
+test.each(documented)("the guide lists every parameter of %s with what is done with it", (title, request) => {
   const section = guide.split(`### ${title}\n`)[1]?.split("\n### ")[0] ?? ""
   const listed = section.split("\n").filter((line) => line.startsWith("| `"))
   const expected = parametersOf(request).map(
@@ -26,6 +31,7 @@ const clientTypes = [
   ["chat/completions/completions.d.ts", "ChatCompletionCreateParamsBase", ChatRequest],
   ["responses/responses.d.ts", "ResponseCreateParamsBase", ResponseRequest],
   ["embeddings.d.ts", "EmbeddingCreateParams", EmbeddingRequest],
+  ["moderations.d.ts", "ModerationCreateParams", ModerationRequest],
 ] as const
 
 test.each(clientTypes)("every parameter that OpenAI's client has in %s is listed", (file, name, request) => {
@@ -43,6 +49,7 @@ describe.each(requests)("%s", (_title, request) => {
     model: "m",
     input: "x",
     messages: [{ role: "user", content: "x" }],
+    max_tokens: 1,
   }
   const base = Object.fromEntries(
     Object.entries(valid).filter(([name]) => Object.hasOwn(request.shape, name)),

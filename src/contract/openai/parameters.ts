@@ -15,7 +15,7 @@ export function ignored(why: string): z.ZodOptional<z.ZodUnknown> {
   return schema
 }
 
-/** Leaves out objects and lists that are ignored: nobody reads them, and they may be large. */
+/** Leaves out objects and lists that are ignored: they are not used, and may be large. */
 export function withoutIgnored(
   { shape }: z.ZodObject,
   request: Readonly<Record<string, unknown>>,
@@ -68,7 +68,7 @@ export const JsonSchema = z.record(z.string(), z.unknown())
 
 /** Everything both generating endpoints take and do nothing with. */
 export const harmless = {
-  user: ignored("the principal identifies the caller"),
+  user: optional(z.string(), "Becomes the tag `user` of the request, cut to 128 characters."),
   safety_identifier: ignored("the principal identifies the caller"),
   prompt_cache_key: ignored("prompts are cached by their tokens"),
   prompt_cache_retention: ignored("prompts are cached by their tokens"),
@@ -90,4 +90,9 @@ export const topP = optional(
   z.number().gt(0).max(1),
   "Samples from the likeliest tokens that make up this share.",
 )
+export const frequencyPenalty = optional(
+  z.number().min(-2).max(2),
+  "Makes tokens rarer the more they were used.",
+)
+export const presencePenalty = optional(z.number().min(-2).max(2), "Makes tokens rarer once they were used.")
 export const effort = z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])

@@ -3,15 +3,17 @@ import { z } from "zod"
 import { boundedArray, selectedUnion, textOrParts, typeOf } from "./bounded.ts"
 import { itemsMax, partsMax } from "./limits.ts"
 import { toolsMax, topLogprobsMax } from "./chat.ts"
+import { ResponseTool, ResponseToolChoice } from "./response-tools.ts"
 import {
   JsonSchema,
   Metadata,
   effort,
-  functionName,
+  frequencyPenalty,
   harmless,
   ignored,
   modelName,
   optional,
+  presencePenalty,
   refused,
   temperature,
   topP,
@@ -35,12 +37,31 @@ export const FunctionCallItem = z.looseObject({
   type: z.literal("function_call"),
   call_id: z.string(),
   name: z.string(),
+  namespace: z.string().nullable().optional(),
   arguments: z.string(),
+})
+/** The call of a tool whose input is text. */
+export const CustomToolCallItem = z.looseObject({
+  type: z.literal("custom_tool_call"),
+  call_id: z.string(),
+  name: z.string(),
+  namespace: z.string().nullable().optional(),
+  input: z.string(),
+})
+export const CustomToolCallOutputItem = z.looseObject({
+  type: z.literal("custom_tool_call_output"),
+  call_id: z.string(),
+  output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
+})
+/** What POST /v1/responses/compact made of a conversation. */
+export const CompactionItem = z.looseObject({
+  type: z.literal("compaction"),
+  encrypted_content: z.string(),
 })
 export const FunctionCallOutputItem = z.looseObject({
   type: z.literal("function_call_output"),
   call_id: z.string(),
-  output: textOrParts([inputText], "text, or parts of type input_text"),
+  output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
 })
 export const ReasoningItem = z.looseObject({
   type: z.literal("reasoning"),
@@ -58,6 +79,9 @@ const itemOfType = new Map<unknown, (typeof inputItems)[number]>([
   ["message", MessageItem],
   ["function_call", FunctionCallItem],
   ["function_call_output", FunctionCallOutputItem],
+  ["custom_tool_call", CustomToolCallItem],
+  ["custom_tool_call_output", CustomToolCallOutputItem],
+  ["compaction", CompactionItem],
   ["reasoning", ReasoningItem],
   ["item_reference", ItemReference],
 ])
@@ -65,6 +89,9 @@ const inputItems = [
   MessageItem,
   FunctionCallItem,
   FunctionCallOutputItem,
+  CustomToolCallItem,
+  CustomToolCallOutputItem,
+  CompactionItem,
   ReasoningItem,
   ItemReference,
 ] as const
@@ -80,29 +107,9 @@ function itemSchema(value: unknown): (typeof inputItems)[number] | null {
 export const InputItem = selectedUnion(
   inputItems,
   itemSchema,
-  "a message, function_call, function_call_output, reasoning or item_reference with text only",
+  "a message, a call or its output, reasoning, compaction or item_reference, with text only",
 )
 export type InputItem = z.infer<typeof InputItem>
-
-const ResponseTool = z.strictObject({
-  type: z.literal("function", { error: "only tools of type function are supported" }),
-  name: functionName,
-  description: z.string().nullable().optional(),
-  parameters: JsonSchema.nullable().optional(),
-  strict: z.boolean().nullable().optional(),
-})
-
-const functionChoice = z.strictObject({ type: z.literal("function"), name: z.string() })
-
-const ResponseToolChoice = z.union([
-  z.enum(["none", "auto", "required"]),
-  functionChoice,
-  z.strictObject({
-    type: z.literal("allowed_tools"),
-    mode: z.enum(["auto", "required"]),
-    tools: boundedArray(functionChoice, { max: toolsMax }),
-  }),
-])
 
 const TextFormat = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("text") }),
@@ -141,10 +148,15 @@ export const ResponseRequest = z
       "Nothing in it changes the answer.",
     ),
     store: optional(z.boolean(), "Defaults to true; keeps the response for the organization's retention."),
-    metadata: optional(Metadata, "At most 16 texts, given back with the response."),
+    metadata: optional(
+      Metadata,
+      "At most 16 texts, given back with the response; they become tags of the request, cut to 128 characters.",
+    ),
     max_output_tokens: optional(z.int().min(1), "Most tokens to write."),
     temperature,
     top_p: topP,
+    frequency_penalty: frequencyPenalty,
+    presence_penalty: presencePenalty,
     top_logprobs: optional(
       z.int().min(0).max(topLogprobsMax),
       "Alternatives to report for each token, with include.",
@@ -158,10 +170,13 @@ export const ResponseRequest = z
       ),
       "message.output_text.logprobs; reasoning.encrypted_content is accepted, reasoning is sent in the open.",
     ),
-    tools: optional(boundedArray(ResponseTool, { max: toolsMax }), "Functions the model may call."),
+    tools: optional(
+      boundedArray(ResponseTool, { max: toolsMax }),
+      "Functions, custom tools and namespaces of both that the model may call; tools that OpenAI runs are dropped with the header x-umpire-tools-dropped.",
+    ),
     tool_choice: ResponseToolChoice.optional().meta({
       description:
-        "auto, none, required, one function, or allowed_tools; required and one function are enforced by grammar.",
+        "auto, none, required, one tool, or allowed_tools; required and one tool are enforced by grammar; a tool that OpenAI runs is refused.",
     }),
     parallel_tool_calls: optional(z.boolean(), "False ends the answer after one call."),
     text: optional(
@@ -219,7 +234,17 @@ export const OutputItem = z
       id: z.string(),
       call_id: z.string(),
       name: z.string(),
+      namespace: z.string().optional(),
       arguments: z.string(),
+      status,
+    }),
+    z.object({
+      type: z.literal("custom_tool_call"),
+      id: z.string(),
+      call_id: z.string(),
+      name: z.string(),
+      namespace: z.string().optional(),
+      input: z.string(),
       status,
     }),
     z.object({
@@ -241,7 +266,7 @@ export const ResponseUsage = z
     output_tokens_details: z.object({ reasoning_tokens: z.int().min(0) }),
     total_tokens: z.int().min(0),
   })
-  .meta({ id: "ResponseUsage", description: "input_tokens include cached ones." })
+  .meta({ id: "ResponseUsage", description: "What was used so far; input_tokens include cached ones." })
 export type ResponseUsage = z.infer<typeof ResponseUsage>
 
 export const ResponseObject = z
@@ -253,6 +278,7 @@ export const ResponseObject = z
     status: z.enum(["in_progress", "completed", "incomplete", "failed", "cancelled"]),
     background: z.literal(false),
     error: z.object({ code: z.string(), message: z.string() }).nullable(),
+    frequency_penalty: z.number(),
     incomplete_details: z.object({ reason: z.enum(["max_output_tokens", "content_filter"]) }).nullable(),
     instructions: z.string().nullable(),
     max_output_tokens: z.int().nullable(),
@@ -261,6 +287,7 @@ export const ResponseObject = z
     model: z.string(),
     output: z.array(OutputItem),
     parallel_tool_calls: z.boolean(),
+    presence_penalty: z.number(),
     previous_response_id: z.string().nullable(),
     prompt_cache_key: z.string().nullable(),
     reasoning: z.object({ effort: effort.nullable(), summary: z.null() }),
@@ -274,7 +301,7 @@ export const ResponseObject = z
     top_logprobs: z.int(),
     top_p: z.number(),
     truncation: z.enum(["auto", "disabled"]),
-    usage: ResponseUsage.nullable(),
+    usage: ResponseUsage,
     user: z.string().nullable(),
   })
   .meta({ id: "Response", description: "A response; with stream, events that end in it." })
@@ -298,6 +325,8 @@ export const ResponseEvent = z
     event("response.content_part.done", { ...part, part: z.union([OutputText, ReasoningText]) }),
     event("response.function_call_arguments.delta", { ...place, delta: z.string() }),
     event("response.function_call_arguments.done", { ...place, name: z.string(), arguments: z.string() }),
+    event("response.custom_tool_call_input.delta", { ...place, delta: z.string() }),
+    event("response.custom_tool_call_input.done", { ...place, input: z.string() }),
     event("response.output_item.done", { output_index: z.int().min(0), item: OutputItem }),
     event("response.completed", { response: ResponseObject }),
     event("response.incomplete", { response: ResponseObject }),

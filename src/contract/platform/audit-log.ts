@@ -1,7 +1,7 @@
 /** Who did what in an organization. */
 import { z } from "zod"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
+import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
 
 const filter = z
   .string()
@@ -39,8 +39,8 @@ const FilterQuery = z.object({
     .describe("A user, key or identity provider: by id, email address or name."),
   action: filter.describe("An action, such as `api_key.create`."),
   resource: filter.describe("A resource by id, or a kind of resource such as `api_key`."),
-  from: z.iso.datetime({ offset: true }).optional().describe("Inclusive."),
-  to: z.iso.datetime({ offset: true }).optional().describe("Exclusive."),
+  from: GivenTime.optional().describe("Inclusive."),
+  to: GivenTime.optional().describe("Exclusive."),
 })
 
 const common = {

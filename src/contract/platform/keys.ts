@@ -1,8 +1,10 @@
 /** API keys of an organization. */
 import { z } from "zod"
 import { endpoint } from "../endpoint.ts"
+import { GivenKeyLimits, ShownKeyLimits } from "./key-limits.ts"
 import {
   Datetime,
+  GivenTime,
   OrganizationPath,
   PathId,
   PermissionName,
@@ -29,7 +31,7 @@ const Permissions = z
   .max(16)
   .transform((given) => [...new Set(given)])
 
-const KeyRateLimit = z.strictObject({
+export const KeyRateLimit = z.strictObject({
   requests_per_minute: z.int().min(1).max(requestsPerMinuteMax),
   burst: z.int().min(1).max(requestsPerMinuteMax),
 })
@@ -50,6 +52,7 @@ export const ApiKey = z
       "Until when the secret before the last rotation goes on working.",
     ),
     rate_limit: KeyRateLimit.nullable().describe("Null: the limit of the organization."),
+    ...ShownKeyLimits,
     version: z.int().describe("Counts the changes; `If-Match` takes it."),
   })
   .meta({ id: "ApiKey" })
@@ -95,8 +98,9 @@ export const createApiKey = endpoint({
     name: Text(nameCharactersMax),
     permissions: Permissions,
     scope: z.enum(["organization", "user"]).default("organization"),
-    expires_at: z.iso.datetime({ offset: true }).nullish(),
+    expires_at: GivenTime.nullish(),
     rate_limit: KeyRateLimit.nullish(),
+    ...GivenKeyLimits,
   }),
   output: ApiKeyWithSecret,
   secrets: ["secret"],
@@ -113,8 +117,9 @@ export const updateApiKey = endpoint({
   body: z.strictObject({
     name: Text(nameCharactersMax).optional(),
     permissions: Permissions.optional(),
-    expires_at: z.iso.datetime({ offset: true }).nullish(),
+    expires_at: GivenTime.nullish(),
     rate_limit: KeyRateLimit.nullish(),
+    ...GivenKeyLimits,
   }),
   output: ApiKey,
   errors: ["precondition_failed"],

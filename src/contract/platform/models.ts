@@ -1,6 +1,7 @@
 /** The model catalog as an organization sees it, and requests for access. */
 import { z } from "zod"
 import { endpoint } from "../endpoint.ts"
+import { ruleFields } from "./virtual-models.ts"
 import { Datetime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
 
 const area = "Models"
@@ -19,6 +20,16 @@ const modelStatuses = [
   "active",
 ] as const
 export type ModelStatus = (typeof modelStatuses)[number]
+
+const VirtualEntry = z
+  .object({
+    id: z.string().nullable().describe("Null of those that the configuration has for every organization."),
+    alias: ruleFields.alias.nullable(),
+    fallback: ruleFields.fallback.nullable(),
+    split: ruleFields.split.nullable(),
+    cascade: ruleFields.cascade.nullable(),
+  })
+  .meta({ id: "VirtualEntry" })
 
 const modelAccessStates = ["pending", "grant", "deny"] as const
 
@@ -40,6 +51,9 @@ export const OrgModel = z
     price_per_sec_usd: z.number(),
     status: z.enum(modelStatuses),
     access: z.enum(modelAccessStates).nullable().describe("Null when no access request exists."),
+    virtual: VirtualEntry.nullable().describe(
+      "What a virtual model stands for; null of a model. Its prices are the highest that a request can come to.",
+    ),
   })
   .meta({ id: "OrgModel" })
 export type OrgModel = z.infer<typeof OrgModel>

@@ -118,6 +118,19 @@ export const updateSessionUser = endpoint({
   errors: ["conflict"],
 })
 
+export const getSignInOptions = endpoint({
+  method: "GET",
+  path: "/v1/session/options",
+  area,
+  surface,
+  summary: "Read how people can sign in, for the sign-in page",
+  access: { principals: [] },
+  output: z
+    .object({ single_sign_on: z.boolean().describe("Whether a single sign-on provider is configured.") })
+    .meta({ id: "SignInOptions" }),
+  errors: openErrors,
+})
+
 export const startSingleSignOn = endpoint({
   method: "GET",
   path: "/v1/session/sso",

@@ -1,4 +1,7 @@
 /** The Platform endpoints other than money, analytics and identity providers. */
+import { virtualModelTable } from "./virtual-models.ts"
+import { guardrailTable } from "../guardrails/guardrails.ts"
+import { alertTable } from "../alerts/table.ts"
 import { exportAuditLog, listAuditLog, listAuditLogFilters } from "./audit-log.ts"
 import { createApiKey, deleteApiKey, listApiKeys, rotateApiKey, updateApiKey } from "./keys.ts"
 import {
@@ -27,9 +30,13 @@ import {
   finishSingleSignOn,
   getSession,
   setPassword,
+  getSignInOptions,
   startSingleSignOn,
   updateSessionUser,
 } from "./sessions.ts"
+import { sessionListTable } from "./session-list.ts"
+import { tagBudgetTable } from "./tag-budgets.ts"
+import { contentTable } from "../content.ts"
 import { questionSetTable } from "../question-sets/table.ts"
 
 export const platformTable = {
@@ -65,8 +72,15 @@ export const platformTable = {
   deleteSession,
   updateSessionUser,
   setPassword,
+  getSignInOptions,
   startSingleSignOn,
   finishSingleSignOn,
+  ...sessionListTable,
+  ...tagBudgetTable,
   ...questionSetTable,
+  ...alertTable,
+  ...contentTable,
+  ...guardrailTable,
+  ...virtualModelTable,
 }
 export type PlatformTable = typeof platformTable

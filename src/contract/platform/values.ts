@@ -22,6 +22,15 @@ export const EmailAddress = z.email({ pattern: z.regexes.html5Email }).max(254)
 
 export const Datetime = z.iso.datetime()
 
+/** A time that a caller gives, with any offset: the store holds the years 1 to 9999. */
+export const GivenTime = z.iso
+  .datetime({ offset: true })
+  .refine((text) => isStorable(Date.parse(text)), { error: "a year from 1 to 9999 is needed" })
+
+const [timeMsMin, timeMsMax] = [Date.parse("0001-01-01T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999Z")]
+
+export const isStorable = (unixMs: number): boolean => unixMs >= timeMsMin && unixMs <= timeMsMax
+
 export const RoleName = z.enum(roles)
 export const PermissionName = z.enum(permissions)
 

@@ -1,6 +1,13 @@
 /** What a version of a question set holds: a model, questions, and how far each answer is trusted. */
 import { z } from "zod"
-import { LIMITS, choiceQuestion, fitsUtf8, predicateQuestion, scoreQuestion } from "../decisions.ts"
+import {
+  LIMITS,
+  branchCount,
+  choiceQuestion,
+  fitsUtf8,
+  predicateQuestion,
+  scoreQuestion,
+} from "../decisions.ts"
 
 export const questionSetLimits = {
   questionsMax: 256,
@@ -14,6 +21,9 @@ export const questionSetLimits = {
   examplesMax: 10_000,
   examplesPerRequestMax: 1000,
   casesMax: 1000,
+  /** Examples and frozen cases of all sets of an organization, and the bytes of their texts and labels. */
+  organizationRowsMax: 50_000,
+  organizationRowBytesMax: 128 * 1024 * 1024,
   /** The text of one example or frozen case. */
   inputBytesMax: 64 * 1024,
   uploadBytesMax: 8 * 1024 * 1024,
@@ -86,7 +96,7 @@ export const contentShape = {
     .refine((questions) => new Set(questions.map(({ name }) => name)).size === questions.length, {
       error: "Two questions have the same name.",
     })
-    .refine((questions) => questions.reduce((sum, one) => sum + branchesOf(one), 0) <= LIMITS.branchesMax, {
+    .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, {
       error: "Over 4096 branches.",
     })
     .refine((questions) => questions.every(fitsOneBranch), { error: "A question expands to over 16 KiB." })
@@ -107,17 +117,6 @@ export const QuestionSetFile = z.strictObject({
   ...contentShape,
 })
 export type QuestionSetFile = z.infer<typeof QuestionSetFile>
-
-function branchesOf(question: SetQuestion): number {
-  switch (question.type) {
-    case "predicate":
-      return 1
-    case "choice":
-      return question.choices.length
-    case "score":
-      return question.levels.length
-  }
-}
 
 /** Wordings add less than this to the texts of a branch. */
 const wordingBytesMax = 128

@@ -10,7 +10,7 @@ const area = "Question sets"
 const surface = "platform"
 const listedMax = 100
 
-const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).max(255)]).meta({
+export const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).max(255)]).meta({
   id: "QuestionSetExampleLabel",
   description: "true, false, yes or no; the value of a choice; the index or label of a score's level.",
 })
@@ -37,6 +37,7 @@ export const Example = z
     split: z
       .enum(["train", "held_out"])
       .describe("By a hash of the text: what is held out is not fitted to, and stays held out."),
+    source: z.enum(["added", "review"]).describe("Whether a reviewer's label made it."),
     created_at: Datetime,
     updated_at: Datetime,
   })

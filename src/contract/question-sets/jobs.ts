@@ -11,7 +11,7 @@ const Value = z.union([z.string(), z.boolean(), z.int()])
 const share = z.number().min(0).max(1)
 const Interval = z
   .object({ value: z.number(), low: z.number(), high: z.number() })
-  .meta({ id: "ConfidenceInterval", description: "With its 95 % confidence interval." })
+  .meta({ id: "ConfidenceInterval", description: "With its 95% confidence interval." })
 const Figures = z
   .object({ rows: z.int(), accuracy: Interval, calibration_error: Interval, brier: Interval })
   .meta({ id: "TaughtFigures" })
@@ -66,6 +66,51 @@ export const Artefact = z
   .meta({ id: "QuestionSetArtefact" })
 export type Artefact = z.infer<typeof Artefact>
 
+const TaughtQuestionCascade = z
+  .object({
+    target: share.nullable().describe("Null: the thresholds that were in force stay."),
+    thresholds: z
+      .array(share)
+      .describe("One for each stage but the last: an answer less probable is sent on."),
+    accuracy: share.describe("Expected of the cascade."),
+    accuracy_low: share.describe("One-sided 95% lower bound."),
+    rows: z.int().describe("That it was measured on."),
+    asked: z.array(share).describe("Share of the rows that each stage is asked."),
+    blends: z
+      .array(z.object({ first: z.number(), later: z.number() }).nullable())
+      .describe(
+        "For each stage after the first, the weights by which its answer is combined with the first one's; null: its answer replaces it.",
+      ),
+  })
+  .meta({ id: "TaughtQuestionCascade" })
+export type TaughtQuestionCascade = z.infer<typeof TaughtQuestionCascade>
+
+const measured = {
+  accuracy: share.describe("Of the answers to all questions."),
+  accuracy_low: share.describe("One-sided 95% lower bound."),
+  cost_usd: z.string().describe("Mean of a request."),
+  latency_ms: z.number().describe("Mean of a request."),
+}
+
+const TaughtCascadeReport = z
+  .object({
+    measured_on: z.enum(["held_out", "cross_validated"]),
+    requests: z.int().describe("Examples that it was measured on."),
+    ...measured,
+    stages: z
+      .array(
+        z.object({
+          model: z.string(),
+          asked: share.describe("Share of the requests in which it is asked something."),
+          ...measured,
+        }),
+      )
+      .describe("The figures of a stage are those of its model alone, asked everything."),
+    sentence: z.string(),
+  })
+  .meta({ id: "TaughtCascade", description: "What the cascade is expected to do with what was taught." })
+export type TaughtCascadeReport = z.infer<typeof TaughtCascadeReport>
+
 export const TeachResult = z
   .object({
     version: z.int().nullable().describe("The new version; null when no question was taught."),
@@ -79,8 +124,10 @@ export const TeachResult = z
         accuracy_after: share.nullable(),
         threshold: share.nullable(),
         promise: Promised.nullable(),
+        cascade: TaughtQuestionCascade.optional().describe("Where the model of the set is a cascade."),
       }),
     ),
+    cascade: TaughtCascadeReport.optional().describe("Where the model of the set is a cascade."),
   })
   .meta({ id: "QuestionSetTeachResult" })
 export type TeachResult = z.infer<typeof TeachResult>

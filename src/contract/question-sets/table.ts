@@ -19,6 +19,8 @@ import {
   runQuestionSetComparison,
   teachQuestionSet,
 } from "./jobs.ts"
+import { getQuestionSetMonitoring } from "./monitoring.ts"
+import { reviewTable } from "./review.ts"
 import {
   compareQuestionSetVersions,
   createQuestionSet,
@@ -64,5 +66,7 @@ export const questionSetTable = {
   cancelQuestionSetJob,
   getQuestionSetArtefact,
   getQuestionSetShadowReport,
+  getQuestionSetMonitoring,
+  ...reviewTable,
 }
 export type QuestionSetTable = typeof questionSetTable

@@ -1,13 +1,19 @@
 /** The analytics endpoints: a question for the analytics process, about the organization in the path. */
 import { setTimeout as wait } from "node:timers/promises"
+import { type Clock, systemClock } from "../../base/clock.ts"
 import type { AnalyticsTable, OverviewQuery } from "../../contract/analytics.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { SequenceTable } from "../../contract/sequences.ts"
 import type { Events } from "../../store/events/events.ts"
 import type { Question } from "../../store/events/reports.ts"
+import { type ContentStates, noContent, requestLogHandlers } from "./requests.ts"
 
 interface AnalyticsParts {
   readonly events: Events
+  readonly clock: Clock
+  /** Nothing is kept where it is left out. */
+  readonly content?: ContentStates
   /** Exports what the journal holds now. */
   flush(): Promise<void>
 }
@@ -16,8 +22,13 @@ interface AnalyticsParts {
 const freshWithinMs = 2_000
 
 /** Null where no engine is available. */
-export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<AnalyticsTable> {
+export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<AnalyticsTable & SequenceTable> {
   return {
+    ...requestLogHandlers({
+      events: async () => await freshEvents(parts),
+      content: parts?.content ?? noContent,
+      clock: parts?.clock ?? systemClock,
+    }),
     getAnalyticsOverview: async ({ params, query }) => {
       const events = await freshEvents(parts)
       return await events.ask(query.view, questionOf(params.org_id, query))
@@ -40,7 +51,8 @@ export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<Analyt
   }
 }
 
-async function freshEvents(parts: AnalyticsParts | null): Promise<Events> {
+/** Throws where no engine is available. */
+export async function freshEvents(parts: AnalyticsParts | null): Promise<Events> {
   if (!parts)
     throw new Fault(
       "analytics_not_configured",

@@ -74,7 +74,7 @@ async function verify(parts: AnalyticsOperatorParts, input: z.infer<typeof Verif
     events.ask("sums", { organizationId: undefined, startMs, endMs }),
     sumUsage(parts.database, startMs, endMs),
   ])
-  const differences = compare(kept, charged)
+  const differences = compare(byDay(kept), byDay(charged))
   return {
     ok: differences.length === 0,
     from: new Date(startMs).toISOString(),
@@ -88,11 +88,31 @@ async function verify(parts: AnalyticsOperatorParts, input: z.infer<typeof Verif
 
 const total = (sums: readonly ChargedSum[]): number => sums.reduce((sum, { sequences }) => sum + sequences, 0)
 
+type DaySum = Omit<ChargedSum, "model">
+
+/** Of all models: the ledger has a virtual model's usage under the models of its stages, the events under the one that answered. */
+function byDay(sums: readonly ChargedSum[]): DaySum[] {
+  return [...Map.groupBy(sums, keyOf).values()].flatMap(([first, ...others]) => {
+    if (!first) return []
+    const { model: _, ...start } = first
+    return others.reduce<DaySum>(
+      (total, one) => ({
+        ...total,
+        sequences: total.sequences + one.sequences,
+        input_tokens: total.input_tokens + one.input_tokens,
+        cached_input_tokens: total.cached_input_tokens + one.cached_input_tokens,
+        output_tokens: total.output_tokens + one.output_tokens,
+        ticks: String(BigInt(total.ticks) + BigInt(one.ticks)),
+      }),
+      start,
+    )
+  })
+}
+
 interface Difference {
   readonly organization_id: string
   readonly billing_account_id: string
   readonly day: string
-  readonly model: string
   readonly field: string
   readonly events: string
   readonly ledger: string
@@ -100,17 +120,16 @@ interface Difference {
 
 const compared = ["sequences", "input_tokens", "cached_input_tokens", "output_tokens", "ticks"] as const
 
-const keyOf = (sum: ChargedSum): string =>
-  JSON.stringify([sum.organization_id, sum.billing_account_id, sum.day, sum.model])
+const keyOf = (sum: DaySum): string => JSON.stringify([sum.organization_id, sum.billing_account_id, sum.day])
 
-function compare(kept: readonly ChargedSum[], charged: readonly ChargedSum[]): Difference[] {
-  const byKey = new Map<string, { kept?: ChargedSum; charged?: ChargedSum }>()
+function compare(kept: readonly DaySum[], charged: readonly DaySum[]): Difference[] {
+  const byKey = new Map<string, { kept?: DaySum; charged?: DaySum }>()
   for (const sum of kept) byKey.set(keyOf(sum), { kept: sum })
   for (const sum of charged) byKey.set(keyOf(sum), { ...byKey.get(keyOf(sum)), charged: sum })
   return [...byKey.values()].flatMap((pair) => {
     const some = pair.kept ?? pair.charged
     if (!some) return []
-    const { organization_id, billing_account_id, model } = some
+    const { organization_id, billing_account_id } = some
     const day = new Date(some.day * dayMs).toISOString().slice(0, "YYYY-MM-DD".length)
     return compared
       .map((field) => ({
@@ -119,7 +138,7 @@ function compare(kept: readonly ChargedSum[], charged: readonly ChargedSum[]): D
         ledger: String(pair.charged?.[field] ?? 0),
       }))
       .filter(({ events, ledger }) => events !== ledger)
-      .map((difference) => ({ organization_id, billing_account_id, day, model, ...difference }))
+      .map((difference) => ({ organization_id, billing_account_id, day, ...difference }))
   })
 }
 

@@ -7,7 +7,7 @@ import { buy } from "./purchases.ts"
 
 /** After a declined payment the next attempt waits, so that a card is not asked again and again. */
 const retryFailedMs = 3_600_000
-/** A payment that nobody has confirmed in this time is not waited for. */
+/** An automatic purchase that is not confirmed within this time no longer blocks the next one. */
 const retryUndecidedMs = 24 * 3_600_000
 const accountsMax = 100
 

@@ -10,7 +10,9 @@ import {
 import { type Invoice, findInvoice, listInvoiceLines, pageInvoices } from "../../store/invoices.ts"
 import { monthOf } from "../../base/clock.ts"
 import { findPurchase, pageRefills } from "../../store/purchases.ts"
-import { checkWarnings, noteCutoff } from "../../store/spend.ts"
+import { syncManagedRules } from "../../store/alerts/managed.ts"
+import { listOrganizationsOfUser } from "../../store/organizations.ts"
+import { noteCutoff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound } from "../change.ts"
 import {
@@ -63,8 +65,13 @@ export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
       return await viewSpendControls(database, account, clock.nowMs())
     },
     putSpendControls: async (call) => await replaceSpendControls(parts, call, call.body),
-    getUsageSpend: async (call) =>
-      await readUsageSpend(database, call.params.billing_account_id, call.query.range, clock.nowMs()),
+    getUsageSpend: async (call) => {
+      const { billing_account_id } = call.params
+      const organizationIds = async (): Promise<string[]> =>
+        await tagOwners(database, acting(call), billing_account_id)
+      const query = { ...call.query, organizationIds }
+      return await readUsageSpend(parts, billing_account_id, query, clock.nowMs())
+    },
     getAutoRefill: async (call) =>
       viewAutoRefill(await readAccount(database, call.params.billing_account_id)),
     putAutoRefill: async (call) => await replaceAutoRefill(parts, call, call.body),
@@ -91,6 +98,17 @@ export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
     },
     receiveStripeEvent: async (call) => await receiveEvent(parts, "stripe", call),
   }
+}
+
+/** The account's organizations that the caller belongs to: a key to its own, a person to those they are a member of. */
+async function tagOwners(
+  sql: Sql,
+  { principal, standing }: ReturnType<typeof acting>,
+  billingAccountId: string,
+): Promise<string[]> {
+  if (principal.kind !== "session" || principal.userId === null) return [standing.organizationId]
+  const own = await listOrganizationsOfUser(sql, principal.userId)
+  return own.filter((one) => one.billingAccountId === billingAccountId).map(({ id }) => id)
 }
 
 function sectionsOf(include: string | undefined): AccountSections {
@@ -153,8 +171,7 @@ async function replaceSpendControls(parts: BillingParts, call: Given, given: Thr
     )
     // A refusal was about the threshold that was; the next request finds out about this one.
     await noteCutoff(sql, account.id, monthOf(nowMs), false)
-    for (const warning of await checkWarnings(sql, account.id, now, () => parts.ids.next("aud")))
-      parts.log.warn(warning, "a billing account crossed a warning threshold")
+    await syncManagedRules(sql, { billingAccountId: account.id, newId: () => parts.ids.next("ar"), now })
     return { before, after: await viewSpendControls(sql, changed ?? account, nowMs) }
   })
 }

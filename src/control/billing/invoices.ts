@@ -28,7 +28,7 @@ const monthsMax = 24
 const triesMax = 5
 const retryMs = 24 * 3_600_000
 
-/** Makes what is missing of the invoices up to the last month that is over. Answers how many it made. */
+/** Makes what is missing of the invoices up to the last month that is over. Returns how many it made. */
 export async function issueInvoices(parts: BillingParts): Promise<number> {
   const month = addMonths(monthOf(parts.clock.nowMs() - settleMs), -1)
   const accounts = await listAccountsToInvoice(parts.database, month, accountsMax)

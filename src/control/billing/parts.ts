@@ -4,6 +4,7 @@ import { Fault } from "../../contract/errors.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { type BillingAccount, findBillingAccount } from "../../store/billing-accounts.ts"
 import { listOrganizationsOfBillingAccount } from "../../store/organizations.ts"
+import type { TagSpend, TagSpendQuestion } from "../../store/events/upkeep.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ControlParts, notFound } from "../change.ts"
 import type { PaymentProvider } from "../payments/provider.ts"
@@ -17,6 +18,8 @@ export interface BillingParts extends ControlParts {
   /** The address of this installation as browsers see it. */
   readonly publicUrl: () => string
   readonly seller: Seller
+  /** From the requests that are kept. Throws where no analytics engine is available. */
+  readonly spendByTag: (question: TagSpendQuestion) => Promise<readonly TagSpend[]>
 }
 
 /** Who sends the invoices. */
@@ -44,19 +47,19 @@ export function providerOf({ providers }: BillingParts, account: BillingAccount)
   return provider
 }
 
-interface SystemDeed {
+interface SystemAuditEvent {
   readonly action: string
   readonly resource: { readonly type: string; readonly id: string }
   readonly before?: unknown
   readonly after?: unknown
 }
 
-/** What the installation does by itself stands in the log of every organization that the account pays for. */
+/** Records what the installation does itself in the audit log of every organization that the account pays for. */
 export async function auditSystem(
   { ids }: Pick<BillingParts, "ids">,
   sql: Sql,
   billingAccountId: string,
-  deed: SystemDeed,
+  event: SystemAuditEvent,
   at: Date,
 ): Promise<void> {
   const organizations = await listOrganizationsOfBillingAccount(sql, billingAccountId)
@@ -66,11 +69,11 @@ export async function auditSystem(
       id: ids.next("aud"),
       organizationId: id,
       actorKind: "system",
-      action: deed.action,
-      resourceType: deed.resource.type,
-      resourceId: deed.resource.id,
-      before: deed.before ?? null,
-      after: deed.after ?? null,
+      action: event.action,
+      resourceType: event.resource.type,
+      resourceId: event.resource.id,
+      before: event.before ?? null,
+      after: event.after ?? null,
       at,
     })
 }

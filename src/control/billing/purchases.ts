@@ -15,7 +15,6 @@ import {
   lockPurchase,
   updatePurchase,
 } from "../../store/purchases.ts"
-import { checkWarnings } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { findUser } from "../../store/users.ts"
 import type { ChargeOutcome } from "../payments/provider.ts"
@@ -26,7 +25,7 @@ const checkFirstMs = 30_000
 const checkMaxMs = 3_600_000
 /** A purchase that the provider has not heard of by then never reached it. */
 const unknownAfterMs = 900_000
-/** Nobody confirms a payment after a week. */
+/** A payment that is not confirmed within a week never will be. */
 const giveUpAfterMs = 7 * 24 * 3_600_000
 const checkedMax = 100
 
@@ -40,7 +39,7 @@ interface PurchaseOrder {
   readonly repeatKey: string | null
 }
 
-/** A caller's Idempotency-Key goes on to the provider, in a form that fits it. */
+/** A caller's Idempotency-Key is passed on to the provider, in a form that it accepts. */
 export function repeatKeyOf(run: IdempotentRun | null): string | null {
   if (!run) return null
   return `refill-${createHash("sha256").update(`${run.scope}\n${run.key}`).digest("hex")}`
@@ -137,7 +136,7 @@ export async function settlePurchase(
     now,
   )
   if (outcome.status === before.status) return changed ?? before
-  await applyOutcome(parts, sql, changed ?? before, now)
+  await applyOutcome(sql, changed ?? before, now)
   if (auditedBy === "system") await auditOutcome(parts, sql, changed ?? before, before.status, now)
   return changed ?? before
 }
@@ -163,9 +162,9 @@ async function postpone(sql: Sql, purchase: Purchase, now: Date): Promise<Purcha
 }
 
 /** What a change of status brings with it, in the same transaction. */
-async function applyOutcome(parts: BillingParts, sql: Sql, purchase: Purchase, now: Date): Promise<void> {
+async function applyOutcome(sql: Sql, purchase: Purchase, now: Date): Promise<void> {
   const { status, invoiceId } = purchase
-  if (status === "succeeded") await credit(parts, sql, purchase, now)
+  if (status === "succeeded") await credit(sql, purchase, now)
   if (invoiceId !== null && (status === "succeeded" || status === "failed"))
     await markInvoice(sql, invoiceId, status === "succeeded" ? "paid" : "payment_failed", now)
 }
@@ -186,7 +185,7 @@ async function auditOutcome(
   await auditSystem(parts, sql, billingAccountId, event, now)
 }
 
-async function credit(parts: BillingParts, sql: Sql, purchase: Purchase, now: Date): Promise<void> {
+async function credit(sql: Sql, purchase: Purchase, now: Date): Promise<void> {
   const { id, billingAccountId, amountCents, purpose } = purchase
   await lockBillingAccount(sql, billingAccountId)
   await appendLedger(sql, {
@@ -196,7 +195,6 @@ async function credit(parts: BillingParts, sql: Sql, purchase: Purchase, now: Da
     amountTicks: fromCents(Number(amountCents)),
     reference: id,
   })
-  await checkWarnings(sql, billingAccountId, now, () => parts.ids.next("aud"))
 }
 
 /** Asks about purchases that are not decided and whose time has come. */

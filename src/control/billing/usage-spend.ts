@@ -1,23 +1,70 @@
-/** What an account spent on each UTC day, by model, read from the ledger. */
+/** What an account spent on each UTC day, by model, read from the ledger, and by tag, from the requests that are kept. */
 import { centsExact, type Ticks } from "../../base/money.ts"
 import type { UsageSpend } from "../../contract/billing.ts"
+import { Fault } from "../../contract/errors.ts"
 import { type DaySpend, listDaySpend } from "../../store/ledger.ts"
 import { dayOf } from "../../base/clock.ts"
-import type { Sql } from "../../store/sql.ts"
+import type { TagSpend } from "../../store/events/upkeep.ts"
+import type { BillingParts } from "./parts.ts"
 
 const dayMs = 24 * 3_600_000
+/** Values of a tag, counted by day. */
+const tagRowsMax = 20_000
 
 type SpendRange = "30d" | "90d" | "ytd"
 
+interface SpendQuery {
+  readonly range: SpendRange
+  readonly tag?: string | undefined
+  /** Whose tags are counted. */
+  readonly organizationIds: () => Promise<readonly string[]>
+}
+
 export async function readUsageSpend(
-  sql: Sql,
+  { database, spendByTag }: Pick<BillingParts, "database" | "spendByTag">,
   billingAccountId: string,
-  range: SpendRange,
+  { range, tag, organizationIds }: SpendQuery,
   nowMs: number,
 ): Promise<UsageSpend> {
   const { startMs, endMs } = boundsOf(range, nowMs)
-  const spend = await listDaySpend(sql, billingAccountId, dayOf(startMs), dayOf(endMs))
-  return toUsageSpend(spend, startMs, endMs)
+  const spend = await listDaySpend(database, billingAccountId, dayOf(startMs), dayOf(endMs))
+  const usage = toUsageSpend(spend, startMs, endMs)
+  if (tag === undefined) return usage
+  const byTag = await spendByTag({
+    billingAccountId,
+    organizationIds: await organizationIds(),
+    startMs,
+    endMs,
+    tag,
+    limit: tagRowsMax + 1,
+  })
+  if (byTag.length > tagRowsMax)
+    throw new Fault("invalid_query", `Cannot give the spend by ${tag}: the tag has too many values`, {
+      details: [{ path: "tag", message: `over ${tagRowsMax} values, counted by day` }],
+    })
+  return withTags(usage, byTag)
+}
+
+/** The ledger does not know tags: they are those of the requests that are kept. */
+function withTags(usage: UsageSpend, spend: readonly TagSpend[]): UsageSpend {
+  const byDay = Map.groupBy(spend, ({ day }) => day)
+  const byValue = Map.groupBy(spend, ({ value }) => value)
+  return {
+    ...usage,
+    buckets: usage.buckets.map((bucket) => ({
+      ...bucket,
+      tag_totals_cents: Object.fromEntries(
+        (byDay.get(bucket.t0 / dayMs) ?? []).map(({ value, ticks }) => [value, centsExact(BigInt(ticks))]),
+      ),
+    })),
+    tags: [...byValue]
+      .map(([value, rows]) => ({
+        value,
+        ticks: rows.reduce((total, { ticks }) => total + BigInt(ticks), 0n),
+      }))
+      .toSorted((a, b) => (a.ticks === b.ticks ? (a.value < b.value ? -1 : 1) : a.ticks > b.ticks ? -1 : 1))
+      .map(({ value, ticks }) => ({ value, total_cents: centsExact(ticks) })),
+  }
 }
 
 /** Whole UTC days that end with today: the end is the next midnight. */

@@ -19,7 +19,7 @@ export async function receiveEvent(
   const event = provider.readEvent(call.body, call.request.header("stripe-signature"))
   if (await hasPaymentEvent(parts.database, providerName, event.id)) return { received: true }
   await settle(parts, provider, event)
-  // Only now: an event that could not be dealt with is sent again, and must not look like a repetition.
+  // Only now: an event that could not be processed is sent again, and must not look like a duplicate.
   const receivedAt = new Date(parts.clock.nowMs())
   await insertPaymentEvent(parts.database, {
     provider: providerName,

@@ -1,4 +1,4 @@
-/** Workload access tokens: issued after an exchange, and good while their provider stands as it stood then. */
+/** Workload access tokens: issued after an exchange, and valid while their provider is unchanged. */
 import { randomUUID } from "node:crypto"
 import { SignJWT, decodeProtectedHeader, errors, jwtVerify } from "jose"
 import { z } from "zod"
@@ -34,7 +34,7 @@ interface Grant {
 
 export interface AccessTokens {
   issue(grant: Grant): Promise<string>
-  /** Whom the token stands for now, or null. */
+  /** The principal of the token now, or null. */
   authenticate(token: string): Promise<Principal | null>
 }
 

@@ -5,7 +5,7 @@ interface Bounds {
   readonly deadlineMs: number
   /** What had less of the processor by its deadline is not slow: the machine is busy, and it is tried once more. */
   readonly processorMs: number
-  /** Both tries together. */
+  /** Both tries together; the second has the deadline in any case, however late the first came to its turn. */
   readonly mostMs: number
 }
 
@@ -34,8 +34,8 @@ export function within<Answer>(bounds: Bounds, step: () => Answer): Answer {
     if (!isTimeout(error)) throw error
   }
   const { user, system } = process.threadCpuUsage(before)
-  const leftMs = Math.floor(mostMs - (performance.now() - startedMs))
-  if ((user + system) / 1000 >= processorMs || leftMs <= 0) throw new OutOfTime(bounds)
+  if ((user + system) / 1000 >= processorMs) throw new OutOfTime(bounds)
+  const leftMs = Math.max(deadlineMs, Math.floor(mostMs - (performance.now() - startedMs)))
   try {
     return callFor(leftMs, step)
   } catch (error) {

@@ -2,7 +2,7 @@
 import type { CelFunc, CelEnv } from "@bufbuild/cel"
 import type { Expr, Expr_Call, Expr_Comprehension } from "@bufbuild/cel-spec/cel/expr/syntax_pb.js"
 
-/** Deeper trees are no policy that anyone wrote by hand, and would exhaust the stack of whoever walks them. */
+/** Deeper trees are not written by hand, and would overflow the stack of a recursive walk. */
 export const nestingMax = 250
 /** Each level multiplies the work; a list of lists of lists is already more than claims hold. */
 const comprehensionsMax = 3

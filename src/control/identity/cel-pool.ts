@@ -55,7 +55,7 @@ export function createCelPool(): CelPool {
   }
   return {
     async check(owner, policy) {
-      // Whoever comes first starts all of them: the second organization does not wait for its own.
+      // The first call starts all threads, so that the second organization does not wait for its own.
       pool.warm()
       const flaws: PolicyFlaw[] = []
       // Each expression has a deadline of its own, so that a long policy of good ones passes.

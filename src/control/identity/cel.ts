@@ -52,7 +52,7 @@ export const environmentWith = (...names: string[]) =>
 const environment = environmentWith("assertion", "attribute")
 type Program = (bindings: { assertion: CelInput; attribute: CelInput }) => CelValue | Error
 
-/** Compiled expressions by their text; the oldest go first. */
+/** Compiled expressions by their text; the oldest are evicted first. */
 const programs = new Map<string, Program>()
 const programsMax = 2000
 
@@ -85,7 +85,7 @@ export function expressionsOf(policy: PolicyText): ExpressionCheck[] {
   ]
 }
 
-/** Enough for a list of two thousand names; more is slow to parse, and nobody reads it. */
+/** Enough for a list of two thousand names; more is slow to parse. */
 const signsMax = 3000
 const literals = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g
 

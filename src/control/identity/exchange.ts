@@ -20,7 +20,7 @@ export interface TokenExchangeParts extends ControlParts, DecisionParts {
   readonly tokens: AccessTokens
   readonly log: Log
   readonly lifetimeSecondsMax: number
-  /** Told of every exchange: `issued`, or OAuth's error. */
+  /** Called after every exchange with `issued` or OAuth's error. */
   readonly onExchanged: (outcome: string) => void
 }
 
@@ -130,7 +130,7 @@ function readPresented(
   return { providerId, evidence: { kind: "handshake", handshake } }
 }
 
-/** A refusal that goes on record. */
+/** A refusal that is recorded. */
 class Refused extends Fault {
   readonly record: Readonly<Record<string, unknown>>
 
@@ -189,9 +189,9 @@ async function issue(
 }
 
 /** What names no provider has no organization, whose audit log it could be in: it is logged and counted. */
-const nobody = "none"
+const unknownProvider = "none"
 
-/** A refusal is answered even when it cannot be recorded: the store being away must not open or close any door. */
+/** A refusal is returned even when it cannot be recorded: an unavailable store changes no decision about access. */
 async function recordRefusal(
   parts: TokenExchangeParts,
   known: KnownProvider | null,
@@ -199,7 +199,7 @@ async function recordRefusal(
   request: ExchangeRequest,
   limit: ReturnType<typeof createRefusalLimit>,
 ): Promise<void> {
-  const turn = limit.take(known?.provider.id ?? nobody)
+  const turn = limit.take(known?.provider.id ?? unknownProvider)
   if (!turn) return
   const after = { ...record, ...(turn.suppressed > 0 ? { unrecorded_before: turn.suppressed } : {}) }
   const { id: request_id, ip } = request

@@ -1,8 +1,7 @@
 /** Fetches JSON from an address that a customer chose: HTTPS only, no redirects, no private addresses, bounded in size and time. */
-import { lookup as systemLookup } from "node:dns"
-import { BlockList, type LookupFunction, isIP, isIPv6 } from "node:net"
 import type { Readable } from "node:stream"
 import { Agent, request } from "undici"
+import { AddressRefused, isPrivate, literalAddress, lookupWhere } from "../../base/public-address.ts"
 import { Refusal } from "./refusal.ts"
 
 const bytesMax = 1024 * 1024
@@ -34,7 +33,7 @@ export function createJsonFetcher({
     connect: {
       timeout: timeoutMs,
       ...(ca === undefined ? {} : { ca }),
-      ...(allowPrivate ? {} : { lookup: publicLookup }),
+      ...(allowPrivate ? {} : { lookup: lookupWhere((one) => !isPrivate(one), privateSentence) }),
     },
   })
   return {
@@ -44,6 +43,7 @@ export function createJsonFetcher({
         return await get(url, agent, AbortSignal.timeout(timeoutMs))
       } catch (error) {
         if (error instanceof Refusal) throw error
+        if (error instanceof AddressRefused) throw new Refusal(privateSentence, error)
         const late = error instanceof Error && (error.name === "TimeoutError" || error.name === "AbortError")
         throw new Refusal(
           late ? "the issuer's server does not answer in time" : "the issuer's server cannot be reached",
@@ -86,7 +86,7 @@ async function get(url: URL, agent: Agent, signal: AbortSignal): Promise<unknown
   }
 }
 
-/** What is destroyed unread ends in an error event, which nobody else would take. */
+/** Destroying an unread body emits an error event; without a listener it would end the process. */
 function discard(body: Readable): void {
   body.once("error", () => {}).destroy()
 }
@@ -96,62 +96,9 @@ function checkAddress(address: string, allowPrivate: boolean): URL {
   const url = URL.parse(address)
   if (url?.protocol !== "https:" || url.username !== "" || url.password !== "")
     throw new Refusal("the issuer's keys are not at an HTTPS address")
-  const host = url.hostname.replace(/^\[|\]$/g, "")
-  if (!allowPrivate && isIP(host) !== 0 && isPrivate(host)) throw privateRefusal()
+  const literal = literalAddress(url)
+  if (!allowPrivate && literal !== null && isPrivate(literal)) throw new Refusal(privateSentence)
   return url
 }
 
-const privateRefusal = (): Refusal => new Refusal("the issuer's keys are at a private address")
-
-/** Checks the addresses that the connection is about to use, so that a name cannot change its meaning in between. */
-const publicLookup: LookupFunction = (hostname, options, done) => {
-  systemLookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return done(error, "", 0)
-    if (addresses.some(({ address }) => isPrivate(address))) return done(privateRefusal(), "", 0)
-    if (options.all) return done(null, addresses)
-    const [first] = addresses
-    done(null, first?.address ?? "", first?.family ?? 0)
-  })
-}
-
-export function isPrivate(address: string): boolean {
-  return notPublic.check(address, isIPv6(address) ? "ipv6" : "ipv4")
-}
-
-/** The special-purpose ranges of IANA's registries that are not reachable, or not meant to be, over the internet. */
-const notPublic = new BlockList()
-for (const [network, prefix] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 4],
-  ["240.0.0.0", 4],
-] as const)
-  notPublic.addSubnet(network, prefix, "ipv4")
-for (const [network, prefix] of [
-  ["::", 128],
-  ["::1", 128],
-  // IPv4 behind a translator; an IPv4 address mapped into IPv6 is held to the rules above.
-  ["64:ff9b::", 96],
-  ["64:ff9b:1::", 48],
-  ["2002::", 16],
-  ["100::", 64],
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["3fff::", 20],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["fec0::", 10],
-  ["ff00::", 8],
-] as const)
-  notPublic.addSubnet(network, prefix, "ipv6")
+const privateSentence = "the issuer's keys are at a private address"

@@ -47,7 +47,7 @@ interface CertificateTrust {
 
 export interface Identity {
   readonly handlers: Handlers<typeof identityEndpoints>
-  /** Whom a workload access token stands for, or null. */
+  /** The principal of a workload access token, or null. */
   authenticate(token: string): Promise<Principal | null>
   /** The provider of this id, if exchanges may use it; null asks for the only one there is. */
   trust(providerId: string | null): Promise<CertificateTrust | null>
@@ -96,7 +96,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     keys.forget(change)
   }
   const stopListening = await listenToChanges(database, forget)
-  // Whoever has providers expects exchanges: the first of them does not wait for threads to start.
+  // An installation with providers expects exchanges: threads are started before the first one.
   if (await hasActiveProviders(database)) cel.warm()
   return {
     handlers: {

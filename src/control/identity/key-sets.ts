@@ -9,7 +9,7 @@ import { Refusal } from "./refusal.ts"
 const freshMs = 10 * 60_000
 /** However many tokens name keys that are not known, an issuer is asked once in this time. */
 const cooldownMs = 30_000
-/** Keys that were once good go on working while the issuer is away. */
+/** Keys that were valid are still accepted while the issuer is unreachable. */
 const staleMs = 24 * 3_600_000
 const cachedMax = 1000
 

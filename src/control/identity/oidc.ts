@@ -6,7 +6,7 @@ import { type Assertion, Refusal } from "./refusal.ts"
 
 const leewaySeconds = 60
 const lifetimeSecondsMax = 24 * 3600
-/** Asymmetric only: with a symmetric one, whoever knows the public key could sign. */
+/** Asymmetric only: with a symmetric one, the public key would be enough to sign. */
 const algorithms = [
   "RS256",
   "RS384",

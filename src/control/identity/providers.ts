@@ -128,7 +128,7 @@ async function update(
   const { organizationId } = standing
   const changes = toChanges(call.body)
   const read = await readProvider(parts, standing, call.params.provider_id)
-  // Outside the transaction: expressions are checked in a worker, and nobody should wait for that with a lock held.
+  // Outside the transaction: expressions are checked in a worker, and no lock may be held meanwhile.
   await checkProvider({ ...read, ...changes }, parts.cel)
   // A new name needs no confirmation of rules that were confirmed when they were saved.
   if (decidingFields.some((field) => field in changes))
@@ -178,7 +178,7 @@ async function refuseTakenName<Result>(work: Promise<Result>): Promise<Result> {
   })
 }
 
-/** Nobody lets workloads in with more than they hold themselves. */
+/** A caller cannot grant workloads permissions that the caller does not hold. */
 function checkHeld({ permissions: held }: Standing, granted: readonly Permission[]): void {
   const missing = granted.find((permission) => !held.includes(permission))
   if (missing !== undefined)

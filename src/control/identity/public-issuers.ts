@@ -1,4 +1,4 @@
-/** Finds policies at issuers that sign tokens for anyone which would let a stranger in, by evaluating them for one. */
+/** Finds policies at issuers that sign tokens for anyone which would admit any workload of any customer of theirs, by evaluating them for one. */
 import { Fault } from "../../contract/errors.ts"
 import type { PublicIssuerConfirmation } from "../../contract/identity.ts"
 import type { IdentityProvider } from "../../store/identity-providers.ts"
@@ -23,7 +23,7 @@ const publicIssuers = new Set([
 const isPublicIssuer = (issuer: string): boolean =>
   publicIssuers.has(issuer.toLowerCase().replace(/\/+$/, ""))
 
-/** Claims that the issuer sets to whose workload it is: nobody can make theirs look like another's. */
+/** Claims that the issuer sets to the owner of the workload: an owner cannot forge those of another. */
 const identityClaims = [
   ..."sub repository repository_id repository_owner repository_owner_id enterprise enterprise_id".split(" "),
   ..."project project_id project_path namespace_id namespace_path organization organization_id".split(" "),

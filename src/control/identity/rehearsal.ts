@@ -60,7 +60,7 @@ function readEvidence(given: RehearsalInput): Evidence {
 
 type StepResult = ProviderTestResult["steps"][number]
 
-/** The provider's own state is told first, but a dry run goes on: rules are often tested before they are switched on. */
+/** The provider's own state is reported first, but a dry run continues: rules are often tested before they are switched on. */
 function describeSteps(provider: IdentityProvider, decision: Decision): StepResult[] {
   const refusedAt = decision.accepted ? testSteps.length : testSteps.indexOf(decision.step)
   return testSteps.map((step, index): StepResult => {

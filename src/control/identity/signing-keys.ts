@@ -63,7 +63,7 @@ export function createSigningKeys(database: Database, clock: Clock): SigningKeys
     loading ??= load().finally(() => (loading = null))
     await loading
   }
-  /** Keys that were read a moment ago; older ones only while the store is away. */
+  /** Keys that were read a moment ago; older ones only while the store is unavailable. */
   const current = async (): Promise<Loaded["keys"]> => {
     const ageMs = clock.monotonicMs() - loaded.atMs
     if (ageMs >= freshMs)

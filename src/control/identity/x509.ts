@@ -60,7 +60,7 @@ const openSslReasons: Readonly<Record<string, string>> = {
   PATH_LENGTH_EXCEEDED: "the chain is longer than one of its authorities allows",
 }
 
-/** The same without a handshake, for a dry run: whoever asks need not hold the private key. */
+/** The same without a handshake, for a dry run: the caller need not hold the private key. */
 export function rehearseChain(
   chain: readonly X509Certificate[],
   config: X509Config,

@@ -16,7 +16,6 @@ import {
   type LedgerCheck,
   type LedgerRow,
 } from "../../store/ledger.ts"
-import { checkWarnings } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { auditSystem } from "../billing/parts.ts"
 import type { ControlParts } from "../change.ts"
@@ -103,7 +102,6 @@ async function enter(
       note: move.reason,
     })
     if (!added) throw new Fault("conflict", `Cannot enter ${reference}: it is in the ledger already`)
-    await checkWarnings(sql, id, now, () => parts.ids.next("aud"))
     const after = { amount_cents: move.cents, reason: move.reason }
     await auditSystem(
       parts,
@@ -142,7 +140,7 @@ async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
 const shown = (account: BillingAccount | null): { provider: string; mode: string } | null =>
   account && { provider: account.provider, mode: account.mode }
 
-/** Another provider knows nothing of the account yet: it is told soon, and a payment method is entered there. */
+/** Another provider does not have the account yet: it is provisioned in the background, and a payment method is entered there. */
 async function set(parts: ControlParts, given: z.infer<typeof SetInput>): Promise<unknown> {
   const now = new Date(parts.clock.nowMs())
   const view = await parts.database.transaction(async (sql) => {

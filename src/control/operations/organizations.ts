@@ -6,16 +6,19 @@ import { findBillingAccount } from "../../store/billing-accounts.ts"
 import {
   type Organization,
   deleteOrganization,
-  insertMembership,
-  insertOrganization,
   lockOrganization,
   updateOrganization,
 } from "../../store/organizations.ts"
+import { deleteAlertsOf } from "../../store/alerts/rules.ts"
+import { deleteContentOf } from "../../store/content/content.ts"
+import { deleteFilesOf } from "../../store/files/files.ts"
 import { deleteSetsOf } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
 import { change, difference, systemCaller } from "../change.ts"
 import { openAccount } from "../first-start.ts"
+import { insertOwned } from "../organizations.ts"
+import { toPolicy } from "../session-list.ts"
 import { createOneTimeLink } from "../sessions.ts"
 import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
 
@@ -35,6 +38,22 @@ const UpdateInput = z.strictObject({
   /** An empty list shows every region again. */
   regions: z.array(z.string().min(1).max(64)).max(1000).optional(),
 })
+const SsoInput = z.strictObject({
+  id: z.string(),
+  email_domains: z
+    .array(
+      z
+        .string()
+        .trim()
+        .toLowerCase()
+        .regex(/^[a-z0-9.-]{1,253}$/, "a domain is needed, as example.com"),
+    )
+    .max(100)
+    .optional(),
+  groups: z.array(z.string().min(1).max(256)).max(100).optional(),
+  role: z.enum(["owner", "member"]).optional(),
+  required: z.boolean().optional(),
+})
 const OneInput = z.strictObject({ id: z.string() })
 
 export function organizationOperations(parts: OperatorParts): Operations {
@@ -42,6 +61,7 @@ export function organizationOperations(parts: OperatorParts): Operations {
     "orgs.list": async () => await listOrganizations(parts),
     "orgs.create": async (input) => await createOrganization(parts, read(CreateInput, input)),
     "orgs.update": async (input) => await changeLimits(parts, read(UpdateInput, input)),
+    "orgs.sso": async (input) => await changeSso(parts, read(SsoInput, input)),
     "orgs.delete": async (input) => await endOrganization(parts, read(OneInput, input).id),
   }
 }
@@ -55,14 +75,14 @@ async function listOrganizations({ database }: OperatorParts): Promise<unknown> 
   )
 }
 
-/** Makes the owner too where nobody has the address yet, and then answers a link for the first sign-in. */
+/** Creates the owner too where no user has the address, and then returns a link for the first sign-in. */
 async function createOrganization(
   parts: OperatorParts,
   { name, owner, billing_account }: z.infer<typeof CreateInput>,
 ): Promise<unknown> {
   const id = parts.ids.next("org")
-  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
-    const times = { createdAt: now, updatedAt: now }
+  return await change(parts, systemCaller, async (scope) => {
+    const { sql, now } = scope
     const known = await findUserByEmail(sql, owner)
     const user = known ?? (await newUser(sql, parts, owner, now))
     const billingAccountId =
@@ -75,16 +95,7 @@ async function createOrganization(
       ))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
-    await insertOrganization(sql, { id, name, billingAccountId, isPersonal: false, ...times })
-    await insertMembership(sql, { organizationId: id, userId: user.id, role: "primary_owner", ...times })
-    await audit({
-      organizationId: id,
-      action: "organization.create",
-      resource: { type: "organization", id },
-      before: null,
-      after: { name, billing_account_id: billingAccountId, primary_owner: user.id },
-    })
-    touched({ table: "memberships", id })
+    await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
     const link = known ? null : (await createOneTimeLink(sql, user.id, now)).link
     return {
       id,
@@ -131,12 +142,44 @@ async function changeLimits(
   })
 }
 
-/** Keys still authenticate and find nothing. The organization's texts, which its question sets hold, are deleted. */
+async function changeSso(
+  parts: OperatorParts,
+  { id, email_domains, groups, role, required }: z.infer<typeof SsoInput>,
+): Promise<unknown> {
+  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+    const before = await lockLive(sql, id)
+    const after = await updateOrganization(
+      sql,
+      id,
+      {
+        ...(email_domains === undefined ? {} : { ssoEmailDomains: email_domains }),
+        ...(groups === undefined ? {} : { ssoGroups: groups }),
+        ...(role === undefined ? {} : { ssoRole: role }),
+        ...(required === undefined ? {} : { ssoRequired: required }),
+      },
+      now,
+    )
+    if (!after) throw unknown(id)
+    await audit({
+      organizationId: id,
+      action: "organization.update",
+      resource: { type: "organization", id },
+      ...difference(toPolicy(before), toPolicy(after)),
+    })
+    touched({ table: "organizations", id })
+    return { id, ...toPolicy(after) }
+  })
+}
+
+/** Keys still authenticate and find nothing. The organization's texts, in question sets, kept content and files, are deleted. */
 async function endOrganization(parts: OperatorParts, id: string): Promise<unknown> {
   return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
     const ended = await deleteOrganization(sql, id, now)
     if (!ended) throw unknown(id)
+    await deleteAlertsOf(sql, id)
     await deleteSetsOf(sql, id)
+    await deleteContentOf(sql, id)
+    await deleteFilesOf(sql, id)
     await audit({
       organizationId: id,
       action: "organization.delete",

@@ -18,14 +18,14 @@ export interface ChargeRequest {
   readonly paymentMethodId: string
   readonly amountCents: number
   readonly description: string
-  /** Nobody ordered it: the installation buys by itself. */
+  /** An automatic purchase, not one that a user ordered. */
   readonly automatic: boolean
   /** The same key is the same purchase, however often it is asked for. */
   readonly idempotencyKey: string
 }
 
 export interface ChargeOutcome {
-  /** `timed_out`: the provider did not answer, so nobody knows; it is asked again later. */
+  /** `timed_out`: the provider did not answer, so the outcome is unknown; it is asked again later. */
   readonly status: "processing" | "succeeded" | "failed" | "action_required" | "timed_out"
   /** What the provider calls the payment; null when it did not say. */
   readonly reference: string | null

@@ -2,12 +2,17 @@
 import type { Log } from "../../base/log.ts"
 import { SetName } from "../../contract/question-sets/content.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
-import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
+import {
+  findSet,
+  insertMigratedCalibration,
+  insertSet,
+  insertVersion,
+} from "../../store/question-sets/sets.ts"
 import { type ControlParts, change, systemCaller } from "../change.ts"
 
 type Calibrations = Readonly<Record<string, { readonly temperature: number; readonly bias: number }>>
 
-/** A set without questions in every organization, for each name that is free there. */
+/** A set without questions in every organization, once for each name that is free there. */
 export async function migrateCalibrations(
   parts: ControlParts,
   {
@@ -29,6 +34,7 @@ export async function migrateCalibrations(
       )
       let count = 0
       for (const { id: organizationId } of organizations) {
+        if (!(await insertMigratedCalibration(sql, organizationId, name))) continue
         if (await findSet(sql, organizationId, checked.data)) continue
         const id = parts.ids.next("qs")
         const origin = { createdBy: null, createdAt: now }

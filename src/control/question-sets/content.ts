@@ -1,8 +1,12 @@
 /** The content of a version: checked, and compared with another. */
 import type { Catalog } from "../../base/catalog.ts"
+import { VirtualModelError, checkVirtual, isVirtual } from "../../base/virtual-models.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent, SetQuestion } from "../../contract/question-sets/content.ts"
 import { sorted } from "../../store/question-sets/content.ts"
+import type { Sql } from "../../store/sql.ts"
+import { listVirtualModels } from "../../store/virtual-models.ts"
+import { findAmong } from "../virtual-models.ts"
 
 /** What was taught stays with a question that is still asked in the same words of the same model. */
 export function keepArtefacts(
@@ -45,12 +49,30 @@ export function artefactsIn({ questions }: QuestionSetContent): string[] {
 }
 
 /** Throws Fault `invalid_body` where the model cannot classify. */
-export function checkModel(catalog: Catalog, sku: string): void {
+export async function checkModel(
+  catalog: Catalog,
+  sql: Sql,
+  organizationId: string,
+  sku: string,
+): Promise<void> {
   const model = catalog.find(sku, "decisions")
   if (model?.kind === "generation") return
+  if (!model && (await decides(catalog, sql, organizationId, sku))) return
   throw new Fault("invalid_body", `Cannot save the set: no model ${JSON.stringify(sku)} can classify`, {
     details: [{ path: "model", message: "no such classification model" }],
   })
+}
+
+/** Whether a virtual model of this name can classify. */
+async function decides(catalog: Catalog, sql: Sql, organizationId: string, name: string): Promise<boolean> {
+  const find = findAmong(catalog, await listVirtualModels(sql, organizationId))
+  const named = find(name)
+  try {
+    return named !== null && isVirtual(named) && checkVirtual(find, named).has("decisions")
+  } catch (error) {
+    if (!(error instanceof VirtualModelError)) throw error
+    return false
+  }
 }
 
 export interface ContentChange {

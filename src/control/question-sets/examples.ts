@@ -23,11 +23,13 @@ import {
   putCase,
   updateExample,
 } from "../../store/question-sets/examples.ts"
+import { lockOrganization } from "../../store/organizations.ts"
 import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, notFound } from "../change.ts"
+import { type ChangeScope, acting, change, notFound, toList } from "../change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import type { QuestionSetParts } from "./parts.ts"
+import { checkStorage } from "./storage.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 import type { UploadFormat, UploadedRow } from "./upload.ts"
 
@@ -46,8 +48,7 @@ export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<Platform
   return {
     async listQuestionSetExamples(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      const { items, nextCursor } = await pageExamples(database, set.id, call.query)
-      return { data: items.map(toExample), next_cursor: nextCursor }
+      return toList(await pageExamples(database, set.id, call.query), toExample)
     },
     addQuestionSetExamples: async (call) => {
       const { rows, replace } = call.body
@@ -70,14 +71,12 @@ export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<Platform
     },
     async listQuestionSetCases(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      const { items, nextCursor } = await pageCases(database, set.id, call.query)
-      const data = items.map(({ id, input, expected, createdAt }) => ({
+      return toList(await pageCases(database, set.id, call.query), ({ id, input, expected, createdAt }) => ({
         id,
         input,
         expected: decodeLabels(expected),
         created_at: createdAt.toISOString(),
       }))
-      return { data, next_cursor: nextCursor }
     },
     addQuestionSetCases: async (call) => await freeze(parts, call),
     async deleteQuestionSetCase(call) {
@@ -145,6 +144,8 @@ async function addRows(
   const { standing } = acting(call)
   return await change(parts, call, async (scope) => {
     const { sql, audit } = scope
+    // Two that add to sets of the same organization are measured one after the other.
+    await lockOrganization(sql, standing.organizationId)
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     const known = await knownRows(sql, set.id, rows)
@@ -252,12 +253,14 @@ async function store(
       inputHash,
       split: splitOf(inputHash),
       labels: JSON.stringify(labels),
+      source: "added",
       createdAt: now,
       updatedAt: now,
     })),
   )
   for (const { id, labels } of changed.values())
     if (id !== null) await updateExample(sql, id, JSON.stringify(labels), now)
+  await checkStorage(sql, set, "examples")
 }
 
 async function upload(
@@ -308,6 +311,7 @@ async function relabel(
 ): Promise<WireExample> {
   const { standing } = acting(call)
   return await change(parts, call, async ({ sql, now, audit }) => {
+    await lockOrganization(sql, standing.organizationId)
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const before = await findExample(sql, set.id, call.params.example_id)
     if (!before) throw notFound("example")
@@ -321,6 +325,7 @@ async function relabel(
     const merged = JSON.stringify({ ...Object.fromEntries(kept), ...labels })
     const after = await updateExample(sql, before.id, merged, now)
     if (!after) throw notFound("example")
+    await checkStorage(sql, set, "labels")
     const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
     await audit(eventOf(set, "question_set.example.update", shown(before), shown(after)))
     return toExample(after)
@@ -333,6 +338,7 @@ async function freeze(
 ): Promise<{ added: number; updated: number }> {
   const { standing } = acting(call)
   return await change(parts, call, async ({ sql, now, audit }) => {
+    await lockOrganization(sql, standing.organizationId)
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     let added = 0
@@ -351,13 +357,17 @@ async function freeze(
     const { cases } = await countRows(sql, set.id)
     if (cases > questionSetLimits.casesMax)
       throw new Fault("conflict", `Cannot add the cases: at most ${questionSetLimits.casesMax} are kept`)
+    await checkStorage(sql, set, "cases")
     const counts = { added, updated: call.body.cases.length - added }
     await audit(eventOf(set, "question_set.cases.add", null, counts))
     return counts
   })
 }
 
-function readOrRefuse(labels: Readonly<Record<string, unknown>>, questions: readonly SetQuestion[]): Labels {
+export function readOrRefuse(
+  labels: Readonly<Record<string, unknown>>,
+  questions: readonly SetQuestion[],
+): Labels {
   try {
     return readLabels(labels, questions)
   } catch (error) {
@@ -374,14 +384,15 @@ function eventOf(set: QuestionSet, action: string, before: unknown, after: unkno
 }
 
 // Written by the functions above.
-const decodeLabels = (text: string): Labels => JSON.parse(text) as Labels
+export const decodeLabels = (text: string): Labels => JSON.parse(text) as Labels
 
-function toExample({ id, input, labels, split, createdAt, updatedAt }: Example): WireExample {
+function toExample({ id, input, labels, split, source, createdAt, updatedAt }: Example): WireExample {
   return {
     id,
     input,
     labels: decodeLabels(labels),
     split,
+    source,
     created_at: createdAt.toISOString(),
     updated_at: updatedAt.toISOString(),
   }

@@ -13,7 +13,7 @@ import {
   countRows,
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
-import { type ChangeScope, type ControlParts, acting, change, notFound } from "../change.ts"
+import { type ChangeScope, type ControlParts, acting, change, notFound, toList } from "../change.ts"
 import { addJob, isRoomForJob, openJobsMax } from "./add-job.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
@@ -56,8 +56,7 @@ export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
       }),
     async listQuestionSetJobs(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      const { items, nextCursor } = await pageJobs(database, set.id, call.query)
-      return { data: items.map(toJob), next_cursor: nextCursor }
+      return toList(await pageJobs(database, set.id, call.query), toJob)
     },
     async getQuestionSetJob(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)

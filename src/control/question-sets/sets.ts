@@ -22,7 +22,7 @@ import {
   updateSet,
 } from "../../store/question-sets/sets.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, checkVersion, etag, notFound } from "../change.ts"
+import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { writeFile } from "./file.ts"
@@ -58,14 +58,10 @@ export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
   return {
     async listQuestionSets(call) {
       const { organizationId } = acting(call).standing
-      const { items, nextCursor } = await pageSets(database, organizationId, call.query)
-      return {
-        data: items.map((set) => ({
-          ...toSummary(set, decodeContent(set.content), set.production),
-          examples: set.examples,
-        })),
-        next_cursor: nextCursor,
-      }
+      return toList(await pageSets(database, organizationId, call.query), (set) => ({
+        ...toSummary(set, decodeContent(set.content), set.production),
+        examples: set.examples,
+      }))
     },
     createQuestionSet: async (call) => await create(parts, call),
     importQuestionSet: async (call) => await importFile(parts, call),
@@ -78,11 +74,11 @@ export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
     deleteQuestionSet: async (call) => await remove(parts, call),
     async listQuestionSetVersions(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      const [{ items, nextCursor }, labels] = await Promise.all([
+      const [page, labels] = await Promise.all([
         pageVersions(database, set.id, call.query),
         listLabels(database, set.id),
       ])
-      return { data: items.map((version) => toVersionItem(version, set, labels)), next_cursor: nextCursor }
+      return toList(page, (version) => toVersionItem(version, set, labels))
     },
     async getQuestionSetVersion(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
@@ -135,7 +131,7 @@ async function insert(parts: QuestionSetParts, scope: ChangeScope, given: NewSet
   const { sql, now, audit, touched } = scope
   const { id, name, description, principal, standing } = given
   const { organizationId } = standing
-  checkModel(parts.catalog, given.content.model)
+  await checkModel(parts.catalog, sql, organizationId, given.content.model)
   const content = keepArtefacts(given.content, null)
   refuseUnknownArtefacts(artefactsIn(content), [])
   // Two that create at once are counted one after the other.
@@ -207,7 +203,7 @@ async function update(
       calibration: calibration === undefined ? current.calibration : calibration,
     }
     if (shadow) {
-      if (shadow.model !== null) checkModel(parts.catalog, shadow.model)
+      if (shadow.model !== null) await checkModel(parts.catalog, sql, before.organizationId, shadow.model)
       if (shadow.version !== null) await readVersion(sql, before, String(shadow.version))
     }
     const set = await revise(parts, scope, before, {
@@ -292,7 +288,7 @@ async function addVersion(
   const { text, hash } = encodeContent(content)
   if (hash === old.hash) return null
   // A model that is gone meanwhile does not keep thresholds from being changed.
-  if (content.model !== current.model) checkModel(parts.catalog, content.model)
+  if (content.model !== current.model) await checkModel(parts.catalog, sql, set.organizationId, content.model)
   const named = artefactsIn(content)
   const known = await listArtefacts(sql, set.id, named)
   refuseUnknownArtefacts(

@@ -1,8 +1,9 @@
 /**
  * A graph for tests: the margin of a branch is the sum of every token that it sees, so that what it sees can be checked. A
- * vector has, in both halves, the number of its tokens in the place of each token's last digit, and similarity counts by a branch's length.
+ * vector has, in its first and last part, the number of its tokens in the place of each token's last digit, in the middle one in
+ * that of the rest by seven, and similarity counts by a branch's length.
  */
-import type { BranchPart, BranchScores, Graph, GraphRow, Past, RowScores, Tokens } from "./graph.ts"
+import type { BranchPart, BranchScores, Graph, GraphRow, Past, Pooling, RowScores, Tokens } from "./graph.ts"
 
 export type FakeRun =
   | { readonly kind: "rows"; readonly rows: number }
@@ -59,9 +60,9 @@ export class FakeGraph implements Graph {
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
     await this.#run({ kind: "rows", rows: rows.length })
-    return rows.map(({ evidence, branches, isPooled }) => ({
+    return rows.map(({ evidence, branches, pooling }) => ({
       ...scoresOf(sum(evidence), branches),
-      vector: isPooled ? digits(evidence) : new Float32Array(),
+      vector: vectorOf(evidence, pooling),
     }))
   }
 
@@ -92,9 +93,15 @@ const scoresOf = (seen: number, branches: readonly Tokens[]): BranchScores => ({
 
 const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)
 
+function vectorOf(evidence: Tokens, pooling: Pooling): Float32Array {
+  const whole = digits(evidence)
+  if (pooling === "middle") whole.fill(0, 0, (2 * whole.length) / 3)
+  return pooling === "none" ? new Float32Array() : whole
+}
+
 export function digits(tokens: Tokens): Float32Array {
-  const counts = new Float32Array(20)
+  const counts = new Float32Array(30)
   for (const token of tokens)
-    for (const at of [token % 10, 10 + (token % 10)]) counts[at] = (counts[at] ?? 0) + 1
+    for (const at of [token % 10, 10 + (token % 7), 20 + (token % 10)]) counts[at] = (counts[at] ?? 0) + 1
   return counts
 }

@@ -1,8 +1,7 @@
-/** What the scheduler knows of one request: its tokens, how far it is, and what it does next. */
+/** What the scheduler knows of one request: its tokens, how far it is, what it does next, and the vectors of its texts. */
 import type { Share } from "../fair-share.ts"
 import type { Evidence } from "./evidence-cache.ts"
-import type { Past, Tokens } from "./graph.ts"
-import { cosine, lastLayer, unitHalves } from "./vectors.ts"
+import type { Past, Pooling, Tokens } from "./graph.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
 export const ROW_TOKENS_MAX = 256
@@ -13,17 +12,25 @@ export interface EncoderWork {
   readonly branches: readonly Tokens[]
   /** Of each branch: the option that it proposes as a text of its own, where its vector is compared with the evidence's. */
   readonly options: readonly (Tokens | undefined)[]
-  /** Whether the caller reads the evidence's vector. */
-  readonly wantsVector: boolean
+  /** What the caller reads of the evidence's vector. */
+  readonly pooling: Pooling
+}
+
+export interface Cosines {
+  /** As tuned for comparing. */
+  readonly tuned: number
+  /** As the network had it before tuning. */
+  readonly recalled: number
 }
 
 export interface Scored {
   /** One per branch. */
   readonly margins: Float64Array
-  /** Of the evidence with the option of each branch, and how much each counts; 0 for a branch without. */
-  readonly cosines: Float64Array
+  /** Of the evidence with the option of each branch; null for a branch without. */
+  readonly cosines: readonly (Cosines | null)[]
+  /** How much the tuned cosine counts, one per branch. */
   readonly similarityWeights: Float64Array
-  /** Of the evidence, of length one; empty when nobody wants it. */
+  /** Of the evidence, in parts of the same length, of which some may be zero as in `RowScores`; empty when it was not asked for. */
   readonly vector: Float32Array
 }
 
@@ -55,8 +62,8 @@ export interface Job extends RunShare {
   /** Numbers of the branches whose options have no vector yet, shortest first. */
   unreadOptions: number[]
   readonly optionVectors: Map<number, Float32Array>
-  /** Whether the evidence's vector is wanted. */
-  readonly isPooled: boolean
+  /** Cosines need the whole of the evidence's vector. */
+  readonly pooling: Pooling
   readonly isRow: boolean
   /** Held while the job is at work; a row needs none. */
   evidence: Evidence | null
@@ -76,7 +83,7 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     pending: [...branches.keys()].toSorted((a, b) => branchOf(work, a).length - branchOf(work, b).length),
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
-    isPooled: work.wantsVector || unreadOptions.length > 0,
+    pooling: unreadOptions.length > 0 ? "whole" : work.pooling,
     isRow: rowLength(work) <= ROW_TOKENS_MAX,
     evidence: null,
     longBranch: null,
@@ -96,9 +103,86 @@ export const rowLength = ({ branches, evidence }: EncoderWork): number =>
 
 /** What a finished job resolves to. */
 export function scoredOf({ margins, similarityWeights, optionVectors }: Job, vector: Float32Array): Scored {
-  const cosines = margins.map((_, index) => {
+  const cosines = Array.from(margins, (_, index): Cosines | null => {
     const option = optionVectors.get(index)
-    return option ? cosine(lastLayer(vector), lastLayer(option)) : 0
+    if (!option) return null
+    return {
+      tuned: cosine(tunedPart(vector), tunedPart(option)),
+      recalled: cosine(recalledPart(vector), recalledPart(option)),
+    }
   })
-  return { margins, cosines, similarityWeights, vector: unitHalves(vector) }
+  return { margins, cosines, similarityWeights, vector: unitParts(vector) }
+}
+
+/** Vectors that are kept, of all organizations: about 5 KB each. */
+const VECTORS_MAX = 16_384
+
+/** LRU. Organizations never see each other's: how long an answer takes would tell what others have sent. */
+export class OptionVectors {
+  readonly #vectors = new Map<string, Float32Array>()
+  readonly #countMax: number
+
+  constructor(countMax = VECTORS_MAX) {
+    this.#countMax = countMax
+  }
+
+  find(organizationId: string, tokens: Tokens): Float32Array | undefined {
+    const key = keyOf(organizationId, tokens)
+    const known = this.#vectors.get(key)
+    if (known === undefined) return undefined
+    this.#vectors.delete(key)
+    this.#vectors.set(key, known)
+    return known
+  }
+
+  keep(organizationId: string, tokens: Tokens, vector: Float32Array): void {
+    this.#vectors.set(keyOf(organizationId, tokens), vector)
+    const [oldest] = this.#vectors.keys()
+    if (this.#vectors.size > this.#countMax && oldest !== undefined) this.#vectors.delete(oldest)
+  }
+}
+
+export const keyOf = (organizationId: string, tokens: Tokens): string => `${organizationId} ${tokens.join()}`
+
+export function cosine(a: Float32Array, b: Float32Array): number {
+  const lengths = Math.sqrt(product(a, a) * product(b, b))
+  return lengths === 0 ? 0 : product(a, b) / lengths
+}
+
+export function normalized(vector: Float32Array): Float32Array {
+  const length = Math.sqrt(product(vector, vector))
+  return length === 0 ? vector : vector.map((value) => value / length)
+}
+
+/**
+ * Vectors of texts have three parts of one size: of the last layer, which was tuned to be compared; a projection of it that
+ * recalls the network as it was before tuning; and of the middle layer.
+ */
+const PARTS = 3
+
+const partOf = (vector: Float32Array, part: number): Float32Array =>
+  vector.subarray((part * vector.length) / PARTS, ((part + 1) * vector.length) / PARTS)
+
+export const tunedPart = (vector: Float32Array): Float32Array => partOf(vector, 0)
+export const recalledPart = (vector: Float32Array): Float32Array => partOf(vector, 1)
+
+/** All parts get the same length, and the whole the length one. */
+export function unitParts(vector: Float32Array): Float32Array {
+  const unit = new Float32Array(vector.length)
+  for (let part = 0; part < PARTS; part++)
+    unit.set(
+      normalized(partOf(vector, part)).map((value) => value / Math.sqrt(PARTS)),
+      (part * vector.length) / PARTS,
+    )
+  return unit
+}
+
+/** An empty vector stands for zero. */
+export const added = (a: Float32Array, b: Float32Array): Float32Array =>
+  a.length === 0 ? b : a.map((value, at) => value + (b[at] ?? 0))
+
+function product(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  for (let at = 0; at < a.length; at++) sum += (a[at] ?? 0) * (b[at] ?? 0)
+  return sum
 }

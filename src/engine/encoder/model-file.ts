@@ -24,7 +24,7 @@ const Calibration = z.strictObject({
 })
 
 const Description = z.object({
-  version: z.literal(1),
+  version: z.literal(2),
   name: z.string(),
   quantization: z.string(),
   parameterCount: z.number().int().positive(),
@@ -37,8 +37,10 @@ const Description = z.object({
   branchPositions: z.number().int().positive(),
   /** Tokens of evidence that see each other; longer evidence is read in blocks of at most this. */
   blockTokensMax: z.number().int().min(64),
-  /** Taken from the cosine of evidence and option before it is weighed; of models that were trained with similarity. */
-  similarityCentre: z.number().optional(),
+  /** Taken from a cosine of evidence and option before it is weighed. */
+  similarityCentre: z.number(),
+  /** How much the recalled cosine counts. */
+  recalledWeight: z.number().min(0),
   calibration: z.strictObject({ predicate: Calibration, choice: Calibration, score: Calibration }),
 })
 export type EncoderDescription = z.infer<typeof Description>

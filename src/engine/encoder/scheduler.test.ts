@@ -1,9 +1,8 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { FAKE_TOKEN_BYTES, FakeGraph, digits } from "./fake-graph.ts"
-import type { EncoderWork } from "./job.ts"
+import { type Cosines, type EncoderWork, cosine, recalledPart, tunedPart, unitParts } from "./job.ts"
 import { Scheduler, type SchedulerOptions, blockEnd } from "./scheduler.ts"
-import { cosine, lastLayer, unitHalves } from "./vectors.ts"
 
 const never = new AbortController().signal
 const roomy = { cacheBytesMax: 100_000 * FAKE_TOKEN_BYTES, blockTokensMax: 1000, runTokensMax: 400 }
@@ -21,7 +20,7 @@ const work = (evidence: number, branches: readonly number[], organizationId = "a
   evidence: tokens(evidence),
   branches: branches.map((length, index) => tokens(length, index + 1)),
   options: [],
-  wantsVector: branches.length === 0,
+  pooling: branches.length === 0 ? ("whole" as const) : ("none" as const),
 })
 
 /** A choice: the options are told apart by their tokens. */
@@ -38,8 +37,11 @@ const choice = (
   options: options.map((option) => Int32Array.from(option)),
 })
 
-const expectedCosines = ({ evidence, options }: EncoderWork): number[] =>
-  options.map((option) => cosine(lastLayer(digits(evidence)), lastLayer(digits(option ?? new Int32Array()))))
+const expectedCosines = ({ evidence, options }: EncoderWork): Cosines[] =>
+  options.map((option = new Int32Array()) => ({
+    tuned: cosine(tunedPart(digits(evidence)), tunedPart(digits(option))),
+    recalled: cosine(recalledPart(digits(evidence)), recalledPart(digits(option))),
+  }))
 
 const expected = ({ evidence, branches }: EncoderWork): number[] =>
   branches.map((branch) => [...evidence, ...branch].reduce((sum, token) => sum + token, 0))
@@ -127,7 +129,7 @@ test("every option is compared with the whole evidence, whatever the sizes", asy
         const { scheduler } = setUp()
         const works = requests.map(([evidence, some], index) => choice(evidence, some, `o${index % 2}`))
         const scored = await Promise.all(works.map((one) => scheduler.submit(one, never)))
-        expect(scored.map(({ cosines }) => [...cosines])).toEqual(works.map(expectedCosines))
+        expect(scored.map(({ cosines }) => cosines)).toEqual(works.map(expectedCosines))
         for (const { similarityWeights } of scored) expect(new Set(similarityWeights)).toEqual(new Set([10]))
         expect(scored.map(({ margins }) => [...margins])).toEqual(works.map(expected))
         expect(scheduler.stats().jobs).toBe(0)
@@ -155,7 +157,7 @@ test("work without branches has the vector of its evidence, read or found", asyn
   const { graph, scheduler } = setUp()
   for (const size of [20, 2500, 2500]) {
     const { vector } = await scheduler.submit(work(size, []), never)
-    expect(vector).toEqual(unitHalves(digits(tokens(size))))
+    expect(vector).toEqual(unitParts(digits(tokens(size))))
   }
   expect(graph.runs.map(({ kind }) => kind)).toEqual(["rows", "evidence", "evidence", "evidence"])
 })
@@ -165,13 +167,20 @@ test("a wanted vector comes out of the runs that score", async () => {
   for (const size of [20, 2500]) {
     const plain = await scheduler.submit(work(size, [10], "plain"), never)
     const runs = graph.runs.length
-    const wanting = { ...work(size, [10], "wanting"), wantsVector: true }
+    const wanting = { ...work(size, [10], "wanting"), pooling: "whole" as const }
     const { margins, vector } = await scheduler.submit(wanting, never)
-    expect(vector).toEqual(unitHalves(digits(tokens(size))))
+    expect(vector).toEqual(unitParts(digits(tokens(size))))
     expect(margins).toEqual(plain.margins)
     expect(graph.runs.slice(runs)).toEqual(graph.runs.splice(0, runs))
     graph.runs.length = 0
   }
+})
+
+test("of a row whose middle layer alone is wanted the other parts are zero", async () => {
+  const { scheduler } = setUp()
+  const { vector } = await scheduler.submit({ ...work(20, [10]), pooling: "middle" }, never)
+  const whole = unitParts(digits(tokens(20)))
+  expect(vector).toEqual(whole.map((value, at) => (at < (2 * whole.length) / 3 ? 0 : value)))
 })
 
 test("long evidence is read in equal blocks", async () => {
@@ -214,6 +223,21 @@ test("a newcomer goes before an organization or request that has run", async () 
   const branches = Array.from({ length: 100 }, () => 40)
   await scheduler.submit(work(500, branches), never)
   expect(await Promise.all(newcomers)).toEqual([1, 1])
+})
+
+test("runs of a request of many branches are shorter while another organization asks too", async () => {
+  const many = work(
+    2000,
+    Array.from({ length: 200 }, () => 10),
+  )
+  const longest = async (others: readonly EncoderWork[]): Promise<number> => {
+    const { graph, scheduler } = setUp()
+    await Promise.all([many, ...others].map((one) => scheduler.submit(one, never)))
+    return Math.max(...graph.runs.map((run) => (run.kind === "branches" ? run.branches : 0)))
+  }
+  expect(await longest([])).toBe(40)
+  expect(await longest([work(5, [10])])).toBe(40)
+  expect(await longest([work(5, [10], "b")])).toBe(20)
 })
 
 test("requests that have not run yet are taken in their order", async () => {

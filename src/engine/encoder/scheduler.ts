@@ -3,6 +3,7 @@
  * that was read. The least served organization goes first, and in it the least served request.
  */
 import { Fault } from "../../contract/errors.ts"
+import type { EngineStats } from "../engine.ts"
 import { levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
 import type { BranchScores, Graph, Tokens } from "./graph.ts"
@@ -17,8 +18,10 @@ import {
   optionOf,
   rowLength,
   scoredOf,
+  OptionVectors,
+  added,
+  keyOf,
 } from "./job.ts"
-import { OptionVectors, added, keyOf } from "./vectors.ts"
 
 /** A longer branch is read in parts. */
 const BRANCH_TOKENS_MAX = 512
@@ -27,25 +30,21 @@ const RUN_SCORES_MAX = 2_000_000
 /** Branches read in parts of fewer tokens would take for ever. */
 const PART_TOKENS_MIN = 64
 const WAITING_MAX = 4096
+/** An organization that asked within this time may ask again while a run is under way. */
+const RECENT_MS = 1000
 
 export interface SchedulerOptions {
   readonly cacheBytesMax: number
   /** Tokens of evidence that see each other. */
   readonly blockTokensMax: number
-  /** Tokens of requests or branches that share a run, during which nobody else is answered. */
+  /** Tokens of requests or branches that share a run, during which no other request is answered. */
   readonly runTokensMax: number
   readonly waitingMax?: number
 }
 
-export interface SchedulerStats {
+export interface SchedulerStats extends EngineStats {
   /** Requests that are not answered yet. */
   readonly jobs: number
-  readonly runs: number
-  readonly tokensRun: number
-  readonly tokensReused: number
-  readonly cacheHits: number
-  readonly cacheMisses: number
-  readonly cacheBytes: number
 }
 
 export class Scheduler {
@@ -57,6 +56,8 @@ export class Scheduler {
   readonly #waitingMax: number
   readonly #organizations = new Map<string, Organization>()
   #jobs = 0
+  /** When each organization asked last, the latest at the end. */
+  readonly #askedMs = new Map<string, number>()
   /**
    * The job that reads a long branch. Its past is a copy of the evidence's, of up to 38 KB a token: there is one at a time,
    * and whoever comes to a long branch meanwhile helps to end it.
@@ -65,7 +66,7 @@ export class Scheduler {
   #pumping: Promise<void> | undefined
   #runStartedMs: number | null = null
   #failure: unknown
-  #counters = { runs: 0, tokensRun: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
+  #counters = { runs: 0, tokensRun: 0, tokensRunMax: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
 
   constructor(graph: Graph, options: SchedulerOptions) {
     this.#graph = graph
@@ -87,6 +88,9 @@ export class Scheduler {
     levelWith(job, organization.jobs)
     organization.jobs.add(job)
     this.#jobs++
+    this.#forgetAsked()
+    this.#askedMs.delete(work.organizationId)
+    this.#askedMs.set(work.organizationId, performance.now())
     this.#pumping ??= this.#pump()
     return job.settle.promise
   }
@@ -200,9 +204,9 @@ export class Scheduler {
       }
     }
     const options = [...chosen.values()]
-    const rows = options.map(({ tokens }) => ({ evidence: tokens, branches: [], isPooled: true }))
+    const rows = options.map(({ tokens }) => ({ evidence: tokens, branches: [], pooling: "whole" as const }))
     const scores = await this.#graph.scoreRows(rows)
-    this.#counters.runs++
+    this.#countRun(this.#runTokensMax)
     for (const [row, { job, index, tokens }] of options.entries()) {
       const vector = scores[row]?.vector ?? new Float32Array()
       this.#optionVectors.keep(job.work.organizationId, tokens, vector)
@@ -226,7 +230,7 @@ export class Scheduler {
       width = wider
       chosen.push(job)
     }
-    const rows = chosen.map(({ work, isPooled }) => ({ ...work, isPooled }))
+    const rows = chosen.map(({ work, pooling }) => ({ ...work, pooling }))
     const scores = await this.#graph.scoreRows(rows)
     for (const [row, job] of chosen.entries()) {
       const { margins = [], similarityWeights = [], vector = new Float32Array() } = scores[row] ?? {}
@@ -235,7 +239,7 @@ export class Scheduler {
       job.similarityWeights.set(similarityWeights)
       this.#finish(job, vector)
     }
-    this.#counters.runs++
+    this.#countRun(this.#runTokensMax)
   }
 
   /** Blocks of one evidence are equally long, so that none sees much less than another. */
@@ -247,14 +251,33 @@ export class Scheduler {
     const vector = await this.#graph.readEvidence(past, tokens.subarray(tokensRead, end), tokensRead)
     evidence.vector = added(evidence.vector, vector)
     evidence.tokensRead = end
-    this.#count(job, end - tokensRead)
+    this.#countRun(this.#blockTokensMax)
+    this.#serve(job, end - tokensRead)
     this.#finishIfDone(job)
+  }
+
+  /** Whoever asks next waits for the run that is under way: while others are about, a request of many branches takes shorter ones. */
+  #branchRunTokensMax({ organizationId }: EncoderWork): number {
+    this.#forgetAsked()
+    const isAlone =
+      this.#organizations.size === 1 && [...this.#askedMs.keys()].every((id) => id === organizationId)
+    return isAlone ? this.#runTokensMax : Math.ceil(this.#runTokensMax / 2)
+  }
+
+  /** The map is in the order of the times. */
+  #forgetAsked(): void {
+    const sinceMs = performance.now() - RECENT_MS
+    for (const [organizationId, askedMs] of this.#askedMs) {
+      if (askedMs >= sinceMs) return
+      this.#askedMs.delete(organizationId)
+    }
   }
 
   /** Branches of this job, then of others about the same evidence, shortest first. */
   async #scoreBranches(first: Job): Promise<void> {
     const { evidence } = first
     if (evidence === null) return
+    const tokensMax = this.#branchRunTokensMax(first.work)
     const chosen: { job: Job; index: number }[] = []
     let width = 0
     for (const job of this.#about(first)) {
@@ -262,10 +285,7 @@ export class Scheduler {
         const index = job.pending[0] ?? 0
         const wider = Math.max(width, branchOf(job.work, index).length)
         const runTokens = wider * (chosen.length + 1)
-        if (
-          chosen.length > 0 &&
-          runTokens > Math.min(this.#runTokensMax, branchTokensMax(wider, evidence.tokens))
-        )
+        if (chosen.length > 0 && runTokens > Math.min(tokensMax, branchTokensMax(wider, evidence.tokens)))
           break
         if (this.#isLong(job)) break
         width = wider
@@ -275,7 +295,7 @@ export class Scheduler {
     }
     const branches = chosen.map(({ job, index }) => branchOf(job.work, index))
     const scores = await this.#graph.scoreBranches(evidence.past, branches)
-    this.#counters.runs++
+    this.#countRun(Math.min(tokensMax, branchTokensMax(width, evidence.tokens)))
     for (const [row, { job, index }] of chosen.entries()) {
       setScore(job, index, scores, row)
       this.#serve(job, branchOf(job.work, index).length)
@@ -320,7 +340,8 @@ export class Scheduler {
       setScore(job, index, await this.#graph.scoreBranches(long.past, [part], offset))
       this.#endLongBranch(job)
     }
-    this.#count(job, part.length)
+    this.#countRun(size)
+    this.#serve(job, part.length)
     this.#finishIfDone(job)
   }
 
@@ -330,9 +351,10 @@ export class Scheduler {
     if (this.#longBranchJob === job) this.#longBranchJob = null
   }
 
-  #count(job: Job, tokens: number): void {
+  /** With the most tokens that the run could have had. */
+  #countRun(tokensMax: number): void {
     this.#counters.runs++
-    this.#serve(job, tokens)
+    this.#counters.tokensRunMax += tokensMax
   }
 
   #serve(job: Job, tokens: number): void {

@@ -91,7 +91,7 @@ class ThreadedGraph implements Graph {
   }
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
-    const sent = rows.map(({ evidence, branches, isPooled }) => ({ evidence, branches, isPooled }))
+    const sent = rows.map(({ evidence, branches, pooling }) => ({ evidence, branches, pooling }))
     return await this.#thread.call("scoreRows", sent)
   }
 

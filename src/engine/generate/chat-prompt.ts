@@ -177,7 +177,7 @@ function parsedOrText(json: string): unknown {
   }
 }
 
-/** Covers the texts of special tokens while the template runs, so that nobody can end a turn from inside it. */
+/** Covers the texts of special tokens while the template runs, so that a message cannot end its turn. */
 class Shield {
   readonly #pattern: RegExp | null
   readonly #nonce = randomBytes(8).toString("hex")

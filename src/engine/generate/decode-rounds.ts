@@ -8,7 +8,7 @@ export class DecodeRounds {
   /** Those that asked for a token and have not got it. */
   readonly #asking = new Set<AsyncIterator<unknown>>()
   #waiting: (() => void)[] = []
-  /** Prompts take many decodes: nobody waits for them. */
+  /** Prompts take many decodes: other sequences do not wait for them. */
   #prompts = 0
 
   /** The source's values; the first of them comes after the prompt. */

@@ -3,7 +3,7 @@ import type { GenerationEvent } from "./generate.ts"
 
 /**
  * Every message wakes the gateway, on a machine whose cores all decode. Tokens of small models come every few
- * milliseconds; nobody sees whether they arrive one by one.
+ * milliseconds; a reader does not notice whether they arrive one by one.
  */
 const gatherMs = 20
 
@@ -36,7 +36,7 @@ export async function* gather(
     if (group.length > 0) yield group
     throw error
   } finally {
-    // A read that nobody waits for any more.
+    // The result of this read is no longer awaited.
     next?.catch(() => undefined)
     await events.return?.()
   }

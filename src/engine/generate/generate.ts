@@ -82,7 +82,8 @@ export type GenerationEvent =
   /** A function call begins; its arguments follow in pieces. */
   | { readonly kind: "call"; readonly name: string }
   | { readonly kind: "arguments"; readonly text: string }
-  | { readonly kind: "end"; readonly reason: StopReason }
+  /** `stop`: which of the request's own texts ended it, where the engine tells. */
+  | { readonly kind: "end"; readonly reason: StopReason; readonly stop?: string }
 
 export type StopReason = "stop" | "length" | "tool_calls" | "content_filter"
 

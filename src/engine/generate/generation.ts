@@ -115,7 +115,7 @@ function tokenise(
   return { tokens, startsReasoning: startsReasoning && constraint === null }
 }
 
-/** Runs one prepared generation and hands its events over as they come. */
+/** Runs one prepared generation and emits its events as they come. */
 export class Generation {
   readonly #model: LocalModel
   readonly #prepared: LocalPrepared
@@ -129,7 +129,7 @@ export class Generation {
   #constraint: Constraint | null
   #grammar: LlamaGrammarEvaluationState | undefined
   #calls = 0
-  /** Of tokens whose text was not handed over yet. */
+  /** Of tokens whose text was not emitted yet. */
   #logprobs: TokenLogprob[] = []
   #cachedTokens = 0
   #evaluated = false
@@ -231,7 +231,7 @@ export class Generation {
   }
 
   #reasonToStop(): StopReason | null {
-    if (this.#stops.stopped || this.#firstCall?.ended) return "stop"
+    if (this.#stops.found !== null || this.#firstCall?.ended) return "stop"
     if (this.#constraint?.ended) {
       if (this.#prepared.constraint) return "stop"
       this.#leaveCall()
@@ -291,7 +291,8 @@ export class Generation {
     // A forced end still makes a whole answer, but says that it was cut.
     const ended =
       this.#calls > 0 && (reason === "stop" || constraint?.forced === true) ? "tool_calls" : reason
-    yield { kind: "end", reason: ended }
+    const stop = ended === "stop" ? this.#stops.found : null
+    yield { kind: "end", reason: ended, ...(stop === null ? {} : { stop }) }
   }
 
   #options(): SequenceEvaluateOptions {

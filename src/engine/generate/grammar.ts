@@ -127,7 +127,7 @@ export class GrammarPath {
     this.#stacks = new Step(grammar).open({ rule: grammar.root, at: 0, next: null }).stacks()
   }
 
-  /** Reads more of the text; answers whether it can still become one of the grammar's. When not, nothing was read. */
+  /** Reads more of the text; returns whether it can still become one of the grammar's. When not, nothing was read. */
   advance(piece: string): boolean {
     let stacks = this.#stacks
     for (const character of piece) {

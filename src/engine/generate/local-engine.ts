@@ -52,6 +52,12 @@ export class LocalEngine implements GenerateEngine {
     return this.#peer.pid
   }
 
+  /** Rejects where the model cannot be loaded; the first use then says the same. */
+  async load(): Promise<void> {
+    await this.#makeFile?.()
+    await this.#peer.ready()
+  }
+
   async prepare(work: GenerateWork, signal: AbortSignal): Promise<PreparedGeneration> {
     await this.#makeFile?.()
     const prepared = await this.#client.generator.prepare(work, signal)

@@ -35,6 +35,8 @@ export interface Slot {
 
 export interface GenerationOptions {
   readonly modelFile: string
+  /** Path of a LoRA adapter of the model. */
+  readonly adapterFile?: string
   readonly kind: "generation" | "embedding"
   readonly threads?: number
   /** Memory for the text of requests that run. */
@@ -93,6 +95,7 @@ export class LocalModel {
       contextSize,
       flashAttention: "auto",
       threads: options.threads ?? threadsDefault(),
+      ...(options.adapterFile === undefined ? {} : { lora: options.adapterFile }),
     })
     return new LocalModel(llama, model, context, options.waitingMax)
   }
@@ -145,7 +148,7 @@ export class LocalModel {
     }
   }
 
-  /** The slot goes to the organization that has the fewest; within it, to whoever came first. */
+  /** The slot goes to the organization that has the fewest; within it, first come, first served. */
   release(slot: Slot): void {
     slot.busy = false
     const running = (id: string): number =>

@@ -52,7 +52,7 @@ async function convert(file: string): Promise<void> {
   const tokenizer = JSON.parse(await readFile(files.tokenizerPath, "utf8")) as TokenizerFile
   const config = JSON.parse(await readFile(files.configPath, "utf8")) as BertConfig
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  // Another process may be making the same file; whoever is last puts an equal one in its place.
+  // Another process may be writing the same file; the last one replaces it with an equal one.
   const partial = `${file}.${process.pid}.partial`
   await writeGguf(partial, metadataOf(config, tokenizer), tensorsOf(weights, config.num_hidden_layers))
   await rename(partial, file)

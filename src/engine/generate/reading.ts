@@ -82,7 +82,7 @@ class MarkReader implements Reader {
     }
   }
 
-  /** One step; answers whether there may be another. */
+  /** One step; returns whether there may be another. */
   #move(events: ReadEvent[]): boolean {
     switch (this.#state.kind) {
       case "text":

@@ -4,7 +4,8 @@ import { holdBack } from "./hold-back.ts"
 export class StopTexts {
   readonly #stops: readonly string[]
   #held = ""
-  stopped = false
+  /** The stop that ended the text. */
+  found: string | null = null
 
   constructor(stops: readonly string[]) {
     this.#stops = stops.filter((stop) => stop !== "")
@@ -12,12 +13,15 @@ export class StopTexts {
 
   /** The text that certainly stands before any stop. */
   pass(piece: string): string {
-    if (this.stopped) return ""
+    if (this.found !== null) return ""
     this.#held += piece
-    const found = this.#stops.map((stop) => this.#held.indexOf(stop)).filter((index) => index >= 0)
-    if (found.length > 0) {
-      this.stopped = true
-      const text = this.#held.slice(0, Math.min(...found))
+    const [first] = this.#stops
+      .map((stop) => ({ stop, index: this.#held.indexOf(stop) }))
+      .filter(({ index }) => index >= 0)
+      .toSorted((a, b) => a.index - b.index)
+    if (first) {
+      this.found = first.stop
+      const text = this.#held.slice(0, first.index)
       this.#held = ""
       return text
     }
@@ -28,7 +32,7 @@ export class StopTexts {
   }
 
   end(): string {
-    const rest = this.stopped ? "" : this.#held
+    const rest = this.found === null ? this.#held : ""
     this.#held = ""
     return rest
   }

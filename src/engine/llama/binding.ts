@@ -58,6 +58,8 @@ interface ContextOptions {
   readonly keyValueWidth: number
   /** Instead of the size that was measured as best for where the model runs. */
   readonly batchTokensMax?: number
+  /** Path of a LoRA adapter, a GGUF file. */
+  readonly adapterFile?: string
   /** How much memory the states of sequences kept on a GPU may take; 0 or absent keeps none there. */
   readonly deviceStatesBytes?: number
 }
@@ -279,6 +281,7 @@ export class LlamaContext implements Decoder {
         `Cannot create a context of ${shape.cellsMax} cells: not enough memory; lower the memory setting`,
       )
     }
+    if (options.adapterFile !== undefined) await applyAdapter(model, handle, options.adapterFile)
     return new LlamaContext(model, handle, shape, answers)
   }
 
@@ -380,4 +383,13 @@ function called<Result>(
   return new Promise((resolve, reject) => {
     start((error, result) => (error === null ? resolve(result) : reject(error)))
   })
+}
+
+async function applyAdapter(model: LlamaModel, context: NativePointer, file: string): Promise<void> {
+  const { library } = model
+  const adapter = await called<NativePointer | null>((done) =>
+    library.loadAdapter.async(model.handle, file, done),
+  )
+  if (adapter === null || library.setAdapters(context, [adapter], 1, [1]) !== 0)
+    throw new Error("Cannot load the adapter: llama.cpp does not accept it for this model")
 }

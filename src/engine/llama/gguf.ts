@@ -19,40 +19,77 @@ interface GgufSummary extends ModelFacts {
   readonly keyValueWidth: number
   /** Where the last tensor ends: a shorter file is truncated. */
   readonly fileBytesMin: number
+  /** Dimensions by name. */
+  readonly tensors: TensorShapes
 }
+
+export type TensorShapes = ReadonlyMap<string, readonly number[]>
 
 type Value = string | number | boolean | Value[] | undefined
 
 export async function readGguf(file: string): Promise<GgufSummary> {
+  return await withFile(file, "model", async (reader) => await readContents(reader, "model", summarize))
+}
+
+/** What a LoRA adapter says of itself. */
+interface AdapterSummary {
+  /** Of the models that it fits. */
+  readonly architecture: string
+  readonly fileBytesMin: number
+  readonly tensors: TensorShapes
+}
+
+export async function readAdapter(file: string): Promise<AdapterSummary> {
+  return await withFile(file, "adapter", async (reader) => {
+    const read = await readContents(reader, "adapter", (entries) => ({
+      architecture: text(entries, "general.architecture") ?? "unknown",
+      isAdapter: text(entries, "general.type") === "adapter" && text(entries, "adapter.type") === "lora",
+    }))
+    if (!read.isAdapter) throw new Error("Cannot read the adapter file: it is not a LoRA adapter")
+    return read
+  })
+}
+
+type FileKind = "model" | "adapter"
+
+async function withFile<Result>(
+  file: string,
+  kind: FileKind,
+  read: (reader: Reader) => Promise<Result>,
+): Promise<Result> {
   let handle: FileHandle
   try {
     handle = await open(file, "r")
   } catch (error) {
-    throw new Error("Cannot read the model file: it does not exist or is not readable", { cause: error })
+    throw new Error(`Cannot read the ${kind} file: it does not exist or is not readable`, { cause: error })
   }
   try {
-    return await readSummary(new Reader(handle))
+    return await read(new Reader(handle))
   } finally {
     await handle.close()
   }
 }
 
-async function readSummary(reader: Reader): Promise<GgufSummary> {
+async function readContents<Summary>(
+  reader: Reader,
+  kind: FileKind,
+  summarizeEntries: (entries: ReadonlyMap<string, Value>, parameterCount: number) => Summary,
+): Promise<Summary & Pick<GgufSummary, "fileBytesMin" | "tensors">> {
   const magic = await reader.bytes(4).catch(() => Buffer.alloc(4))
   if (magic.toString("latin1") !== "GGUF")
-    throw new Error("Cannot read the model file: it is not a GGUF file")
+    throw new Error(`Cannot read the ${kind} file: it is not a GGUF file`)
   try {
     const version = await reader.uint32()
     if (version < 2 || version > 3) throw new Error(`version ${version} is not supported`)
     const tensorCount = await reader.count(TENSORS_MAX)
     const entries = await readEntries(reader, await reader.count(ENTRIES_MAX))
-    const { parameterCount, bytes } = await readTensors(reader, tensorCount)
+    const { parameterCount, bytes, tensors } = await readTensors(reader, tensorCount)
     const alignment = numeric(entries, "general.alignment") ?? ALIGNMENT_DEFAULT
     const fileBytesMin = Math.ceil(reader.position / alignment) * alignment + bytes
-    return { ...summarize(entries, parameterCount), fileBytesMin }
+    return { ...summarizeEntries(entries, parameterCount), fileBytesMin, tensors }
   } catch (error) {
     throw new Error(
-      `Cannot read the model file: it is damaged (${error instanceof Error ? error.message : "unknown"})`,
+      `Cannot read the ${kind} file: it is damaged (${error instanceof Error ? error.message : "unknown"})`,
       {
         cause: error,
       },
@@ -139,21 +176,24 @@ const BLOCKS: Readonly<Record<number, readonly [elements: number, bytes: number]
 async function readTensors(
   reader: Reader,
   count: number,
-): Promise<{ readonly parameterCount: number; readonly bytes: number }> {
+): Promise<{ readonly parameterCount: number; readonly bytes: number; readonly tensors: TensorShapes }> {
+  const tensors = new Map<string, readonly number[]>()
   let parameterCount = 0
   let bytes = 0
   for (let index = 0; index < count; index++) {
-    await reader.string()
+    const name = await reader.string()
     const dimensions = await reader.uint32()
     if (dimensions > DIMENSIONS_MAX) throw new Error(`a tensor of ${dimensions} dimensions`)
-    let elements = 1
-    for (let axis = 0; axis < dimensions; axis++) elements *= await reader.count(Number.MAX_SAFE_INTEGER)
+    const shape: number[] = []
+    for (let axis = 0; axis < dimensions; axis++) shape.push(await reader.count(Number.MAX_SAFE_INTEGER))
+    tensors.set(name, shape)
+    const elements = shape.reduce((product, size) => product * size, 1)
     parameterCount += elements
     const [blockElements, blockBytes] = BLOCKS[await reader.uint32()] ?? [elements, 1]
     const offset = await reader.count(Number.MAX_SAFE_INTEGER)
     bytes = Math.max(bytes, offset + Math.ceil(elements / blockElements) * blockBytes)
   }
-  return { parameterCount, bytes }
+  return { parameterCount, bytes, tensors }
 }
 
 // general.file_type as llama.cpp numbers it.
@@ -196,7 +236,7 @@ const QUANTIZATIONS: Readonly<Record<number, string>> = {
 function summarize(
   entries: ReadonlyMap<string, Value>,
   parameterCount: number,
-): Omit<GgufSummary, "fileBytesMin"> {
+): Omit<GgufSummary, "fileBytesMin" | "tensors"> {
   const architecture = text(entries, "general.architecture") ?? "unknown"
   const of = (key: string): number | undefined => numeric(entries, `${architecture}.${key}`)
   const contextTokensMax = of("context_length")

@@ -5,7 +5,7 @@ import type { Decoder } from "./decoder.ts"
 const HELD_CELLS_MAX = 4 * 1024 * 1024
 const LEAVES_PER_JOB_MIN = 4
 
-/** Whoever a sequence is lent to: its trunk holds the prefix that the leaves start from. */
+/** The job that holds a sequence: its trunk holds the prefix that the leaves start from. */
 export interface LeafHolder {
   readonly trunk: number
   readonly prefixTokens: number
@@ -85,7 +85,7 @@ export class LeafSequences {
   }
 
   /** Lets a job have what another held, whose prefix is the same. */
-  inherit(from: LeafHolder, to: LeafHolder): void {
+  handOver(from: LeafHolder, to: LeafHolder): void {
     for (const leaf of this.#leaves) if (leaf.holder === from) leaf.holder = to
   }
 

@@ -62,6 +62,15 @@ export interface LlamaLibrary {
     (model: NativePointer, parameters: ContextParameters) => NativePointer | null
   >
   readonly freeContext: (context: NativePointer) => void
+  /** Freed with its model. */
+  readonly loadAdapter: Native<(model: NativePointer, file: string) => NativePointer | null>
+  /** Answers zero. */
+  readonly setAdapters: (
+    context: NativePointer,
+    adapters: readonly NativePointer[],
+    count: number,
+    scales: readonly number[],
+  ) => number
   readonly vocabularyOf: (model: NativePointer) => NativePointer
   readonly vocabularySize: (vocabulary: NativePointer) => number
   readonly addsBos: (vocabulary: NativePointer) => boolean
@@ -287,6 +296,10 @@ function declare(packageName: string, folder: string): LlamaLibrary {
     freeModel: llama.func("void llama_model_free(void *model)"),
     createContext: llama.func("void *llama_init_from_model(void *model, llama_context_params parameters)"),
     freeContext: llama.func("void llama_free(void *context)"),
+    loadAdapter: llama.func("void *llama_adapter_lora_init(void *model, const char *file)"),
+    setAdapters: llama.func(
+      "int llama_set_adapters_lora(void *context, void **adapters, size_t count, float *scales)",
+    ),
     vocabularyOf: llama.func("void *llama_model_get_vocab(void *model)"),
     vocabularySize: llama.func("int llama_vocab_n_tokens(void *vocabulary)"),
     addsBos: llama.func("bool llama_vocab_get_add_bos(void *vocabulary)"),

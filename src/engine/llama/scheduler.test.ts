@@ -28,7 +28,7 @@ const expected = ({ prefix, branches }: Texts): number[] =>
 
 const withCache = { cacheBytesMax: 4096 }
 const withoutCache = { cacheBytesMax: 0 }
-const withLastStaying = { cacheBytesMax: 160, lastStays: true }
+const withLastStaying = { cacheBytesMax: 160, retainsLast: true }
 
 // Three letters make branches share stems, contain one another and repeat.
 const tokens = (lengthMin: number, lengthMax: number): fc.Arbitrary<number[]> =>
@@ -362,7 +362,7 @@ describe("fairness", () => {
     const many = Array.from({ length: 4 }, (_, seed) => scheduler.submit(jobOf(large("a", seed, 100)), never))
     const few = scheduler.submit(jobOf(large("b", 9, 100)), never)
     await few
-    const share = scheduler.stats().tokensDecoded
+    const share = scheduler.stats().tokensRun
     // The one request of b has 301 tokens; a can have had about as many by the time it is answered.
     expect(share).toBeLessThanOrEqual(2 * 301 + 2 * CHUNK)
     await Promise.all(many)

@@ -1,23 +1,26 @@
-/** Continuous batching: fills every decode from many jobs, shares what their branches have in common, and is fair. */
+/** Continuous batching: places admitted jobs in cells, fills every decode from many of them, and shares what their branches have in common. */
 import assert from "node:assert/strict"
 import { Fault } from "../../contract/errors.ts"
+import type { EngineStats } from "../engine.ts"
 import type { Decoder } from "./decoder.ts"
-import type { Claim, Share } from "../fair-share.ts"
-import { allotTokens, levelWith } from "../fair-share.ts"
+import { type Claim, allotTokens } from "../fair-share.ts"
+import { Admission } from "./admission.ts"
 import { LeafSequences } from "./leaf-sequences.ts"
-import { TRIE_START, cutGroup, groupBatch } from "./plan.ts"
+import { cutGroup, groupBatch } from "./plan.ts"
 import { PrefixCache } from "./prefix-cache.ts"
-import type { Organization, Portion, RunningTask, ScoreJob, Task } from "./tasks.ts"
-import { cellsOf, findTwin, prefixPortion, samePrefix } from "./tasks.ts"
+import {
+  type Portion,
+  type RunningTask,
+  type ScoreJob,
+  findSamePrefixJob,
+  prefixPortion,
+  samePrefix,
+} from "./tasks.ts"
 
 export type { ScoreJob } from "./tasks.ts"
 
 /** Jobs that hold cells at one time, each with a trunk sequence; the other sequences are for leaves. */
 const RUNNING_MAX = 64
-/** Share of cells and trunks that second and later jobs of one organization may fill; the rest is for newcomers. */
-const CROWD_SHARE = 0.75
-/** So many jobs of one organization run together however large they are: a small one need not wait for a huge one. */
-const TOGETHER_MIN = 4
 const WAITING_MAX = 4096
 /** Emptying all cells at once looks at each of them and costs as much as taking back so many sequences. */
 const CLEARED_SEQUENCES_MIN = 16
@@ -29,66 +32,45 @@ interface SchedulerOptions {
    * Leaves the evidence of the last job in its cells while nothing else runs. On a GPU the next job about it is then spared
    * most of its time, which goes into handing thousands of cells to every leaf.
    */
-  readonly lastStays?: boolean
+  readonly retainsLast?: boolean
 }
 
-export interface SchedulerStats {
+export interface SchedulerStats extends EngineStats {
   readonly waiting: number
   readonly running: number
   readonly cellsReserved: number
   readonly cellsMax: number
-  readonly decodes: number
-  readonly tokensDecoded: number
-  readonly tokensReused: number
-  readonly cacheHits: number
-  readonly cacheMisses: number
-  readonly cacheBytes: number
 }
 
 export class Scheduler {
   readonly #decoder: Decoder
   readonly #cache: PrefixCache
   readonly #leaves: LeafSequences
-  readonly #waitingMax: number
-  readonly #lastStays: boolean
-  readonly #organizations = new Map<string, Organization>()
-  readonly #freeTrunks: number[] = []
-  readonly #running = new Set<RunningTask>()
+  readonly #admission: Admission
+  readonly #retainsLast: boolean
   /** A job that ended while nothing else ran, and whose prefix and leaves still hold their cells. */
-  #staying: RunningTask | undefined
-  #waiting = 0
-  #cellsReserved = 0
+  #retained: RunningTask | undefined
   #pumping: Promise<void> | undefined
   #failure: unknown
-  #counters = { decodes: 0, tokensDecoded: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
+  #counters = { runs: 0, tokensRun: 0, tokensRunMax: 0, tokensReused: 0, cacheHits: 0, cacheMisses: 0 }
 
   constructor(decoder: Decoder, options: SchedulerOptions) {
     const trunks = Math.min(RUNNING_MAX, Math.floor(decoder.sequencesMax / 2))
     this.#decoder = decoder
     this.#cache = new PrefixCache(decoder.states, options.cacheBytesMax, decoder.batchTokensMax)
     this.#leaves = new LeafSequences(decoder, trunks, decoder.sequencesMax - trunks)
-    this.#waitingMax = options.waitingMax ?? WAITING_MAX
-    this.#lastStays = options.lastStays ?? false
-    for (let trunk = trunks - 1; trunk >= 0; trunk--) this.#freeTrunks.push(trunk)
+    this.#admission = new Admission(decoder, { trunks, waitingMax: options.waitingMax ?? WAITING_MAX })
+    this.#retainsLast = options.retainsLast ?? false
   }
 
   /** Resolves to one difference per branch. Aborting ends the job before its next decode. */
-  submit(job: ScoreJob, signal: AbortSignal): Promise<Float64Array> {
-    const task: Task = { job, signal, settle: Promise.withResolvers<Float64Array>() }
-    if (this.#failure !== undefined) return Promise.reject(engineFault(this.#failure))
-    if (job.branches.branchCount === 0) return Promise.resolve(new Float64Array(0))
-    assert(
-      cellsOf(job) + this.#decoder.batchTokensMax <= this.#decoder.cellsMax,
-      "a job larger than the context",
-    )
-    if (this.#waiting >= this.#waitingMax) {
-      const sentence = `Cannot queue the request: ${this.#waiting} are waiting; try again later`
-      return Promise.reject(new Fault("overloaded", sentence, { retryAfterMs: 1000 }))
-    }
-    this.#organization(job.organizationId).waiting.push(task)
-    this.#waiting++
+  async submit(job: ScoreJob, signal: AbortSignal): Promise<Float64Array> {
+    if (this.#failure !== undefined) throw engineFault(this.#failure)
+    if (job.branches.branchCount === 0) return new Float64Array(0)
+    const settle = Promise.withResolvers<Float64Array>()
+    this.#admission.enqueue({ job, signal, settle })
     this.#pumping ??= this.#pump()
-    return task.settle.promise
+    return await settle.promise
   }
 
   /** Settles when no job is left and nothing touches the decoder any more. */
@@ -98,9 +80,9 @@ export class Scheduler {
 
   stats(): SchedulerStats {
     return {
-      waiting: this.#waiting,
-      running: this.#running.size,
-      cellsReserved: this.#cellsReserved,
+      waiting: this.#admission.waiting,
+      running: this.#admission.running.size,
+      cellsReserved: this.#admission.cellsReserved,
       cellsMax: this.#decoder.cellsMax,
       cacheBytes: this.#cache.bytes,
       ...this.#counters,
@@ -111,9 +93,10 @@ export class Scheduler {
     try {
       // Requests that arrive in the same turn of the event loop share the first decode.
       await nextTurn()
-      while (this.#waiting > 0 || this.#running.size > 0) {
+      while (this.#admission.waiting > 0 || this.#admission.running.size > 0) {
         this.#dropAborted()
-        await this.#admit()
+        for (let task = this.#admission.admitNext(); task; task = this.#admission.admitNext())
+          await this.#place(task)
         await this.#step()
       }
     } catch (error) {
@@ -124,103 +107,34 @@ export class Scheduler {
   }
 
   #dropAborted(): void {
-    for (const organization of this.#organizations.values()) {
-      for (const task of organization.waiting.filter((candidate) => candidate.signal.aborted)) {
-        organization.waiting.splice(organization.waiting.indexOf(task), 1)
-        this.#waiting--
-        task.settle.reject(task.signal.reason)
-      }
-      for (const task of organization.running) {
-        if (!task.signal.aborted) continue
-        this.#empty([task])
-        this.#forget(task)
-        task.settle.reject(task.signal.reason)
-      }
-      this.#forgetIfIdle(organization)
+    for (const task of this.#admission.dropAborted()) {
+      this.#empty([task])
+      this.#admission.release(task)
+      task.settle.reject(task.signal.reason)
     }
   }
 
-  /** First come, first served within an organization; the least served organization first. */
-  async #admit(): Promise<void> {
-    for (;;) {
-      const organization = this.#nextToAdmit()
-      const task = organization?.waiting[0]
-      if (organization === undefined || task === undefined || !this.#fits(organization, task.job)) return
-      organization.waiting.shift()
-      this.#waiting--
-      await this.#start(organization, task)
-    }
+  /** Gives the job the part of its prefix that is evaluated already. */
+  async #place(task: RunningTask): Promise<void> {
+    if ((await this.#takeOver(task)) || task.samePrefixJob !== undefined) return
+    await this.#reusePrefix(task)
   }
 
-  #nextToAdmit(): Organization | undefined {
-    let next: Organization | undefined
-    for (const organization of this.#organizations.values()) {
-      const task = organization.waiting[0]
-      if (task === undefined || this.#crowds(organization, task.job)) continue
-      if (next === undefined || organization.servedTokens < next.servedTokens) next = organization
-    }
-    return next
-  }
-
-  /** One organization leaves room for the first job of another, however much it sends. */
-  #crowds(organization: Organization, job: ScoreJob): boolean {
-    if (organization.running.size === 0) return false
-    const trunks = this.#freeTrunks.length + this.#running.size
-    if (organization.running.size + 1 > trunks * CROWD_SHARE) return true
-    let cells = cellsOf(job)
-    for (const task of organization.running) cells += task.cells
-    if (cells > this.#decoder.cellsMax * CROWD_SHARE) return true
-    return organization.running.size >= TOGETHER_MIN && cells > this.#decoder.cellsUseful
-  }
-
-  #fits(organization: Organization, job: ScoreJob): boolean {
-    if (this.#freeTrunks.length === 0 || this.#crowds(organization, job)) return false
-    // Tokens of one decode that belong to leaves alone need cells beyond those of the trunks.
-    return this.#cellsReserved + cellsOf(job) + this.#decoder.batchTokensMax <= this.#decoder.cellsMax
-  }
-
-  async #start(organization: Organization, task: Task): Promise<void> {
-    const trunk = this.#freeTrunks.pop()
-    assert(trunk !== undefined)
-    const { job } = task
-    const running: RunningTask = {
-      ...task,
-      organization,
-      trunk,
-      prefixTokens: job.prefix.length,
-      cells: cellsOf(job),
-      prefixDone: 0,
-      placedAlone: this.#running.size === 0,
-      twin: findTwin(organization, job),
-      cursor: TRIE_START,
-      answers: new Float64Array(job.branches.branchCount),
-      servedTokens: 0,
-    }
-    if (organization.running.size === 0) levelWith(organization, this.#workingOrganizations())
-    levelWith(running, organization.running)
-    for (const other of this.#running) other.placedAlone &&= other.prefixDone === other.prefixTokens
-    organization.running.add(running)
-    this.#running.add(running)
-    this.#cellsReserved += running.cells
-    if ((await this.#inherit(running)) || running.twin !== undefined) return
-    await this.#reusePrefix(running)
-  }
-
-  /** Takes over the cells of a job that stayed, or empties them. */
-  async #inherit(heir: RunningTask): Promise<boolean> {
-    const staying = this.#staying
-    if (staying === undefined) return false
-    this.#staying = undefined
-    const { organizationId, prefix } = staying.job
-    if (organizationId !== heir.job.organizationId || !samePrefix(prefix, heir.job.prefix)) {
-      await this.#keepPrefix(staying)
-      this.#empty([staying])
+  /** Takes over the cells of the retained job, or empties them. */
+  async #takeOver(successor: RunningTask): Promise<boolean> {
+    const retained = this.#retained
+    if (retained === undefined) return false
+    this.#retained = undefined
+    const { organizationId, prefix } = retained.job
+    if (organizationId !== successor.job.organizationId || !samePrefix(prefix, successor.job.prefix)) {
+      await this.#keepPrefix(retained)
+      this.#empty([retained])
       return false
     }
     // Trunks are lent last in, first out, and nothing has run since.
-    assert(heir.trunk === staying.trunk)
-    this.#leaves.inherit(staying, heir)
-    this.#reused(heir, heir.prefixTokens)
+    assert(successor.trunk === retained.trunk)
+    this.#leaves.handOver(retained, successor)
+    this.#reused(successor, successor.prefixTokens)
     return true
   }
 
@@ -230,16 +144,11 @@ export class Scheduler {
     this.#counters.tokensReused += tokens
   }
 
-  *#workingOrganizations(): Iterable<Share> {
-    for (const organization of this.#organizations.values())
-      if (organization.running.size > 0) yield organization
-  }
-
   async #reusePrefix(task: RunningTask): Promise<void> {
     const cached = this.#cache.find(task.job.organizationId, task.job.prefix)
     // A state is restored whole before it is cut, and must not take cells that others have reserved.
     const excess = cached === undefined ? 0 : Math.max(0, cached.tokensHeld - task.cells)
-    const room = this.#decoder.cellsMax - this.#cellsReserved - this.#decoder.batchTokensMax
+    const room = this.#decoder.cellsMax - this.#admission.cellsReserved - this.#decoder.batchTokensMax
     if (cached === undefined || excess > room) {
       this.#counters.cacheMisses++
       return
@@ -254,8 +163,9 @@ export class Scheduler {
     if (portions.length === 0) return
     const batch = portions.flatMap((portion) => portion.batch)
     await this.#decoder.decode(batch)
-    this.#counters.decodes++
-    this.#counters.tokensDecoded += batch.length
+    this.#counters.runs++
+    this.#counters.tokensRun += batch.length
+    this.#counters.tokensRunMax += this.#decoder.batchTokensMax
     const finished = portions.filter((portion) => this.#settle(portion)).map(({ task }) => task)
     if (finished.length > 0) await this.#finish(finished)
     this.#leaves.giveBackAll()
@@ -263,8 +173,8 @@ export class Scheduler {
 
   #compose(): Portion[] {
     const claims: Claim<RunningTask>[] = []
-    for (const task of this.#running) {
-      this.#followTwin(task)
+    for (const task of this.#admission.running) {
+      this.#followSamePrefixJob(task)
       claims.push({ job: task, organization: task.organization, ...this.#claim(task) })
     }
     const portions: Portion[] = []
@@ -281,23 +191,23 @@ export class Scheduler {
     return portions
   }
 
-  /** Takes over a twin's prefix once it is evaluated; when the twin has ended early, looks for another. */
-  #followTwin(task: RunningTask): void {
-    const { twin } = task
-    if (twin === undefined) return
-    if (!this.#running.has(twin)) {
-      task.twin = findTwin(task.organization, task.job)
+  /** Copies the prefix of a job that has the same one, once it is evaluated; where that job has ended early, looks for another. */
+  #followSamePrefixJob(task: RunningTask): void {
+    const { samePrefixJob: other } = task
+    if (other === undefined) return
+    if (!this.#admission.running.has(other)) {
+      task.samePrefixJob = findSamePrefixJob(task.organization, task.job)
       return
     }
-    if (twin.prefixDone < twin.prefixTokens) return
-    task.twin = undefined
-    this.#decoder.copySequence(twin.trunk, task.trunk, 0, task.prefixTokens)
+    if (other.prefixDone < other.prefixTokens) return
+    task.samePrefixJob = undefined
+    this.#decoder.copySequence(other.trunk, task.trunk, 0, task.prefixTokens)
     this.#reused(task, task.prefixTokens)
   }
 
   /** Chunks end at multiples of the chunk size, whatever was reused, and never share a decode with their branches. */
   #claim(task: RunningTask): { tokens: number; whole: boolean } {
-    if (task.twin !== undefined) return { tokens: 0, whole: true }
+    if (task.samePrefixJob !== undefined) return { tokens: 0, whole: true }
     const chunk = this.#decoder.batchTokensMax
     const left = task.prefixTokens - task.prefixDone
     if (left > 0) return { tokens: Math.min(left, chunk - (task.prefixDone % chunk)), whole: true }
@@ -335,15 +245,15 @@ export class Scheduler {
 
   async #finish(finished: readonly RunningTask[]): Promise<void> {
     for (const task of finished) task.settle.resolve(task.answers)
-    // Whoever waits for an answer gets it before the cells are tidied.
+    // Answers are returned before the cells are tidied.
     await nextTurn()
     const [task] = finished
-    if (task !== undefined && this.#stays(task)) await this.#stay(task)
+    if (task !== undefined && this.#isRetained(task)) await this.#retain(task)
     else {
       for (const each of finished) await this.#keepPrefix(each)
       this.#empty(finished)
     }
-    for (const each of finished) this.#forget(each)
+    for (const each of finished) this.#admission.release(each)
   }
 
   async #keepPrefix({ trunk, prefixTokens, job: { organizationId, prefix } }: RunningTask): Promise<void> {
@@ -353,20 +263,20 @@ export class Scheduler {
   }
 
   /** Only where an idle engine would have put it: elsewhere the next answers would be rounded differently. */
-  #stays(task: RunningTask): boolean {
-    return this.#lastStays && this.#running.size === 1 && task.placedAlone
+  #isRetained(task: RunningTask): boolean {
+    return this.#retainsLast && this.#admission.running.size === 1 && task.placedAlone
   }
 
-  async #stay(task: RunningTask): Promise<void> {
+  async #retain(task: RunningTask): Promise<void> {
     this.#leaves.giveBackAll()
     this.#decoder.removeSequence(task.trunk, task.prefixTokens)
-    this.#staying = task
-    // Saving would delay whoever waits, and for nothing if he asks about the same evidence.
-    if (this.#waiting === 0) await this.#keepPrefix(task)
+    this.#retained = task
+    // Saving would delay the next request, and for nothing if it is about the same evidence.
+    if (this.#admission.waiting === 0) await this.#keepPrefix(task)
   }
 
   #empty(ended: readonly RunningTask[]): void {
-    const alone = ended.length >= this.#running.size
+    const alone = ended.length >= this.#admission.running.size
     const sequences = ended.reduce((sum, task) => sum + 1 + this.#leaves.heldBy(task), 0)
     if (alone && sequences >= CLEARED_SEQUENCES_MIN) {
       this.#decoder.clear()
@@ -379,39 +289,11 @@ export class Scheduler {
     }
   }
 
-  #forget(task: RunningTask): void {
-    this.#freeTrunks.push(task.trunk)
-    this.#cellsReserved -= task.cells
-    this.#running.delete(task)
-    task.organization.running.delete(task)
-    this.#forgetIfIdle(task.organization)
-  }
-
   /** After a failed decode the state of the cells is unknown: every job fails and no other is taken. */
   #fail(error: unknown): void {
     this.#failure = error
-    for (const { waiting, running } of this.#organizations.values()) {
-      for (const task of [...waiting, ...running]) task.settle.reject(engineFault(error))
-    }
-    this.#organizations.clear()
-    this.#running.clear()
-    this.#staying = undefined
-    this.#waiting = 0
-    this.#cellsReserved = 0
-  }
-
-  #organization(id: string): Organization {
-    const known = this.#organizations.get(id)
-    if (known !== undefined) return known
-    const created: Organization = { id, servedTokens: 0, waiting: [], running: new Set() }
-    this.#organizations.set(id, created)
-    return created
-  }
-
-  #forgetIfIdle(organization: Organization): void {
-    if (organization.waiting.length === 0 && organization.running.size === 0) {
-      this.#organizations.delete(organization.id)
-    }
+    this.#retained = undefined
+    this.#admission.rejectAll(engineFault(error))
   }
 }
 

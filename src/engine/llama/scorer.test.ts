@@ -225,14 +225,14 @@ describe("texts and tokens", () => {
       code: "context_length_exceeded",
       message: expect.stringMatching(/has 513 tokens .* holds 512/),
     })
-    expect(scorer.stats().tokensDecoded).toBe(fitting.prefix.length + fitting.branches.tokens.length)
+    expect(scorer.stats().tokensRun).toBe(fitting.prefix.length + fitting.branches.tokens.length)
   })
 
   test("no branches need no work", async () => {
-    const before = scorer.stats().decodes
+    const before = scorer.stats().runs
     const job = await prepare([])
     expect(await scorer.run(job, never)).toEqual(new Float64Array(0))
-    expect({ tokens: job.inputTokens, decodes: scorer.stats().decodes }).toEqual({
+    expect({ tokens: job.inputTokens, decodes: scorer.stats().runs }).toEqual({
       tokens: job.prefix.length,
       decodes: before,
     })
@@ -241,11 +241,11 @@ describe("texts and tokens", () => {
   test("an aborted request stops before its next decode", async () => {
     const abort = new AbortController()
     const job = await prepare(manyBranches)
-    const before = scorer.stats().decodes
+    const before = scorer.stats().runs
     const run = scorer.run(job, abort.signal)
     setImmediate(() => abort.abort(new Error("enough")))
     await expect(run).rejects.toThrow("enough")
-    expect(scorer.stats().decodes - before).toBeLessThanOrEqual(1)
+    expect(scorer.stats().runs - before).toBeLessThanOrEqual(1)
     expect(scorer.stats().running).toBe(0)
   })
 })

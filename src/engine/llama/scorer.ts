@@ -19,6 +19,8 @@ const BRANCHES_PER_TURN = 64
 export interface ScorerOptions {
   /** Path of a GGUF file. */
   readonly modelFile: string
+  /** Path of a LoRA adapter of the model. */
+  readonly adapterFile?: string
   readonly backend?: LlamaBackend
   /** A folder with a build of llama.cpp to use instead of an installed package. */
   readonly libraryDir?: string
@@ -90,12 +92,13 @@ export class Scorer {
       memoryBytes: options.memoryBytes ?? DEFAULT_MEMORY_BYTES,
       keyValueWidth: summary.keyValueWidth,
       deviceStatesBytes: onDevice ? cacheBytesMax : 0,
+      ...(options.adapterFile === undefined ? {} : { adapterFile: options.adapterFile }),
       ...(options.contextTokensMax === undefined ? {} : { contextTokensMax: options.contextTokensMax }),
       ...(options.batchTokensMax === undefined ? {} : { batchTokensMax: options.batchTokensMax }),
     })
     const scheduler = new Scheduler(context, {
       cacheBytesMax,
-      lastStays: onDevice && cacheBytesMax > 0,
+      retainsLast: onDevice && cacheBytesMax > 0,
       ...(options.waitingMax === undefined ? {} : { waitingMax: options.waitingMax }),
     })
     const { name, parameterCount, quantization } = summary

@@ -91,7 +91,7 @@ interface DeviceStatesOptions {
   readonly tokensMin?: number
 }
 
-/** Where the cells are. Whoever saves sees to it that all states held fit into `bytesMax`; buffers given up then do too. */
+/** Where the cells are. The caller keeps all saved states within `bytesMax`; released buffers then fit too. */
 export class DeviceStates implements SequenceStates {
   readonly statesMax: number
   readonly tokensMin: number

@@ -31,7 +31,7 @@ export interface RunningTask extends Task, Share, LeafHolder {
   /** Whether its prefix lies where an idle engine would have put it. */
   placedAlone: boolean
   /** A running job with the very same prefix, whose evaluation of it this one waits for. */
-  twin: RunningTask | undefined
+  samePrefixJob: RunningTask | undefined
   cursor: TrieCursor
   readonly answers: Float64Array
 }
@@ -46,9 +46,9 @@ export interface Portion {
 }
 
 /** Of the same organization only, like the cache: waiting for another's evidence would tell that it was sent. */
-export function findTwin(organization: Organization, { prefix }: ScoreJob): RunningTask | undefined {
+export function findSamePrefixJob(organization: Organization, { prefix }: ScoreJob): RunningTask | undefined {
   for (const task of organization.running) {
-    if (task.twin === undefined && samePrefix(task.job.prefix, prefix)) return task
+    if (task.samePrefixJob === undefined && samePrefix(task.job.prefix, prefix)) return task
   }
   return undefined
 }

@@ -29,6 +29,10 @@ export interface Dialect {
   readonly reasoningFields: readonly string[]
   /** Asks a reasoning model not to think. */
   readonly noThinking: Json
+  /** How a call of one function is demanded: by its name, or by `required` where it is the only one that is offered. */
+  readonly namedTool: "named" | "alone"
+  /** Asks for JSON of no schema. */
+  readonly jsonObject: Json
   readonly tokenize: TokenizeCall | null
   /** Writes a conversation as text; null where only the model file knows the template. */
   readonly template: { readonly path: string; body(marker: string): Json; readonly field: string } | null
@@ -40,12 +44,21 @@ const common = {
   lengthField: "max_tokens",
   reasoningFields: ["reasoning_content", "reasoning"],
   noThinking: {},
+  namedTool: "named",
+  jsonObject: { type: "json_object" },
   tokenize: null,
   template: null,
   score: null,
 } as const satisfies Dialect
 
 const templateOff = { chat_template_kwargs: { enable_thinking: false } }
+
+/** vLLM's own, which SGLang has too. */
+const tokenizeTokens: Dialect["tokenize"] = {
+  path: "/tokenize",
+  body: (text, model) => ({ model, prompt: text, add_special_tokens: false }),
+  field: "tokens",
+}
 
 export const dialects: Readonly<Record<DialectName, Dialect>> = {
   openai: { ...common, lengthField: "max_completion_tokens" },
@@ -54,11 +67,7 @@ export const dialects: Readonly<Record<DialectName, Dialect>> = {
     ...common,
     health: "/health",
     noThinking: templateOff,
-    tokenize: {
-      path: "/tokenize",
-      body: (text, model) => ({ model, prompt: text, add_special_tokens: false }),
-      field: "tokens",
-    },
+    tokenize: tokenizeTokens,
     score: {
       path: "/v1/completions",
       body: (prompt, model, wanted, top) => ({
@@ -79,11 +88,7 @@ export const dialects: Readonly<Record<DialectName, Dialect>> = {
     ...common,
     health: "/health",
     noThinking: templateOff,
-    tokenize: {
-      path: "/tokenize",
-      body: (text, model) => ({ model, prompt: text, add_special_tokens: false }),
-      field: "tokens",
-    },
+    tokenize: tokenizeTokens,
     score: {
       path: "/generate",
       body: (prompt, _model, wanted) => ({
@@ -100,6 +105,9 @@ export const dialects: Readonly<Record<DialectName, Dialect>> = {
     ...common,
     health: "/health",
     noThinking: templateOff,
+    // It takes a name for `auto`, and any value for JSON.
+    namedTool: "alone",
+    jsonObject: { type: "json_object", schema: { type: "object" } },
     tokenize: {
       path: "/tokenize",
       body: (text) => ({ content: text, add_special: false, parse_special: false }),

@@ -1,5 +1,6 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
 import { type Dispatcher, Pool } from "undici"
+import { activeSpan } from "../../base/span.ts"
 import { Fault } from "../../contract/errors.ts"
 
 export interface RemoteAddress {
@@ -89,7 +90,8 @@ export class HttpClient {
       signal.throwIfAborted()
       try {
         const path = this.#root + place
-        return await this.#pool.request({ method, path, headers: this.#headers, body, signal })
+        const headers = { ...this.#headers, ...activeSpan()?.headers }
+        return await this.#pool.request({ method, path, headers, body, signal })
       } catch (error) {
         signal.throwIfAborted()
         if (attempt >= CONNECT_ATTEMPTS_MAX || !neverSent(error)) throw broken(error)
@@ -122,7 +124,7 @@ export class HttpClient {
   }
 }
 
-/** A body that breaks off or falls silent is the worker's failure, unless the caller left. */
+/** A body that ends early or stalls is the worker's failure, unless the caller disconnected. */
 async function* caught(body: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for await (const chunk of body) yield chunk
@@ -168,9 +170,11 @@ function refusal(status: number, text: string): Fault {
     return new Fault("overloaded", "Cannot run the request: the worker is full; try again later", {
       retryAfterMs: 1000,
     })
-  if (status === 400 || status === 413 || status === 422) {
-    const length = /context.{0,20}(length|size|window)|maximum.{0,20}tokens|too long/i.test(message)
-    const code = length ? "context_length_exceeded" : "invalid_request"
+  // Of an input that is longer than its batch llama-server says 500.
+  const isTooLarge = status === 500 && /too large to process/.test(message)
+  if (status === 400 || status === 413 || status === 422 || isTooLarge) {
+    const isLength = /context.{0,20}(length|size|window)|maximum.{0,20}tokens|too long/i.test(message)
+    const code = isTooLarge || isLength ? "context_length_exceeded" : "invalid_request"
     return new Fault(code, `Cannot run the request: the worker refuses it: ${message}`)
   }
   return new Fault("inference_failed", `Cannot run the request: the worker answered ${status}`, {

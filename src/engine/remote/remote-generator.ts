@@ -232,8 +232,8 @@ function chatBody(work: GenerateWork, dialect: Dialect, model: string, outputTok
     ...(Object.keys(sampling.logitBias).length === 0 ? {} : { logit_bias: sampling.logitBias }),
     ...(work.stop.length === 0 ? {} : { stop: work.stop }),
     ...(work.topLogprobs === null ? {} : { logprobs: true, top_logprobs: work.topLogprobs }),
-    ...toolFields(work),
-    ...formatFields(work),
+    ...toolFields(work, dialect),
+    ...formatFields(work, dialect),
     ...(quiet ? dialect.noThinking : given("reasoning_effort", work.effort)),
   }
 }
@@ -258,10 +258,13 @@ function toWire(message: ChatMessage): Json {
   }
 }
 
-function toolFields({ tools, toolChoice, parallelToolCalls }: GenerateWork): Json {
+function toolFields({ tools, toolChoice, parallelToolCalls }: GenerateWork, { namedTool }: Dialect): Json {
   if (tools.length === 0) return {}
+  const isAlone = namedTool === "alone" && typeof toolChoice !== "string"
+  const offered = isAlone ? tools.filter(({ name }) => name === toolChoice.name) : tools
+  const named = isAlone ? "required" : { type: "function", function: toolChoice }
   return {
-    tools: tools.map(({ name, description, parameters, strict }) => ({
+    tools: offered.map(({ name, description, parameters, strict }) => ({
       type: "function",
       function: {
         name,
@@ -270,17 +273,17 @@ function toolFields({ tools, toolChoice, parallelToolCalls }: GenerateWork): Jso
         ...(strict ? { strict } : {}),
       },
     })),
-    tool_choice: typeof toolChoice === "string" ? toolChoice : { type: "function", function: toolChoice },
+    tool_choice: typeof toolChoice === "string" ? toolChoice : named,
     parallel_tool_calls: parallelToolCalls,
   }
 }
 
-function formatFields({ format }: GenerateWork): Json {
+function formatFields({ format }: GenerateWork, { jsonObject }: Dialect): Json {
   switch (format.kind) {
     case "text":
       return {}
     case "json_object":
-      return { response_format: { type: "json_object" } }
+      return { response_format: jsonObject }
     case "json_schema": {
       const { name, schema, strict } = format
       return { response_format: { type: "json_schema", json_schema: { name, schema, strict } } }

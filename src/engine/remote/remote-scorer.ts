@@ -34,7 +34,7 @@ export function remoteScorer(client: HttpClient, dialect: Dialect, model: Remote
   let opening: Promise<Ready> | null = null
   const ready = async (signal: AbortSignal): Promise<Ready> => {
     const current = (opening ??= open(client, dialect, tokenize, model, signal))
-    // A worker that was away may answer the next time.
+    // A worker that was unreachable may answer the next time.
     current.catch(() => (opening = null))
     return await current
   }
@@ -60,8 +60,8 @@ function unable(): ScoreEngine {
 
 async function refuse(): Promise<never> {
   throw new Fault(
-    "routing_failed",
-    "Cannot decide at this worker: its dialect shows no tokens and no log-probabilities",
+    "decisions_unsupported",
+    "Cannot decide with this model: the dialect of its worker shows no tokens and no log-probabilities",
   )
 }
 
@@ -81,8 +81,8 @@ async function open(
   const [yes, no] = [await single(yesTexts), await single(noTexts)]
   if (yes.size === 0 || no.size === 0)
     throw new Fault(
-      "invalid_worker_response",
-      "Cannot decide at this worker: its model has no single token for yes or no",
+      "decisions_unsupported",
+      "Cannot decide with this model: it has no single token for yes or no",
     )
   const special = {
     ...call,
@@ -108,8 +108,8 @@ async function frameOf(
   }
   if (!template)
     throw new Fault(
-      "routing_failed",
-      "Cannot decide at this worker: its chat template is not known; name the model's file",
+      "decisions_unsupported",
+      "Cannot decide with this model: its chat template is not known; name the model's file in its catalog entry",
     )
   const answer = (await client.json(template.path, template.body(MARKER), signal)) as Record<string, unknown>
   const text = answer[template.field]

@@ -56,6 +56,32 @@ export interface Classification {
   readonly branches: readonly Branch[]
 }
 
+/** The name of a question set where a request names a model: `set:NAME`, `set:NAME@7`, `set:NAME@production`. */
+export interface SetReference {
+  readonly name: string
+  /** A version's number or a label; null: the published version, or the latest where none is. */
+  readonly version: string | null
+}
+
+const setPrefix = "set:"
+const setForm = /^set:([a-z0-9][a-z0-9._-]{0,63})(?:@([1-9][0-9]{0,8}|[a-z][a-z0-9._-]{0,63}))?$/
+
+export const isSetReference = (model: string): boolean => model.startsWith(setPrefix)
+
+/** Throws Fault `unknown_model` for what cannot be the name of a set. */
+export function parseSetReference(model: string): SetReference {
+  const [, name, version = null] = setForm.exec(model) ?? []
+  if (name === undefined) throw unknownSet(model)
+  return { name, version }
+}
+
+export const unknownSet = (model: string): Fault =>
+  new Fault(
+    "unknown_model",
+    `Cannot classify: the organization has no question set or version ${JSON.stringify(model.slice(0, 150))}`,
+    { param: "model" },
+  )
+
 /** How many binary reads a question takes. */
 export function branchCount(question: Question): number {
   switch (question.type) {
@@ -127,11 +153,12 @@ function branchesOf(question: Question): Branch[] {
       return [{ kind: "predicate", question: instructions, yesMeans, noMeans }]
     }
     case "choice":
-      return question.options.map(({ value, description }) => ({
+      return question.options.map(({ value, description }, _, { length }) => ({
         kind: "choice",
         question: instructions,
         value: String(value),
         description,
+        options: length,
       }))
     case "score":
       return question.levels.map(({ label, description }, level, { length }) => ({

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
 import { createDecode, decodeBody, decodedApartBytesMin } from "./decode.ts"
 
-const compatibility = { nullDescriptions: false }
+const compatibility = { nullDescriptions: false, decisionsGa: false }
 const never = new AbortController().signal
 const decode = createDecode(compatibility)
 

@@ -2,7 +2,6 @@
 import { LIMITS, isBlank } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
-import { isSetReference } from "../question-sets/reference.ts"
 import {
   type Classification,
   type Question,
@@ -14,6 +13,7 @@ import {
   entryPath,
   fieldPath,
   invalid,
+  isSetReference,
   readBody,
   refuseCountOutside,
   refuseLongName,

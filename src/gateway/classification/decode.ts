@@ -22,6 +22,7 @@ import {
   composeClassification,
   fieldPath,
   invalid,
+  isSetReference,
   readBody,
   refuseCountOutside,
   refuseLongName,
@@ -31,7 +32,7 @@ import {
   shown,
   wrong,
 } from "./classification.ts"
-import { isSetReference } from "../question-sets/reference.ts"
+import { conversationText, instructionsText } from "./decode-conversation.ts"
 import { type SystemOneCompatibility, decodeSystemOne } from "./decode-systemone.ts"
 
 /** What the thread serves. */
@@ -42,7 +43,13 @@ export interface DecodeService {
 interface DecodeJob {
   readonly wire: Wire
   readonly bytes: Uint8Array
-  readonly compatibility: SystemOneCompatibility
+  readonly compatibility: Compatibility
+}
+
+/** Departures from the contract that are switched on. */
+export interface Compatibility extends SystemOneCompatibility {
+  /** Decisions take what OpenAI's own take: conversations, tools, JSON, and instructions as parts. */
+  readonly decisionsGa: boolean
 }
 
 /** What a thread sends back: branches repeat their question's text, and are written anew from it for less. */
@@ -62,7 +69,7 @@ export type Decode = (
  */
 export const decodedApartBytesMin = 64 * 1024
 
-export function createDecode(compatibility: SystemOneCompatibility): Decode {
+export function createDecode(compatibility: Compatibility): Decode {
   const pool = createPool<DecodeService>({
     spawn: () => threadChannel(new URL("./decode-thread.ts", import.meta.url)),
   })
@@ -76,24 +83,28 @@ export function createDecode(compatibility: SystemOneCompatibility): Decode {
 export function decodeBody({ wire, bytes, compatibility }: DecodeJob): Classification {
   switch (wire) {
     case "decisions":
-      return decodeDecisions(bytes)
+      return decodeDecisions(bytes, compatibility.decisionsGa)
     case "systemone":
       return decodeSystemOne(bytes, compatibility)
   }
 }
 
 /** Every refusal is a Fault with a stable code and the path of what is wrong. */
-export function decodeDecisions(bytes: Uint8Array): Classification {
+export function decodeDecisions(bytes: Uint8Array, isGa = false): Classification {
   const body = readBody(bytes)
-  refuseUnknownFields(body, ["model", "input", "questions", "safety_identifier"], "")
+  refuseUnknownFields(body, isGa ? [...bodyFields, ...cacheFields] : bodyFields, "")
   const model = decodeModel(body.get("model"))
   asOptionalString(body.get("safety_identifier"), "safety_identifier")
-  const evidence = decodeInput(body.get("input"))
+  const evidence = decodeInput(body.get("input"), isGa)
   const asked = isSetReference(model)
-    ? decodeSetQuestions(body.get("questions"))
-    : { questions: decodeQuestions(body.get("questions")), questionNames: null }
+    ? decodeSetQuestions(body.get("questions"), isGa)
+    : { questions: decodeQuestions(body.get("questions"), isGa), questionNames: null }
   return composeClassification({ wire: "decisions", model, evidence, ...asked })
 }
+
+const bodyFields = ["model", "input", "questions", "safety_identifier"]
+/** Read and thrown away: evidence is cached by its tokens. */
+const cacheFields = ["prompt_cache_key", "prompt_cache_options"]
 
 function decodeModel(value: JsonValue | undefined): string {
   const model = asString(value, "model")
@@ -102,10 +113,13 @@ function decodeModel(value: JsonValue | undefined): string {
   return model
 }
 
-function decodeInput(value: JsonValue | undefined): string {
+function decodeInput(value: JsonValue | undefined, isGa: boolean): string {
   if (typeof value !== "string" && !isList(value))
     throw wrong("input", value, "a string or a list of user messages")
-  const text = combinedText(typeof value === "string" ? value : value.map(decodeMessage))
+  const text =
+    isGa && isList(value)
+      ? conversationText(value)
+      : combinedText(typeof value === "string" ? value : value.map(decodeMessage))
   if (isBlank(text)) {
     throw new Fault(
       "input_blank",
@@ -150,15 +164,16 @@ function decodePart(value: JsonValue, path: string): DecisionInputText {
 const unsupported = (found: string): Fault =>
   new Fault("unsupported_input", `Cannot classify: ${found}; only text of user messages is supported`)
 
-function decodeQuestions(value: JsonValue | undefined): Question[] {
+function decodeQuestions(value: JsonValue | undefined, isGa: boolean): Question[] {
   const questions = asList(value, "questions")
   refuseTooManyQuestions(questions.length)
-  return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`))
+  return questions.map((question, at) => decodeQuestion(question, `questions[${at}]`, isGa))
 }
 
 /** A question set is asked by the names of its questions; one without questions takes those of the request. */
 function decodeSetQuestions(
   value: JsonValue | undefined,
+  isGa: boolean,
 ): Pick<Classification, "questions" | "questionNames"> {
   const entries = asList(value, "questions")
   refuseTooManyQuestions(entries.length)
@@ -167,7 +182,7 @@ function decodeSetQuestions(
   for (const [at, entry] of entries.entries()) {
     const path = `questions[${at}]`
     const question = asObject(entry, path)
-    if (question.has("instructions")) questions.push(decodeQuestion(entry, path))
+    if (question.has("instructions")) questions.push(decodeQuestion(entry, path, isGa))
     else questionNames.push(decodeQuestionName(question, path))
   }
   return { questions, questionNames }
@@ -178,35 +193,41 @@ function decodeQuestionName(question: JsonObject, path: string): string {
   return asString(question.get("name"), fieldPath(path, "name"))
 }
 
-function decodeQuestion(value: JsonValue, path: string): Question {
+function decodeQuestion(value: JsonValue, path: string, isGa: boolean): Question {
   const question = asObject(value, path)
   const type = asOneOf(question.get("type"), ["predicate", "choice", "score"], fieldPath(path, "type"))
   switch (type) {
     case "predicate":
       refuseUnknownFields(question, ["type", "name", "instructions"], path)
-      return { type, ...decodeStem(question, path), yesMeans: "", noMeans: "" }
+      return { type, ...decodeStem(question, path, isGa), yesMeans: "", noMeans: "" }
     case "choice":
       refuseUnknownFields(question, ["type", "name", "instructions", "choices"], path)
       return {
         type,
-        ...decodeStem(question, path),
+        ...decodeStem(question, path, isGa),
         options: decodeOptions(question, fieldPath(path, "choices")),
       }
     case "score":
       refuseUnknownFields(question, ["type", "name", "instructions", "levels"], path)
       return {
         type,
-        ...decodeStem(question, path),
+        ...decodeStem(question, path, isGa),
         levels: decodeLevels(question, fieldPath(path, "levels")),
       }
   }
 }
 
-function decodeStem(question: JsonObject, path: string): Pick<Question, "name" | "path" | "instructions"> {
+function decodeStem(
+  question: JsonObject,
+  path: string,
+  isGa: boolean,
+): Pick<Question, "name" | "path" | "instructions"> {
+  const given = question.get("instructions")
+  const at = fieldPath(path, "instructions")
   return {
     name: asOptionalString(question.get("name"), fieldPath(path, "name")),
     path,
-    instructions: asString(question.get("instructions"), fieldPath(path, "instructions")),
+    instructions: isGa ? instructionsText(given, at) : asString(given, at),
   }
 }
 

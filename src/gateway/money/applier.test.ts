@@ -42,7 +42,7 @@ const start = async (directory: string, gatewayId: string): Promise<Journal> =>
   await openJournal({ directory, consumers: ["ledger"], newGatewayId: () => gatewayId })
 
 async function apply(journal: Journal): Promise<readonly AccountSum[]> {
-  const applier = await Applier.open({ database, journal, clock: systemClock, ids, log: silentLog })
+  const applier = await Applier.open({ database, journal, clock: systemClock, log: silentLog })
   const applied: AccountSum[] = []
   applier.onApplied = (sums) => applied.push(...sums)
   await applier.drain()
@@ -149,7 +149,7 @@ test("what another gateway charges while it is being left out is left out too", 
       return await database.transaction(work, options)
     },
   }
-  const applier = await Applier.open({ database: raced, journal, clock: systemClock, ids, log: silentLog })
+  const applier = await Applier.open({ database: raced, journal, clock: systemClock, log: silentLog })
   await expect(applier.drain()).rejects.toThrow()
   await applier.drain()
   await journal.close()

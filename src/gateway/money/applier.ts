@@ -1,7 +1,6 @@
 /** Moves the journal into the ledger, batch by batch, for as long as the gateway lives; every batch exactly once. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
-import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import {
   type AccountSum,
@@ -11,7 +10,8 @@ import {
   stretchBytesMax,
 } from "../../store/journal/digest.ts"
 import { describeDamage, setAside } from "../../store/journal/damage.ts"
-import { type JournalPosition, isBefore, readJournal } from "../../store/journal/segments.ts"
+import { type JournalPosition, isBefore } from "../../store/journal/record.ts"
+import { readJournal } from "../../store/journal/segments.ts"
 import type { Journal } from "../../store/journal/writer.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import {
@@ -28,7 +28,6 @@ interface ApplierParts {
   readonly database: Database
   readonly journal: Journal
   readonly clock: Clock
-  readonly ids: Ids
   readonly log: Log
 }
 
@@ -46,7 +45,7 @@ export class Applier {
   #loop: Promise<void> = Promise.resolve()
   /** Everything that was in the journal then is in the ledger. */
   #caughtUpMs: number
-  /** Told what the ledger took, after each batch. */
+  /** Told what the ledger took of accounts and of budgets, after each batch. */
   onApplied: (sums: readonly AccountSum[]) => void = () => undefined
 
   private constructor(parts: ApplierParts, position: JournalPosition) {
@@ -71,7 +70,7 @@ export class Applier {
     this.#loop = this.#run()
   }
 
-  /** Resolves when everything that is in the journal now is in the ledger; throws when the store is away. */
+  /** Resolves when everything that is in the journal now is in the ledger; throws when the store is unavailable. */
   async drain(): Promise<void> {
     await this.#reach(this.#parts.journal.end, () => true)
   }
@@ -137,20 +136,17 @@ export class Applier {
     this.#tried = null
     this.#position = outcome.position
     // Also when an earlier attempt did it and only its answer was lost.
-    if (isSame(outcome.position, stretch.next)) this.onApplied(stretch.usage.sums)
-    for (const warning of outcome.warnings) log.warn(warning, "a billing account crossed a warning threshold")
+    if (isSame(outcome.position, stretch.next))
+      this.onApplied([...stretch.usage.sums, ...stretch.usage.budgetSums])
     await journal.passed(ledgerConsumer, outcome.position)
     return true
   }
 
   async #enter({ next, usage }: DigestedStretch): Promise<AppliedUsage> {
-    const { database, journal, clock, ids } = this.#parts
+    const { database, journal, clock } = this.#parts
     const { gatewayId } = journal
     const [from, now] = [this.#position, new Date(clock.nowMs())]
-    const newAuditId = (): string => ids.next("aud")
-    return await database.transaction((sql) =>
-      applyUsage(sql, { gatewayId, from, next, usage, now, newAuditId }),
-    )
+    return await database.transaction((sql) => applyUsage(sql, { gatewayId, from, next, usage, now }))
   }
 
   /** The ledger has some of it from elsewhere, as from a copy of this journal. */

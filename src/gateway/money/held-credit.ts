@@ -191,7 +191,7 @@ export class HeldCredit {
     else if (lost < 0n) this.#free = atLeastZero(this.#free + lost)
   }
 
-  /** The store no longer holds anything for this gateway. Answers false when that may have changed since `stamp`. */
+  /** The store no longer holds anything for this gateway. Returns false when that may have changed since `stamp`. */
   forfeit(stamp: number): boolean {
     if (stamp !== this.#stamp || this.#moving > 0) return false
     this.#free = 0n

@@ -1,5 +1,5 @@
 /**
- * One account in one month at this gateway: requests reserve here, and wait here while the store is asked for credit.
+ * One account in one month, or one budget in its period, at this gateway: requests reserve here, and wait here while the store is asked for credit.
  *
  *            reserve, enough is free                        settle
  *   request -------------------------> Reservation ----------------------> spent (journal, then ledger) + free again
@@ -16,15 +16,15 @@
  * Example: 10 cents are free. A takes 7 for a request that may cost so much. B needs 5: it waits, the store grants 2 + some
  * spare, B is admitted. A settles at 4: 3 are free again, 4 stay held until the ledger has them (see held-credit.ts).
  */
-import type { Clock } from "../../base/clock.ts"
+import type { Clock, Period } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Ticks } from "../../base/money.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { BillingAccount } from "../../store/billing-accounts.ts"
-import { type LeaseAnswer, recallLeases, returnLease, takeLease } from "../../store/leases.ts"
-import { noteCutoff } from "../../store/spend.ts"
+import { type LeaseAnswer, recallLeases, returnLease } from "../../store/leases.ts"
 import type { Database } from "../../store/sql.ts"
 import { HeldCredit } from "./held-credit.ts"
+import type { LeaseSource } from "./lease-book.ts"
 
 type BillingMode = BillingAccount["mode"]
 
@@ -33,6 +33,8 @@ export interface LeaseParts {
   readonly gatewayId: string
   readonly clock: Clock
   readonly log: Log
+  /** What is leased: credit of accounts, or budgets of keys. */
+  readonly source: LeaseSource
   /** How long requests go on without the database. */
   readonly graceMs: number
   /** How long a request may wait for other gateways to give back what they do not need. */
@@ -45,6 +47,8 @@ export interface Reservation {
   readonly ticks: Ticks
   /** What the account was when it was admitted: what is used is charged to the balance, or to the month's invoice. */
   readonly mode: BillingMode
+  /** Keeps at most so much; the rest is free again at once. */
+  reduce(ticks: Ticks): void
   /** Once: what was used stays held until it is in the ledger, the rest is free again. */
   settle(costTicks: Ticks): void
 }
@@ -68,7 +72,9 @@ export const expiry = ({ clock, graceMs }: LeaseParts): Date => new Date(clock.n
 
 export class LeaseAccount {
   readonly id: string
+  /** The first day of the month or period. */
   readonly month: string
+  readonly #endsOn: string
   readonly credit: HeldCredit
   readonly #parts: LeaseParts
   #waiting: Waiter[] = []
@@ -85,10 +91,11 @@ export class LeaseAccount {
   #mode: BillingMode = "prepaid"
   #usedMs: number
 
-  constructor(parts: LeaseParts, id: string, month: string) {
+  constructor(parts: LeaseParts, id: string, { startsOn, endsOn }: Period) {
     this.#parts = parts
     this.id = id
-    this.month = month
+    this.month = startsOn
+    this.#endsOn = endsOn
     this.credit = new HeldCredit(parts.clock, parts.graceMs)
     this.#usedMs = parts.clock.monotonicMs()
   }
@@ -156,10 +163,10 @@ export class LeaseAccount {
     if (this.#validUntilMs > -Infinity) this.#validUntilMs = askedMs + this.#parts.graceMs
   }
 
-  /** Gives back what recent spend does not need. Answers true when it can be forgotten. */
-  async returnIdle(currentMonth: string): Promise<boolean> {
+  /** Gives back what recent spend does not need. Returns true when it can be forgotten. */
+  async returnIdle(today: string): Promise<boolean> {
     const idle = this.#parts.clock.monotonicMs() - this.#usedMs > idleMsMax
-    const over = idle || this.month < currentMonth
+    const over = idle || this.#endsOn <= today
     const excess = over ? undefined : this.credit.excess()
     if (excess !== 0n) await this.giveBack(excess)
     return over && this.credit.isEmpty() && this.#waiting.length === 0
@@ -201,14 +208,14 @@ export class LeaseAccount {
   }
 
   async #take(): Promise<LeaseAnswer> {
-    const { database, gatewayId, clock } = this.#parts
+    const { database, gatewayId, clock, source } = this.#parts
     const askedMs = clock.monotonicMs()
     const wish = this.credit.wish(this.#waiting.map(({ ticks }) => ticks))
     const mark = this.credit.beginGrant()
     let answer: LeaseAnswer | null = null
     try {
       answer = await database.transaction((sql) =>
-        takeLease(sql, {
+        source.take(sql, {
           gatewayId,
           billingAccountId: this.id,
           month: this.month,
@@ -273,9 +280,9 @@ export class LeaseAccount {
   async #refuse(refused: readonly Waiter[], answer: LeaseAnswer): Promise<void> {
     this.#waiting = this.#waiting.filter((waiter) => !refused.includes(waiter))
     const fault = faultOf(answer)
-    if (fault.code === "spend_limit_exceeded" && this.#isBlocked(answer)) {
+    if (this.#parts.source.cutoffCodes.includes(fault.code) && this.#isBlocked(answer)) {
       this.#cutOff = true
-      await noteCutoff(this.#parts.database, this.id, this.month, true).catch((error: unknown) =>
+      await this.#noteCutoff(true).catch((error: unknown) =>
         this.#parts.log.warn({ err: error }, "a refusal by the spend cutoff could not be noted"),
       )
     }
@@ -290,9 +297,14 @@ export class LeaseAccount {
 
   #clearCutOff(): void {
     this.#cutOff = false
-    noteCutoff(this.#parts.database, this.id, this.month, false).catch((error: unknown) =>
+    this.#noteCutoff(false).catch((error: unknown) =>
       this.#parts.log.warn({ err: error }, "an admission under the spend cutoff could not be noted"),
     )
+  }
+
+  async #noteCutoff(refused: boolean): Promise<void> {
+    const { source, database } = this.#parts
+    await source.noteCutoff(database, this.id, this.month, refused)
   }
 
   #fail(cause: unknown): void {
@@ -309,7 +321,7 @@ export class LeaseAccount {
 }
 
 class HeldReservation implements Reservation {
-  readonly ticks: Ticks
+  ticks: Ticks
   readonly mode: BillingMode
   readonly #account: LeaseAccount
   readonly #epoch: number
@@ -322,6 +334,13 @@ class HeldReservation implements Reservation {
     this.#epoch = account.credit.epoch
   }
 
+  reduce(ticks: Ticks): void {
+    if (!this.#isOpen || ticks >= this.ticks) return
+    const unneeded = this.ticks - ticks
+    this.ticks = ticks
+    this.#account.settled(unneeded, 0n, this.#epoch)
+  }
+
   settle(costTicks: Ticks): void {
     if (!this.#isOpen) return
     this.#isOpen = false
@@ -330,6 +349,16 @@ class HeldReservation implements Reservation {
 }
 
 function faultOf(answer: LeaseAnswer): Fault {
+  if (answer.kind === "granted" && answer.limit === "budget")
+    return new Fault(
+      "key_budget_exceeded",
+      "Cannot run the request: it would exceed a budget of the API key; raise or remove it, or wait for the next period",
+    )
+  if (answer.kind === "granted" && answer.limit === "tag_budget")
+    return new Fault(
+      "tag_budget_exceeded",
+      "Cannot run the request: it would exceed a budget of one of its tags; raise or remove it, or wait for the next period",
+    )
   if (answer.kind === "granted")
     return answer.limit === "cutoff"
       ? new Fault(

@@ -14,7 +14,7 @@ import { appendLedger } from "../../store/ledger.ts"
 import { findMonthSpend } from "../../store/spend.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import type { Reservation } from "./lease-account.ts"
-import { type LeaseBook, openLeaseBook } from "./lease-book.ts"
+import { type LeaseBook, accountCredit, openLeaseBook } from "./lease-book.ts"
 
 const ids = createIds()
 const startMs = Date.UTC(2026, 4, 10)
@@ -49,9 +49,10 @@ async function open(gatewayId = ids.next("gw")): Promise<LeaseBook> {
     gatewayId,
     clock,
     log: silentLog,
+    source: accountCredit,
     graceMs,
-    // Long enough on a busy machine: these tests are about what is affordable, not about how soon.
-    recallWaitMs: 3_000,
+    // Each refusal waits so long: enough on a busy machine, as what is recalled comes back in memory.
+    recallWaitMs: 4_000,
     cheapestTicks: () => cheapest,
   })
   books.push(book)
@@ -231,7 +232,9 @@ describe("the account's state", () => {
     const become = async (mode: "prepaid" | "postpaid"): Promise<void> => {
       await updateBillingAccount(database, id, { mode }, new Date(startMs))
       // Another gateway's change arrives as a notification; the next lease says the same.
-      await vi.waitFor(async () => expect(await modeOf(book.reserve(id, startMs, 0n))).toBe(mode))
+      await vi.waitFor(async () => expect(await modeOf(book.reserve(id, startMs, 0n))).toBe(mode), {
+        timeout: 120_000,
+      })
     }
     expect(await modeOf(book.reserve(id, startMs, 1n))).toBe("prepaid")
     await become("postpaid")
@@ -239,7 +242,10 @@ describe("the account's state", () => {
     expect(large.mode).toBe("postpaid")
     await become("prepaid")
     large.settle(0n)
-    await vi.waitFor(async () => expect(await outcome(book.reserve(id, startMs, cent / 2n))).toBe("admitted"))
+    await vi.waitFor(
+      async () => expect(await outcome(book.reserve(id, startMs, cent / 2n))).toBe("admitted"),
+      { timeout: 120_000 },
+    )
     expect(await outcome(book.reserve(id, startMs, cent))).toBe("insufficient_credits")
   })
 

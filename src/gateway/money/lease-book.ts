@@ -1,14 +1,26 @@
-/** Admits requests against what this gateway holds, in memory; asks the store for more before it has to. */
+/**
+ * Admits requests against what this gateway holds, in memory; asks the store for more before it has to. What is leased is the
+ * credit of a billing account in a month, or the budget of an API key or a tag in its period.
+ */
 import { setTimeout as wait } from "node:timers/promises"
-import { type Clock, monthOf } from "../../base/clock.ts"
+import { type Period, dayOf, monthOf, periodAt } from "../../base/clock.ts"
 import type { Ticks } from "../../base/money.ts"
-import { Fault } from "../../contract/errors.ts"
-import { listenToChanges } from "../../store/changes.ts"
-import { FreshCache } from "../../store/fresh-cache.ts"
+import type { FaultCode } from "../../contract/errors.ts"
+import { noteBudgetRefusal, parseBudgetId, takeBudgetLease } from "../../store/budgets.ts"
+import { type Change, listenToChanges } from "../../store/changes.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
-import { type LeaseMessage, dropEmptyLeases, listenToLeases, renewLeases } from "../../store/leases.ts"
-import { findOrganization } from "../../store/organizations.ts"
-import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import {
+  type LeaseAnswer,
+  type LeaseMessage,
+  type LeaseWish,
+  dropEmptyLeases,
+  listenToLeases,
+  renewLeases,
+  takeLease,
+} from "../../store/leases.ts"
+import { noteCutoff } from "../../store/spend.ts"
+import { type Database, type Transaction, StoreUnavailable } from "../../store/sql.ts"
+import { isTagBudgetId } from "../../store/tag-budgets.ts"
 import { type LeaseParts, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
 
 export interface LeaseReport {
@@ -25,6 +37,8 @@ export interface LeaseBook {
   renew(): Promise<void>
   /** What this gateway holds of each account. */
   report(): readonly LeaseReport[]
+  /** How long ago the store last knew everything that this gateway holds. */
+  readonly renewalAgeMs: number
   /** Ends the renewal; what is held stays held. */
   close(): Promise<void>
 }
@@ -39,14 +53,16 @@ export async function openLeaseBook(parts: LeaseParts): Promise<LeaseBook> {
 
 class Book implements LeaseBook {
   readonly #parts: LeaseParts
-  /** By account and month. */
+  /** By account and month, or budget and period. */
   readonly #accounts = new Map<string, LeaseAccount>()
   readonly #stop = new AbortController()
   #closers: (() => Promise<void>)[] = []
   #renewing: Promise<void>
+  #renewedMs: number
 
   constructor(parts: LeaseParts) {
     this.#parts = parts
+    this.#renewedMs = parts.clock.monotonicMs()
     this.#renewing = this.#keepRenewing()
   }
 
@@ -54,18 +70,18 @@ class Book implements LeaseBook {
     const { database } = this.#parts
     this.#closers = await Promise.all([
       listenToLeases(database, (message) => this.#receive(message)),
-      listenToChanges(database, ({ table, id }) => {
-        if (table !== "billing_accounts") return
-        for (const account of this.#of(id)) account.invalidate()
+      listenToChanges(database, (change) => {
+        for (const account of this.#accounts.values())
+          if (this.#parts.source.isAffected(account.id, change)) account.invalidate()
       }),
     ])
   }
 
   async reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
-    const month = monthOf(atMs)
-    const key = `${accountId} ${month}`
+    const period = this.#parts.source.periodOf(accountId, atMs)
+    const key = `${accountId} ${period.startsOn}`
     let account = this.#accounts.get(key)
-    if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#parts, accountId, month)))
+    if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#parts, accountId, period)))
     return await account.reserve(ticks)
   }
 
@@ -79,6 +95,10 @@ class Book implements LeaseBook {
       accountId: key.split(" ")[0] ?? key,
       heldTicks: credit.heldTicks,
     }))
+  }
+
+  get renewalAgeMs(): number {
+    return this.#parts.clock.monotonicMs() - this.#renewedMs
   }
 
   async close(): Promise<void> {
@@ -111,55 +131,58 @@ class Book implements LeaseBook {
   }
 
   async renew(): Promise<void> {
-    if (this.#accounts.size === 0) return
+    const askedMs = this.#parts.clock.monotonicMs()
+    if (this.#accounts.size > 0) await this.#renewHeld(askedMs)
+    this.#renewedMs = askedMs
+  }
+
+  async #renewHeld(askedMs: number): Promise<void> {
     const { database, gatewayId, clock } = this.#parts
-    const askedMs = clock.monotonicMs()
     const watched = [...this.#accounts.values()].map((account) => ({ account, stamp: account.credit.stamp }))
     const rows = await renewLeases(database, gatewayId, expiry(this.#parts))
     const known = new Map(rows.map((row) => [`${row.billingAccountId} ${dayText(row.month)}`, row.heldTicks]))
     for (const { account, stamp } of watched)
       account.renewed(known.get(`${account.id} ${account.month}`) ?? null, stamp, askedMs)
-    const current = monthOf(clock.nowMs())
+    const nowMs = clock.nowMs()
     for (const [key, account] of this.#accounts)
-      if (await account.returnIdle(current)) this.#accounts.delete(key)
-    await dropEmptyLeases(database, gatewayId, current)
+      if (await account.returnIdle(dayOf(nowMs))) this.#accounts.delete(key)
+    await dropEmptyLeases(database, gatewayId, monthOf(nowMs))
   }
 }
 
 const dayText = (month: string | Date): string =>
   typeof month === "string" ? month : month.toISOString().slice(0, "2026-01-01".length)
 
-export interface Payers {
-  of(organizationId: string): Promise<string>
-  close(): Promise<void>
+/** What a lease is of. */
+export interface LeaseSource {
+  take(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer>
+  /** Notes whether the cutoff leaves less than the cheapest request costs. */
+  noteCutoff(database: Database, id: string, startsOn: string, refused: boolean): Promise<void>
+  /** The refusals that say so. */
+  readonly cutoffCodes: readonly FaultCode[]
+  periodOf(id: string, atMs: number): Period
+  /** Whether a change means that what is held must be asked for anew. */
+  isAffected(id: string, change: Change): boolean
 }
 
-/** A change made elsewhere is seen within this time even when its notification is lost. */
-const freshMs = 15_000
-const cachedMax = 10_000
+export const accountCredit: LeaseSource = {
+  take: takeLease,
+  noteCutoff,
+  cutoffCodes: ["spend_limit_exceeded"],
+  periodOf: (_, atMs) => periodAt("month", atMs),
+  isAffected: (id, change) => change.table === "billing_accounts" && change.id === id,
+}
 
-/** `graceMs` is how long a payer goes on being used while the store is away. */
-export async function openPayers(database: Database, clock: Clock, graceMs: number): Promise<Payers> {
-  const cache = new FreshCache<string>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
-    async (organizationId) => (await findOrganization(database, organizationId))?.billingAccountId ?? null,
-  )
-  const close = await listenToChanges(database, ({ table, id }) => {
-    if (table === "organizations") cache.forget(id)
-  })
-  return {
-    async of(organizationId) {
-      const accountId = await cache.get(organizationId).catch((cause: unknown) => {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        throw new Fault(
-          "metering_unavailable",
-          "Cannot admit the request: who pays for it is not known now",
-          { cause },
-        )
-      })
-      if (accountId !== null) return accountId
-      throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
-    },
-    close,
-  }
+export const keyBudgets: LeaseSource = {
+  take: takeBudgetLease,
+  noteCutoff: noteBudgetRefusal,
+  cutoffCodes: ["key_budget_exceeded", "tag_budget_exceeded"],
+  periodOf: (id, atMs) => periodAt(parseBudgetId(id).period, atMs),
+  isAffected: (id, change) => {
+    const { keyId } = parseBudgetId(id)
+    // Which of its tags an organization changed is not told; asking anew costs little.
+    return isTagBudgetId(keyId)
+      ? change.table === "tag_budgets"
+      : change.table === "api_keys" && change.id === keyId
+  },
 }

@@ -4,9 +4,13 @@ import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import "../../contract/messages.ts"
+import { CountTokensRequest, MessagesRequest } from "../../contract/anthropic/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
+import { ModerationRequest } from "../../contract/openai/moderations.ts"
 import { withoutIgnored } from "../../contract/openai/parameters.ts"
+import { CompactRequest, InputTokensRequest } from "../../contract/openai/response-prompts.ts"
+import { RerankRequest } from "../../contract/openai/rerank.ts"
 import { ResponseCreateMessage, ResponseRequest } from "../../contract/openai/responses.ts"
 import type { Sequence } from "../meter.ts"
 import { checkJsonBounds } from "./json-bounds.ts"
@@ -16,6 +20,12 @@ const schemas = {
   responses: ResponseRequest,
   responses_ws: ResponseCreateMessage,
   embeddings: EmbeddingRequest,
+  input_tokens: InputTokensRequest,
+  compact: CompactRequest,
+  messages: MessagesRequest,
+  message_tokens: CountTokensRequest,
+  rerank: RerankRequest,
+  moderations: ModerationRequest,
 } as const
 export type Wire = keyof typeof schemas
 export type RequestOf<W extends Wire> = z.output<(typeof schemas)[W]>

@@ -21,6 +21,7 @@ export function chatHandler(parts: InferenceParts): Handler<typeof createChatCom
       model: body.model,
       work,
       count: body.n ?? 1,
+      isStreamed: body.stream === true,
     })
     const facts = {
       id: parts.ids.next("chatcmpl"),
@@ -104,10 +105,7 @@ class ChatWriter {
 
   async settle(): Promise<void> {
     const { stopReason, toolNames } = this
-    await this.#generating.call.succeed(meterUsage(this.#generating.usage()), {
-      stopReason,
-      toolCalls: toolNames,
-    })
+    await this.#generating.succeed({ stopReason, toolCalls: toolNames })
   }
 
   #call(choice: number, name: string): NonNullable<Choice["delta"]["tool_calls"]>[number] {

@@ -1,7 +1,10 @@
 /** What happens to prepared embeddings that are not paid for. */
 import { expect, test } from "vitest"
+import type { Catalog } from "../../base/catalog.ts"
 import type { Call } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import { RequestTrace } from "../routing/trace.ts"
+import { catalogResolver } from "../organization-access.ts"
 import { embeddingHandler } from "./embed.ts"
 import type { InferenceParts } from "./inference.ts"
 
@@ -13,11 +16,15 @@ test("embeddings that nobody can pay for are discarded at the engine", async () 
     discard: () => void discarded++,
   }
   const parts = {
-    catalog: { find: () => ({ sku: "m", kind: "embedding", enabled: true, file: "m.gguf" }) },
+    models: catalogResolver({
+      find: () => ({ sku: "m", kind: "embedding", enabled: true, file: "m.gguf" }),
+    } as unknown as Catalog),
     router: { open: async () => ({ embedder: { prepare: async () => prepared }, close: () => undefined }) },
     meter: {
       begin: () => ({
         id: "seq_1",
+        tag: () => undefined,
+        trace: new RequestTrace({ nowMs: () => 0, monotonicMs: () => 0 }),
         reserve: async () => {
           throw new Fault("insufficient_credits", "Cannot")
         },

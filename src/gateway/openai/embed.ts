@@ -1,10 +1,10 @@
 /** Answers POST /v1/embeddings. */
+import type { Model } from "../../base/catalog.ts"
 import type { Handler } from "../../contract/endpoint.ts"
 import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
-import type { EmbedInput } from "../../engine/generate/generate.ts"
-import { noUsage } from "../meter.ts"
-import { findModel } from "../organization-access.ts"
+import type { EmbedInput, EmbedWork, PreparedEmbedding } from "../../engine/generate/generate.ts"
+import { noUsage } from "../sequence-record.ts"
 import { type InferenceParts, MeteredCall } from "./inference.ts"
 
 export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
@@ -15,20 +15,21 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
     let inputTokens = 0
     return await metered.attempt(
       async () => {
-        const model = findModel(parts.catalog, body.model, "embedding")
-        const { embedder: engine } = await metered.route(model)
         const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
-        const prepared = await engine.prepare(work, request.signal)
-        const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
-        await metered.sequence.reserve(model, most).catch((error: unknown) => {
-          prepared.discard()
-          throw error
-        })
+        const resolved = await metered.resolve(body.model, "embedding", "")
+        const { model, prepared } = await metered.serve(resolved, async (turn) => ({
+          model: turn.model,
+          prepared: await prepare(parts, metered, turn.model, work, request.signal),
+        }))
+        metered.keep(() => ({ messages: [], texts: work.inputs.map(textOrNull) }))
         const startedMs = parts.clock.monotonicMs()
         const vectors = await prepared.run(request.signal)
         inputTokens = prepared.inputTokens
         const executionMs = parts.clock.monotonicMs() - startedMs
-        await metered.succeed({ ...noUsage, inputTokens, executionMs }, { stopReason: null, toolCalls: [] })
+        await metered.succeed(
+          { ...noUsage, inputTokens, executionMs },
+          { stopReason: null, toolCalls: [], model: model.sku },
+        )
         return {
           object: "list",
           data: vectors.map((vector, index) => ({
@@ -45,11 +46,31 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
   }
 }
 
+async function prepare(
+  parts: InferenceParts,
+  metered: MeteredCall,
+  model: Model,
+  work: EmbedWork,
+  signal: AbortSignal,
+): Promise<PreparedEmbedding> {
+  const { embedder } = await metered.route(model)
+  const prepared = await embedder.prepare(work, signal)
+  const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
+  await metered.sequence.reserve(model, most).catch((error: unknown) => {
+    prepared.discard()
+    throw error
+  })
+  return prepared
+}
+
 function inputsOf(input: EmbeddingRequest["input"]): readonly EmbedInput[] {
   if (typeof input === "string") return [input]
   // A list of numbers is one input of tokens; the schema lets no mixed lists through.
   return typeof input[0] === "number" ? [input as number[]] : (input as string[] | number[][])
 }
+
+/** Tokens cannot be redacted, so they are not kept. */
+const textOrNull = (input: EmbedInput): string | null => (typeof input === "string" ? input : null)
 
 function toBase64(vector: Float32Array): string {
   const bytes = Buffer.alloc(vector.length * Float32Array.BYTES_PER_ELEMENT)

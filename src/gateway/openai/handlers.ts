@@ -1,16 +1,27 @@
-/** The handlers of every OpenAI-compatible endpoint. */
+/** The handlers of every endpoint that runs a model or reads what one wrote. */
+import type { anthropicEndpoints } from "../../contract/anthropic/endpoints.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import type { inferenceEndpoints } from "../../contract/openai/endpoints.ts"
+import { anthropicHandlers } from "../anthropic/messages.ts"
 import { chatHandler } from "./chat.ts"
 import { embeddingHandler } from "./embed.ts"
+import { moderationHandler } from "./moderate.ts"
 import { modelHandlers } from "./models.ts"
+import { compactHandler } from "./response-compact.ts"
+import { rerankHandler } from "./rerank.ts"
 import { type ResponseParts, responseHandlers } from "./responses.ts"
 
-export function inferenceHandlers(parts: ResponseParts): Handlers<typeof inferenceEndpoints> {
+export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
+
+export function inferenceHandlers(parts: ResponseParts): InferenceHandlers {
   return {
     createChatCompletion: chatHandler(parts),
     createEmbedding: embeddingHandler(parts),
+    createRerank: rerankHandler(parts),
+    createModeration: moderationHandler(parts),
     ...responseHandlers(parts),
-    ...modelHandlers(parts.catalog),
+    compactResponse: compactHandler(parts),
+    ...modelHandlers(parts.catalog, parts.models),
+    ...anthropicHandlers(parts),
   }
 }

@@ -3,14 +3,24 @@ import type { Catalog, Model } from "../../base/catalog.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { inferenceEndpoints } from "../../contract/openai/endpoints.ts"
+import type { ModelResolver } from "../organization-access.ts"
 import type { ModelObject } from "../../contract/openai/models.ts"
 
 type ModelHandlers = Pick<Handlers<typeof inferenceEndpoints>, "listModels" | "getModel">
 
-export function modelHandlers(catalog: Catalog): ModelHandlers {
+type ListedModel = Pick<Model, "sku" | "description" | "developer" | "releaseDate">
+
+export function modelHandlers(catalog: Catalog, resolver: Pick<ModelResolver, "list">): ModelHandlers {
+  const virtualOf = async (organizationId: string | undefined): Promise<ListedModel[]> => {
+    const all = await resolver.list(organizationId ?? "")
+    return all
+      .filter(({ name, enabled }) => enabled && catalog.find(name) === null)
+      .map(({ name, description }) => ({ sku: name, description, developer: null, releaseDate: null }))
+  }
   return {
-    listModels: async () => {
-      const models = catalog.list().filter(({ enabled }) => enabled)
+    listModels: async ({ standing }) => {
+      const plain: ListedModel[] = catalog.list().filter(({ enabled }) => enabled)
+      const models = [...plain, ...(await virtualOf(standing?.organizationId))]
       return {
         object: "list",
         data: models.map(toObject),
@@ -21,9 +31,12 @@ export function modelHandlers(catalog: Catalog): ModelHandlers {
         })),
       }
     },
-    getModel: async ({ params }) => {
-      const model = catalog.find(params.model)
-      if (!model?.enabled)
+    getModel: async ({ params, standing }) => {
+      const named = catalog.find(params.model)
+      const plain = named?.enabled ? named : undefined
+      const virtual = named ? [] : await virtualOf(standing?.organizationId)
+      const model = plain ?? virtual.find(({ sku }) => sku === params.model)
+      if (!model)
         throw new Fault("not_found", "Cannot find the model: GET /v1/models lists those there are", {
           param: "model",
         })
@@ -32,7 +45,7 @@ export function modelHandlers(catalog: Catalog): ModelHandlers {
   }
 }
 
-function toObject({ sku, developer, releaseDate }: Model): ModelObject {
+function toObject({ sku, developer, releaseDate }: ListedModel): ModelObject {
   return {
     id: sku,
     object: "model",

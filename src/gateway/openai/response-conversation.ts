@@ -63,6 +63,13 @@ export class ConnectionMemory implements Memory {
     }
   }
 
+  forget(responseId: string): void {
+    const known = this.#responses.get(responseId)
+    if (!known) return
+    this.#responses.delete(responseId)
+    this.#characters -= known.characters
+  }
+
   #sizeOf(item: KnownItem): number {
     const known = this.#sizes.get(item)
     if (known !== undefined) return known

@@ -9,8 +9,11 @@ import {
   type InputItem,
   type ItemReference,
   MessageItem,
+  type ResponseEvent,
   type ResponseObject,
 } from "../../contract/openai/responses.ts"
+import type { EventLog } from "./event-log.ts"
+import { type Pieces, replay } from "./response-replay.ts"
 import { FreshCache } from "../../store/fresh-cache.ts"
 import { findOrganization } from "../../store/organizations.ts"
 import {
@@ -23,6 +26,7 @@ import {
 } from "../../store/responses.ts"
 import type { Change } from "../../store/changes.ts"
 import type { Database } from "../../store/sql.ts"
+import { type RemoteCancel, openRemoteCancel } from "./remote-cancel.ts"
 
 /** An item of a conversation with the id that later requests may name it by. */
 export interface KnownItem {
@@ -32,6 +36,8 @@ export interface KnownItem {
 
 interface Running {
   readonly organizationId: string
+  /** What was sent so far, and what will be. */
+  readonly log: EventLog<ResponseEvent>
   cancel(): void
   response(): ResponseObject
 }
@@ -47,6 +53,8 @@ interface Kept {
   readonly response: ResponseObject
   readonly previousId: string | null
   readonly input: readonly KnownItem[]
+  /** How its stream was cut. */
+  readonly pieces: Pieces
 }
 
 const retentionFreshMs = 5_000
@@ -57,6 +65,7 @@ export class ResponseStore {
   readonly #parts: ResponseStoreParts
   readonly #running = new Map<string, Running>()
   readonly #days: FreshCache<number>
+  #elsewhere: RemoteCancel | null = null
 
   constructor(parts: ResponseStoreParts) {
     const { clock, database } = parts
@@ -83,8 +92,8 @@ export class ResponseStore {
     return () => void this.#running.delete(id)
   }
 
-  /** Answers whether it was stored: an answer that cannot be kept is still an answer. */
-  async keep(organizationId: string, { response, previousId, input }: Kept): Promise<boolean> {
+  /** Returns whether it was stored: an answer that cannot be kept is still an answer. */
+  async keep(organizationId: string, { response, previousId, input, pieces }: Kept): Promise<boolean> {
     const { database, clock, log } = this.#parts
     const items = [...input, ...response.output.map((item) => ({ id: item.id, item }))]
     try {
@@ -96,6 +105,7 @@ export class ResponseStore {
           previousId,
           body: JSON.stringify(response),
           input: JSON.stringify(input),
+          pieces: JSON.stringify(pieces),
           createdAt: new Date(clock.nowMs()),
         },
         items.map(({ id, item }) => ({ id, item: JSON.stringify(item) })),
@@ -114,18 +124,53 @@ export class ResponseStore {
     return JSON.parse((await this.#stored(organizationId, id)).body) as ResponseObject
   }
 
+  /** The events of a response again, as they were sent or are being sent; those after a number where one is given. */
+  async events(
+    organizationId: string,
+    id: string,
+    startingAfter: number | null,
+  ): Promise<AsyncIterable<ResponseEvent>> {
+    const first = startingAfter === null ? 0 : startingAfter + 1
+    const running = this.#running.get(id)
+    if (running?.organizationId === organizationId) return running.log.from(first)
+    const { body, pieces } = await this.#stored(organizationId, id)
+    // What was stored was a response, and how it was cut.
+    const response = JSON.parse(body) as ResponseObject
+    return replay(response, pieces === null ? null : (JSON.parse(pieces) as Pieces), first)
+  }
+
   async remove(organizationId: string, id: string): Promise<void> {
     if (!(await deleteStoredResponse(this.#parts.database, organizationId, id))) throw notStored()
   }
 
   async cancel(organizationId: string, id: string): Promise<ResponseObject> {
+    const here = this.cancelHere(organizationId, id)
+    if (here) return here
+    const now = new Date(this.#parts.clock.nowMs())
+    const stored = await findStoredResponse(this.#parts.database, organizationId, id, now)
+    if (stored) throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
+    const elsewhere = await this.#elsewhere?.cancel(organizationId, id)
+    if (elsewhere) return elsewhere
+    throw notStored()
+  }
+
+  /** Null when this gateway does not write it. */
+  cancelHere(organizationId: string, id: string): ResponseObject | null {
     const running = this.#running.get(id)
-    if (running?.organizationId === organizationId) {
-      running.cancel()
-      return { ...running.response(), status: "cancelled" }
-    }
-    await this.#stored(organizationId, id)
-    throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
+    if (running?.organizationId !== organizationId) return null
+    running.cancel()
+    return { ...running.response(), status: "cancelled" }
+  }
+
+  /** Where there are several gateways: responses are cancelled whichever writes them. */
+  async joinGateways(): Promise<RemoteCancel> {
+    const { database, log } = this.#parts
+    this.#elsewhere = await openRemoteCancel({
+      database,
+      log,
+      cancelHere: (organizationId, id) => this.cancelHere(organizationId, id),
+    })
+    return this.#elsewhere
   }
 
   async inputItems(
@@ -176,7 +221,7 @@ export class ResponseStore {
       for (const { id, item } of stored) found.set(id, JSON.parse(item) as InputItem)
     }
     return items.map((item) => {
-      if (!isReference(item)) return { id: ids.next("msg"), item }
+      if (!isReference(item)) return { id: ids.next(idPrefixOf(item)), item }
       return { id: item.id, item: found.get(item.id) ?? item }
     })
   }
@@ -196,12 +241,46 @@ function isReference(item: InputItem): item is z.infer<typeof ItemReference> {
   )
 }
 
-function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
+function idPrefixOf(item: InputItem): "msg" | "fc" | "fco" | "ctc" | "ctco" | "cmp" | "rs" {
+  switch ((item as { type?: unknown }).type) {
+    case "function_call":
+      return "fc"
+    case "function_call_output":
+      return "fco"
+    case "custom_tool_call":
+      return "ctc"
+    case "custom_tool_call_output":
+      return "ctco"
+    case "compaction":
+      return "cmp"
+    case "reasoning":
+      return "rs"
+    default:
+      return "msg"
+  }
+}
+
+/** What is listed was read, so that it is completed unless it says otherwise. */
+export function toWireItem({ id, item }: KnownItem): Record<string, unknown> {
+  const status = (item as { status?: unknown }).status ?? "completed"
   const message = MessageItem.safeParse(item)
-  if (!message.success) return { ...item, id }
+  if (!message.success) return { ...item, id, status }
   const { role, content } = message.data
   const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : content
-  return { ...item, id, type: "message", role, status: "completed", content: parts }
+  return {
+    ...item,
+    id,
+    type: "message",
+    role,
+    status,
+    content: role === "assistant" ? parts.map(toOutputPart) : parts,
+  }
+}
+
+/** What an assistant said is output, whoever sends it back. */
+function toOutputPart(part: object): Record<string, unknown> {
+  if ("refusal" in part) return { ...part }
+  return { annotations: [], logprobs: [], ...part, type: "output_text" }
 }
 
 const notStored = (): Fault =>

@@ -1,6 +1,10 @@
 /** Turns a request of the Responses API, with the conversation before it, into work for an engine. */
+import { z } from "zod"
 import { Fault } from "../../contract/errors.ts"
 import {
+  CompactionItem,
+  CustomToolCallItem,
+  CustomToolCallOutputItem,
   FunctionCallItem,
   FunctionCallOutputItem,
   type InputItem,
@@ -8,28 +12,49 @@ import {
   ReasoningItem,
   type ResponseRequest,
 } from "../../contract/openai/responses.ts"
-import type {
-  ChatMessage,
-  FunctionTool,
-  GenerateWork,
-  OutputFormat,
-  ToolCall,
-  ToolChoice,
-} from "../../engine/generate/generate.ts"
-import { checkOffered } from "./chat-work.ts"
+import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/generate/generate.ts"
+import { summaryOf } from "./compaction.ts"
+import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
 
 /** A response tells its temperature and top_p, so that what a request leaves open is decided here and sent to every worker. */
 export const temperatureDefault = 0.7
 export const topPDefault = 1
 
+/** What a request says about its prompt: all that counting its tokens needs. */
+export type PromptRequest = Pick<
+  ResponseRequest,
+  "instructions" | "parallel_tool_calls" | "text" | "truncation" | "reasoning"
+>
+
 export function responseWork(
   request: ResponseRequest,
   items: readonly InputItem[],
   organizationId: string,
+  tools: ResponseTools,
 ): GenerateWork {
-  const { tools, toolChoice } = offeredTools(request)
-  const instructions = request.instructions ?? null
   const withLogprobs = request.include?.includes("message.output_text.logprobs") ?? false
+  const work = promptWork(request, items, organizationId, tools)
+  return {
+    ...work,
+    sampling: {
+      ...work.sampling,
+      frequencyPenalty: request.frequency_penalty ?? 0,
+      presencePenalty: request.presence_penalty ?? 0,
+      temperature: request.temperature ?? temperatureDefault,
+      topP: request.top_p ?? topPDefault,
+    },
+    topLogprobs: withLogprobs || (request.top_logprobs ?? 0) > 0 ? (request.top_logprobs ?? 0) : null,
+    outputTokensMax: request.max_output_tokens ?? null,
+  }
+}
+
+export function promptWork(
+  request: PromptRequest,
+  items: readonly InputItem[],
+  organizationId: string,
+  { tools, toolChoice }: Pick<ResponseTools, "tools" | "toolChoice">,
+): GenerateWork {
+  const instructions = request.instructions ?? null
   return {
     organizationId,
     messages: [
@@ -41,16 +66,16 @@ export function responseWork(
     parallelToolCalls: request.parallel_tool_calls ?? true,
     format: toFormat(request),
     sampling: {
-      temperature: request.temperature ?? temperatureDefault,
-      topP: request.top_p ?? topPDefault,
+      temperature: temperatureDefault,
+      topP: topPDefault,
       seed: null,
       frequencyPenalty: 0,
       presencePenalty: 0,
       logitBias: {},
     },
     stop: [],
-    topLogprobs: withLogprobs || (request.top_logprobs ?? 0) > 0 ? (request.top_logprobs ?? 0) : null,
-    outputTokensMax: request.max_output_tokens ?? null,
+    topLogprobs: null,
+    outputTokensMax: null,
     truncate: request.truncation === "auto",
     effort: request.reasoning?.effort ?? null,
   }
@@ -72,8 +97,9 @@ function toMessages(items: readonly InputItem[]): ChatMessage[] {
     })
   }
   const open = () => (turn ??= { content: "", reasoning: "", toolCalls: [] })
-  for (const item of items) {
-    const kind = kindOf(item)
+  const kinds = items.map(kindOf)
+  checkCalls(kinds)
+  for (const kind of kinds) {
     switch (kind.type) {
       case "assistant": {
         // Text after a call belongs to the next turn.
@@ -106,6 +132,23 @@ function toMessages(items: readonly InputItem[]): ChatMessage[] {
   return messages
 }
 
+/** OpenAI refuses the result of a call that the conversation does not hold. */
+function checkCalls(kinds: readonly Kind[]): void {
+  const called = new Set(kinds.flatMap((kind) => (kind.type === "call" ? [kind.call.id] : [])))
+  for (const kind of kinds) {
+    const id = kind.type === "message" ? kind.message.toolCallId : undefined
+    if (id !== undefined && !called.has(id))
+      throw new Fault(
+        "invalid_request",
+        `Cannot use the input: no tool call found for function call output with call_id ${id.slice(0, callIdCharactersMax)}`,
+        { param: "input" },
+      )
+  }
+}
+
+/** Of a call id that an error quotes. */
+const callIdCharactersMax = 64
+
 type Kind =
   | { readonly type: "assistant"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -113,13 +156,21 @@ type Kind =
   | { readonly type: "message"; readonly message: ChatMessage }
   | { readonly type: "reference"; readonly id: string }
 
+const ToolOutputItem = z.union([FunctionCallOutputItem, CustomToolCallOutputItem])
+
 function kindOf(item: InputItem): Kind {
   const call = FunctionCallItem.safeParse(item)
   if (call.success) {
-    const { call_id: id, name, arguments: given } = call.data
-    return { type: "call", call: { id, name, arguments: given } }
+    const { call_id: id, name, namespace, arguments: given } = call.data
+    return { type: "call", call: { id, name: flatName(namespace ?? null, name), arguments: given } }
   }
-  const output = FunctionCallOutputItem.safeParse(item)
+  const custom = CustomToolCallItem.safeParse(item)
+  if (custom.success) {
+    const { call_id: id, name, namespace, input } = custom.data
+    const call = { id, name: flatName(namespace ?? null, name), arguments: customArguments(input) }
+    return { type: "call", call }
+  }
+  const output = ToolOutputItem.safeParse(item)
   if (output.success) {
     const content = textOf(output.data.output)
     return { type: "message", message: { role: "tool", content, toolCallId: output.data.call_id } }
@@ -127,6 +178,12 @@ function kindOf(item: InputItem): Kind {
   const reasoning = ReasoningItem.safeParse(item)
   if (reasoning.success)
     return { type: "reasoning", text: (reasoning.data.content ?? []).map(({ text }) => text).join("") }
+  const compaction = CompactionItem.safeParse(item)
+  if (compaction.success)
+    return {
+      type: "message",
+      message: { role: "user", content: summaryOf(compaction.data.encrypted_content) },
+    }
   const message = MessageItem.safeParse(item)
   if (message.success) {
     const { role } = message.data
@@ -144,22 +201,7 @@ function textOf(content: string | readonly Part[]): string {
   return content.map((part) => ("text" in part ? part.text : part.refusal)).join("")
 }
 
-function offeredTools(request: ResponseRequest): { tools: FunctionTool[]; toolChoice: ToolChoice } {
-  const tools = (request.tools ?? []).map((tool) => ({
-    name: tool.name,
-    description: tool.description ?? null,
-    parameters: tool.parameters ?? null,
-    strict: tool.strict ?? false,
-  }))
-  const choice = request.tool_choice ?? "auto"
-  if (typeof choice === "string") return { tools, toolChoice: checkOffered(choice, tools) }
-  if (choice.type === "function") return { tools, toolChoice: checkOffered({ name: choice.name }, tools) }
-  const names = new Set(choice.tools.map(({ name }) => name))
-  const offered = tools.filter(({ name }) => names.has(name))
-  return { tools: offered, toolChoice: checkOffered(choice.mode, offered) }
-}
-
-function toFormat({ text }: ResponseRequest): OutputFormat {
+function toFormat({ text }: PromptRequest): OutputFormat {
   const format = text?.format
   if (!format || format.type === "text") return { kind: "text" }
   if (format.type === "json_object") return { kind: "json_object" }

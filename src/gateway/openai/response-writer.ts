@@ -1,6 +1,7 @@
 /** Writes a response event by event, in the order that the Responses API promises, and keeps what was written. */
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
+import type { ResponseTool } from "../../contract/openai/response-tools.ts"
 import type {
   OutputItem,
   ResponseEvent,
@@ -9,17 +10,19 @@ import type {
   ResponseRequest,
   ResponseUsage,
 } from "../../contract/openai/responses.ts"
-import type {
-  GenerationEvent,
-  GenerationUsage,
-  StopReason,
-  TokenLogprob,
+import {
+  type GenerationEvent,
+  type GenerationUsage,
+  type StopReason,
+  type TokenLogprob,
+  noGenerationUsage,
 } from "../../engine/generate/generate.ts"
 import { withBytes } from "./chat.ts"
+import { type ToolIdentity, customInput } from "./response-tools.ts"
 import { temperatureDefault, topPDefault } from "./response-work.ts"
 
 /** An event without its number, which is given when it leaves. */
-type Unnumbered = ResponseEvent extends infer Event
+export type Unnumbered = ResponseEvent extends infer Event
   ? Event extends unknown
     ? Omit<Event, "sequence_number">
     : never
@@ -29,6 +32,8 @@ interface ResponseFacts {
   readonly request: ResponseRequest
   readonly model: string
   readonly store: boolean
+  /** What the model's functions were called before they were flattened. */
+  readonly identities?: ReadonlyMap<string, ToolIdentity>
 }
 
 export class ResponseWriter {
@@ -37,14 +42,20 @@ export class ResponseWriter {
   readonly #ids: Ids
   readonly #clock: Clock
   readonly #output: OutputItem[] = []
+  /** How the deltas of each item were cut; the last list is that of the open one. */
+  readonly pieces: number[][] = []
   #base: ResponseObject
   #open: OutputItem | null = null
+  /** The arguments of the open call of a custom tool. */
+  #custom = ""
   #number = 0
+  readonly #identities: ReadonlyMap<string, ToolIdentity>
   stopReason: StopReason = "stop"
 
   constructor({ ids, clock }: { readonly ids: Ids; readonly clock: Clock }, facts: ResponseFacts) {
     this.#ids = ids
     this.#clock = clock
+    this.#identities = facts.identities ?? new Map()
     this.id = ids.next("resp")
     this.#base = emptyResponse(this.id, Math.floor(clock.nowMs() / 1000), facts)
   }
@@ -59,7 +70,8 @@ export class ResponseWriter {
     return this.#output
   }
 
-  start(): ResponseEvent[] {
+  start(used: GenerationUsage): ResponseEvent[] {
+    this.#base = { ...this.#base, usage: toUsage(used) }
     return this.#numbered(
       { type: "response.created", response: this.response },
       { type: "response.in_progress", response: this.response },
@@ -80,9 +92,9 @@ export class ResponseWriter {
         return this.#arguments(event.text)
       case "end":
         this.stopReason = event.reason
-        return this.#close(
-          event.reason === "length" || event.reason === "content_filter" ? "incomplete" : "completed",
-        )
+        return event.reason === "length" || event.reason === "content_filter"
+          ? this.#close("incomplete")
+          : [...this.#close("completed"), ...this.#emptyMessage()]
     }
   }
 
@@ -113,7 +125,7 @@ export class ResponseWriter {
       ...this.#base,
       status: "failed",
       error,
-      usage: used.inputTokens > 0 ? toUsage(used) : null,
+      usage: toUsage(used),
     }
     return [...events, ...this.terminal()]
   }
@@ -132,6 +144,12 @@ export class ResponseWriter {
     }
   }
 
+  /** A client that finds neither a message nor a call in a completed response asks again, for ever. */
+  #emptyMessage(): ResponseEvent[] {
+    if (this.#output.some(({ type }) => type !== "reasoning")) return []
+    return [...this.#enter("message"), ...this.#close("completed")]
+  }
+
   #enter(type: "message" | "reasoning"): ResponseEvent[] {
     if (this.#open?.type === type) return []
     const closed = this.#close("completed")
@@ -144,6 +162,7 @@ export class ResponseWriter {
       type === "message"
         ? { type: "output_text" as const, text: "", annotations: [], logprobs: [] }
         : { type: "reasoning_text" as const, text: "" }
+    this.pieces.push([])
     // The part's kind follows from the item's. What was sent is not what grows.
     this.#open = { ...item, content: [emptyPart()] } as OutputItem
     const opened = this.#numbered({
@@ -162,6 +181,7 @@ export class ResponseWriter {
     const logprobs = toLogprobs(given)
     // One list grows for the whole answer: copying it for each delta would take time that grows with its square.
     part.logprobs.push(...logprobs)
+    this.pieces.at(-1)?.push(delta.length)
     this.#open = { ...item, content: [{ ...part, text: part.text + delta }] }
     return this.#numbered({ type: "response.output_text.delta", ...this.#place(item.id), delta, logprobs })
   }
@@ -170,27 +190,36 @@ export class ResponseWriter {
     const item = this.#open
     if (item?.type !== "reasoning") return []
     const text = (item.content[0]?.text ?? "") + delta
+    this.pieces.at(-1)?.push(delta.length)
     this.#open = { ...item, content: [{ type: "reasoning_text", text }] }
     return this.#numbered({ type: "response.reasoning_text.delta", ...this.#place(item.id), delta })
   }
 
   #openCall(name: string): ResponseEvent[] {
-    const item: OutputItem = {
-      type: "function_call",
-      id: this.#ids.next("fc"),
+    const known = this.#identities.get(name) ?? { type: "function", name, namespace: null }
+    const called = {
       call_id: this.#ids.next("call"),
-      name,
-      arguments: "",
-      status: "in_progress",
+      name: known.name,
+      ...(known.namespace === null ? {} : { namespace: known.namespace }),
+      status: "in_progress" as const,
     }
+    const item: OutputItem =
+      known.type === "custom"
+        ? { type: "custom_tool_call", id: this.#ids.next("ctc"), ...called, input: "" }
+        : { type: "function_call", id: this.#ids.next("fc"), ...called, arguments: "" }
+    this.#custom = ""
+    this.pieces.push([])
     this.#open = item
     return this.#numbered({ type: "response.output_item.added", output_index: this.#index, item })
   }
 
   #arguments(delta: string): ResponseEvent[] {
     const item = this.#open
+    // The input of a custom tool is one text inside JSON: it is known when that has ended.
+    if (item?.type === "custom_tool_call") this.#custom += delta
     if (item?.type !== "function_call") return []
     this.#open = { ...item, arguments: item.arguments + delta }
+    this.pieces.at(-1)?.push(delta.length)
     return this.#numbered({
       type: "response.function_call_arguments.delta",
       output_index: this.#index,
@@ -202,7 +231,10 @@ export class ResponseWriter {
   #close(status: "completed" | "incomplete"): ResponseEvent[] {
     const open = this.#open
     if (!open) return []
-    const item: OutputItem = { ...open, status }
+    const item: OutputItem =
+      open.type === "custom_tool_call"
+        ? { ...open, status, input: customInput(this.#custom) }
+        : { ...open, status }
     const events = this.#numbered(...this.#closing(item), {
       type: "response.output_item.done",
       output_index: this.#index,
@@ -232,6 +264,13 @@ export class ResponseWriter {
         return [
           { type: "response.reasoning_text.done", ...place, text: part.text },
           { type: "response.content_part.done", ...place, part },
+        ]
+      }
+      case "custom_tool_call": {
+        const place = { output_index: this.#index, item_id: item.id }
+        return [
+          { type: "response.custom_tool_call_input.delta", ...place, delta: item.input },
+          { type: "response.custom_tool_call_input.done", ...place, input: item.input },
         ]
       }
       case "function_call":
@@ -264,7 +303,7 @@ function toLogprobs(logprobs: readonly TokenLogprob[] | null): ResponseLogprob[]
   return (logprobs ?? []).map(({ top, ...one }) => ({ ...withBytes(one), top_logprobs: top.map(withBytes) }))
 }
 
-function toUsage(used: GenerationUsage): ResponseUsage {
+export function toUsage(used: GenerationUsage): ResponseUsage {
   return {
     input_tokens: used.inputTokens,
     input_tokens_details: { cached_tokens: used.cachedInputTokens, cache_write_tokens: 0 },
@@ -289,6 +328,7 @@ function emptyResponse(
     status: "in_progress",
     background: false,
     error: null,
+    frequency_penalty: request.frequency_penalty ?? 0,
     incomplete_details: null,
     instructions: request.instructions ?? null,
     max_output_tokens: request.max_output_tokens ?? null,
@@ -297,6 +337,7 @@ function emptyResponse(
     model,
     output: [],
     parallel_tool_calls: request.parallel_tool_calls ?? true,
+    presence_penalty: request.presence_penalty ?? 0,
     previous_response_id: request.previous_response_id ?? null,
     prompt_cache_key: textOrNull(request.prompt_cache_key),
     reasoning: { effort: request.reasoning?.effort ?? null, summary: null },
@@ -306,17 +347,40 @@ function emptyResponse(
     temperature: request.temperature ?? temperatureDefault,
     text: { format: request.text?.format ?? { type: "text" }, verbosity: "medium" },
     tool_choice: request.tool_choice ?? "auto",
-    tools: (request.tools ?? []).map((tool) => ({
-      type: "function",
-      name: tool.name,
-      description: tool.description ?? null,
-      parameters: tool.parameters ?? null,
-      strict: tool.strict ?? false,
-    })),
+    tools: (request.tools ?? []).flatMap(toEcho),
     top_logprobs: request.top_logprobs ?? 0,
     top_p: request.top_p ?? topPDefault,
     truncation: request.truncation ?? "disabled",
-    usage: null,
+    usage: toUsage(noGenerationUsage),
     user: textOrNull(request.user),
+  }
+}
+
+/** Tools as they were given, with what was left open; those that were dropped are not there. */
+function toEcho(tool: ResponseTool): Record<string, unknown>[] {
+  switch (tool.type) {
+    case "function":
+      return [
+        {
+          type: "function",
+          name: tool.name,
+          description: tool.description ?? null,
+          parameters: tool.parameters ?? null,
+          strict: tool.strict ?? false,
+        },
+      ]
+    case "custom":
+      return [{ type: "custom", name: tool.name, description: tool.description ?? null }]
+    case "namespace":
+      return [
+        {
+          type: "namespace",
+          name: tool.name,
+          description: tool.description ?? null,
+          tools: tool.tools.flatMap(toEcho),
+        },
+      ]
+    default:
+      return []
   }
 }

@@ -9,12 +9,21 @@ import type {
   ResponseRequest,
 } from "../../contract/openai/responses.ts"
 import { noGenerationUsage } from "../../engine/generate/generate.ts"
-import { noUsage } from "../meter.ts"
-import { findModel } from "../organization-access.ts"
-import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
+import { noUsage } from "../sequence-record.ts"
+import {
+  type Asker,
+  Generating,
+  type InferenceParts,
+  MeteredCall,
+  countPromptTokens,
+  meterUsage,
+} from "./inference.ts"
+import { EventLog } from "./event-log.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
-import { responseWork } from "./response-work.ts"
+import { type ToolIdentity, responseTools } from "./response-tools.ts"
+import { promptWork, responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
+import { noteDropped } from "./tools-dropped.ts"
 
 export interface ResponseParts extends InferenceParts {
   readonly responseStore: ResponseStore
@@ -28,6 +37,7 @@ type ResponseHandlers = Pick<
   | "cancelResponse"
   | "listInputItems"
   | "openResponseSocket"
+  | "countInputTokens"
 >
 
 export function responseHandlers(parts: ResponseParts): ResponseHandlers {
@@ -46,8 +56,29 @@ export function responseHandlers(parts: ResponseParts): ResponseHandlers {
         "Cannot answer a plain GET here: open a WebSocket, or POST the request",
       )
     },
-    getResponse: async ({ params, standing }) =>
-      await responseStore.response(organizationOf(standing), params.response_id),
+    getResponse: async ({ params, query, standing }) => {
+      const organizationId = organizationOf(standing)
+      const { response_id: id } = params
+      if (query.stream !== true) return await responseStore.response(organizationId, id)
+      return new EventStream(
+        named(await responseStore.events(organizationId, id, query.starting_after ?? null)),
+        null,
+      )
+    },
+    countInputTokens: async (call) => {
+      const metered = new MeteredCall(parts, call, "count_tokens")
+      const body = await metered.read("input_tokens", call.body)
+      const { organizationId } = metered
+      const { work, dropped } = await metered.attempt(async () => {
+        const { items } = await conversation(parts, organizationId, body, null)
+        const tools = responseTools(body)
+        const said = items.map(({ item }) => item)
+        return { work: promptWork(body, said, organizationId, tools), dropped: tools.dropped }
+      })
+      noteDropped(call, dropped)
+      const input_tokens = await countPromptTokens(call, metered, { model: body.model, work })
+      return { object: "response.input_tokens", input_tokens }
+    },
     deleteResponse: async ({ params, standing }) => {
       await responseStore.remove(organizationOf(standing), params.response_id)
       return { id: params.response_id, object: "response", deleted: true }
@@ -70,6 +101,8 @@ export interface Memory {
   /** The items of a response of this connection and all before it; null when it is not one. */
   recall(responseId: string): readonly KnownItem[] | null
   remember(responseId: string, items: readonly KnownItem[]): void
+  /** A turn that failed cannot be continued from where it began (OpenAI's rule for its sockets). */
+  forget(responseId: string): void
 }
 
 /** Everything that can be refused is refused here; the turn that comes back can be run. */
@@ -80,25 +113,43 @@ export async function startTurn(
   request: ResponseRequest,
   memory: Memory | null = null,
 ): Promise<Turn> {
+  const previous = request.previous_response_id ?? null
+  try {
+    return await openTurn(parts, asker, metered, request, memory)
+  } catch (error) {
+    if (previous !== null) memory?.forget(previous)
+    throw error
+  }
+}
+
+async function openTurn(
+  parts: ResponseParts,
+  asker: Asker,
+  metered: MeteredCall,
+  request: ResponseRequest,
+  memory: Memory | null,
+): Promise<Turn> {
   const { organizationId } = metered
   const { items, own } = await metered.attempt(
     async () => await conversation(parts, organizationId, request, memory),
   )
-  const work = await metered.attempt(async () =>
-    responseWork(
-      request,
-      items.map(({ item }) => item),
-      organizationId,
-    ),
-  )
-  const generating = await Generating.start(parts, asker, metered, { model: request.model, work, count: 1 })
+  const { tools, work } = await metered.attempt(async () => {
+    const offered = responseTools(request)
+    const said = items.map(({ item }) => item)
+    return { tools: offered, work: responseWork(request, said, organizationId, offered) }
+  })
+  noteDropped(asker, tools.dropped)
+  const isStreamed = request.stream === true || memory !== null
+  const asked = { model: request.model, work, count: 1, isStreamed }
+  const generating = await Generating.start(parts, asker, metered, asked)
   try {
     const store = await metered.attempt(async () => {
       const isStored = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
       asker.request.signal.throwIfAborted()
       return isStored
     })
-    return new Turn(parts, { asker, generating, request, items, own, store, memory })
+    const { identities } = tools
+    return new Turn(parts, { asker, generating, request, items, own, store, memory, identities })
   } catch (error) {
     generating.discard()
     throw error
@@ -114,21 +165,24 @@ export async function warmUp(
 ): Promise<ResponseEvent[]> {
   const { organizationId, sequence } = metered
   return await metered.attempt(async () => {
-    const model = findModel(parts.catalog, request.model, "generation")
+    const named = { organizationId, name: request.model, wanted: "generation" } as const
+    const model = await parts.models.first(named)
     const previous = request.previous_response_id ?? null
     const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
     const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
     await sequence.reserve(model, noUsage)
     const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
     const writer = new ResponseWriter(parts, { request, model: model.sku, store })
-    const events = writer.start()
+    const events = writer.start(noGenerationUsage)
     writer.end(noGenerationUsage, store)
-    await metered.succeed(noUsage, { stopReason: null, toolCalls: [] })
+    // Nothing was asked yet: what is remembered is kept with the turn that asks.
+    await metered.succeed(noUsage, { stopReason: null, toolCalls: [], model: model.sku })
     if (store)
       await parts.responseStore.keep(organizationId, {
         response: writer.response,
         previousId: previous,
         input: own,
+        pieces: [],
       })
     memory.remember(writer.id, [...before, ...own])
     return [...events, ...writer.terminal()]
@@ -144,10 +198,11 @@ async function earlier(
   return memory?.recall(previousId) ?? (await responseStore.conversation(organizationId, previousId))
 }
 
-async function conversation(
+/** All that was said before and with a request. */
+export async function conversation(
   parts: ResponseParts,
   organizationId: string,
-  request: ResponseRequest,
+  request: Pick<ResponseRequest, "input" | "previous_response_id">,
   memory: Memory | null,
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
@@ -174,6 +229,7 @@ interface TurnFacts {
   readonly own: readonly KnownItem[]
   readonly store: boolean
   readonly memory: Memory | null
+  readonly identities: ReadonlyMap<string, ToolIdentity>
 }
 
 /** One response being written. */
@@ -182,6 +238,7 @@ class Turn {
   readonly #facts: TurnFacts
   readonly #writer: ResponseWriter
   readonly #cancelled = new AbortController()
+  readonly #log = new EventLog<ResponseEvent>()
 
   constructor(parts: ResponseParts, facts: TurnFacts) {
     this.#parts = parts
@@ -190,6 +247,7 @@ class Turn {
       request: facts.request,
       model: facts.generating.model.sku,
       store: facts.store,
+      identities: facts.identities,
     })
   }
 
@@ -206,7 +264,19 @@ class Turn {
 
   #failure: unknown = null
 
+  /** Everything that is sent is also there for those who ask for the stream again while it runs. */
   async *events(): AsyncGenerator<ResponseEvent> {
+    try {
+      for await (const event of this.#events()) {
+        this.#log.add(event)
+        yield event
+      }
+    } finally {
+      this.#log.end()
+    }
+  }
+
+  async *#events(): AsyncGenerator<ResponseEvent> {
     const { generating, asker } = this.#facts
     const { responseStore } = this.#parts
     const writer = this.#writer
@@ -215,6 +285,7 @@ class Turn {
       cancel: () =>
         this.#cancelled.abort(new Fault("client_closed", "Cannot go on: the response was cancelled")),
       response: () => writer.response,
+      log: this.#log,
     })
     const signal = AbortSignal.any([asker.request.signal, this.#cancelled.signal])
     const [run] = generating.runs(signal)
@@ -226,7 +297,7 @@ class Turn {
       let next = await generated?.next()
       started = true
       generating.call.sequence.firstByte()
-      yield* writer.start()
+      yield* writer.start(generating.usage())
       for (; next && !next.done; next = await generated?.next()) yield* writer.add(next.value)
       await this.#finish()
       settled = true
@@ -250,10 +321,7 @@ class Turn {
     const { generating, memory, items, store } = this.#facts
     const writer = this.#writer
     const used = generating.usage()
-    await generating.call.succeed(meterUsage(used), {
-      stopReason: writer.stopReason,
-      toolCalls: writer.toolNames,
-    })
+    await generating.succeed({ stopReason: writer.stopReason, toolCalls: writer.toolNames })
     writer.end(used, store)
     const kept = store && (await this.#store())
     if (kept !== store) writer.end(used, kept)
@@ -267,12 +335,14 @@ class Turn {
       response: this.#writer.response,
       previousId: request.previous_response_id ?? null,
       input: own,
+      pieces: this.#writer.pieces,
     })
   }
 
   async #fail(error: unknown): Promise<ResponseEvent[]> {
-    const { generating, asker } = this.#facts
+    const { generating, asker, request, memory } = this.#facts
     const used = generating.usage()
+    if (typeof request.previous_response_id === "string") memory?.forget(request.previous_response_id)
     await generating.call.fail(error, meterUsage(used))
     this.#failure = error
     // The client is gone: there is no one to send it to.

@@ -1,10 +1,10 @@
 /** Asks two versions of a set about the same texts, or one about its frozen cases, and says where the answers differ. */
 import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
 import { listCases, listExamples } from "../../store/question-sets/examples.ts"
-import { findModel } from "../organization-access.ts"
+import { askVersion } from "./ask-version.ts"
 import type { JobContext } from "./jobs.ts"
-import { forEachText, scoreText } from "./score-texts.ts"
-import { type AskedVersion, type Verdict, answerSet, selectQuestions } from "./version.ts"
+import { forEachText } from "./score-texts.ts"
+import type { AskedVersion, Verdict } from "./version.ts"
 
 export interface CompareInput {
   readonly from: number
@@ -100,25 +100,12 @@ async function askBoth(
   })
 }
 
-async function ask(
+const ask = async (
   { parts, caller, signal }: JobContext,
   version: AskedVersion,
   evidence: string,
-): Promise<readonly Verdict[]> {
-  const request = {
-    wire: "decisions",
-    model: version.model,
-    evidence,
-    questions: [],
-    questionNames: [],
-    branches: [],
-  } as const
-  const { questions, classification, reading } = selectQuestions(version, request)
-  const model = findModel(parts.catalog, version.model, "decisions")
-  const work = { evidence, branches: classification.branches, ...(reading ? { reading } : {}) }
-  const scored = await scoreText(parts, caller, model, work, signal)
-  return answerSet(questions, scored.margins, scored.reading).verdicts
-}
+): Promise<readonly Verdict[]> =>
+  await askVersion(parts, caller, version, { evidence, questionNames: [], key: evidence }, signal)
 
 function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): CompareResult {
   const compared = pairs.flatMap(({ text, before, after }) =>

@@ -1,5 +1,4 @@
 /** Answers POST .../question_sets/{set_id}/decide: the contract's answers with the set's verdicts. */
-import type { Catalog } from "../../base/catalog.ts"
 import { combinedText } from "../../contract/decisions.ts"
 import type { DecisionAnswer, DecisionsResponse } from "../../contract/decisions.ts"
 import { type CallOf, type Handlers, sequenceHeader } from "../../contract/endpoint.ts"
@@ -12,19 +11,27 @@ import {
 } from "../../contract/question-sets/decide.ts"
 import type { Table } from "../../contract/table.ts"
 import { answer } from "../classification/answer.ts"
-import { type Meter, finishFailed, noUsage, success } from "../meter.ts"
-import { findModel } from "../organization-access.ts"
+import { type Meter, type Sequence, finishFailed, success } from "../meter.ts"
+import { noUsage } from "../sequence-record.ts"
+import { askedContent, setEnd } from "../content/classification.ts"
+import type { ContentKeeper } from "../content/keeper.ts"
+import type { AnswerCounter } from "../monitoring/answer-counter.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
-import { type ScoreParts, score } from "../score.ts"
+import { type ModelResolver, stickyKey } from "../organization-access.ts"
+import { joinMargins, scoreStages, setReader } from "../score-stages.ts"
+import type { ScoreParts } from "../stages.ts"
+import { readTags, referenceOf } from "../tags.ts"
 import type { Sets } from "./sets.ts"
 import type { Shadows } from "./shadow.ts"
-import { type AskedQuestion, type Verdict, answerSet, selectQuestions } from "./version.ts"
+import { type AskedQuestion, type AskedVersion, type Verdict, selectQuestions } from "./version.ts"
 
 export interface DecideParts extends ScoreParts {
-  readonly catalog: Catalog
+  readonly models: Pick<ModelResolver, "resolve">
   readonly meter: Meter
   readonly sets: Pick<Sets, "find">
   readonly shadows: Pick<Shadows, "observe">
+  readonly content: ContentKeeper
+  readonly answerCounter: Pick<AnswerCounter, "count">
 }
 
 type DecideCall = CallOf<Table["decideQuestionSet"]>
@@ -47,6 +54,8 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
   })
   call.header(sequenceHeader, sequence.id)
   try {
+    sequence.name(`set:${call.params.set_id}`)
+    sequence.tag(readTags(request))
     const { input, questions: questionNames } = call.body
     const found = await parts.sets
       .find(organizationId, { name: call.params.set_id, version: call.body.version ?? null })
@@ -64,29 +73,58 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
       branches: [],
     } as const
     const { classification, questions, reading } = selectQuestions(version, asked)
-    const model = findModel(parts.catalog, version.model, "decisions")
-    const scored = await score(
+    describeSet(sequence, version, questions.length)
+    const { evidence, branches } = classification
+    const key = stickyKey(request, evidence)
+    const resolved = await parts.models.resolve({
+      organizationId,
+      name: version.model,
+      wanted: "decisions",
+      key,
+    })
+    const content = parts.content.begin({
+      seqId: sequence.id,
+      organizationId,
+      principal,
+      endpoint: "decisions",
+      startedMs: request.startedMs,
+      reference: referenceOf(readTags(request)),
+      span: sequence.trace.span,
+      asked: () => askedContent(classification),
+    })
+    const scored = await scoreStages(
       parts,
       {
-        model,
+        resolved,
         organizationId,
-        evidence: classification.evidence,
-        branches: classification.branches,
+        evidence,
+        questions: classification.questions,
+        branches,
+        startedMs: request.startedMs,
+        header: (name, value) => call.header(name, value),
         ...(reading ? { reading } : {}),
         sequence,
         hint: readRoutingHint(request),
         onPlaced: (region) => call.header(regionHeader, region),
         isCharged: true,
       },
+      setReader(questions, resolved, version),
       request.signal,
     )
-    const { margins, verdicts } = answerSet(questions, scored.margins, scored.reading)
+    const margins = joinMargins(scored.answers)
+    const verdicts = scored.answers.map(({ verdict }) => verdict)
+    sequence.describe({ abstained: countAbstained(verdicts) })
     // Written by `answer` as the contract's schema says.
     const decided = JSON.parse(answer(classification, margins, scored.usage.inputTokens)) as DecisionsResponse
-    await sequence.finish(scored.usage, success)
+    const answered = { found, organizationId, principal, sequenceId: sequence.id, evidence, key, verdicts }
+    const [isKept] = await Promise.all([
+      content.finish(() => setEnd({ ...answered, questions })),
+      sequence.finish(scored.usage, success),
+    ])
     setVerdictHeaders(call, version, verdicts)
-    const { evidence } = classification
-    parts.shadows.observe({ found, organizationId, principal, sequenceId: sequence.id, evidence, verdicts })
+    const { costTicks } = scored
+    parts.answerCounter.count({ version, verdicts, startedMs: request.startedMs, costTicks })
+    parts.shadows.observe({ ...answered, isKept })
     return {
       answers: decided.answers.map((one, at) => toVerdict(one, verdicts[at], questions[at])),
       version: version.number,
@@ -95,9 +133,22 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
     }
   } catch (error) {
     await finishFailed(sequence, noUsage, error)
+    call.header(sequenceHeader, sequence.id)
     throw error
   }
 }
+
+/** What the record of the request says of its question set. */
+export function describeSet(
+  sequence: Pick<Sequence, "describe">,
+  { setId, setName, number }: Pick<AskedVersion, "setId" | "setName" | "number">,
+  questions: number,
+): void {
+  sequence.describe({ questionSetId: setId, questionSet: setName, questionSetVersion: number, questions })
+}
+
+export const countAbstained = (verdicts: readonly Verdict[]): number =>
+  verdicts.filter(({ isAbstention }) => isAbstention).length
 
 export function setVerdictHeaders(
   call: { header(name: string, value: string): void },

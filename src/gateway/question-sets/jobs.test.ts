@@ -2,6 +2,8 @@ import { createHash } from "node:crypto"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
+import { noStages } from "../../../test/no-stages.ts"
+import { catalogResolver } from "../organization-access.ts"
 import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
@@ -17,6 +19,7 @@ import type { Database } from "../../store/sql.ts"
 import type { Sequence } from "../meter.ts"
 import type { Routed } from "../routing/router.ts"
 import { type JobParts, startJobs } from "./jobs.ts"
+import { RequestTrace } from "../routing/trace.ts"
 
 const ids = createIds(systemClock)
 const now = new Date("2026-05-01T00:00:00Z")
@@ -60,6 +63,7 @@ async function insertTeaching(latest = 1): Promise<{ organizationId: string; set
     inputHash: createHash("sha256").update(String(at)).digest("hex"),
     split: "train" as const,
     labels: JSON.stringify({ urgent: at % 2 === 0 }),
+    source: "added" as const,
     ...times,
   }))
   await insertExamples(database, examples)
@@ -94,7 +98,11 @@ const scorer: Pick<ScoreEngine, "prepare"> = {
 }
 
 const sequence: Sequence = {
+  ...noStages,
   id: "seq_1",
+  trace: new RequestTrace(systemClock),
+  describe: () => undefined,
+  tag: () => undefined,
   name: () => undefined,
   reserve: async () => undefined,
   placed: () => undefined,
@@ -102,14 +110,20 @@ const sequence: Sequence = {
   finish: async () => undefined,
 }
 
-/** Runs jobs until one has ended. */
-async function runOne(store: Database): Promise<void> {
+/** Runs jobs until one has ended, or the gateway is said to be dead. */
+async function runOne(store: Database, died?: Promise<void>): Promise<void> {
   const ended = Promise.withResolvers<void>()
-  const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8" }
+  const prices = {
+    inputTokenTicks: 1n,
+    cachedInputTokenTicks: 0n,
+    outputTokenTicks: 0n,
+    millisecondTicks: 0n,
+  }
+  const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8", prices }
   const parts: JobParts = {
     database: store,
     // What the job looks at of both.
-    catalog: { find: () => model } as unknown as Catalog,
+    models: catalogResolver({ find: () => model } as unknown as Catalog),
     router: { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed },
     meter: { begin: () => sequence },
     ids,
@@ -119,7 +133,7 @@ async function runOne(store: Database): Promise<void> {
     changed: () => ended.resolve(),
   }
   const jobs = await startJobs(parts)
-  await ended.promise
+  await Promise.race([ended.promise, ...(died ? [died] : [])])
   await jobs.close()
 }
 
@@ -140,13 +154,18 @@ test("teaching makes the last version that a set may have, and none after it", a
   }
 })
 
+/** What a gateway does with the store beside transactions. */
+const shared: Omit<Database, "transaction"> = {
+  query: async (text, values) => await database.query(text, values),
+  script: async (text) => await database.script(text),
+  listen: async (channel, listener) => await database.listen(channel, listener),
+  close: async () => undefined,
+}
+
 test("a gateway that lost its job to another saves nothing", async () => {
   const { organizationId, setId, jobId } = await insertTeaching()
   const suspended: Database = {
-    query: async (text, values) => await database.query(text, values),
-    script: async (text) => await database.script(text),
-    listen: async (channel, listener) => await database.listen(channel, listener),
-    close: async () => undefined,
+    ...shared,
     // The lease ended while this gateway was about to save.
     transaction: async (work, options) => {
       await database.query("UPDATE question_set_jobs SET attempts = attempts + 1 WHERE id = $1", [jobId])
@@ -156,4 +175,28 @@ test("a gateway that lost its job to another saves nothing", async () => {
   await runOne(suspended)
   expect((await findSet(database, organizationId, setId))?.latest).toBe(1)
   expect(await findJob(database, setId, jobId)).toMatchObject({ state: "running", attempts: 2 })
+})
+
+test("a gateway that dies right after it saved leaves nothing that would be saved again", async () => {
+  const { organizationId, setId, jobId } = await insertTeaching()
+  const died = Promise.withResolvers<void>()
+  let isDead = false
+  const dying: Database = {
+    ...shared,
+    query: async (text, values) => {
+      if (isDead) throw new Error("this gateway is gone")
+      return await database.query(text, values)
+    },
+    transaction: async (work, options) => {
+      const saved = await database.transaction(work, options)
+      isDead = true
+      died.resolve()
+      return saved
+    },
+  }
+  await runOne(dying, died.promise)
+  const job = await findJob(database, setId, jobId)
+  expect(job).toMatchObject({ state: "succeeded", attempts: 1, progress: 1, leasedUntil: null })
+  expect(JSON.parse(job?.result ?? "null")).toMatchObject({ version: 2, questions: [{ name: "urgent" }] })
+  expect((await findSet(database, organizationId, setId))?.latest).toBe(2)
 })

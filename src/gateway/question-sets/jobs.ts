@@ -1,11 +1,10 @@
 /** Runs the jobs of question sets: claims one at a time under a lease, tells its progress, and stops when it is cancelled. */
-import type { Catalog } from "../../base/catalog.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
-import { type Change, listenToChanges } from "../../store/changes.ts"
+import { type Change, followChanges } from "../../store/changes.ts"
 import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type Job,
@@ -14,10 +13,12 @@ import {
   endJob,
   renewJob,
   returnJob,
+  succeeded,
 } from "../../store/question-sets/jobs.ts"
 import { type QuestionSet, findSet, findVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
 import { type CheckInput, type CompareInput, runCheck, runCompare } from "./compare-job.ts"
+import type { ModelResolver } from "../organization-access.ts"
 import type { TextCaller, TextScorerParts } from "./score-texts.ts"
 import { loadVersion } from "./sets.ts"
 import { type TeachInput, runTeach } from "./teach-job.ts"
@@ -25,7 +26,7 @@ import type { AskedVersion } from "./version.ts"
 
 export interface JobParts extends TextScorerParts {
   readonly database: Database
-  readonly catalog: Catalog
+  readonly models: Pick<ModelResolver, "resolve">
   readonly ids: Ids
   readonly log: Log
   /** Told of what a job has changed, as of other changes by this process. */
@@ -61,20 +62,7 @@ const leaseMs = 30_000
 const attemptsMax = 3
 
 export async function startJobs(parts: JobParts): Promise<Jobs> {
-  const runner = new JobRunner(parts)
-  const stopListening = await listenToChanges(parts.database, (change) => runner.forget(change)).catch(
-    async (error: unknown) => {
-      await runner.close()
-      throw error
-    },
-  )
-  return {
-    forget: (change) => runner.forget(change),
-    close: async () => {
-      await stopListening()
-      await runner.close()
-    },
-  }
+  return await followChanges(parts.database, new JobRunner(parts))
 }
 
 class JobRunner {
@@ -160,8 +148,7 @@ class JobRunner {
     if (job.attempts > attemptsMax)
       return { state: "failed", result: null, error: `The job was interrupted ${attemptsMax} times` }
     try {
-      const result = await runJob(contextOf(this.#parts, job, signal, progress))
-      return { state: "succeeded", result: JSON.stringify(result), error: null }
+      return succeeded(await runJob(contextOf(this.#parts, job, signal, progress)))
     } catch (error) {
       if (cancelled.aborted) return cancelledEnd
       if (this.#stop.signal.aborted) return null

@@ -4,8 +4,9 @@ import type { Principal } from "../../contract/access.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
-import { type CallSource, type Meter, finishFailed, noUsage, success } from "../meter.ts"
-import { type ScoreParts, type Scored, score } from "../score.ts"
+import { type Meter, type Sequence, finishFailed, success } from "../meter.ts"
+import { type CallSource, type Usage, noUsage } from "../sequence-record.ts"
+import { type ScoreParts, type Scored, score } from "../stages.ts"
 
 export interface TextScorerParts extends ScoreParts {
   readonly meter: Meter
@@ -20,6 +21,10 @@ export interface TextCaller {
   readonly requestId: string
   /** False: recorded, but neither reserved nor charged. */
   readonly isCharged: boolean
+  /** Asked for a line of a batch: live requests go first. */
+  readonly isBatch?: boolean
+  /** A client waits for the outcome: a full worker fails the call at once. */
+  readonly isWaitedFor?: boolean
 }
 
 /**
@@ -37,30 +42,44 @@ export async function scoreText(
   work: Omit<ScoreWork, "organizationId">,
   signal: AbortSignal,
 ): Promise<Scored> {
+  const { organizationId, isCharged, isBatch = false } = caller
+  return await recordText(parts, caller, signal, async (sequence) => {
+    const asked = { ...work, model, organizationId, sequence, hint: null, isCharged, isBatch }
+    return await score(parts, asked, signal)
+  })
+}
+
+/** One text as a request of its own, recorded however it ends. Live traffic goes first: a job waits where a request would be refused. */
+export async function recordText<Result extends { readonly usage: Usage }>(
+  parts: TextScorerParts,
+  caller: TextCaller,
+  signal: AbortSignal,
+  work: (sequence: Sequence, startedMs: number) => Promise<Result>,
+): Promise<Result> {
+  const attempts = caller.isWaitedFor ? 1 : attemptsMax
   for (let attempt = 1; ; attempt++) {
     try {
-      return await scoreOnce(parts, caller, model, work, signal)
+      return await recordOnce(parts, caller, signal, work)
     } catch (error) {
-      // Live traffic goes first: a job waits where a request would be refused.
       const isFull = error instanceof Fault && error.code === "overloaded"
-      if (!isFull || attempt >= attemptsMax || signal.aborted) throw error
+      if (!isFull || attempt >= attempts || signal.aborted) throw error
       await pause(error.retryAfterMs ?? retryMsDefault, signal)
     }
   }
 }
 
-async function scoreOnce(
+async function recordOnce<Result extends { readonly usage: Usage }>(
   parts: TextScorerParts,
-  { callSource, principal, organizationId, requestId, isCharged }: TextCaller,
-  model: Model,
-  work: Omit<ScoreWork, "organizationId">,
+  { callSource, principal, organizationId, requestId }: TextCaller,
   signal: AbortSignal,
-): Promise<Scored> {
+  work: (sequence: Sequence, startedMs: number) => Promise<Result>,
+): Promise<Result> {
+  const startedMs = parts.clock.nowMs()
   const request: RequestFacts = {
     id: requestId,
     ip: "",
     userAgent: null,
-    startedMs: parts.clock.nowMs(),
+    startedMs,
     header: () => null,
     signal,
   }
@@ -72,10 +91,9 @@ async function scoreOnce(
     request,
   })
   try {
-    const asked = { ...work, model, organizationId, sequence, hint: null, isCharged }
-    const scored = await score(parts, asked, signal)
-    await sequence.finish(scored.usage, success)
-    return scored
+    const result = await work(sequence, startedMs)
+    await sequence.finish(result.usage, success)
+    return result
   } catch (error) {
     await finishFailed(sequence, noUsage, error)
     throw error

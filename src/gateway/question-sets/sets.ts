@@ -13,7 +13,7 @@ import {
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
-import { type SetReference, unknownSet } from "./reference.ts"
+import { type SetReference, unknownSet } from "../classification/classification.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
 
 export interface Shadow {
@@ -27,6 +27,8 @@ export interface FoundSet {
   readonly version: AskedVersion
   /** Of requests for the published version. */
   readonly shadow: Shadow | null
+  /** Of all answers, those that are reviewed at random. */
+  readonly reviewSampleRate: number
 }
 
 export interface Sets {
@@ -79,6 +81,7 @@ export async function openSets(
         return {
           version: await versions.get(pointer.set, pointer.version),
           shadow: pointer.isPublished ? shadowOf(pointer.set) : null,
+          reviewSampleRate: pointer.set.reviewSampleRate,
         }
       } catch (cause) {
         if (!(cause instanceof StoreUnavailable)) throw cause

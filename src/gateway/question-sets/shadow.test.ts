@@ -1,12 +1,16 @@
 import { expect, test } from "vitest"
+import { noStages } from "../../../test/no-stages.ts"
+import { catalogResolver } from "../organization-access.ts"
 import type { Catalog } from "../../base/catalog.ts"
 import { systemClock } from "../../base/clock.ts"
+import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { Database } from "../../store/sql.ts"
 import type { Routed } from "../routing/router.ts"
 import { type ShadowParts, createShadows } from "./shadow.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
+import { RequestTrace } from "../routing/trace.ts"
 
 const predicate = (name: string) =>
   ({ type: "predicate", name, instructions: "Is it?", threshold: null, below: "abstain" }) as const
@@ -26,12 +30,21 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
   }
   const parts = {
     database: {} as Database,
-    catalog: { find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m.onnx" }) },
-    sets: { find: async () => ({ version: versionWith(2, shadowQuestion), shadow: null }) },
+    models: catalogResolver({
+      find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m.onnx" }),
+    } as unknown as Catalog),
+    sets: {
+      find: async () => ({ version: versionWith(2, shadowQuestion), shadow: null, reviewSampleRate: 0 }),
+    },
+    ids: createIds(),
     log: Object.assign(Object.create(silentLog) as typeof silentLog, { warn: () => seen.push("logged") }),
     meter: {
       begin: () => ({
+        ...noStages,
         id: "seq_2",
+        trace: new RequestTrace(systemClock),
+        describe: () => undefined,
+        tag: () => undefined,
         name: () => undefined,
         reserve: note("reserved"),
         placed: () => undefined,
@@ -47,14 +60,20 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
     },
     clock: systemClock,
     timeoutMs: 60_000,
-  } satisfies Omit<ShadowParts, "catalog"> & { catalog: unknown }
-  const shadows = createShadows({ ...parts, catalog: parts.catalog as unknown as Catalog })
+  } satisfies ShadowParts
+  const shadows = createShadows(parts)
   const observe = (): void =>
     shadows.observe({
-      found: { version: versionWith(1, "refund"), shadow: { version: 2, model: null, share: 1 } },
+      found: {
+        version: versionWith(1, "refund"),
+        shadow: { version: 2, model: null, share: 1 },
+        reviewSampleRate: 0,
+      },
+      isKept: false,
       organizationId: "org_1",
       principal: {} as Principal,
       sequenceId: "seq_1",
+      key: "",
       evidence: "text",
       verdicts: [
         {

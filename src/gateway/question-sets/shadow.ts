@@ -1,20 +1,21 @@
 /** Shadows: another version or model answers a share of the requests beside the published one, unseen and uncharged. */
-import { createHash } from "node:crypto"
-import type { Catalog } from "../../base/catalog.ts"
+import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import { insertReviewItems } from "../../store/content/review.ts"
 import { type ShadowResult, insertShadowResults } from "../../store/question-sets/jobs.ts"
 import type { Database } from "../../store/sql.ts"
-import { findModel } from "../organization-access.ts"
-import { type TextScorerParts, scoreText } from "./score-texts.ts"
+import { isExample } from "../content/classification.ts"
+import { isSampled } from "../content/sample.ts"
+import { type AskVersionParts, askVersion } from "./ask-version.ts"
 import type { FoundSet, Sets } from "./sets.ts"
-import { type AskedVersion, type Verdict, answerSet, selectQuestions } from "./version.ts"
+import type { AskedVersion, Verdict } from "./version.ts"
 
-export interface ShadowParts extends TextScorerParts {
+export interface ShadowParts extends AskVersionParts {
   readonly database: Database
-  readonly catalog: Catalog
   readonly sets: Pick<Sets, "find">
+  readonly ids: Ids
   readonly log: Log
 }
 
@@ -25,7 +26,11 @@ export interface AnsweredRequest {
   readonly principal: Principal
   readonly sequenceId: string
   readonly evidence: string
+  /** What splits are sticky by. */
+  readonly key: string
   readonly verdicts: readonly Verdict[]
+  /** Whether its evidence is kept, so that people can review where the shadow differs. */
+  readonly isKept: boolean
 }
 
 export interface Shadows {
@@ -44,7 +49,8 @@ export function createShadows(parts: ShadowParts): Shadows {
   return {
     observe(answered) {
       const { shadow } = answered.found
-      if (!shadow || running.size >= runningMax || !isSampled(answered.sequenceId, shadow.share)) return
+      if (!shadow || running.size >= runningMax || !isSampled("shadow", answered.sequenceId, shadow.share))
+        return
       const work = run(parts, answered, stop.signal)
         .catch((error: unknown) => {
           if (!stop.signal.aborted) parts.log.warn({ err: error }, "a shadow of a question set failed")
@@ -59,15 +65,8 @@ export function createShadows(parts: ShadowParts): Shadows {
   }
 }
 
-const fractions = 2 ** 32
-
-/** By the id of the sequence, so that no state is kept and a test can tell. */
-function isSampled(sequenceId: string, share: number): boolean {
-  return createHash("sha256").update(sequenceId).digest().readUInt32BE(0) / fractions < share
-}
-
 async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: AbortSignal): Promise<void> {
-  const { found, organizationId, principal, sequenceId, evidence, verdicts } = answered
+  const { found, organizationId, principal, sequenceId, evidence, key, verdicts } = answered
   const { version: published, shadow } = found
   if (!shadow) return
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(parts.timeoutMs)])
@@ -77,16 +76,6 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
     .filter((name) => verdicts.some((verdict) => verdict.name === name))
   // There is nothing to compare, and to name none would ask all.
   if (questionNames.length === 0) return
-  const { questions, classification, reading } = selectQuestions(other, {
-    wire: "decisions",
-    model: other.model,
-    evidence,
-    questions: [],
-    questionNames,
-    branches: [],
-  })
-  const model = findModel(parts.catalog, other.model, "decisions")
-  const work = { evidence, branches: classification.branches, ...(reading ? { reading } : {}) }
   const caller = {
     callSource: "shadow",
     principal,
@@ -94,8 +83,7 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
     requestId: sequenceId,
     isCharged: false,
   } as const
-  const scored = await scoreText(parts, caller, model, work, signal)
-  const shadowed = answerSet(questions, scored.margins, scored.reading).verdicts
+  const shadowed = await askVersion(parts, caller, other, { evidence, questionNames, key }, signal)
   const results = shadowed.flatMap((verdict): ShadowResult[] => {
     const own = verdicts.find(({ name }) => name === verdict.name)
     if (!own) return []
@@ -115,6 +103,30 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
   const at = new Date(parts.clock.nowMs())
   const keptMax = questionSetLimits.shadowResultsMax
   await insertShadowResults(parts.database, published.setId, results, { at, keptMax })
+  if (answered.isKept && isExample(evidence)) await askReviewers(parts, answered, results, at)
+}
+
+async function askReviewers(
+  { database, ids }: ShadowParts,
+  { found, organizationId, sequenceId }: AnsweredRequest,
+  results: readonly ShadowResult[],
+  createdAt: Date,
+): Promise<void> {
+  const differing = results.filter(({ verdict, shadowVerdict }) => verdict !== shadowVerdict)
+  await insertReviewItems(
+    database,
+    differing.map(({ question, version }) => ({
+      id: ids.next("rev"),
+      setId: found.version.setId,
+      organizationId,
+      seqId: sequenceId,
+      question,
+      version,
+      reason: "shadow_differs",
+      secondLook: false,
+      createdAt,
+    })),
+  )
 }
 
 async function shadowOf(

@@ -1,39 +1,83 @@
-/** Fits what a question is taught in a thread of its own: with progress, and stopped when its job is cancelled. */
+/**
+ * Fits what a question is taught in a process of its own: with progress, and stopped when its job is cancelled. The memory of
+ * a fit goes back to the system with the process; unmapping that of a thread (500 MB) would stall this one for 0.1 s.
+ */
 import { Connection } from "../../base/peer/connection.ts"
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import { childChannel } from "../../base/peer/supervisor.ts"
+import type {
+  CascadeExpectation,
+  CascadeProblem,
+  CascadeRequest,
+  Thresholds,
+} from "../../scoring/teach/cascade.ts"
 import type { TaughtQuestion, TaughtRow } from "../../scoring/teach/question.ts"
+import type { StagedTeaching } from "../../scoring/teach/teach.ts"
 
 export interface TeachInput {
   readonly question: TaughtQuestion
-  readonly rows: readonly TaughtRow[]
   readonly modelVersion: string
 }
 
-/** Items are the share that is done. */
 export interface TeachService {
-  teach: { input: TeachInput; item: number; output: TaughtArtefact }
+  /** Rows to teach from, in addition to those before. */
+  addRows: { input: readonly TaughtRow[]; output: null }
+  /** Items are the share that is done. */
+  teach: { input: TeachInput; item: number; output: StagedTeaching }
+  /** Labelled requests of a cascade, in addition to those before. */
+  addRequests: { input: readonly CascadeRequest[]; output: null }
+  fitCascade: { input: Omit<CascadeProblem, "requests">; output: FittedCascade }
+}
+
+export interface FittedCascade {
+  readonly thresholds: Thresholds
+  readonly expected: CascadeExpectation
 }
 
 const startMsMax = 60_000
+/** A message is written in one turn of the event loop: this many rows take about a millisecond. */
+const rowsPerMessage = 100
 
-export async function teachInThread(
-  input: TeachInput,
+export async function teachInProcess(
+  { rows, ...input }: TeachInput & { readonly rows: readonly TaughtRow[] },
   signal: AbortSignal,
   onProgress: (done: number) => void,
-): Promise<TaughtArtefact> {
-  const connection = new Connection<TeachService>(
-    threadChannel(new URL("./teach-thread.ts", import.meta.url)),
-    { startMsMax },
-  )
-  try {
+): Promise<StagedTeaching> {
+  return await inProcess(async (connection) => {
+    for (const part of partsOf(rows)) await connection.call("addRows", part, signal)
     const stream = await connection.stream("teach", input)
     for (;;) {
       const step = await stream.next(undefined, signal)
       if (step.done) return step.value
       onProgress(step.value)
     }
+  })
+}
+
+export async function fitCascadeInProcess(
+  { requests, ...input }: CascadeProblem,
+  signal: AbortSignal,
+): Promise<FittedCascade> {
+  return await inProcess(async (connection) => {
+    for (const part of partsOf(requests)) await connection.call("addRequests", part, signal)
+    return await connection.call("fitCascade", input, signal)
+  })
+}
+
+async function inProcess<Result>(
+  work: (connection: Connection<TeachService>) => Promise<Result>,
+): Promise<Result> {
+  const connection = new Connection<TeachService>(
+    childChannel(new URL("./teach-child.ts", import.meta.url)),
+    { startMsMax },
+  )
+  try {
+    return await work(connection)
   } finally {
     await connection.close()
   }
 }
+
+const partsOf = <Row>(rows: readonly Row[]): (readonly Row[])[] =>
+  Array.from({ length: Math.ceil(rows.length / rowsPerMessage) }, (_, part) =>
+    rows.slice(part * rowsPerMessage, (part + 1) * rowsPerMessage),
+  )

@@ -1,20 +1,21 @@
-/** Teaches the questions of a set: asks the model about every example, fits in a thread, and saves a new version. */
+/** Teaches the questions of a set: asks the model about every example, fits in a process of its own, and saves a new version. */
 import { createHash } from "node:crypto"
+import type { Model } from "../../base/catalog.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   type QuestionSetContent,
   type SetQuestion,
   questionSetLimits,
 } from "../../contract/question-sets/content.ts"
-import type { TeachResult } from "../../contract/question-sets/jobs.ts"
-import type { EvidenceReading } from "../../engine/engine.ts"
+import type { CascadeRule } from "../../contract/platform/virtual-models.ts"
+import type { TaughtQuestionCascade, TeachResult } from "../../contract/question-sets/jobs.ts"
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type PromiseOutcome, choosePromise } from "../../scoring/teach/promise.ts"
-import type { TaughtQuestion, TaughtRow } from "../../scoring/teach/question.ts"
+import { type TaughtQuestion, type TaughtRow, taughtVector } from "../../scoring/teach/question.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
-import { type Example, listExamples } from "../../store/question-sets/examples.ts"
-import { lockHeldJob } from "../../store/question-sets/jobs.ts"
+import { listExamples } from "../../store/question-sets/examples.ts"
+import { endJob, lockHeldJob, succeeded } from "../../store/question-sets/jobs.ts"
 import {
   type QuestionSet,
   insertArtefact,
@@ -22,11 +23,17 @@ import {
   lockSet,
   updateSet,
 } from "../../store/question-sets/sets.ts"
-import { type Question, branchCount, composeClassification } from "../classification/classification.ts"
-import { findModel } from "../organization-access.ts"
+import type { Question } from "../classification/classification.ts"
 import type { JobContext } from "./jobs.ts"
-import { forEachText, scoreText } from "./score-texts.ts"
-import { teachInThread } from "./teach-client.ts"
+import { type FittedStages, type Found, fitCascade } from "./teach-cascade.ts"
+import { teachInProcess } from "./teach-client.ts"
+import {
+  type LabelledExample,
+  type Plan,
+  type ReadExample,
+  type Readings,
+  readTexts,
+} from "./teach-readings.ts"
 import { optionNames, toQuestion } from "./version.ts"
 
 export interface TeachInput {
@@ -38,8 +45,6 @@ export interface TeachInput {
 /** Reading the examples takes about this share of the time. */
 const readingShare = 0.8
 const examplesPerPage = 500
-/** Stands for no text: what the model answers to it, it answers without evidence. */
-const emptyEvidence = " "
 
 export async function runTeach(context: JobContext, input: TeachInput): Promise<TeachResult> {
   const { set, content } = await context.readVersion(input.version)
@@ -47,22 +52,42 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
   const asked = content.questions.filter(({ name }) => input.questions?.includes(name) ?? true)
   const plans = asked.map((question) => planOf(question, examples))
   const taught = plans.filter(({ reason }) => reason === null)
-  const readings = await readTexts(context, content.model, taught, examples)
-  const outcomes: Outcome[] = []
+  const { models, cascade } = await stagesOf(context, content.model)
+  const readings = await readTexts(context, models, taught, examples, (done) =>
+    context.progress(readingShare * done),
+  )
+  const found: Found[] = []
   for (const [index, plan] of plans.entries()) {
     const from = readingShare + ((1 - readingShare) * index) / plans.length
-    const artefact = await fit(context, plan, readings, (done) =>
-      context.progress(from + ((1 - readingShare) * done) / plans.length),
+    found.push(
+      await fit(context, plan, readings, (done) =>
+        context.progress(from + ((1 - readingShare) * done) / plans.length),
+      ),
     )
-    outcomes.push(outcomeOf(plan, artefact, input))
   }
-  const version = await save(context, set, content, { from: input.version, outcomes })
-  return { version, questions: outcomes.map(toResult) }
+  const fitted = cascade && (await fitCascade(context, { cascade, plans, found, readings, input }))
+  const outcomes = plans.map((plan, at) => outcomeOf(plan, fitted?.found[at] ?? found[at], input))
+  return await save(context, set, content, { from: input.version, outcomes, fitted })
 }
 
-interface ReadExample {
-  readonly example: Example
-  readonly labels: Readonly<Record<string, unknown>>
+/** The models that live requests ask: the first of each stage, for the others of a fallback stand in for it. */
+async function stagesOf(
+  { parts, caller: { organizationId } }: JobContext,
+  name: string,
+): Promise<{ readonly models: readonly [Model, ...Model[]]; readonly cascade: CascadeRule | null }> {
+  const { stages, cascade, isSplit } = await parts.models.resolve({
+    organizationId,
+    name,
+    wanted: "decisions",
+    key: "",
+  })
+  if (isSplit)
+    throw new Fault(
+      "conflict",
+      `Cannot teach the set: its model ${name} splits requests between models, and what is taught fits one of them; name that one`,
+    )
+  const [first, ...later] = stages
+  return { models: [first[0], ...later.map(([model]) => model)], cascade }
 }
 
 async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> {
@@ -74,21 +99,6 @@ async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> 
       all.push({ example, labels: JSON.parse(example.labels) as ReadExample["labels"] })
     if (page.length < examplesPerPage) return all
   }
-}
-
-interface LabelledExample {
-  readonly example: Example
-  /** Index of the right option. */
-  readonly label: number
-}
-
-interface Plan {
-  readonly given: SetQuestion
-  readonly question: Question
-  /** By the id of the example. */
-  readonly examples: ReadonlyMap<string, LabelledExample>
-  /** Why the question cannot be taught. */
-  readonly reason: string | null
 }
 
 const trainingRowsMin = 2
@@ -122,123 +132,33 @@ function indexOf(question: Question, label: unknown): number {
   }
 }
 
-interface Readings {
-  /** By the id of an example, then by the name of a question. */
-  readonly rows: ReadonlyMap<
-    string,
-    { readonly margins: ReadonlyMap<string, Float64Array>; readonly vector: Float32Array | null }
-  >
-  readonly empty: ReadonlyMap<string, Float64Array>
-  readonly optionVectors: ReadonlyMap<string, readonly Float32Array[]>
-  readonly modelVersion: string
-}
-
-async function readTexts(
-  context: JobContext,
-  sku: string,
-  plans: readonly Plan[],
-  examples: readonly ReadExample[],
-): Promise<Readings> {
-  const { parts, caller, signal } = context
-  const model = findModel(parts.catalog, sku, "decisions")
-  const versions = new Set<string>()
-  const read = async (evidence: string, questions: readonly Question[]) => {
-    const { branches } = composeClassification({
-      wire: "decisions",
-      model: sku,
-      evidence,
-      questions,
-      questionNames: null,
-    })
-    const work = { evidence, branches, reading: { vector: true } }
-    const { margins, reading } = await scoreText(parts, caller, model, work, signal)
-    noteVersion(versions, reading)
-    return { margins: byQuestion(questions, margins), vector: reading?.vector ?? null }
-  }
-  const wanted = examples
-    .map(({ example }) => example)
-    .filter(({ id }) => plans.some((plan) => plan.examples.has(id)))
-  const texts = wanted.length + (plans.length > 0 ? 1 : 0)
-  let done = 0
-  const advance = (): void => context.progress((readingShare * ++done) / texts)
-  const rows = await forEachText(wanted, 1, async (example) => {
-    const questions = plans.filter((plan) => plan.examples.has(example.id)).map(({ question }) => question)
-    const row = await read(example.input, questions)
-    advance()
-    return [example.id, row] as const
-  })
-  const empty =
-    plans.length > 0
-      ? await read(
-          emptyEvidence,
-          plans.map(({ question }) => question),
-        )
-      : null
-  advance()
-  const optionVectors = new Map<string, readonly Float32Array[]>()
-  const hasVectors = rows.every(([, { vector }]) => vector !== null)
-  for (const { question, given } of hasVectors ? plans : []) {
-    if (question.type === "predicate") continue
-    const vectors = await forEachText(optionTexts(question), 1, async (text) => (await read(text, [])).vector)
-    if (vectors.every((vector) => vector !== null)) optionVectors.set(given.name, vectors)
-  }
-  const [modelVersion = "", ...others] = versions
-  if (others.length > 0)
-    throw new Fault("conflict", "Cannot teach the set: its model was replaced while it answered; teach again")
-  return { rows: new Map(rows), empty: empty?.margins ?? new Map(), optionVectors, modelVersion }
-}
-
-function noteVersion(versions: Set<string>, reading: EvidenceReading | null): void {
-  if (reading) versions.add(reading.modelVersion)
-}
-
-function byQuestion(questions: readonly Question[], margins: Float64Array): Map<string, Float64Array> {
-  let start = 0
-  return new Map(
-    questions.map((question) => {
-      const own = margins.slice(start, start + branchCount(question))
-      start += own.length
-      return [question.name ?? "", own]
-    }),
-  )
-}
-
-const described = (text: string, description: string): string =>
-  description === "" ? text : `${text}: ${description}`
-
-function optionTexts(question: Question): string[] {
-  switch (question.type) {
-    case "predicate":
-      return []
-    case "choice":
-      return question.options.map(({ value, description }) => described(String(value), description))
-    case "score":
-      return question.levels.map(({ label, description }) => described(label, description))
-  }
-}
-
 async function fit(
   { signal }: JobContext,
   { given, question, examples, reason }: Plan,
   readings: Readings,
   onProgress: (done: number) => void,
-): Promise<TaughtArtefact | { readonly reason: string }> {
+): Promise<Found> {
   if (reason !== null) return { reason }
+  const [first, ...others] = readings.stages
   const rows = [...examples.values()].flatMap(({ example, label }): TaughtRow[] => {
-    const read = readings.rows.get(example.id)
+    const read = first.rows.get(example.id)
     const margins = read?.margins.get(given.name)
     if (!read || !margins) return []
-    return [{ hash: example.inputHash, split: example.split, margins, vector: read.vector, label }]
+    const vector = read.vector && taughtVector(question.type, read.vector)
+    const later = others.flatMap((stage) => stage.rows.get(example.id)?.margins.get(given.name) ?? [])
+    const row = { hash: example.inputHash, split: example.split, margins, vector, label }
+    return [later.length > 0 ? { ...row, later } : row]
   })
   const asked: TaughtQuestion = {
     kind: question.type,
     options: optionNames(question),
-    optionVectors: readings.optionVectors.get(given.name) ?? null,
+    optionVectors:
+      readings.optionVectors.get(given.name)?.map((vector) => taughtVector(question.type, vector)) ?? null,
     emptyMargins: [...(readings.empty.get(given.name) ?? [])],
   }
   try {
-    const { modelVersion } = readings
-    return await teachInThread({ question: asked, rows, modelVersion }, signal, onProgress)
+    const { modelVersion } = first
+    return await teachInProcess({ question: asked, rows, modelVersion }, signal, onProgress)
   } catch (error) {
     // Rows that cannot be used are said so; another question may have better ones.
     if (error instanceof Fault && error.code === "conflict") return { reason: error.message }
@@ -254,37 +174,47 @@ interface Outcome {
   readonly promise: PromiseOutcome | null
 }
 
-function outcomeOf(
-  { given }: Plan,
-  found: TaughtArtefact | { readonly reason: string },
-  { target_accuracy }: TeachInput,
-): Outcome {
+function outcomeOf({ given }: Plan, found: Found | undefined, { target_accuracy }: TeachInput): Outcome {
   const { name, threshold } = given
-  if ("reason" in found) return { name, reason: found.reason, artefact: null, threshold, promise: null }
+  if (!found || "reason" in found)
+    return { name, reason: found?.reason ?? "", artefact: null, threshold, promise: null }
+  const taught = found.artefact
   const target = given.target_accuracy ?? target_accuracy
-  const promise = target === null ? null : choosePromise(found.heldOutAnswers, target)
-  const body = JSON.stringify(found)
+  const promise = target === null ? null : choosePromise(taught.heldOutAnswers, target)
+  const body = JSON.stringify(taught)
   const hash = createHash("sha256").update(body).digest("hex")
   return {
     name,
     reason: null,
-    artefact: { hash, body, taught: found },
+    artefact: { hash, body, taught },
     // What cannot be promised leaves the threshold as it was.
     threshold: promise?.threshold ?? threshold,
     promise,
   }
 }
 
+interface Ended {
+  readonly from: number
+  readonly outcomes: readonly Outcome[]
+  readonly fitted: FittedStages | null
+}
+
+/** In one transaction with the end of the job: a gateway that dies after it leaves nothing to be done, and saved, again. */
 async function save(
   { parts, job, principal, signal }: JobContext,
   taughtSet: QuestionSet,
   content: QuestionSetContent,
-  { from, outcomes }: { readonly from: number; readonly outcomes: readonly Outcome[] },
-): Promise<number | null> {
+  { from, outcomes, fitted }: Ended,
+): Promise<TeachResult> {
   const taught = new Map(
     outcomes.filter(({ artefact }) => artefact).map((outcome) => [outcome.name, outcome]),
   )
-  if (taught.size === 0) return null
+  const resultOf = (version: number | null): TeachResult => ({
+    version,
+    questions: outcomes.map((outcome) => toResult(outcome, fitted?.questions.get(outcome.name))),
+    ...(fitted ? { cascade: fitted.report } : {}),
+  })
+  if (taught.size === 0) return resultOf(null)
   signal.throwIfAborted()
   const questions = content.questions.map((question): SetQuestion => {
     const outcome = taught.get(question.name)
@@ -339,11 +269,16 @@ async function save(
       after: { version: number, hash, job: job.id },
       at: now,
     })
-    return number
+    const result = resultOf(number)
+    await endJob(sql, job, succeeded(result), now)
+    return result
   })
 }
 
-function toResult({ name, reason, artefact, threshold, promise }: Outcome): TeachResult["questions"][number] {
+function toResult(
+  { name, reason, artefact, threshold, promise }: Outcome,
+  cascade: TaughtQuestionCascade | undefined,
+): TeachResult["questions"][number] {
   const measured = artefact && (artefact.taught.heldOut ?? artefact.taught.crossValidated)
   return {
     name,
@@ -365,5 +300,6 @@ function toResult({ name, reason, artefact, threshold, promise }: Outcome): Teac
       rows_needed: promise.rowsNeeded,
       sentence: promise.sentence,
     },
+    ...(cascade ? { cascade } : {}),
   }
 }

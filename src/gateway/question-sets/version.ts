@@ -5,7 +5,8 @@ import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
 import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
 import { readChoice, readScore } from "../../scoring/answers.ts"
 import { type Taught, answerConfidence, loadArtefact } from "../../scoring/teach/apply.ts"
-import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
+import type { TaughtArtefact, TaughtCascade } from "../../scoring/teach/artefact.ts"
+import { taughtVector } from "../../scoring/teach/question.ts"
 import {
   type Classification,
   type Question,
@@ -19,6 +20,8 @@ export interface AskedQuestion {
   readonly below: "abstain" | "answer"
   readonly calibration: Calibration | null
   readonly taught: LoadedArtefact | null
+  /** What was fitted to the stages of a cascade. */
+  readonly cascade: TaughtCascade | null
 }
 
 interface LoadedArtefact {
@@ -46,16 +49,15 @@ export function compileVersion(
   const { model, calibration } = content
   const questions = content.questions.map((question): AskedQuestion => {
     const asked = toQuestion(question)
-    const artefact = question.artefact ? artefacts.get(question.artefact) : undefined
+    const named = question.artefact ? artefacts.get(question.artefact) : undefined
+    const artefact = named && isTaughtFor(asked, named) ? named : null
     return {
       question: asked,
       threshold: question.threshold,
       below: question.below,
       calibration: question.calibration ?? calibration,
-      taught:
-        artefact && isTaughtFor(asked, artefact)
-          ? { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) }
-          : null,
+      taught: artefact && { modelVersion: artefact.modelVersion, taught: loadArtefact(artefact) },
+      cascade: artefact?.cascade ?? null,
     }
   })
   return { ...identity, model, questions, calibration }
@@ -131,6 +133,7 @@ function ownQuestions({ setName, calibration }: AskedVersion, request: Classific
     below: "abstain",
     calibration,
     taught: null,
+    cascade: null,
   }))
 }
 
@@ -190,12 +193,16 @@ export function answerSet(
     const end = start + branchCount(one.question)
     const own = margins.subarray(start, end)
     const taught = usable(one, reading)
-    const read = taught ? taught.apply(own, reading?.vector ?? null) : calibrateOwn(own, one.calibration)
+    const read = taught ? applyTaught(taught, own, reading) : calibrateOwn(own, one.calibration)
     calibrated.set(read, start)
     start = end
     return verdictOf(one, read, taught !== null)
   })
   return { margins: calibrated, verdicts }
+}
+
+function applyTaught(taught: Taught, margins: Float64Array, reading: EvidenceReading | null): Float64Array {
+  return taught.apply(margins, reading?.vector ? taughtVector(taught.kind, reading.vector) : null)
 }
 
 /** What was fitted to one version of a model says nothing about another. */
@@ -207,7 +214,7 @@ function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): Tau
 const calibrateOwn = (margins: Float64Array, calibration: Calibration | null): Float64Array =>
   calibration ? calibrateMargins(margins, calibration) : margins
 
-function verdictOf(
+export function verdictOf(
   { question, threshold, below }: AskedQuestion,
   margins: Float64Array,
   isTaught: boolean,

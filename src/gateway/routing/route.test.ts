@@ -8,6 +8,7 @@ import { noGenerationUsage } from "../../engine/generate/generate.ts"
 import { Route, type RouteParts } from "./route.ts"
 import { routedGenerator, routedScorer } from "./router.ts"
 import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
+import { RequestTrace } from "./trace.ts"
 
 const clock = new ManualClock(0)
 const never = new AbortController().signal
@@ -59,6 +60,7 @@ function routeOver(
       plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
       pool,
       clock,
+      trace: new RequestTrace(clock),
       queueWaitMs: 60_000,
       onPlaced: (placed) => (route.region = placed),
       onFailure: () => undefined,
@@ -107,6 +109,75 @@ async function* events(words: readonly string[], error?: Error): AsyncGenerator<
   for (const word of words) yield text(word)
   if (error) throw error
 }
+
+/** An engine that takes its time. */
+function slow(ms: number, error?: Error): Run {
+  return async () => {
+    clock.advance(ms)
+    return error ? await Promise.reject(error) : new Float64Array([1])
+  }
+}
+
+describe("the trace of a request", () => {
+  test("has each try with its time in the engine, and not the time between its steps", async () => {
+    const trace = new RequestTrace(clock)
+    const workers = [
+      worker("a.1", scorer([], "a.1", slow(30, dead()))),
+      worker("b.1", scorer([], "b.1", slow(4))),
+    ]
+    const prepared = await routedScorer(routeOver(workers, { trace }).begin).prepare(work, never)
+    clock.advance(1_000) // credit is reserved meanwhile
+    await prepared.run(never)
+    expect(trace.attempts).toEqual([
+      { region: "a", result: "inference_failed", ms: 30 },
+      { region: "b", result: "success", ms: 4 },
+    ])
+    expect([trace.msIn("engine"), trace.msIn("queue"), trace.msIn("route")]).toEqual([34, 0, 0])
+  })
+
+  test("has the time in a queue apart from that in the engine", async () => {
+    const trace = new RequestTrace(clock)
+    const only = worker("a.1", scorer([], "a.1", slow(5)), { slotsMax: 1 })
+    const other = await only.queue.acquire({ organizationId: "other", tokens: 1 }, never)
+    const prepared = routedScorer(routeOver([only], { trace }).begin).prepare(work, never)
+    clock.advance(70)
+    other.release()
+    await (await prepared).run(never)
+    expect([trace.msIn("queue"), trace.msIn("engine")]).toEqual([70, 5])
+  })
+
+  test("has a worker that was full, and one whose answer was no longer awaited", async () => {
+    const trace = new RequestTrace(clock)
+    const route = routeOver([full("a.1"), worker("b.1", scorer([], "b.1"))], { trace })
+    const prepared = await routedScorer(route.begin).prepare(work, never)
+    prepared.discard()
+    prepared.discard()
+    expect(trace.attempts).toEqual([
+      { region: "a", result: "overloaded", ms: 0 },
+      { region: "b", result: "abandoned", ms: 0 },
+    ])
+  })
+
+  test("counts a stream's time in the engine and not that of its reader", async () => {
+    const trace = new RequestTrace(clock)
+    async function* ticking(): AsyncGenerator<GenerationEvent> {
+      for (const word of ["a", "b"]) {
+        clock.advance(10)
+        yield text(word)
+      }
+    }
+    const route = routeOver([worker("a.1", generator(ticking))], { trace })
+    const generated = {
+      organizationId: "org_1",
+      messages: [],
+      outputTokensMax: null,
+    } as unknown as Parameters<ReturnType<typeof routedGenerator>["prepare"]>[0]
+    const prepared = await routedGenerator(route.begin).prepare(generated, never)
+    for await (const _ of prepared.run(5, never)) clock.advance(500)
+    expect(trace.msIn("engine")).toBe(20)
+    expect(trace.attempts).toEqual([{ region: "a", result: "success", ms: 20 }])
+  })
+})
 
 describe("a request that is answered whole", () => {
   test("goes on elsewhere when its worker fails while it runs, and says where it ran", async () => {

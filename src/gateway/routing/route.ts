@@ -12,13 +12,16 @@ import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JoinedSignal } from "../../base/abort.ts"
+import { type Span, withSpan } from "../../base/span.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
+import type { RequestTrace } from "./trace.ts"
 import type { Permit, Worker, WorkerEngines, WorkerPool } from "./worker.ts"
 
 export interface RouteParts {
   readonly plan: readonly Region[]
   readonly pool: WorkerPool
   readonly clock: Clock
+  readonly trace: RequestTrace
   /** How long the request may wait in queues, all of them together. */
   readonly queueWaitMs: number
   /** Told where the request is being worked on. */
@@ -50,6 +53,8 @@ export class Route {
   readonly #parts: RouteParts
   readonly #tried: Worker[] = []
   readonly #refusals: Fault[] = []
+  /** What a worker said that can never do this. */
+  #unable: Fault | null = null
   readonly #failures: unknown[] = []
   #regionAt = 0
   #triedInRegion = 0
@@ -93,6 +98,10 @@ export class Route {
         // True: only a Fault is found to be a refusal.
         this.#refusals.push(error as Fault)
         return
+      case "unable":
+        // Another worker of the model may speak a dialect that can.
+        this.#unable = error as Fault
+        return
       case "worker":
         this.#isRetry = true
         this.#failures.push(error)
@@ -106,16 +115,28 @@ export class Route {
   }
 
   async #begin(work: Work<unknown>, prefixKey: string | null, signal: AbortSignal): Promise<Attempt> {
+    const { clock, trace } = this.#parts
     for (;;) {
       signal.throwIfAborted()
-      const worker = this.#nextWorker(prefixKey, work.slot.tokens)
-      if (!worker || !this.#mayTry()) throw this.#exhausted()
+      const worker = this.#chooseWorker(prefixKey, work.slot.tokens)
       const slot = work.sharesSlot
         ? worker.queue.share(work.slot)
         : await this.#slotAt(worker, work.slot, signal)
       const permit = slot && worker.breaker.request()
-      if (permit) return new Attempt(worker, slot, permit, this.#parts.clock)
+      if (permit) return new Attempt(worker, slot, permit, clock, trace)
       slot?.release()
+    }
+  }
+
+  #chooseWorker(prefixKey: string | null, tokens: number): Worker {
+    const { trace } = this.#parts
+    trace.enter("route")
+    try {
+      const worker = this.#nextWorker(prefixKey, tokens)
+      if (!worker || !this.#mayTry()) throw this.#exhausted()
+      return worker
+    } finally {
+      trace.leave("route")
     }
   }
 
@@ -141,11 +162,19 @@ export class Route {
     return !this.#isRetry || this.#parts.pool.takeRetry()
   }
 
-  /** Null when the worker is full, or dies while the request waits. */
   async #slotAt(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
-    const free = worker.queue.take(request)
-    if (free) return free
-    const { clock } = this.#parts
+    const { trace } = this.#parts
+    trace.enter("queue")
+    try {
+      return worker.queue.take(request) ?? (await this.#waitForSlot(worker, request, signal))
+    } finally {
+      trace.leave("queue")
+    }
+  }
+
+  /** Null when the worker is full, or dies while the request waits. */
+  async #waitForSlot(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
+    const { clock, trace } = this.#parts
     const leave = new JoinedSignal(signal, worker.downSignal)
     const timer = setTimeout(() => leave.abort(worker.queue.full()), this.#waitLeftMs).unref()
     const startedMs = clock.monotonicMs()
@@ -153,6 +182,7 @@ export class Route {
       return await worker.queue.acquire(request, leave.signal)
     } catch (error) {
       if (signal.aborted) throw signal.reason
+      trace.add({ region: worker.regionId, result: codeOf(error), ms: clock.monotonicMs() - startedMs })
       if (error instanceof Fault && error.code === "overloaded") this.#refusals.push(error)
       else this.#failures.push(error)
       return null
@@ -165,6 +195,7 @@ export class Route {
 
   #exhausted(): Fault {
     const lastFailure = this.#failures.at(-1)
+    if (lastFailure === undefined && this.#refusals.length === 0 && this.#unable) return this.#unable
     if (lastFailure === undefined && this.#refusals.length > 0)
       return new Fault(
         "overloaded",
@@ -184,7 +215,7 @@ export class Route {
 }
 
 /** What a failed try says: about the request, about how full the worker is, or about the worker. */
-type FailureKind = "caller" | "full" | "worker"
+type FailureKind = "caller" | "full" | "unable" | "worker"
 
 /** One try at one worker: its slot, its permit from the breaker, its time limit, and how it ended. */
 export class Attempt {
@@ -192,15 +223,23 @@ export class Attempt {
   readonly #slot: Slot
   readonly #permit: Permit
   readonly #clock: Clock
+  readonly #trace: RequestTrace
   readonly #stop: JoinedSignal
   readonly #timer: NodeJS.Timeout | undefined
+  readonly #span: Span | undefined
+  #engineMs = 0
+  #isOver = false
 
-  constructor(worker: Worker, slot: Slot, permit: Permit, clock: Clock) {
+  constructor(worker: Worker, slot: Slot, permit: Permit, clock: Clock, trace: RequestTrace) {
     this.worker = worker
     this.#slot = slot
     this.#permit = permit
     this.#clock = clock
+    this.#trace = trace
     this.#stop = new JoinedSignal(worker.downSignal)
+    // Only remote workers have a time limit.
+    this.#span = trace.span?.child("engine", worker.attemptTimeoutMs === null ? "internal" : "client")
+    this.#span?.set({ "umpire.worker": worker.id, "umpire.region": worker.regionId })
     if (worker.attemptTimeoutMs !== null)
       this.#timer = setTimeout(() => this.#stop.abort(tooSlow()), worker.attemptTimeoutMs).unref()
   }
@@ -215,7 +254,17 @@ export class Attempt {
   async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const either = this.joined(signal)
     either.signal.throwIfAborted()
-    return await either.until(work(either.signal))
+    return await this.inEngine(() => either.until(work(either.signal)))
+  }
+
+  /** Counts the time of a call to the engine. */
+  async inEngine<Result>(work: () => Promise<Result>): Promise<Result> {
+    const startedMs = this.#clock.monotonicMs()
+    try {
+      return await this.#trace.measure("engine", () => withSpan(this.#span, work))
+    } finally {
+      this.#engineMs += this.#clock.monotonicMs() - startedMs
+    }
   }
 
   /** The request was tokenised: what it needs is known. */
@@ -226,16 +275,17 @@ export class Attempt {
   /** The first byte came: from now on only the engine's own limits and the caller's deadline hold. */
   started(): void {
     clearTimeout(this.#timer)
+    this.#trace.begunToAnswer()
     this.worker.lastAnswerMs = this.#clock.monotonicMs()
   }
 
   succeeded(): void {
     this.started()
     this.#permit.succeeded()
-    this.#end()
+    this.#end("success")
   }
 
-  /** Answers what kind of failure it was; null when the caller went away, which says nothing about the worker. */
+  /** Returns what kind of failure it was; null when the caller went away, which says nothing about the worker. */
   failed(error: unknown, signal: AbortSignal): FailureKind | null {
     const kind = signal.aborted ? null : failureKind(error)
     if (kind === "worker") {
@@ -243,26 +293,37 @@ export class Attempt {
       this.#permit.failed()
     } else if (kind === "caller") this.#permit.succeeded()
     else this.#permit.abandoned()
-    this.#end()
+    this.#end(kind === null ? "abandoned" : codeOf(error))
     return kind
   }
 
   /** Ends it, wherever it stands, without a word about the worker. */
   abandon(): void {
     this.#permit.abandoned()
-    this.#end()
+    this.#end("abandoned")
   }
 
-  #end(): void {
+  /** The first end counts; later ones only make sure that nothing is held. */
+  #end(result: string): void {
+    if (!this.#isOver) {
+      this.#trace.add({ region: this.worker.regionId, result, ms: this.#engineMs })
+      this.worker.countAttempt(result)
+      if (result !== "success") this.#span?.fail(result)
+      this.#span?.end()
+    }
+    this.#isOver = true
     clearTimeout(this.#timer)
     this.#stop.release()
     this.#slot.release()
   }
 }
 
+const codeOf = (error: unknown): string => (error instanceof Fault ? error.code : "internal")
+
 function failureKind(error: unknown): FailureKind {
   if (!(error instanceof Fault)) return "worker"
   if (error.status === 429) return "full"
+  if (error.code === "decisions_unsupported") return "unable"
   return error.status < 500 ? "caller" : "worker"
 }
 

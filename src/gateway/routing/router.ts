@@ -18,6 +18,7 @@ import { type HealthChecks, type HealthOptions, startHealthChecks } from "./heal
 import { planRoute } from "./plan.ts"
 import type { Policies } from "../organization-access.ts"
 import { type Placed, type Work, Route } from "./route.ts"
+import type { RequestTrace } from "./trace.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 interface RouterParts {
@@ -39,6 +40,10 @@ export interface RouteRequest {
   readonly organizationId: string
   /** The region that the request asks for. */
   readonly hint: string | null
+  /** A line of a batch, which lets live requests go first. */
+  readonly isBatch?: boolean
+  /** Told where the request spends its time. */
+  readonly trace: RequestTrace
   /** Told where the request is being worked on; again when it moves on before its first byte. */
   readonly onPlaced?: (region: string) => void
 }
@@ -62,6 +67,8 @@ export interface Router {
   /** A model that was added to the catalog, with workers in this machine, which need no health checks. */
   add(sku: string, workers: readonly WorkerSettings[]): void
   report(): readonly ModelReport[]
+  /** The workers of these ids, and no others, get no new requests. */
+  drain(workerIds: readonly string[]): void
   close(): Promise<void>
 }
 
@@ -95,6 +102,10 @@ export function createRouter(parts: RouterParts): Router {
         model,
         workers: workers.map((worker) => worker.report()),
       })),
+    drain: (workerIds) => {
+      for (const { workers } of pools.values())
+        for (const worker of workers) worker.isDrained = workerIds.includes(worker.id)
+    },
     close: async () => await checks.close(),
   }
 }
@@ -140,6 +151,7 @@ class RoutedRequest implements Routed {
       pool: this.#pool,
       clock,
       queueWaitMs,
+      trace: this.#request.trace,
       onPlaced: (region) => this.#request.onPlaced?.(region),
       onFailure: (worker, error) => this.#failed(worker, error),
     })
@@ -324,7 +336,7 @@ async function* generate(
     let isOver = false
     try {
       for (;;) {
-        const next = await either.until(events.next())
+        const next = await attempt.inEngine(() => either.until(events.next()))
         if (next.done) break
         attempt.started()
         isStarted = true

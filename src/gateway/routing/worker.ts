@@ -26,12 +26,16 @@ export interface WorkerReport {
   readonly id: string
   readonly region: string
   readonly healthy: boolean
+  /** An operator wants it to get no new requests. */
+  readonly drained: boolean
   readonly breaker: BreakerState
   readonly running: number
   readonly waiting: number
   readonly outstanding_tokens: number
   /** Null before it was measured. */
   readonly latency_ms: number | null
+  /** Attempts since the start, by `success`, the code of their error, or `abandoned`. */
+  readonly attempts: Readonly<Record<string, number>>
   readonly failures: number
 }
 
@@ -48,6 +52,9 @@ export class Worker {
   /** When a request last got an answer from it. */
   lastAnswerMs = -Infinity
   failures = 0
+  /** What runs or waits there is finished; nothing new is sent. */
+  isDrained = false
+  readonly #attempts = new Map<string, number>()
   #latencyMs = Infinity
   #down = new AbortController()
 
@@ -65,7 +72,7 @@ export class Worker {
   }
 
   get isAvailable(): boolean {
-    return !this.isDown && this.breaker.isWilling
+    return !this.isDown && !this.isDrained && this.breaker.isWilling
   }
 
   /** Aborted when health checks find the worker dead: whatever waits for it goes elsewhere. */
@@ -86,6 +93,10 @@ export class Worker {
     if (this.isDown) this.#down = new AbortController()
   }
 
+  countAttempt(result: string): void {
+    this.#attempts.set(result, (this.#attempts.get(result) ?? 0) + 1)
+  }
+
   measured(latencyMs: number): void {
     const known = this.#latencyMs
     this.#latencyMs = known === Infinity ? latencyMs : known + latencyWeight * (latencyMs - known)
@@ -96,11 +107,13 @@ export class Worker {
       id: this.id,
       region: this.regionId,
       healthy: !this.isDown,
+      drained: this.isDrained,
       breaker: this.breaker.state,
       running: this.queue.running,
       waiting: this.queue.waiting,
       outstanding_tokens: this.queue.outstandingTokens,
       latency_ms: this.#latencyMs === Infinity ? null : Math.round(this.#latencyMs * 10) / 10,
+      attempts: Object.fromEntries(this.#attempts),
       failures: this.failures,
     }
   }

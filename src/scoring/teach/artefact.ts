@@ -55,6 +55,26 @@ export interface ArtefactParameters {
   readonly weights: string
 }
 
+export interface TaughtStage {
+  readonly model: string
+  readonly modelVersion: string
+}
+
+/** What was found for a question that the stages of a cascade answer. */
+export interface TaughtCascade {
+  readonly stages: readonly TaughtStage[]
+  /** One for each stage but the last: an answer less probable is sent on. Null: the cascade's own are used. */
+  readonly thresholds: readonly number[] | null
+  /** One for each stage after the first; null: its answer replaces the first one's. */
+  readonly blends: readonly (Blend | null)[]
+}
+
+/** Weights of the logarithms of the probabilities that two stages give. */
+export interface Blend {
+  readonly first: number
+  readonly later: number
+}
+
 export interface TaughtArtefact {
   readonly version: 1
   readonly kind: QuestionKind
@@ -76,6 +96,8 @@ export interface TaughtArtefact {
   readonly baselines: Baselines
   /** Most confident first: what promises and curves are made of. */
   readonly heldOutAnswers: readonly HeldOutAnswer[]
+  /** Where the model of the set is a cascade. */
+  readonly cascade?: TaughtCascade
   /** Sentences for people. */
   readonly notes: readonly string[]
 }

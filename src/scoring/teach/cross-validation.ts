@@ -1,7 +1,9 @@
 /** Nested cross-validation: which form serves unseen rows best, and how good that choice is on rows it never saw. */
 import type { Form } from "./artefact.ts"
+import { binomialAtMost } from "./binomial.ts"
 import {
   type Candidate,
+  type Fitted,
   type PathOptions,
   type Problem,
   fitCandidates,
@@ -9,13 +11,16 @@ import {
   predict,
 } from "./problem.ts"
 import { type Random, shuffled } from "./random.ts"
+import { fitSharpness, sharpen } from "./sharpness.ts"
 
 export interface CrossValidation {
   /** Index of the candidate to use. */
   readonly chosen: number
+  /** The factor of its logits. */
+  readonly sharpness: number
   /** Of each candidate, fitted without the fold of each row. */
   readonly scores: readonly Scores[]
-  /** Log probabilities for each row, by the candidate that was chosen and fitted without the row's fold. */
+  /** Log probabilities for each row, by the candidate that was chosen, fitted and sharpened without the row's fold. */
   readonly nested: Float64Array
 }
 
@@ -26,10 +31,15 @@ export interface Scores {
 }
 
 const FOLDS_MAX = 5
+/** With more rows than this there is a fold less: that is a third less work (7 fits of all rows instead of 11), where fits are long. */
+const FEW_ROWS_MAX = 400
+
+export const foldCountOf = (rows: number): number =>
+  Math.min(rows > FEW_ROWS_MAX ? FOLDS_MAX - 1 : FOLDS_MAX, rows)
 
 /** Paths of fits that a cross-validation takes. */
 export function pathCount(rows: number): number {
-  const folds = Math.min(FOLDS_MAX, rows)
+  const folds = foldCountOf(rows)
   return folds + (folds * (folds - 1)) / 2
 }
 
@@ -38,7 +48,7 @@ export interface CrossValidationOptions extends PathOptions {
 }
 
 /**
- * A fit without folds a and b serves twice: its losses on b help to choose for the rows of a, and the reverse. So the inner
+ * A fit without folds a and b serves twice: its answers for b help to choose for the rows of a, and the reverse. So the inner
  * cross-validations of all folds share their fits.
  */
 export async function crossValidate(
@@ -46,42 +56,63 @@ export async function crossValidate(
   candidates: readonly Candidate[],
   options: CrossValidationOptions,
 ): Promise<CrossValidation> {
-  const rowCount = problem.labels.length
-  const folds = dealFolds(problem.labels, Math.min(FOLDS_MAX, rowCount), options.random)
-  const inner = folds.map(() => emptyScores(candidates, rowCount))
-  for (let a = 0; a < folds.length; a++)
-    for (let b = a + 1; b < folds.length; b++) {
-      const fits = await fitCandidates(pickRows(problem, without(folds, a, b)), candidates, options)
-      for (const [index, fitted] of fits.entries()) {
-        const scoreFold = (fold: number, into: Scores | undefined): void => {
-          const rows = pickRows(problem, folds[fold] ?? new Int32Array())
-          writeScores(rows, predict(rows, fitted), { rows: folds[fold], into })
-        }
-        scoreFold(b, inner[a]?.[index])
-        scoreFold(a, inner[b]?.[index])
-      }
+  const folds = dealFolds(problem.labels, foldCountOf(problem.labels.length), options.random)
+  const fitWithout = async (...left: readonly number[]): Promise<Fitted[]> =>
+    await fitCandidates(pickRows(problem, without(folds, ...left)), candidates, options)
+  const inner: FittedFold[][] = folds.map(() => [])
+  for (const [a, foldA] of folds.entries())
+    for (const [b, foldB] of folds.entries()) {
+      if (b <= a) continue
+      const fits = await fitWithout(a, b)
+      inner[a]?.push({ rows: foldB, fits })
+      inner[b]?.push({ rows: foldA, fits })
     }
-  const scores = emptyScores(candidates, rowCount)
-  const nested = new Float64Array(rowCount * problem.optionCount)
-  for (const [fold, heldOut] of folds.entries()) {
-    const others = without(folds, fold)
-    const fits = await fitCandidates(pickRows(problem, others), candidates, options)
-    const best = chooseCandidate(
-      candidates,
-      (inner[fold] ?? []).map(({ losses }) => pick(losses, others)),
-    )
-    const rows = pickRows(problem, heldOut)
-    for (const [index, fitted] of fits.entries()) {
-      const logs = predict(rows, fitted)
-      writeScores(rows, logs, { rows: heldOut, into: scores[index] })
-      if (index === best) writeRows(logs, heldOut, nested)
-    }
+  const outer: FittedFold[] = []
+  const nested = new Float64Array(problem.labels.length * problem.optionCount)
+  for (const [fold, rows] of folds.entries()) {
+    const fits = await fitWithout(fold)
+    outer.push({ rows, fits })
+    const { chosen, sharpness } = await choose(problem, candidates, inner[fold] ?? [], options)
+    const fitted = fits[chosen]
+    if (fitted) writeRows(predict(pickRows(problem, rows), { ...fitted, sharpness }), rows, nested)
   }
-  const chosen = chooseCandidate(
-    candidates,
-    scores.map(({ losses }) => losses),
+  return { ...(await choose(problem, candidates, outer, options)), nested }
+}
+
+/** Rows, and the candidates as fitted without them. */
+interface FittedFold {
+  readonly rows: Int32Array
+  readonly fits: readonly Fitted[]
+}
+
+/** Scores every candidate on the rows of the folds. Fits are kept, not their answers, which would be large for many options. */
+async function choose(
+  problem: Problem,
+  candidates: readonly Candidate[],
+  folds: readonly FittedFold[],
+  { pace }: PathOptions,
+): Promise<Omit<CrossValidation, "nested">> {
+  const { optionCount } = problem
+  const labels = Int32Array.from(
+    folds.flatMap(({ rows }) => Array.from(rows, (row) => problem.labels[row] ?? 0)),
   )
-  return { chosen, scores, nested }
+  const scores: Scores[] = []
+  const factors: number[] = []
+  for (const [index, { form }] of candidates.entries()) {
+    const logits = new Float64Array(labels.length * optionCount)
+    let at = 0
+    for (const { rows, fits } of folds) {
+      const fitted = fits[index]
+      if (fitted) logits.set(predict(pickRows(problem, rows), fitted), at)
+      at += rows.length * optionCount
+      await pace()
+    }
+    const factor = canChangeAnswers(form) ? await fitSharpness({ optionCount, labels, logits }, pace) : 1
+    factors.push(factor)
+    scores.push(scoresOf(labels, sharpen(logits, optionCount, factor)))
+  }
+  const chosen = chooseCandidate(candidates, scores)
+  return { chosen, scores, sharpness: factors[chosen] ?? 1 }
 }
 
 /** Every fold gets its share of every label. */
@@ -95,27 +126,55 @@ export function dealFolds(labels: Int32Array, foldCount: number, random: Random)
 const without = (folds: readonly Int32Array[], ...left: readonly number[]): Int32Array =>
   Int32Array.from(folds.flatMap((fold, index) => (left.includes(index) ? [] : [...fold]))).toSorted()
 
+/** A temperature moves confidences alone. */
+const canChangeAnswers = (form: Form): boolean => form === "option_bias" || form === "head"
+
+/** One standard error of a normal distribution, one-sided. */
+const SIGNIFICANCE = 0.16
+
 /**
- * Within a form the candidate of the least mean loss; among forms the simplest one that is not worse than the best by more
- * than one standard error of their difference.
+ * Within a form the candidate of the least mean loss. A form that can change answers must have more of them right: the sign
+ * test over the rows on which they differ must be significant. Among those left, the simplest that is not worse than the best
+ * by more than one standard error of their difference. A temperature is held at the model's own answer by its prior, and is
+ * taken where its loss is less.
  */
-export function chooseCandidate(candidates: readonly Candidate[], losses: readonly Float64Array[]): number {
+export function chooseCandidate(candidates: readonly Candidate[], scores: readonly Scores[]): number {
+  const none: Scores = { losses: new Float64Array(), hits: new Float64Array() }
+  const scoresAt = (index: number): Scores => scores[index] ?? none
+  const lossAt = (index: number): number => mean(scoresAt(index).losses)
   const bestOf = new Map<Form, number>()
-  const meanAt = (index: number): number => mean(losses[index] ?? new Float64Array())
   for (const [index, { form }] of candidates.entries()) {
     const known = bestOf.get(form)
-    if (known === undefined || meanAt(index) < meanAt(known)) bestOf.set(form, index)
+    if (known === undefined || lossAt(index) < lossAt(known)) bestOf.set(form, index)
   }
-  const finalists = [...bestOf.values()]
-  const best = finalists.reduce((a, b) => (meanAt(b) < meanAt(a) ? b : a))
-  const bestLosses = losses[best] ?? new Float64Array()
-  return (
-    finalists.find((index) => {
-      const excess = bestLosses.map((loss, row) => (losses[index]?.[row] ?? 0) - loss)
-      return mean(excess) <= standardError(excess)
-    }) ?? best
+  const [zeroShot = 0, temperature = 0] = [bestOf.get("zero_shot"), bestOf.get("temperature")]
+  const safe = lossAt(temperature) < lossAt(zeroShot) ? temperature : zeroShot
+  const bold = [...bestOf].filter(
+    ([form, index]) => canChangeAnswers(form) && isMoreOftenRight(scoresAt(index).hits, scoresAt(safe).hits),
   )
+  const finalists = [safe, ...bold.map(([, index]) => index)]
+  return finalists[simplestOf(finalists.map((index) => scoresAt(index).losses))] ?? safe
 }
+
+/** Of losses over the same rows, from the simplest form up: the first that is not worse than the best by more than one standard error. */
+export function simplestOf(losses: readonly Float64Array[]): number {
+  const best = losses.reduce((a, b) => (mean(b) < mean(a) ? b : a))
+  return losses.findIndex((own) => {
+    const excess = difference(own, best)
+    return mean(excess) <= standardError(excess)
+  })
+}
+
+/** What changes no answer out of fold proves nothing, and may change others. */
+export function isMoreOftenRight(hits: Float64Array, others: Float64Array): boolean {
+  const changes = difference(hits, others)
+  const won = changes.filter((change) => change > 0).length
+  const lost = changes.filter((change) => change < 0).length
+  return binomialAtMost(lost, won + lost, 0.5) <= SIGNIFICANCE
+}
+
+const difference = (a: Float64Array, b: Float64Array): Float64Array =>
+  a.map((value, row) => value - (b[row] ?? 0))
 
 export const mean = (values: Float64Array): number =>
   values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
@@ -127,27 +186,20 @@ export function standardError(values: Float64Array): number {
   return Math.sqrt(squares / Math.max(1, values.length - 1) / Math.max(1, values.length))
 }
 
-const emptyScores = (candidates: readonly Candidate[], rows: number): Scores[] =>
-  candidates.map(() => ({ losses: new Float64Array(rows), hits: new Float64Array(rows) }))
-
-const pick = (values: Float64Array, rows: Int32Array): Float64Array =>
-  Float64Array.from(rows, (row) => values[row] ?? 0)
-
-function writeScores(
-  { labels, optionCount }: Problem,
-  logs: Float64Array,
-  { rows, into }: { rows: Int32Array | undefined; into: Scores | undefined },
-): void {
-  if (!rows || !into) return
-  for (const [at, row] of rows.entries()) {
-    const own = logs.subarray(at * optionCount, (at + 1) * optionCount)
-    const right = own[labels[at] ?? 0] ?? -Infinity
-    into.losses[row] = -right
-    into.hits[row] = right === Math.max(...own) ? 1 : 0
+export function scoresOf(labels: Int32Array, logs: Float64Array): Scores {
+  const width = logs.length / Math.max(1, labels.length)
+  const losses = new Float64Array(labels.length)
+  const hits = new Float64Array(labels.length)
+  for (const [row, label] of labels.entries()) {
+    const own = logs.subarray(row * width, (row + 1) * width)
+    const right = own[label] ?? -Infinity
+    losses[row] = -right
+    hits[row] = right === Math.max(...own) ? 1 : 0
   }
+  return { losses, hits }
 }
 
-function writeRows(from: Float64Array, rows: Int32Array, into: Float64Array): void {
+export function writeRows(from: Float64Array, rows: Int32Array, into: Float64Array): void {
   const width = from.length / Math.max(1, rows.length)
   for (const [at, row] of rows.entries()) into.set(from.subarray(at * width, (at + 1) * width), row * width)
 }

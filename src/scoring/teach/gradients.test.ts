@@ -4,6 +4,7 @@ import { expect, test } from "vitest"
 import { type HeadRows, headObjective, headParameters } from "./head.ts"
 import type { Objective } from "./lbfgs.ts"
 import { seededRandom } from "./random.ts"
+import { sharpnessObjective } from "./sharpness.ts"
 import { temperatureObjective } from "./temperature.ts"
 
 const STEP = 1e-5
@@ -44,6 +45,23 @@ test.each(["predicate", "choice", "score"] as const)("temperature and bias of a 
           margins,
         })
         expectGradient(objective, numbers(2, seed + 2, 1.5))
+        expectGradient(objective, numbers(1, seed + 2, 1.5))
+      },
+    ),
+    { numRuns: 50 },
+  )
+})
+
+test("how sure a form may be", () => {
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.integer({ min: 1, max: 9 }),
+      fc.integer({ min: 2, max: 6 }),
+      (seed, rows, optionCount) => {
+        const logits = numbers(rows * optionCount, seed, 6)
+        const objective = sharpnessObjective({ optionCount, labels: labels(rows, optionCount, seed), logits })
+        expectGradient(objective, numbers(1, seed + 2, 1.5))
       },
     ),
     { numRuns: 50 },

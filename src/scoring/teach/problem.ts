@@ -5,6 +5,7 @@ import { type Head, type HeadRows, fitHead, headOf, headParameters, writeHeadLog
 import type { Form } from "./artefact.ts"
 import type { QuestionKind, TaughtQuestion, TaughtRow } from "./question.ts"
 import type { Random } from "./random.ts"
+import { sharpen } from "./sharpness.ts"
 import { type LabelledRows, fitTemperature, subtractLogSum, writeLogits } from "./temperature.ts"
 
 export interface Problem extends LabelledRows {
@@ -35,15 +36,14 @@ export interface Fitted extends Candidate {
 }
 
 /** From the strongest down: each fit starts from the one before. */
-const STRENGTHS = [1, 0.1, 0.03, 0.01, 0.003, 0.001] as const
+const STRENGTHS = [0.1, 0.02, 0.005, 0.001, 0.0002] as const
 
 /** From the simplest form up. */
-export function candidatesOf({ kind, size }: Pick<Problem, "kind" | "size">): Candidate[] {
+export function candidatesOf({ size }: Pick<Problem, "size">): Candidate[] {
   return [
     { form: "zero_shot", strength: 0 },
     { form: "temperature", strength: 0 },
-    // The bias of a predicate's yes is the bias that the temperature comes with.
-    ...(kind === "predicate" ? [] : [{ form: "option_bias", strength: 0 } as const]),
+    { form: "option_bias", strength: 0 },
     ...(size === 0 ? [] : STRENGTHS.map((strength) => ({ form: "head", strength }) as const)),
   ]
 }
@@ -135,14 +135,15 @@ export interface PathOptions {
   readonly onFitted: () => void
 }
 
-/** Fits every candidate, in order. */
+/** Fits every candidate, in order. A temperature changes no answer; the bias of a predicate's yes does, and is its `option_bias`. */
 export async function fitCandidates(
   problem: Problem,
   candidates: readonly Candidate[],
   { pace, onFitted }: PathOptions,
 ): Promise<Fitted[]> {
   const fitted: Fitted[] = []
-  const calibration = await fitTemperature(problem, pace)
+  const calibration = await fitTemperature(problem, "temperature and bias", pace)
+  const isPredicate = problem.kind === "predicate"
   const rows = headRowsOf(problem, calibration)
   const biasRows: HeadRows = { ...rows, size: 0, vectors: new Float64Array(), optionVectors: null }
   let start = headParameters(rows)
@@ -156,9 +157,12 @@ export async function fitCandidates(
     switch (form) {
       case "zero_shot":
         return { form, strength, calibration: uncalibrated, head: null }
-      case "temperature":
-        return { form, strength, calibration, head: null }
+      case "temperature": {
+        const own = isPredicate ? await fitTemperature(problem, "temperature", pace) : calibration
+        return { form, strength, calibration: own, head: null }
+      }
       case "option_bias": {
+        if (isPredicate) return { form, strength, calibration, head: null }
         const parameters = await fitHead(biasRows, { strength, start: headParameters(biasRows), pace })
         return { form, strength, calibration, head: headOf(biasRows, parameters) }
       }
@@ -188,12 +192,19 @@ function modelLogits(problem: Problem, calibration: Calibration): Float64Array {
   return logits
 }
 
+interface Predictor extends Pick<Fitted, "calibration" | "head"> {
+  /** A factor of the logits; one where it is absent. */
+  readonly sharpness?: number
+}
+
 /** The logarithm of each option's probability, row after row. */
-export function predict(
-  problem: Problem,
-  { calibration, head }: Pick<Fitted, "calibration" | "head">,
-): Float64Array {
-  const logits = modelLogits(problem, calibration)
+export function predict(problem: Problem, { calibration, head, sharpness = 1 }: Predictor): Float64Array {
+  const { optionCount } = problem
+  const logits = headLogits(problem, head, modelLogits(problem, calibration))
+  return sharpness === 1 ? logits : sharpen(logits, optionCount, sharpness)
+}
+
+function headLogits(problem: Problem, head: Head | null, logits: Float64Array): Float64Array {
   if (head === null) return logits
   const { optionCount, size, vectors } = problem
   const usedSize = head.weights.length === 0 ? 0 : size

@@ -20,7 +20,7 @@ test("59 right rows can promise 0.95, 58 cannot, and the sentence says how many 
   const refused = choosePromise(answers(58), 0.95)
   expect(refused).toMatchObject({ isPromised: false, threshold: null, coverage: 0, rowsNeeded: 59 })
   expect(refused.sentence).toBe(
-    "Cannot promise 95 % with 58 held-out rows: at least 59 are needed, all of them right",
+    "Cannot promise 95% with 58 held-out rows: at least 59 are needed, all of them right",
   )
 })
 

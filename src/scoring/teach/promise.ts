@@ -6,6 +6,7 @@
  * thresholds to be tested follow from confidences alone, never from which answers are right. So the probability that any
  * rejected hypothesis is true, which is the probability of a promise that does not hold, is at most 1 - confidence.
  */
+import { percentText } from "../percent.ts"
 import { binomialAtMost, shareAtMost } from "./binomial.ts"
 
 export interface HeldOutAnswer {
@@ -84,8 +85,8 @@ export function choosePromise(
     accuracy: 1 - errors / rows,
     accuracyLow: 1 - shareAtMost(errors, rows, confidence),
     sentence:
-      `Right at least ${percent(target)} of the time where it answers, which is ${percent(coverage)} of rows ` +
-      `(${errors} wrong of ${rows} held-out rows; ${percent(confidence)} confidence)`,
+      `Right at least ${percentText(target)} of the time where it answers, which is ${percentText(coverage)} of rows ` +
+      `(${errors} wrong of ${rows} held-out rows; ${percentText(confidence)} confidence)`,
   }
 }
 
@@ -148,10 +149,8 @@ const leastRows = (target: number, confidence: number): number =>
 function refusal(target: number, rows: number, rowsNeeded: number): string {
   if (rows < rowsNeeded)
     return (
-      `Cannot promise ${percent(target)} with ${rows} held-out rows: ` +
+      `Cannot promise ${percentText(target)} with ${rows} held-out rows: ` +
       `at least ${rowsNeeded} are needed, all of them right`
     )
-  return `Cannot promise ${percent(target)}: among the ${rowsNeeded} most confident held-out rows too many are wrong`
+  return `Cannot promise ${percentText(target)}: among the ${rowsNeeded} most confident held-out rows too many are wrong`
 }
-
-const percent = (share: number): string => `${Number((share * 100).toFixed(1))} %`

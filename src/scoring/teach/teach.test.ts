@@ -90,6 +90,35 @@ test("vectors that know nothing leave the answers as they are", async () => {
   expect(loadArtefact(artefact).needsVector).toBe(false)
 })
 
+test.each(["predicate", "choice"] as const)(
+  "labels that know nothing change no answer of a %s, whatever form is chosen for them",
+  async (kind) => {
+    const optionCount = kind === "predicate" ? 2 : 4
+    const blind = { kind, optionCount, rows: 40, marginSignal: 0, vectorSignal: 0 } as const
+    for (const seed of [1, 2, 3]) {
+      const artefact = await teach(questionOf(kind, optionCount), makeRows({ ...blind, seed }), options)
+      expect(["zero_shot", "temperature"]).toContain(artefact.form)
+      const taught = loadArtefact(artefact)
+      for (const { margins, vector } of makeRows({ ...blind, rows: 100, seed: seed + 10 })) {
+        const moved = taught.apply(margins, vector)
+        if (kind === "predicate") expect(Math.sign(moved[0] ?? 0)).toBe(Math.sign(margins[0] ?? 0))
+        else expect(readChoice(moved).winner).toBe(readChoice(Float64Array.from(margins)).winner)
+      }
+    }
+  },
+)
+
+test("a head that knows its training rows by heart is not surer than it is right", async () => {
+  const world = { ...choice, marginSignal: 0.5, vectorSignal: 0.35, rows: 90 }
+  const artefact = await teach(questionOf("choice", 4), makeRows(world), options)
+  expect(artefact.form).toBe("head")
+  const rows = makeRows({ ...world, rows: 1000, seed: 8 })
+  const taught = loadArtefact(artefact)
+  const sure = rows.map(({ margins, vector }) => answerConfidence("choice", taught.apply(margins, vector)))
+  const meanSure = sure.reduce((sum, confidence) => sum + confidence, 0) / sure.length
+  expect(Math.abs(meanSure - accuracyOf(artefact, rows))).toBeLessThan(0.06)
+})
+
 test("rows without vectors are calibrated", async () => {
   const rows = makeRows({ ...choice, rows: 300 }).map((row) => ({
     ...row,

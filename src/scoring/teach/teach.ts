@@ -9,6 +9,7 @@ import {
   type ArtefactParameters,
   type Baselines,
   type BeforeAndAfter,
+  type Blend,
   type Figures,
   type FormScore,
   type Interval,
@@ -16,6 +17,7 @@ import {
   encodeFloats,
 } from "./artefact.ts"
 import { expand } from "./basis.ts"
+import { blendLogs, fitBlend } from "./blend.ts"
 import { type CrossValidation, crossValidate, mean, pathCount, standardError } from "./cross-validation.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
 import {
@@ -37,6 +39,7 @@ import {
   hashExamples,
 } from "./question.ts"
 import { type Random, seededRandom } from "./random.ts"
+import { type StageLogs, type StagedRow, laterLogs, stagedRows } from "./stages.ts"
 
 export interface TeachOptions {
   /** Of the engine that gave margins and vectors. */
@@ -51,12 +54,27 @@ export interface TeachOptions {
 /** How long it may keep the thread from a message that cancels it. */
 const TURN_MS = 50
 
+export interface StagedTeaching {
+  readonly artefact: TaughtArtefact
+  /** Of a cascade: what each stage says of every row. */
+  readonly rows: readonly StagedRow[]
+  /** One for each stage after the first. */
+  readonly blends: readonly (Blend | null)[]
+}
+
 /** Throws TeachRefusal for rows that cannot be used, and the signal's reason. */
-export async function teach(
+export const teach = async (
+  question: TaughtQuestion,
+  rows: readonly TaughtRow[],
+  options: TeachOptions,
+): Promise<TaughtArtefact> => (await teachStages(question, rows, options)).artefact
+
+/** The first stage is taught; those after it answer as they are, or blended with the first. */
+export async function teachStages(
   question: TaughtQuestion,
   allRows: readonly TaughtRow[],
   { modelVersion, seed = 1, signal, onProgress }: TeachOptions,
-): Promise<TaughtArtefact> {
+): Promise<StagedTeaching> {
   checkRows(question, allRows)
   const rows = allRows.toSorted((a, b) => (a.hash < b.hash ? -1 : a.hash > b.hash ? 1 : a.label - b.label))
   const train = rows.filter(({ split }) => split === "train")
@@ -64,8 +82,9 @@ export async function teach(
   const random = seededRandom(seed)
   const problem = problemOf(question, train, random)
   const candidates = candidatesOf(problem)
+  const pace = pacer(signal)
   const path = {
-    pace: pacer(signal),
+    pace,
     onFitted: stepper((pathCount(train.length) + 1) * candidates.length, onProgress),
   }
   const validation = await crossValidate(problem, candidates, { ...path, random })
@@ -73,8 +92,9 @@ export async function teach(
   if (!fitted) throw new RangeError("no candidate was chosen")
   const heldOut = heldOutRows.length === 0 ? null : problemLike(problem, question, heldOutRows)
   const crossValidated = compare(problem, validation.nested, random)
-  const after = heldOut && predict(heldOut, fitted)
-  return {
+  const { sharpness } = validation
+  const after = heldOut && predict(heldOut, { ...fitted, sharpness })
+  const artefact: TaughtArtefact = {
     version: 1,
     kind: question.kind,
     options: question.options,
@@ -84,7 +104,7 @@ export async function teach(
     examplesHash: hashExamples(rows),
     rows: { train: train.length, heldOut: heldOutRows.length },
     form: fitted.form,
-    parameters: parametersOf(problem, fitted),
+    parameters: parametersOf(problem, fitted, sharpness),
     forms: formScores(candidates, validation),
     crossValidated,
     heldOut: heldOut && after && compare(heldOut, after, random),
@@ -92,10 +112,50 @@ export async function teach(
     heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : [],
     notes: notesOf(question, train, fitted),
   }
+  const blended = await blendStages(problem, train, validation.nested, random, pace)
+  const heldOutLogs = heldOut && after && laterAnswers(heldOut, heldOutRows, after, blended.blends)
+  const staged = [
+    ...stagedRows(train, problem.optionCount, blended.logs),
+    ...(heldOutLogs ? stagedRows(heldOutRows, problem.optionCount, heldOutLogs) : []),
+  ]
+  return { artefact, rows: blended.blends.length === 0 ? [] : staged, blends: blended.blends }
+}
+
+/** What each stage after the first is made of, and what every stage answers: rows by weights that were fitted without them. */
+async function blendStages(
+  { kind, optionCount, labels }: Problem,
+  rows: readonly TaughtRow[],
+  first: Float64Array,
+  random: Random,
+  pace: () => Promise<void>,
+): Promise<{ readonly blends: readonly (Blend | null)[]; readonly logs: StageLogs }> {
+  const blends: (Blend | null)[] = []
+  const logs = [first]
+  for (const stage of (rows[0]?.later ?? []).keys()) {
+    const later = laterLogs({ kind, optionCount }, rows, stage + 1)
+    const fitted = await fitBlend({ optionCount, labels, first, later }, random, pace)
+    blends.push(fitted.blend)
+    logs.push(fitted.logs)
+  }
+  return { blends, logs }
+}
+
+function laterAnswers(
+  problem: Problem,
+  rows: readonly TaughtRow[],
+  first: Float64Array,
+  blends: readonly (Blend | null)[],
+): StageLogs {
+  const { optionCount } = problem
+  const later = blends.map((blend, at) => {
+    const own = laterLogs(problem, rows, at + 1)
+    return blend ? blendLogs({ optionCount, first, later: own }, blend) : own
+  })
+  return [first, ...later]
 }
 
 /** Gives the event loop a turn now and then, and ends cancelled work. */
-function pacer(signal: AbortSignal | undefined): () => Promise<void> {
+export function pacer(signal: AbortSignal | undefined): () => Promise<void> {
   let turnedAtMs = performance.now()
   return async () => {
     signal?.throwIfAborted()
@@ -126,16 +186,21 @@ function answersOf({ optionCount, labels }: Problem, logProbabilities: Float64Ar
     .toSorted((a, b) => b.confidence - a.confidence)
 }
 
-/** Basis, scale and centre go into weights and biases, so that applying takes vectors as the engine gives them. */
-function parametersOf({ space }: Problem, { calibration, head }: Fitted): ArtefactParameters {
-  if (head === null) return { ...calibration, priorWeight: 1, optionBiases: [], weights: "" }
+/** Basis, scale, centre and sharpness go into weights and biases, so that applying takes vectors as the engine gives them. */
+function parametersOf(
+  { space }: Problem,
+  { calibration, head }: Fitted,
+  sharpness: number,
+): ArtefactParameters {
+  if (head === null) return { ...calibration, priorWeight: sharpness, optionBiases: [], weights: "" }
   const { basis, centre, scale } = space
-  const weights = expand(basis, head.weights).map((weight) => weight / scale)
+  const weights = expand(basis, head.weights).map((weight) => (sharpness * weight) / scale)
   const optionBiases = Array.from(head.biases, (bias, option) => {
     const own = weights.subarray(option * basis.size, (option + 1) * basis.size)
-    return bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
+    return sharpness * bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
   })
-  return { ...calibration, priorWeight: head.priorWeight, optionBiases, weights: encodeFloats(weights) }
+  const priorWeight = sharpness * head.priorWeight
+  return { ...calibration, priorWeight, optionBiases, weights: encodeFloats(weights) }
 }
 
 /** Of each form the candidate with the least loss. */

@@ -17,9 +17,17 @@ export interface LabelledRows {
 const LOG_SCALE_DEVIATION = 0.7
 const BIAS_DEVIATION = 2
 
+/** Which of them are fitted; a bias that is not stays zero. */
+export type CalibrationTerms = "temperature" | "temperature and bias"
+
 /** The temperature and bias under which the labels are most likely, held near those of the model itself. */
-export async function fitTemperature(rows: LabelledRows, pace: () => Promise<void>): Promise<Calibration> {
-  const { at } = await minimise(temperatureObjective(rows), new Float64Array(2), {
+export async function fitTemperature(
+  rows: LabelledRows,
+  terms: CalibrationTerms,
+  pace: () => Promise<void>,
+): Promise<Calibration> {
+  const start = new Float64Array(terms === "temperature" ? 1 : 2)
+  const { at } = await minimise(temperatureObjective(rows), start, {
     iterationsMax: 50,
     gradientMax: 1e-6,
     gainMin: 1e-10,
@@ -29,7 +37,7 @@ export async function fitTemperature(rows: LabelledRows, pace: () => Promise<voi
   return logScale === 0 && bias === 0 ? uncalibrated : { temperature: Math.exp(-logScale), bias }
 }
 
-/** Negative log likelihood plus priors, of the logarithm of one over the temperature and of the bias. */
+/** Negative log likelihood plus priors, of the logarithm of one over the temperature and, where it is given, of the bias. */
 export function temperatureObjective(rows: LabelledRows): Objective {
   const { kind, optionCount, labels, margins } = rows
   const marginCount = kind === "predicate" ? 1 : optionCount
@@ -53,7 +61,7 @@ export function temperatureObjective(rows: LabelledRows): Objective {
       }
     }
     gradient[0] = scaleSlope
-    gradient[1] = biasSlope
+    if (gradient.length > 1) gradient[1] = biasSlope
     return loss
   }
 }

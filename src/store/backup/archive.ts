@@ -87,7 +87,7 @@ export async function readHeader(file: string): Promise<BackupHeader> {
   throw new BackupUnusable(`Cannot read ${file}: it is empty`)
 }
 
-/** Hands over the parts in their order, each as the text of its line and as what it says. */
+/** Yields the parts in order, each as the text of its line and as parsed. */
 export async function readArchive(
   file: string,
   take: (part: BackupPart, text: string) => Promise<void>,

@@ -9,8 +9,9 @@ import { Intake } from "./intake.ts"
 import { findSequence } from "./lookup.ts"
 import { openEngine } from "./open-engine.ts"
 import { overview, timeseries } from "./reports.ts"
+import { findSequenceFacts, listSequences } from "./request-log.ts"
 import type { AnalyticsService } from "./service.ts"
-import { exportFile, holdings, sumCharged } from "./upkeep.ts"
+import { exportFile, holdings, sumCharged, sumSpendByTag } from "./upkeep.ts"
 
 /** Dashboards and exports give way to requests: on a busy processor they get a thirtieth of what the model gets. */
 const niceness = 15
@@ -32,6 +33,8 @@ servePeer<AnalyticsService>({
   overview: async (question) => await overview(opened(engine), question),
   timeseries: async (question) => await timeseries(opened(engine), question),
   sequence: async (lookup) => await findSequence(opened(engine), lookup),
+  requests: async (question) => await listSequences(opened(engine), question),
+  request: async (lookup) => await findSequenceFacts(opened(engine), lookup),
   take: async (part) => await opened(intake).take(part),
   import: async ({ file }) => await opened(intake).import(file),
   export: async ({ file, ...excerpt }) => await exportFile(opened(engine), excerpt, file),
@@ -44,6 +47,7 @@ servePeer<AnalyticsService>({
     return null
   },
   sums: async (excerpt) => await sumCharged(opened(engine), excerpt),
+  spendByTag: async (question) => await sumSpendByTag(opened(engine), question),
   holdings: async () => await holdings(opened(engine)),
   close: async () => {
     await engine?.close()

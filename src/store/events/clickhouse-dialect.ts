@@ -1,5 +1,5 @@
 /** The SQL of ClickHouse, for chDB and for a server: the table, and where its dialect differs. */
-import { type ColumnType, columnNames, columns } from "./event.ts"
+import { type ColumnType, addedColumnNames, columns, firstColumnNames } from "./event.ts"
 import { type Dialect, statementMaxMs } from "./engine.ts"
 
 export const clickhouseDialect: Dialect = {
@@ -18,8 +18,11 @@ export const clickhouseDialect: Dialect = {
   orBlank: (list) => `if(empty(${list}), [''], ${list})`,
   isOneOf: (value, list) => `${value} IN ${list}`,
   positionIn: (value, list) => `indexOf(${list}, ${value})`,
+  contains: (list, value) => `has(${list}, ${value})`,
   hasAny: (list, other) => `hasAny(${list}, ${other})`,
   isEmpty: (list) => `empty(${list})`,
+  afterPrefix: (list, prefix) =>
+    `substring(arrayFirst(one -> startsWith(one, ${prefix}), ${list}), length(${prefix}) + 1)`,
   dayNumber: (timestamp) => `intDiv(${timestamp}, 86400000)`,
 }
 
@@ -30,21 +33,31 @@ const types: Record<ColumnType, string> = {
   count: "UInt32 CODEC(T64, ZSTD(1))",
   instant: "Int64 CODEC(DoubleDelta, ZSTD(1))",
   ticks: "Int64 CODEC(T64, ZSTD(1))",
+  "known count": "Nullable(UInt32) CODEC(ZSTD(1))",
+  "known ms": "Nullable(Float64) CODEC(ZSTD(1))",
 }
 
 /** Inserts that are remembered by their token; a repeated one among the last so many is dropped as a whole. */
 const insertsRemembered = 1000
 
+const declared = (name: keyof typeof columns): string => `${name} ${types[columns[name]]}`
+
 /** fsync: the journal forgets what was exported, so an export must survive a power cut. */
-export const clickhouseSchema = `
+const clickhouseTable = `
 CREATE TABLE IF NOT EXISTS sequences (
-  ${columnNames.map((name) => `${name} ${types[columns[name]]}`).join(",\n  ")},
+  ${firstColumnNames.map(declared).join(",\n  ")},
   INDEX seq_id_index seq_id TYPE bloom_filter(0.01) GRANULARITY 4
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toYYYYMM(fromUnixTimestamp64Milli(timestamp, 'UTC'))
 ORDER BY (organization_id, timestamp, seq_id)
 SETTINGS non_replicated_deduplication_window = ${insertsRemembered}, fsync_after_insert = 1, fsync_part_directory = 1`
+
+export const clickhouseSchema: readonly string[] = [
+  clickhouseTable,
+  `ALTER TABLE sequences
+  ${addedColumnNames.map((name) => `ADD COLUMN IF NOT EXISTS ${declared(name)}`).join(",\n  ")}`,
+]
 
 /** Whole months go at once; what is left of the month of the cutoff is marked as deleted. */
 export function clickhousePrune(beforeMs: number): { readonly months: string; readonly rest: string } {

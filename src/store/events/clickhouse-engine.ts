@@ -19,7 +19,7 @@ export async function openClickhouse(url: string): Promise<EventEngine> {
     request_timeout: requestMaxMs,
     compression: { request: false, response: false },
   })
-  await client.command({ query: clickhouseSchema })
+  for (const query of clickhouseSchema) await client.command({ query })
   const query = async <Row extends object>({ text, values }: Statement): Promise<Row[]> => {
     const result = await client.query({ query: text, query_params: { ...values }, format: "JSONEachRow" })
     return await result.json<Row>()

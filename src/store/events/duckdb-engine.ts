@@ -3,6 +3,7 @@ import { rm } from "node:fs/promises"
 import { availableParallelism, totalmem } from "node:os"
 import {
   BIGINT,
+  DOUBLE,
   DuckDBDataChunk,
   DuckDBInstance,
   LIST,
@@ -14,7 +15,7 @@ import {
   type DuckDBType,
   type DuckDBValue,
 } from "@duckdb/node-api"
-import { duckdbDialect, duckdbIncoming, duckdbSchema } from "./duckdb-dialect.ts"
+import { duckdbDialect, duckdbIncoming, duckdbChanges, duckdbColumns } from "./duckdb-dialect.ts"
 import {
   type EventEngine,
   EventEngineError,
@@ -34,7 +35,9 @@ const memoryBytesMax = 2048 * mebibyte
 const logMebibytesMax = 64
 
 export async function openDuckdb(file: string): Promise<EventEngine> {
-  const memoryBytes = Math.min(memoryBytesMax, totalmem() / 4)
+  // In a container the limit of its control group counts, not the memory of the machine.
+  const presentBytes = Math.min(totalmem(), process.constrainedMemory() || Infinity)
+  const memoryBytes = Math.min(memoryBytesMax, presentBytes / 4)
   const instance = await DuckDBInstance.create(file, {
     threads: String(Math.max(1, availableParallelism())),
     memory_limit: `${Math.floor(memoryBytes / mebibyte)}MiB`,
@@ -44,9 +47,20 @@ export async function openDuckdb(file: string): Promise<EventEngine> {
     autoload_known_extensions: "false",
   })
   const writer = await instance.connect()
-  await writer.run(duckdbSchema)
+  await createTable(writer)
   const readers = await Promise.all(Array.from({ length: readersMax }, () => instance.connect()))
   return new DuckdbEngine(instance, writer, readers)
+}
+
+async function createTable(writer: DuckDBConnection): Promise<void> {
+  const present = await writer.runAndReadAll(duckdbColumns)
+  // The statement gives one column, of names.
+  const names = new Set(present.getColumnsJS()[0] as readonly string[] | undefined)
+  const changes = duckdbChanges(names)
+  if (changes.length === 0) return
+  await writer.run("BEGIN TRANSACTION")
+  for (const statement of changes) await writer.run(statement)
+  await writer.run("COMMIT")
 }
 
 class DuckdbEngine implements EventEngine {
@@ -218,6 +232,8 @@ const duckdbTypes: Record<ColumnType, DuckDBType> = {
   count: UINTEGER,
   instant: BIGINT,
   ticks: BIGINT,
+  "known count": UINTEGER,
+  "known ms": DOUBLE,
 }
 const chunkTypes = columnNames.map((name) => duckdbTypes[columns[name]])
 
@@ -250,7 +266,7 @@ type Cell = EventRow[keyof EventRow]
 const emptyList = listValue([])
 
 function valueOf(cell: Cell): DuckDBValue {
-  if (typeof cell !== "object") return cell
+  if (cell === null || typeof cell !== "object") return cell
   return cell.length === 0 ? emptyList : listValue(cell)
 }
 

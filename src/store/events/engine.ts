@@ -56,9 +56,13 @@ export interface Dialect {
   isOneOf(value: string, list: string): string
   /** Where the value stands in the list, counted from 1; 0 when it is not there. */
   positionIn(value: string, list: string): string
+  /** Whether the list has the value; much quicker than to compare two lists. */
+  contains(list: string, value: string): string
   /** Whether the lists have a value in common. */
   hasAny(list: string, other: string): string
   isEmpty(list: string): string
+  /** What follows the prefix in the first text of the list that begins with it; empty when none does. */
+  afterPrefix(list: string, prefix: string): string
   /** Days since 1970, of a timestamp in milliseconds. */
   dayNumber(timestamp: string): string
 }

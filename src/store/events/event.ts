@@ -1,5 +1,5 @@
 /** One event: a row of the analytics table, made of a sequence in the journal. */
-import type { SequenceRecord } from "../journal/record.ts"
+import type { RecordedAttempt, RecordedStage, SequenceRecord } from "../journal/record.ts"
 
 /** Texts that are missing are empty: a missing value and an empty one are the same key. */
 export interface EventRow {
@@ -27,19 +27,47 @@ export interface EventRow {
   readonly seq_duration_ms: number
   readonly execution_ms: number
   readonly cost_ticks: bigint
+  readonly principal_kind: string
+  readonly principal_id: string
+  readonly question_set_id: string
+  readonly question_set: string
+  readonly question_set_version: number | null
+  readonly questions: number | null
+  readonly abstained: number | null
+  /** Each as `key=value`; a key has no equals sign. */
+  readonly tags: readonly string[]
+  /** JSON. */
+  readonly attempts: string
+  readonly queue_ms: number | null
+  readonly route_ms: number | null
+  readonly engine_ms: number | null
+  readonly virtual_model: string
+  /** JSON. */
+  readonly stages: string
 }
+
+/** A row as queries answer it: the cost of one request is a safe integer. */
+export type StoredRow = Omit<EventRow, "cost_ticks"> & { readonly cost_ticks: number }
 
 /** How a request can end; no event has another result. */
 export const resultNames = ["success", "error", "cancelled"] as const satisfies SequenceRecord["result"][]
 export type ResultName = (typeof resultNames)[number]
 
-export type ColumnType = "text" | "name" | "texts" | "count" | "instant" | "ticks"
+export type ColumnType =
+  | "text"
+  | "name"
+  | "texts"
+  | "count"
+  | "instant"
+  | "ticks"
+  | "known count"
+  | "known ms"
 
 /**
  * The columns in their order. A name is a text with few different values; a count fits 32 bits, because no request has
- * four billion tokens or runs for seven weeks.
+ * four billion tokens or runs for seven weeks. What is not known of every request is null.
  */
-export const columns = {
+const firstColumns = {
   organization_id: "text",
   timestamp: "instant",
   seq_id: "text",
@@ -64,10 +92,32 @@ export const columns = {
   seq_duration_ms: "count",
   execution_ms: "count",
   cost_ticks: "ticks",
-} as const satisfies Record<keyof EventRow, ColumnType>
+} as const satisfies Partial<Record<keyof EventRow, ColumnType>>
+
+/** They are added to tables of version 0.1, behind the others and in this order; what is older has their default. */
+export const addedColumns = {
+  principal_kind: "name",
+  principal_id: "name",
+  question_set_id: "name",
+  question_set: "name",
+  question_set_version: "known count",
+  questions: "known count",
+  abstained: "known count",
+  tags: "texts",
+  attempts: "text",
+  queue_ms: "known ms",
+  route_ms: "known ms",
+  engine_ms: "known ms",
+  virtual_model: "name",
+  stages: "text",
+} as const satisfies Partial<Record<keyof EventRow, ColumnType>>
+
+export const columns: Record<keyof EventRow, ColumnType> = { ...firstColumns, ...addedColumns }
 
 // The keys of an object literal are exactly its names.
 export const columnNames = Object.keys(columns) as (keyof EventRow)[]
+export const firstColumnNames = Object.keys(firstColumns) as (keyof typeof firstColumns)[]
+export const addedColumnNames = Object.keys(addedColumns) as (keyof typeof addedColumns)[]
 
 const countMax = 0xffff_ffff
 
@@ -97,10 +147,46 @@ export function eventOf(record: SequenceRecord): EventRow {
     seq_duration_ms: count(record.seq_duration_ms),
     execution_ms: count(record.execution_ms),
     cost_ticks: BigInt(record.cost_ticks),
+    principal_kind: text(record.principal_kind),
+    principal_id: text(record.principal_id),
+    question_set_id: text(record.question_set_id),
+    question_set: text(record.question_set),
+    question_set_version: orNull(record.question_set_version, count),
+    questions: orNull(record.questions, count),
+    abstained: orNull(record.abstained, count),
+    tags: Object.entries(record.tags ?? {}).map(([key, value]) => text(`${key}=${value}`)),
+    attempts: text(record.attempts?.length ? JSON.stringify(record.attempts) : ""),
+    queue_ms: orNull(record.queue_ms, milliseconds),
+    route_ms: orNull(record.route_ms, milliseconds),
+    engine_ms: orNull(record.engine_ms, milliseconds),
+    virtual_model: text(record.virtual_model),
+    stages: text(record.stages?.length ? JSON.stringify(record.stages) : ""),
   }
 }
 
+export function tagsOf({ tags }: Pick<EventRow, "tags">): Record<string, string> {
+  return Object.fromEntries(
+    tags.map((tag) => {
+      const at = tag.indexOf("=")
+      return [tag.slice(0, at), tag.slice(at + 1)]
+    }),
+  )
+}
+
+// Only `eventOf` writes the column.
+export const attemptsOf = ({ attempts }: Pick<EventRow, "attempts">): RecordedAttempt[] =>
+  attempts === "" ? [] : (JSON.parse(attempts) as RecordedAttempt[])
+
+// Only `eventOf` writes the column.
+export const stagesOf = ({ stages }: Pick<EventRow, "stages">): RecordedStage[] =>
+  stages === "" ? [] : (JSON.parse(stages) as RecordedStage[])
+
 /** An unpaired surrogate has no UTF-8 form; every engine gets the same replacement. */
-const text = (value: string | null): string => value?.toWellFormed() ?? ""
+const text = (value: string | null | undefined): string => value?.toWellFormed() ?? ""
 
 const count = (value: number): number => Math.min(Math.max(Math.round(value), 0), countMax)
+
+const milliseconds = (value: number): number => Math.max(value, 0)
+
+const orNull = (value: number | null | undefined, convert: (value: number) => number): number | null =>
+  value === null || value === undefined ? null : convert(value)

@@ -14,7 +14,7 @@ export interface Events {
 
 interface EventsSettings {
   readonly place: Place
-  /** Told when the process ends although nobody asked it to. */
+  /** Called when the process ends unexpectedly. */
   readonly onDeath?: (reason: string) => void
 }
 

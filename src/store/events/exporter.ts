@@ -9,13 +9,8 @@ import { dirname } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import {
-  type JournalPosition,
-  isBefore,
-  journalStart,
-  listSegments,
-  segmentPath,
-} from "../journal/segments.ts"
+import { type JournalPosition, isBefore, journalStart } from "../journal/record.ts"
+import { listSegments, segmentPath } from "../journal/segments.ts"
 import type { Events } from "./events.ts"
 
 export const analyticsConsumer = "analytics"
@@ -118,7 +113,7 @@ export class Exporter {
     }
   }
 
-  /** One run at a time; whoever asks meanwhile waits for the same one. */
+  /** One run at a time; concurrent callers wait for the same run. */
   #run(): Promise<void> {
     this.#running ??= this.#export().finally(() => (this.#running = null))
     return this.#running

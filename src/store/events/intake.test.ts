@@ -4,8 +4,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, describe, expect, test } from "vitest"
 import { writeSegment } from "../../../test/analytics-samples.ts"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
-import type { SequenceRecord } from "../journal/record.ts"
-import { type JournalPosition, journalStart } from "../journal/segments.ts"
+import { type JournalPosition, type SequenceRecord, journalStart } from "../journal/record.ts"
 import type { EventEngine, Insertion } from "./engine.ts"
 import { Intake } from "./intake.ts"
 import { openEngine } from "./open-engine.ts"
@@ -135,6 +134,17 @@ describe("with DuckDB", () => {
     for (const segment of [2, 3, 4]) position = await take(intake, position, await append(segment))
     expect(saidNew).toEqual([false, false, false, false, true])
     expect(await countKept()).toBe(4 * perSegment)
+  })
+
+  test("a sequence that may repeat is looked for, and counts once although the journal has it twice", async () => {
+    const intake = openIntake()
+    const repeated = recordsOf(2).map((record): SequenceRecord => ({ ...record, may_repeat: true }))
+    let position = await take(intake, journalStart, await append(1))
+    for (const segment of [2, 3])
+      position = await take(intake, position, await writeSegment(directory, segment, repeated))
+    await take(intake, position, await append(4))
+    expect(saidNew).toEqual([false, false, false, true])
+    expect(await countKept()).toBe(3 * perSegment)
   })
 
   test("what is known of one gateway's journal is not believed of another's", async () => {

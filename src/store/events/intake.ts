@@ -1,8 +1,11 @@
 /** Takes events from the journal and from files, and knows which of them cannot be there yet. */
 import { createReadStream } from "node:fs"
 import { z } from "zod"
-import { type SequenceRecord, lineBytesMax } from "../journal/record.ts"
-import { type JournalPosition, isBefore, readJournal } from "../journal/segments.ts"
+import { SequenceAttempt, attemptsMax, principalKinds } from "../../contract/sequences.ts"
+import { virtualModelLimits } from "../../contract/platform/virtual-models.ts"
+import { tagKeyForm, tagLimits } from "../../contract/tags.ts"
+import { type JournalPosition, type SequenceRecord, isBefore, lineBytesMax } from "../journal/record.ts"
+import { readJournal } from "../journal/segments.ts"
 import { readLines } from "../lines.ts"
 import { type EventEngine, EventEngineError } from "./engine.ts"
 import { type EventRow, eventOf, resultNames } from "./event.ts"
@@ -52,7 +55,8 @@ export class Intake {
     if (rows.length > 0) {
       const token = `${gatewayId}:${from.segment}.${from.offset}-${next.segment}.${next.offset}`
       const areNew =
-        this.#pass(part, next) && rows.every(({ timestamp }) => timestamp > this.#newestImportedMs)
+        this.#pass(part, next) &&
+        records.every(({ timestamp, may_repeat }) => !may_repeat && timestamp > this.#newestImportedMs)
       await this.#engine.insert(rows, { token, areNew })
     }
     return { next, events: rows.length, damaged }
@@ -83,8 +87,8 @@ export class Intake {
   }
 
   /**
-   * Moves the end past a batch; answers whether the batch begins where nothing was taken before. A sequence stands in
-   * the journal once, so the rows of such a batch are new. What the process before this one took is not known, but it
+   * Moves the end past a batch; answers whether the batch begins where nothing was taken before. A sequence that
+   * may not repeat stands in the journal once, so the rows of such a batch are new. What the process before this one took is not known, but it
    * was given no end after the first that is given here. An insert that fails leaves the end where it is: whatever
    * became of its rows, they are looked for when they come again.
    */
@@ -108,6 +112,19 @@ function distinct(records: readonly SequenceRecord[]): EventRow[] {
 
 const Text = z.string().nullable().default(null)
 const Count = z.number().min(0).default(0)
+const KnownCount = z.number().min(0).nullable().default(null)
+
+const ImportedStage = z.object({
+  model: z.string().max(256),
+  result: z.string().max(64),
+  region: z.string().max(64).nullable(),
+  questions: KnownCount,
+  input_tokens: Count,
+  cached_input_tokens: Count,
+  output_tokens: Count,
+  ms: Count,
+  cost_ticks: z.string().regex(/^\d{1,18}$/),
+})
 
 /** A line of an imported file: what a sequence must have, and what it may lack. */
 const ImportedRecord = z.object({
@@ -138,6 +155,28 @@ const ImportedRecord = z.object({
     .string()
     .regex(/^\d{1,18}$/)
     .default("0"),
+  principal_kind: z.enum(principalKinds).nullable().default(null),
+  principal_id: z.string().max(256).nullable().default(null),
+  question_set_id: z.string().max(256).nullable().default(null),
+  question_set: z.string().max(256).nullable().default(null),
+  question_set_version: KnownCount,
+  questions: KnownCount,
+  abstained: KnownCount,
+  tags: z
+    .record(
+      z.string().regex(tagKeyForm),
+      z
+        .string()
+        .min(1)
+        .max(2 * tagLimits.valueCharactersMax),
+    )
+    .default({}),
+  attempts: z.array(SequenceAttempt).max(attemptsMax).default([]),
+  queue_ms: KnownCount,
+  route_ms: KnownCount,
+  engine_ms: KnownCount,
+  virtual_model: z.string().max(256).nullable().default(null),
+  stages: z.array(ImportedStage).max(virtualModelLimits.modelsMax).default([]),
 })
 
 function readLine(line: string, number: number): SequenceRecord {

@@ -2,7 +2,7 @@
 import { timeOfId } from "../../base/ids.ts"
 import type { Sequence } from "../../contract/analytics.ts"
 import type { EventEngine } from "./engine.ts"
-import type { EventRow } from "./event.ts"
+import type { StoredRow } from "./event.ts"
 import { StatementWriter } from "./statement.ts"
 
 export interface Lookup {
@@ -16,6 +16,11 @@ export interface Lookup {
 const nearMs = 3_600_000
 
 export async function findSequence(engine: EventEngine, lookup: Lookup): Promise<Sequence | null> {
+  const row = await findRow(engine, lookup)
+  return row ? sequenceOf(row) : null
+}
+
+export async function findRow(engine: EventEngine, lookup: Lookup): Promise<StoredRow | null> {
   const { startMs = 0, endMs = Number.MAX_SAFE_INTEGER } = lookup
   const madeMs = timeOfId(lookup.seqId)
   if (madeMs !== null) {
@@ -35,7 +40,7 @@ async function findBetween(
   { organizationId, seqId }: Lookup,
   startMs: number,
   endMs: number,
-): Promise<Sequence | null> {
+): Promise<StoredRow | null> {
   if (startMs >= endMs) return null
   const writer = new StatementWriter(engine.dialect)
   const text = `
@@ -44,11 +49,11 @@ WHERE organization_id = ${writer.text(organizationId)} AND seq_id = ${writer.tex
   AND timestamp >= ${writer.integer(startMs)} AND timestamp < ${writer.integer(endMs)}
 ORDER BY timestamp ASC
 LIMIT 1`
-  const [row] = await engine.query<EventRow>(writer.finish(text))
-  return row ? sequenceOf(row) : null
+  const [row] = await engine.query<StoredRow>(writer.finish(text))
+  return row ?? null
 }
 
-function sequenceOf(row: EventRow): Sequence {
+export function sequenceOf(row: StoredRow): Sequence {
   return {
     seq_id: row.seq_id,
     timestamp: row.timestamp,
@@ -72,4 +77,4 @@ function sequenceOf(row: EventRow): Sequence {
   }
 }
 
-const orNull = (text: string): string | null => (text === "" ? null : text)
+export const orNull = (text: string): string | null => (text === "" ? null : text)

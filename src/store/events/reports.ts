@@ -1,12 +1,12 @@
 /** Answers the questions of the analytics endpoints with one to four statements each. */
 import type {
-  Dimension,
   Filter,
+  GroupBy,
   GroupedTimeseriesResponse,
   Metric,
   OverviewResponse,
 } from "../../contract/analytics.ts"
-import type { EventEngine, Statement } from "./engine.ts"
+import type { Dialect, EventEngine, Statement } from "./engine.ts"
 import { type ResultName, resultNames } from "./event.ts"
 import { type Grid, bucketsOf, gridOf } from "./grid.ts"
 import { type Selection, columnOf, conditions, keyOf, metricOf } from "./selection.ts"
@@ -16,7 +16,7 @@ export interface Question {
   readonly organizationId: string
   readonly startMs: number
   readonly endMs: number
-  readonly groupBy: Dimension
+  readonly groupBy: GroupBy
   readonly metric: Metric
   readonly buckets: number | undefined
   /** Top groups of a timeseries. */
@@ -161,7 +161,7 @@ function groupsStatement(
   return writer.finish(`
 SELECT key, count(*) AS count, ${metricOf(question.metric, dialect, exact)} AS value
 FROM (
-  SELECT ${keyColumns(question, { dialect })}
+  SELECT ${keyColumns(question, dialect, writer)}
   FROM ${dialect.table}
   WHERE ${conditions(question, dialect, writer)}
 ) AS events
@@ -199,7 +199,7 @@ SELECT bucket, place, ${metricOf(question.metric, dialect, exact)} AS value
 FROM (
   SELECT *, ${dialect.positionIn("group_key", writer.texts(top))} AS place
   FROM (
-    SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${keyColumns(question, { dialect }, "group_key")}
+    SELECT ${bucketOf(writer, { dialect }, grid)} AS bucket, ${keyColumns(question, dialect, writer, "group_key")}
     FROM ${dialect.table}
     WHERE ${conditions(question, dialect, writer)}
   ) AS events
@@ -219,9 +219,14 @@ function bucketOf(
   return `least(${quotient}, ${writer.integer(count - 1)})`
 }
 
-function keyColumns({ groupBy, metric }: Question, { dialect }: Speaking, alias = "key"): string {
+function keyColumns(
+  { groupBy, metric }: Question,
+  dialect: Dialect,
+  writer: StatementWriter,
+  alias = "key",
+): string {
   const column = columnOf(metric)
-  return `${keyOf(groupBy, dialect)} AS ${alias}${column === null ? "" : `, ${column}`}`
+  return `${keyOf(groupBy, dialect, writer)} AS ${alias}${column === null ? "" : `, ${column}`}`
 }
 
 type Measures = Omit<OverviewResponse["summary"], "error_rate">

@@ -1,5 +1,5 @@
 /** Which events a question is about, and what is measured of them, as SQL. */
-import type { Dimension, Filter, Metric } from "../../contract/analytics.ts"
+import type { Filter, GroupBy, Metric } from "../../contract/analytics.ts"
 import type { Dialect } from "./engine.ts"
 import type { StatementWriter } from "./statement.ts"
 
@@ -32,15 +32,31 @@ function filterConditions(filters: readonly Filter[], dialect: Dialect, writer: 
 function matchOf(group: readonly Filter[], dialect: Dialect, writer: StatementWriter): string {
   const dimension = group[0]?.dimension ?? "model"
   const values = group.map(({ value }) => value)
+  if (dimension === "tag") return values.map((value) => tagMatch(value, dialect, writer)).join(" OR ")
   const list = writer.texts(values)
   if (dimension !== "tool_calls") return dialect.isOneOf(dimension, list)
   const called = dialect.hasAny("tool_calls", list)
   return values.includes("") ? `${called} OR ${dialect.isEmpty("tool_calls")}` : called
 }
 
+/** `key`, `key=value`, or `key=` for events without the tag. */
+export function tagMatch(filter: string, dialect: Dialect, writer: StatementWriter): string {
+  const at = filter.indexOf("=")
+  if (at >= 0 && at < filter.length - 1) return dialect.contains("tags", writer.text(filter))
+  const isMissing = at >= 0
+  const value = tagValue(isMissing ? filter.slice(0, at) : filter, dialect, writer)
+  return `${value} ${isMissing ? "=" : "<>"} ''`
+}
+
+const tagValue = (key: string, dialect: Dialect, writer: StatementWriter): string =>
+  dialect.afterPrefix("tags", writer.text(`${key}=`))
+
+const tagGroup = "tag:"
+
 /** The group of an event; one that called several tools stands in a group for each call. */
-export function keyOf(dimension: Dimension, dialect: Dialect): string {
-  return dimension === "tool_calls" ? dialect.unnest(dialect.orBlank("tool_calls")) : dimension
+export function keyOf(groupBy: GroupBy, dialect: Dialect, writer: StatementWriter): string {
+  if (groupBy.startsWith(tagGroup)) return tagValue(groupBy.slice(tagGroup.length), dialect, writer)
+  return groupBy === "tool_calls" ? dialect.unnest(dialect.orBlank("tool_calls")) : groupBy
 }
 
 const failed = "count(*) FILTER (WHERE result = 'error')"

@@ -1,6 +1,7 @@
 /** What is done to the events beside taking them and answering: writing them to files, adding them up. */
 import type { EventEngine } from "./engine.ts"
 import { columnNames } from "./event.ts"
+import { keyOf } from "./selection.ts"
 import { StatementWriter } from "./statement.ts"
 
 export interface Excerpt {
@@ -53,6 +54,45 @@ FROM (
 ) AS e
 GROUP BY organization_id, billing_account_id, day, model`
   return await engine.query<ChargedSum>(writer.finish(text))
+}
+
+/** What an account was charged on a day for requests with one value of a tag; "" for those without it. */
+export interface TagSpend {
+  /** Days since 1970. */
+  readonly day: number
+  readonly value: string
+  /** Decimal text: sums pass 2^53. */
+  readonly ticks: string
+}
+
+export interface TagSpendQuestion {
+  readonly billingAccountId: string
+  /** Whose requests are counted: tags are an organization's own. */
+  readonly organizationIds: readonly string[]
+  readonly startMs: number
+  readonly endMs: number
+  readonly tag: string
+  /** Most rows: callers choose the values, and may give each request one of its own. */
+  readonly limit: number
+}
+
+export async function sumSpendByTag(engine: EventEngine, question: TagSpendQuestion): Promise<TagSpend[]> {
+  const { dialect } = engine
+  const writer = new StatementWriter(dialect)
+  const { billingAccountId, organizationIds, startMs, endMs, tag, limit } = question
+  const text = `
+SELECT day, value, CAST(sum(cost_ticks) AS VARCHAR) AS ticks
+FROM (
+  SELECT ${dialect.dayNumber("timestamp")} AS day, ${keyOf(`tag:${tag}`, dialect, writer)} AS value, cost_ticks
+  FROM ${dialect.table}
+  WHERE billing_account_id = ${writer.text(billingAccountId)} AND cost_ticks > 0
+    AND ${dialect.isOneOf("organization_id", writer.texts(organizationIds))}
+    AND timestamp >= ${writer.integer(startMs)} AND timestamp < ${writer.integer(endMs)}
+) AS charged
+GROUP BY day, value
+ORDER BY day, value
+LIMIT ${Math.trunc(limit)}`
+  return await engine.query<TagSpend>(writer.finish(text))
 }
 
 function excerptOf({ organizationId, startMs, endMs }: Excerpt, writer: StatementWriter): string {

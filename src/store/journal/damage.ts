@@ -6,7 +6,7 @@ import { segmentName } from "./segments.ts"
 export interface Damage {
   /**
    * `line`: bytes that are no longer what was written. `tail`: the end of a write that a crash or a power cut ended, so
-   * that nobody got an answer. `segment`: a file that is gone.
+   * that no client got an answer. `segment`: a file that is gone.
    */
   readonly kind: "line" | "tail" | "segment"
   readonly segment: number

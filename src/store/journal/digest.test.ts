@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { Digester, digestRecords, digestStretch, digestedApartBytesMin, stretchBytesMax } from "./digest.ts"
-import { type JournalPosition, journalStart } from "./segments.ts"
+import { type JournalPosition, type RecordedStage, journalStart } from "./record.ts"
 import { type Journal, openJournal } from "./writer.ts"
 
 const never = new AbortController().signal
@@ -54,6 +54,40 @@ test("what costs something is summed by account and month, to the tick", () => {
   ])
 })
 
+const stage = (model: string, tokens: number, cost_ticks: string): RecordedStage => ({
+  model,
+  result: "success",
+  region: null,
+  questions: 1,
+  input_tokens: tokens,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  ms: 1,
+  cost_ticks,
+})
+
+test("what a virtual model cost is entered under the models of its stages, and adds up to the request", () => {
+  const cascade = (seq_id: string) => ({
+    ...costly(seq_id, may, "70"),
+    model: "large",
+    input_tokens: 35,
+    stages: [stage("small", 10, "10"), stage("free", 5, "0"), stage("large", 20, "60")],
+  })
+  const plain = { ...costly("seq_3", may, "1"), model: "small", input_tokens: 1 }
+  const { charges, entries, sums } = digestRecords([cascade("seq_1"), cascade("seq_2"), plain])
+  expect([charges.ticks, sums[0]?.ticks]).toEqual(["70 70 1", 141n])
+  expect(JSON.parse(entries)).toMatchObject([
+    { model: "large", reference: "seq_1", sequences: 2, input: 50, ticks: "120" },
+    { model: "small", reference: "seq_1 small", sequences: 1, input: 21, ticks: "21" },
+  ])
+  // The last model answered for nothing: the request counts with the one that was paid.
+  const freeLast = { ...cascade("seq_4"), model: "free", cost_ticks: "10", input_tokens: 15 }
+  const digest = digestRecords([{ ...freeLast, stages: [stage("small", 10, "10"), stage("free", 5, "0")] }])
+  expect(JSON.parse(digest.entries)).toMatchObject([
+    { model: "small", reference: "seq_4", sequences: 1, input: 15, ticks: "10" },
+  ])
+})
+
 test("what was charged before, or is there twice, is charged no more and still given back", () => {
   const records = [costly("seq_1", may, "3"), costly("seq_2", may, "4"), costly("seq_2", may, "4")]
   const { charges, entries, sums } = digestRecords(records, new Set(["seq_1"]))
@@ -64,6 +98,16 @@ test("what was charged before, or is there twice, is charged no more and still g
     charges: { sequences: "" },
     entries: "[]",
   })
+})
+
+test("a cost counts once under a budget, however often its record names it", () => {
+  const record = { ...costly("seq_1", may, "3"), api_key_id: "key_1" }
+  const budgetSums = (budgets: readonly ("day" | "month")[]) =>
+    digestRecords([{ ...record, budgets }]).budgetSums
+  expect(budgetSums(["day", "day", "month"])).toEqual([
+    { accountId: "key_1/day", month: "2026-05-31", ticks: 3n },
+    { accountId: "key_1/month", month: "2026-05-01", ticks: 3n },
+  ])
 })
 
 test.each([

@@ -7,8 +7,15 @@ import fc from "fast-check"
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
 import type { Damage } from "./damage.ts"
-import { type SequenceRecord, decodeLines, encodeLine, lineBytesMax } from "./record.ts"
-import { type JournalPosition, journalStart, listSegments, readJournal, segmentPath } from "./segments.ts"
+import {
+  type JournalPosition,
+  type SequenceRecord,
+  decodeLines,
+  encodeLine,
+  journalStart,
+  lineBytesMax,
+} from "./record.ts"
+import { listSegments, readJournal, segmentPath } from "./segments.ts"
 import { type Journal, type JournalSettings, openJournal } from "./writer.ts"
 
 let directory: string
@@ -259,7 +266,9 @@ test("with power durability a record is acknowledged after the disk has it, othe
     const writer = await start({ durability, sync: () => disk.promise })
     let isAcknowledged = false
     const appended = writer.append(record("seq_0")).then(() => void (isAcknowledged = true))
-    await vi.waitFor(async () => expect((await stat(segmentPath(directory, 1))).size).toBeGreaterThan(0))
+    await vi.waitFor(async () => expect((await stat(segmentPath(directory, 1))).size).toBeGreaterThan(0), {
+      timeout: 120_000,
+    })
     for (let turn = 0; turn < 10; turn++) await endOfTurn()
     expect(isAcknowledged).toBe(durability === "process")
     expect(writer.end.offset > 0).toBe(durability === "process")
@@ -287,7 +296,8 @@ test("a record that the disk refused is not read and its room is used again", as
 
 test("a record that no reader could take is refused, and one just under it is read", async () => {
   const writer = await start()
-  const room = lineBytesMax - encodeLine({ ...record("seq_0"), error_message: "" }).length
+  const short = { ...record("seq_0"), error_message: "" }
+  const room = lineBytesMax - encodeLine(short).length
   await writer.append({ ...record("seq_0"), error_message: "x".repeat(room) })
   await expect(writer.append({ ...record("seq_1"), error_message: "x".repeat(room + 1) })).rejects.toThrow(
     /bytes/,

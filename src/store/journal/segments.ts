@@ -8,19 +8,18 @@
 import { type FileHandle, open, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import type { Damage } from "./damage.ts"
-import { decodeLines, lineBytesMax, newline, type SequenceRecord } from "./record.ts"
+import {
+  type JournalEntry,
+  type JournalPosition,
+  type SequenceRecord,
+  decodeLines,
+  isBefore,
+  lineBytesMax as lineBytesMaxDefault,
+  newline,
+} from "./record.ts"
 
-export interface JournalPosition {
-  /** The number of the segment, from 1; grows with every start of the gateway and every full segment. */
-  readonly segment: number
-  /** Bytes of the segment that are read. */
-  readonly offset: number
-}
-
-export const journalStart: JournalPosition = { segment: 0, offset: 0 }
-
-export interface JournalBatch {
-  readonly records: readonly SequenceRecord[]
+export interface JournalBatch<Entry extends JournalEntry = SequenceRecord> {
+  readonly records: readonly Entry[]
   /** Where to go on: `until` when everything before it is read; where the reading began when there is nothing more. */
   readonly next: JournalPosition
   readonly damages: readonly Damage[]
@@ -30,6 +29,8 @@ export interface ReadOptions {
   /** Nothing at or after this position is read: what a running writer has not finished is not there yet. */
   readonly until?: JournalPosition | undefined
   readonly bytesMax?: number | undefined
+  /** Of the longest line. */
+  readonly lineBytesMax?: number | undefined
 }
 
 const bytesMaxDefault = 1024 * 1024
@@ -37,11 +38,11 @@ const bytesMaxDefault = 1024 * 1024
 const contentBytesMax = 64 * 1024
 
 /** Reads the next records after `from`: at most `bytesMax` bytes, never across the end of a segment. */
-export async function readJournal(
+export async function readJournal<Entry extends JournalEntry = SequenceRecord>(
   directory: string,
   from: JournalPosition,
-  { until, bytesMax = bytesMaxDefault }: ReadOptions = {},
-): Promise<JournalBatch> {
+  { until, bytesMax = bytesMaxDefault, lineBytesMax = lineBytesMaxDefault }: ReadOptions = {},
+): Promise<JournalBatch<Entry>> {
   const segments = await listSegments(directory)
   const last = until?.segment ?? segments.at(-1) ?? 0
   const missing: Damage[] = []
@@ -53,14 +54,10 @@ export async function readJournal(
       continue
     }
     const stretch = { segment, offset, end, isOpen: segment === last && !until }
-    const batch = await readSegment(directory, stretch, Math.max(bytesMax, lineBytesMax))
+    const batch = await readSegment<Entry>(directory, stretch, Math.max(bytesMax, lineBytesMax))
     if (batch.next.offset > offset) return { ...batch, damages: [...missing, ...batch.damages] }
   }
   return { records: [], next: until && isBefore(from, until) ? until : from, damages: missing }
-}
-
-export function isBefore(a: JournalPosition, b: JournalPosition): boolean {
-  return a.segment < b.segment || (a.segment === b.segment && a.offset < b.offset)
 }
 
 const suffix = ".journal"
@@ -88,7 +85,11 @@ interface Stretch extends JournalPosition {
   readonly isOpen: boolean
 }
 
-async function readSegment(directory: string, stretch: Stretch, bytesMax: number): Promise<JournalBatch> {
+async function readSegment<Entry extends JournalEntry>(
+  directory: string,
+  stretch: Stretch,
+  bytesMax: number,
+): Promise<JournalBatch<Entry>> {
   const { segment, offset, end, isOpen } = stretch
   const file = await open(segmentPath(directory, segment)).catch(absentIsNull)
   // Deleted between the listing and now: every consumer is past it, and so is this reader.
@@ -96,7 +97,7 @@ async function readSegment(directory: string, stretch: Stretch, bytesMax: number
   try {
     const limit = Math.min(end, (await file.stat()).size)
     const bytes = await readBytes(file, offset, Math.min(bytesMax, limit - offset))
-    const { records, damaged, bytes: read } = decodeLines(bytes)
+    const { records, damaged, bytes: read } = decodeLines<Entry>(bytes)
     const damages = damaged.map(({ at, bytes: line }) => damageOf("line", segment, offset + at, line))
     if (read > 0 || bytes.length === 0) return { records, damages, next: { segment, offset: offset + read } }
     const lineEnd = await findLineEnd(file, offset, limit)

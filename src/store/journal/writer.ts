@@ -1,12 +1,20 @@
-/** Writes the journal: a record survives the death of the process once `append` resolves, and a power cut within 20 ms. */
+/** Writes the journal: a record survives a crash of the process once `append` resolves, and a power cut within 20 ms. */
 import { writeSync } from "node:fs"
 import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setImmediate as endOfTurn } from "node:timers/promises"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { type DirectoryLock, lockDirectory } from "../directory-lock.ts"
-import { encodeLine, type SequenceRecord } from "./record.ts"
-import { type JournalPosition, isBefore, journalStart, listSegments, segmentPath } from "./segments.ts"
+import {
+  type JournalEntry,
+  type JournalPosition,
+  type SequenceRecord,
+  encodeLine,
+  isBefore,
+  journalStart,
+  lineBytesMax,
+} from "./record.ts"
+import { listSegments, segmentPath } from "./segments.ts"
 
 export interface JournalSettings {
   readonly directory: string
@@ -17,6 +25,7 @@ export interface JournalSettings {
   /** `power`: append resolves after the disk has it, not only the operating system. */
   readonly durability?: "process" | "power"
   readonly segmentBytesMax?: number
+  readonly lineBytesMax?: number
   /** Of all segments together; at this size nothing more is admitted. */
   readonly bytesMax?: number
   /** Passed segments stay this long: an embedded database writes to its files without waiting for the disk. */
@@ -58,7 +67,9 @@ interface Opened {
 }
 
 /** Begins a new segment behind those that are there. */
-export async function openJournal(settings: JournalSettings): Promise<Journal> {
+export async function openJournal<Entry extends JournalEntry = SequenceRecord>(
+  settings: JournalSettings,
+): Promise<Journal<Entry>> {
   const { directory } = settings
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const lock = await lockDirectory(directory)
@@ -69,7 +80,7 @@ export async function openJournal(settings: JournalSettings): Promise<Journal> {
       sizes.set(segment, (await stat(segmentPath(directory, segment))).size)
     const segment = Math.max(0, ...sizes.keys()) + 1
     const file = await createSegment(directory, segment)
-    return new Journal(settings, { lock, gatewayId, file, segment, sizes })
+    return new Journal<Entry>(settings, { lock, gatewayId, file, segment, sizes })
   } catch (error) {
     await lock.release()
     throw error
@@ -89,7 +100,7 @@ async function readGatewayId(directory: string, create: () => string): Promise<s
   return id
 }
 
-export class Journal {
+export class Journal<Entry extends JournalEntry = SequenceRecord> {
   readonly gatewayId: string
   readonly directory: string
   readonly #settings: Required<Omit<JournalSettings, "newGatewayId" | "directory">>
@@ -106,12 +117,14 @@ export class Journal {
   #failure: Error | null = null
   #probedMs = -Infinity
   #closed = false
+  #isRolling = false
 
   constructor(settings: JournalSettings, { lock, gatewayId, file, segment, sizes }: Opened) {
     this.#settings = {
       consumers: settings.consumers,
       durability: settings.durability ?? "process",
       segmentBytesMax: settings.segmentBytesMax ?? segmentBytesMaxDefault,
+      lineBytesMax: settings.lineBytesMax ?? lineBytesMax,
       bytesMax: settings.bytesMax ?? bytesMaxDefault,
       keepMs: settings.keepMs ?? keepMsDefault,
       clock: settings.clock ?? systemClock,
@@ -150,8 +163,15 @@ export class Journal {
   }
 
   /** Resolves when the record is written; rejects, and leaves no trace of it, when it cannot be. */
-  async append(record: SequenceRecord): Promise<void> {
-    await this.#enqueue(encodeLine(record))
+  async append(record: Entry): Promise<void> {
+    await this.#enqueue(encodeLine(record, this.#settings.lineBytesMax))
+  }
+
+  /** Begins a new segment, so that the one before it can be deleted although it is not full. */
+  async roll(): Promise<void> {
+    if (this.#offset === 0) return
+    this.#isRolling = true
+    await this.#enqueue("\n")
   }
 
   /** Called before the first record: where the newest segments were lost, their numbers must not be used again. */
@@ -221,7 +241,7 @@ export class Journal {
    * Writes behind what is there and returns how many bytes that took.
    *
    * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
-   * record and the answer. A kill in that time charges for an answer that nobody got (decision 5).
+   * record and the answer. A kill in that time charges for an answer that was not delivered (decision 5).
    */
   #write(lines: string): number {
     const bytes = Buffer.from(lines)
@@ -248,7 +268,9 @@ export class Journal {
   }
 
   async #rotate(): Promise<void> {
-    if (this.#offset >= this.#settings.segmentBytesMax) await this.#begin(this.#segment + 1)
+    if (this.#offset < this.#settings.segmentBytesMax && !this.#isRolling) return
+    this.#isRolling = false
+    await this.#begin(this.#segment + 1)
   }
 
   async #begin(segment: number): Promise<void> {

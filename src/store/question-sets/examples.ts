@@ -1,5 +1,5 @@
 /** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
-import { type Page, type PageRequest, queryRecord, queryRecords, toPage } from "../rows.ts"
+import { type Page, type PageRequest, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export interface Example {
@@ -10,6 +10,8 @@ export interface Example {
   readonly split: "train" | "held_out"
   /** JSON. */
   readonly labels: string
+  /** Review: a reviewer's label made it. */
+  readonly source: "added" | "review"
   readonly createdAt: Date
   readonly updatedAt: Date
 }
@@ -29,13 +31,8 @@ export async function pageExamples(
   setId: string,
   page: PageRequest & { readonly split?: string | undefined },
 ): Promise<Page<Example>> {
-  const examples = await queryRecords<Example>(
-    sql,
-    `SELECT * FROM question_set_examples WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
-       AND ($4::text IS NULL OR split = $4) ORDER BY id DESC LIMIT $3`,
-    [setId, page.cursor ?? null, page.limit + 1, page.split ?? null],
-  )
-  return toPage(examples, page.limit, ({ id }) => id)
+  const text = "SELECT * FROM question_set_examples WHERE set_id = $1 AND ($2::text IS NULL OR split = $2)"
+  return pageNewest<Example>(sql, { text, values: [setId, page.split ?? null] }, page)
 }
 
 /** In the order of their ids, without those up to `after`. */
@@ -65,8 +62,8 @@ export function findExample(sql: Sql, setId: string, id: string): Promise<Exampl
 export async function insertExamples(sql: Sql, examples: readonly Example[]): Promise<void> {
   if (examples.length === 0) return
   await sql.query(
-    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at)
-     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2
+    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at, source)
+     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2, $8
      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS e (id, input, input_hash, split, labels)`,
     [
       examples[0]?.setId ?? "",
@@ -76,6 +73,7 @@ export async function insertExamples(sql: Sql, examples: readonly Example[]): Pr
       examples.map(({ inputHash }) => inputHash),
       examples.map(({ split }) => split),
       examples.map(({ labels }) => labels),
+      examples[0]?.source ?? "added",
     ],
   )
 }
@@ -102,14 +100,12 @@ export async function deleteExample(sql: Sql, setId: string, id: string): Promis
   return rows.length > 0
 }
 
-export async function pageCases(sql: Sql, setId: string, page: PageRequest): Promise<Page<Case>> {
-  const cases = await queryRecords<Case>(
+export function pageCases(sql: Sql, setId: string, page: PageRequest): Promise<Page<Case>> {
+  return pageNewest<Case>(
     sql,
-    `SELECT * FROM question_set_cases WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
-     ORDER BY id DESC LIMIT $3`,
-    [setId, page.cursor ?? null, page.limit + 1],
+    { text: "SELECT * FROM question_set_cases WHERE set_id = $1", values: [setId] },
+    page,
   )
-  return toPage(cases, page.limit, ({ id }) => id)
 }
 
 export function listCases(sql: Sql, setId: string): Promise<Case[]> {

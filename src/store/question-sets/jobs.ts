@@ -1,5 +1,5 @@
 /** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
-import { type Page, type PageRequest, insertNew, queryRecord, queryRecords, toPage } from "../rows.ts"
+import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export interface Job {
@@ -50,14 +50,12 @@ export function findJob(sql: Sql, setId: string, id: string): Promise<Job | null
   return queryRecord<Job>(sql, "SELECT * FROM question_set_jobs WHERE set_id = $1 AND id = $2", [setId, id])
 }
 
-export async function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Page<Job>> {
-  const jobs = await queryRecords<Job>(
+export function pageJobs(sql: Sql, setId: string, page: PageRequest): Promise<Page<Job>> {
+  return pageNewest<Job>(
     sql,
-    `SELECT * FROM question_set_jobs WHERE set_id = $1 AND ($2::text IS NULL OR id < $2)
-     ORDER BY id DESC LIMIT $3`,
-    [setId, page.cursor ?? null, page.limit + 1],
+    { text: "SELECT * FROM question_set_jobs WHERE set_id = $1", values: [setId] },
+    page,
   )
-  return toPage(jobs, page.limit, ({ id }) => id)
 }
 
 export function findLastCheck(sql: Sql, setId: string): Promise<Job | null> {
@@ -80,15 +78,22 @@ export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promi
   )
 }
 
-/** The oldest that waits or whose gateway is gone; null when there is none. */
+/**
+ * A job that waits or whose gateway is gone; null when there is none. Organizations take turns: first those with the fewest
+ * running jobs, then the one whose last job began longest ago. Of one organization the oldest job is first.
+ */
 export function claimJob(sql: Sql, now: Date, leasedUntil: Date): Promise<Job | null> {
   return queryRecord<Job>(
     sql,
-    `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $2,
-       started_at = coalesce(started_at, $1)
-     WHERE id = (SELECT id FROM question_set_jobs
+    `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $2, started_at = $1
+     WHERE id = (SELECT id FROM question_set_jobs j
        WHERE state = 'queued' OR (state = 'running' AND leased_until < $1)
-       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+       ORDER BY (SELECT count(*) FROM question_set_jobs r
+           WHERE r.organization_id = j.organization_id AND r.state = 'running' AND r.leased_until >= $1),
+         (SELECT max(r.started_at) FROM question_set_jobs r WHERE r.organization_id = j.organization_id)
+           NULLS FIRST,
+         id
+       LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
     [now, leasedUntil],
   )
 }
@@ -128,7 +133,13 @@ export interface JobEnd {
   readonly error: string | null
 }
 
-/** Answers false when another gateway has the job or it is gone. */
+export const succeeded = (result: unknown): JobEnd => ({
+  state: "succeeded",
+  result: JSON.stringify(result),
+  error: null,
+})
+
+/** Answers false when the job has ended, another gateway has it, or it is gone. */
 export async function endJob(sql: Sql, job: Job, end: JobEnd, now: Date): Promise<boolean> {
   const rows = await sql.query(
     `UPDATE question_set_jobs SET state = $3, result = $4, error = $5, finished_at = $6, leased_until = NULL,

@@ -2,7 +2,9 @@
 import {
   type Page,
   type PageRequest,
+  countOf,
   insertNew,
+  pageNewest,
   queryRecord,
   queryRecords,
   toPage,
@@ -20,6 +22,8 @@ export interface QuestionSet {
   readonly shadowVersion: number | null
   readonly shadowModel: string | null
   readonly shadowShare: number
+  /** Of all answers, those that are reviewed at random. */
+  readonly reviewSampleRate: number
   readonly createdBy: string | null
   readonly createdAt: Date
   readonly updatedAt: Date
@@ -45,7 +49,10 @@ export interface SetLabel {
   readonly updatedAt: Date
 }
 
-type NewSet = Omit<QuestionSet, "revision" | "shadowVersion" | "shadowModel" | "shadowShare">
+type NewSet = Omit<
+  QuestionSet,
+  "revision" | "shadowVersion" | "shadowModel" | "shadowShare" | "reviewSampleRate"
+>
 
 export function insertSet(sql: Sql, set: NewSet): Promise<QuestionSet> {
   return insertNew<QuestionSet>(sql, "question_sets", { ...set })
@@ -72,12 +79,22 @@ export function lockSet(sql: Sql, organizationId: string, idOrName: string): Pro
   )
 }
 
-export async function countSets(sql: Sql, organizationId: string): Promise<number> {
-  const [row] = await sql.query<{ count: number }>(
-    "SELECT count(*)::int AS count FROM question_sets WHERE organization_id = $1",
-    [organizationId],
+/** Answers false when the calibration has become a set of the organization before, even if that is gone since. */
+export async function insertMigratedCalibration(
+  sql: Sql,
+  organizationId: string,
+  name: string,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `INSERT INTO question_set_calibrations (organization_id, name) VALUES ($1, $2)
+     ON CONFLICT DO NOTHING RETURNING name`,
+    [organizationId, name],
   )
-  return row?.count ?? 0
+  return rows.length > 0
+}
+
+export function countSets(sql: Sql, organizationId: string): Promise<number> {
+  return countOf(sql, "question_sets", organizationId)
 }
 
 /** With the content of its latest version. */
@@ -92,21 +109,20 @@ export async function pageSets(
   organizationId: string,
   page: PageRequest,
 ): Promise<Page<ListedSet>> {
-  const sets = await queryRecords<ListedSet>(
-    sql,
-    `SELECT s.*, v.content, l.number AS production,
+  const text = `SELECT s.*, v.content, l.number AS production,
        (SELECT count(*)::int FROM question_set_examples e WHERE e.set_id = s.id) AS examples
      FROM question_sets s
      JOIN question_set_versions v ON v.set_id = s.id AND v.number = s.latest
      LEFT JOIN question_set_labels l ON l.set_id = s.id AND l.label = 'production'
-     WHERE s.organization_id = $1 AND ($2::text IS NULL OR s.id < $2) ORDER BY s.id DESC LIMIT $3`,
-    [organizationId, page.cursor ?? null, page.limit + 1],
-  )
-  return toPage(sets, page.limit, ({ id }) => id)
+     WHERE s.organization_id = $1`
+  return pageNewest<ListedSet>(sql, { text, values: [organizationId], idColumn: "s.id" }, page)
 }
 
 export type SetChanges = Partial<
-  Pick<QuestionSet, "name" | "description" | "latest" | "shadowVersion" | "shadowModel" | "shadowShare">
+  Pick<
+    QuestionSet,
+    "name" | "description" | "latest" | "shadowVersion" | "shadowModel" | "shadowShare" | "reviewSampleRate"
+  >
 >
 
 export function updateSet(
@@ -222,4 +238,24 @@ export async function countRows(sql: Sql, setId: string): Promise<{ examples: nu
     [setId],
   )
   return row ?? { examples: 0, cases: 0 }
+}
+
+export interface StoredRows {
+  readonly rows: number
+  readonly bytes: number
+}
+
+/** Examples and frozen cases of all sets of an organization. */
+export async function measureRows(sql: Sql, organizationId: string): Promise<StoredRows> {
+  const [row] = await sql.query<StoredRows>(
+    `SELECT count(*)::int AS rows, coalesce(sum(r.bytes), 0)::float8 AS bytes
+     FROM question_sets s JOIN LATERAL (
+       SELECT octet_length(input) + octet_length(labels) AS bytes FROM question_set_examples
+         WHERE set_id = s.id
+       UNION ALL
+       SELECT octet_length(input) + octet_length(expected) FROM question_set_cases WHERE set_id = s.id
+     ) r ON true WHERE s.organization_id = $1`,
+    [organizationId],
+  )
+  return row ?? { rows: 0, bytes: 0 }
 }

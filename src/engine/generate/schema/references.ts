@@ -96,7 +96,7 @@ export class References {
     }
     if (typeof found !== "boolean" && !isObject(found))
       throw new SchemaRefusal(`${shorten(reference)} points to nothing`)
-    // Below a keyword that nobody knows: what is there has the base of what it stands in.
+    // Below an unknown keyword: a subschema there inherits the base of the schema around it.
     if (isObject(found) && base !== undefined && !this.#bases.has(found)) this.#bases.set(found, base)
     return found
   }

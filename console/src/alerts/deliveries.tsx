@@ -1,0 +1,224 @@
+/** The delivery log of a webhook: every event with its attempts, what was sent, and “Send again”. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import type { Webhook, WebhookDeliveryItem } from "../../../src/contract/alerts/webhooks.ts"
+import { api, useWrite } from "../api.ts"
+import { Button, CopyButton } from "../parts/button.tsx"
+import { Dialog } from "../parts/dialog.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { Segments } from "../parts/field.tsx"
+import { ago, count, milliseconds, moment } from "../parts/format.ts"
+import { MoreButton, usePages } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, Panel } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useIsOwner, useOrganization } from "../session.ts"
+import { alertsKey, deliveriesKey } from "./alert-queries.ts"
+import { deliveryStates } from "./raised-alerts.tsx"
+import { webhookName } from "./rule-words.ts"
+
+const filters = [
+  { value: "all", label: "All" },
+  { value: "failed", label: "Failed" },
+  { value: "pending", label: "Pending" },
+] as const
+type Filter = (typeof filters)[number]["value"]
+
+/** An attempt ends within seconds. */
+const refreshMs = 3000
+
+export function Deliveries({ webhook, onClose }: { webhook: Webhook; onClose: () => void }): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [filter, setFilter] = useState<Filter>("all")
+  const [opened, setOpened] = useState<WebhookDeliveryItem | null>(null)
+  const params = { org_id, webhook_id: webhook.id }
+  const deliveries = usePages(
+    [...deliveriesKey(org_id, webhook.id), filter],
+    async (query) =>
+      await api.listWebhookDeliveries({
+        params,
+        query: { ...query, ...(filter === "all" ? {} : { state: filter }) },
+      }),
+    { refetchInterval: refreshMs },
+  )
+  const resend = useWrite(
+    async ({ id }: WebhookDeliveryItem) =>
+      await api.resendWebhookDelivery({ params: { ...params, delivery_id: id } }),
+    [alertsKey(org_id)],
+  )
+  return (
+    <Panel
+      title={`Deliveries to ${webhookName(webhook)}`}
+      actions={
+        <div className="flex items-center gap-2">
+          <Segments label="Show" value={filter} options={filters} onChange={setFilter} />
+          <Button small kind="bare" icon="cross" aria-label="Close the deliveries" onClick={onClose} />
+        </div>
+      }
+    >
+      <div className="flex flex-col gap-3">
+        <ErrorNotice error={resend.error} />
+        <Loaded query={deliveries} what="deliveries">
+          {(rows) =>
+            rows.length === 0 ? (
+              <Empty icon="send" title={filter === "all" ? "Nothing was sent yet" : "None of these"}>
+                {filter === "all" ? "Send a test from the webhook’s menu to see how it answers." : null}
+              </Empty>
+            ) : (
+              <DeliveryTable rows={rows} onResend={resend.mutate} onOpen={setOpened} />
+            )
+          }
+        </Loaded>
+        <MoreButton query={deliveries} />
+      </div>
+      {opened ? <DeliveryDialog webhook={webhook} delivery={opened} onClose={() => setOpened(null)} /> : null}
+    </Panel>
+  )
+}
+
+function DeliveryTable({
+  rows,
+  onResend,
+  onOpen,
+}: {
+  rows: readonly WebhookDeliveryItem[]
+  onResend: (delivery: WebhookDeliveryItem) => void
+  onOpen: (delivery: WebhookDeliveryItem) => void
+}): ReactNode {
+  const owner = useIsOwner()
+  return (
+    <Table
+      label="Deliveries"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Event",
+          cell: (one) => (
+            <>
+              <span className="font-medium">{one.type}</span>
+              <span className="text-soft block font-mono text-xs md:whitespace-nowrap">{one.event_id}</span>
+            </>
+          ),
+        },
+        { name: "Result", cell: (one) => <Result delivery={one} /> },
+        {
+          name: "Attempts",
+          align: "right",
+          cell: (one) => <span className="number">{count(one.attempts)}</span>,
+        },
+        {
+          name: "Took",
+          align: "right",
+          cell: (one) => (
+            <span className="number whitespace-nowrap">
+              {one.duration_ms === null ? "" : milliseconds(one.duration_ms)}
+            </span>
+          ),
+        },
+        { name: "When", cell: (one) => <When delivery={one} /> },
+        {
+          name: "Actions",
+          cell: (one) => (
+            <span className="flex gap-2 max-md:flex-wrap max-md:justify-end">
+              <Button small aria-label={`Show ${one.event_id}`} onClick={() => onOpen(one)}>
+                Show
+              </Button>
+              {owner ? (
+                <Button
+                  small
+                  icon="turn"
+                  aria-label={`Send again ${one.event_id}`}
+                  onClick={() => onResend(one)}
+                >
+                  Send again
+                </Button>
+              ) : null}
+            </span>
+          ),
+        },
+      ]}
+    />
+  )
+}
+
+function Result({ delivery: { state, status, error } }: { delivery: WebhookDeliveryItem }): ReactNode {
+  const { tone, words } = deliveryStates[state]
+  return (
+    <>
+      <Badge tone={tone}>{status === null ? words : `${words}, ${status}`}</Badge>
+      {error ? <span className="text-soft block max-w-xs text-xs">{error}</span> : null}
+    </>
+  )
+}
+
+function When({ delivery }: { delivery: WebhookDeliveryItem }): ReactNode {
+  const { last_attempt_at, next_attempt_at, created_at } = delivery
+  const at = last_attempt_at ?? created_at
+  return (
+    <>
+      <span className="whitespace-nowrap" title={moment(at)}>
+        {ago(at)}
+      </span>
+      {next_attempt_at ? (
+        <span className="text-soft block text-xs" title={moment(next_attempt_at)}>
+          {nextAttempt(new Date(next_attempt_at).getTime() - Date.now(), next_attempt_at)}
+        </span>
+      ) : null}
+    </>
+  )
+}
+
+const minuteMs = 60_000
+
+function nextAttempt(inMs: number, at: string): string {
+  if (inMs <= 0) return "Being sent"
+  return inMs < minuteMs ? "Next attempt within a minute" : `Next attempt ${ago(at)}`
+}
+
+function DeliveryDialog({
+  webhook,
+  delivery,
+  onClose,
+}: {
+  webhook: Webhook
+  delivery: WebhookDeliveryItem
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const params = { org_id, webhook_id: webhook.id, delivery_id: delivery.id }
+  const query = useQuery({
+    queryKey: [...deliveriesKey(org_id, webhook.id), "one", delivery.id],
+    queryFn: async () => await api.getWebhookDelivery({ params }),
+  })
+  return (
+    <Dialog title="What is sent" onClose={onClose} wide>
+      <Loaded query={query} what="the delivery">
+        {({ body, event_id }) => (
+          <div className="flex flex-col gap-3">
+            <p className="text-soft text-sm">
+              The id {event_id} is the same in every attempt, so a receiver can tell a repetition.
+            </p>
+            <pre
+              aria-label="Body"
+              tabIndex={0}
+              className="bg-sunken max-h-96 overflow-auto rounded-lg p-3 font-mono text-xs whitespace-pre-wrap wrap-anywhere"
+            >
+              {indented(body)}
+            </pre>
+            <div className="flex justify-end">
+              <CopyButton text={body} label="Copy the body" />
+            </div>
+          </div>
+        )}
+      </Loaded>
+    </Dialog>
+  )
+}
+
+function indented(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2)
+  } catch {
+    return body
+  }
+}

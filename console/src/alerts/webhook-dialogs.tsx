@@ -1,0 +1,131 @@
+/** The forms of a webhook. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import {
+  type Webhook,
+  type WebhookEvent,
+  type WebhookWithSecret,
+  webhookEvents,
+} from "../../../src/contract/alerts/webhooks.ts"
+import { api, useWrite } from "../api.ts"
+import { ConfirmDialog, FormDialog } from "../parts/dialog.tsx"
+import { CheckField, TextField } from "../parts/field.tsx"
+import { RotateDialog } from "../parts/rotate-dialog.tsx"
+import { useOrganization } from "../session.ts"
+import { alertOptionsQuery, alertsKey } from "./alert-queries.ts"
+import { webhookName } from "./rule-words.ts"
+
+const eventNames: Record<WebhookEvent, string> = {
+  "alert.firing": "A rule begins to fire",
+  "alert.resolved": "A rule stops firing",
+}
+
+export function WebhookDialog({
+  webhook,
+  onClose,
+  onCreated,
+}: {
+  webhook: Webhook | null
+  onClose: () => void
+  onCreated?: (webhook: WebhookWithSecret) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const { data: options } = useQuery(alertOptionsQuery(org_id))
+  const [url, setUrl] = useState(webhook?.url ?? "")
+  const [description, setDescription] = useState(webhook?.description ?? "")
+  const [events, setEvents] = useState<readonly WebhookEvent[]>(webhook?.events ?? webhookEvents)
+  const body = { url: url.trim(), description: description.trim(), events: [...events] }
+  const write = useWrite(async () => {
+    if (!webhook) return onCreated?.(await api.createWebhook({ params: { org_id }, body }))
+    await api.updateWebhook({ params: { org_id, webhook_id: webhook.id }, body })
+    onClose()
+  }, [alertsKey(org_id)])
+  return (
+    <FormDialog
+      title={webhook ? `Edit ${webhookName(webhook)}` : "Add a webhook"}
+      submit={webhook ? "Save" : "Add webhook"}
+      write={write}
+      onClose={onClose}
+      ready={events.length > 0}
+    >
+      <TextField
+        label="URL"
+        type="url"
+        required
+        placeholder="https://example.com/umpire"
+        hint={
+          options?.webhooks.allow_private
+            ? "Also http and private addresses: the operator allows them."
+            : "https only, and no private addresses."
+        }
+        value={url}
+        onChange={(event) => setUrl(event.target.value)}
+      />
+      <TextField
+        label="Description (optional)"
+        maxLength={200}
+        placeholder="On-call channel"
+        value={description}
+        onChange={(event) => setDescription(event.target.value)}
+      />
+      <fieldset className="flex flex-col gap-2">
+        <legend className="label mb-1.5">Call it when</legend>
+        {webhookEvents.map((one) => (
+          <CheckField
+            key={one}
+            label={eventNames[one]}
+            hint={one}
+            checked={events.includes(one)}
+            onChange={(event) =>
+              setEvents(
+                webhookEvents.filter((known) =>
+                  known === one ? event.target.checked : events.includes(known),
+                ),
+              )
+            }
+          />
+        ))}
+      </fieldset>
+    </FormDialog>
+  )
+}
+
+export function RotateWebhook({
+  webhook,
+  onClose,
+  onDone,
+}: {
+  webhook: Webhook
+  onClose: () => void
+  onDone: (webhook: WebhookWithSecret) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const params = { org_id, webhook_id: webhook.id }
+  return (
+    <RotateDialog
+      title={`Rotate the secret of ${webhookName(webhook)}`}
+      about="Calls are signed with a new secret. While the old one signs too, a receiver that knows either of them accepts the call."
+      now="Signs nothing from now on"
+      on="Signs too"
+      rotate={async (grace_seconds) => await api.rotateWebhook({ params, body: { grace_seconds } })}
+      refreshes={[alertsKey(org_id)]}
+      onClose={onClose}
+      onDone={onDone}
+    />
+  )
+}
+
+export function DeleteWebhook({ webhook, onClose }: { webhook: Webhook; onClose: () => void }): ReactNode {
+  const { id: org_id } = useOrganization()
+  return (
+    <ConfirmDialog
+      title={`Delete ${webhookName(webhook)}?`}
+      submit="Delete webhook"
+      act={async () => await api.deleteWebhook({ params: { org_id, webhook_id: webhook.id } })}
+      refreshes={[alertsKey(org_id)]}
+      onClose={onClose}
+    >
+      What waits to be sent to it is dropped, its log is deleted, and rules no longer name it.
+    </ConfirmDialog>
+  )
+}

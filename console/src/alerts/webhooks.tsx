@@ -1,0 +1,245 @@
+/** Webhooks: created with a secret that is shown once, tested, rotated, paused and deleted. */
+import { type ReactNode, useState } from "react"
+import { type Webhook, type WebhookWithSecret, webhookEvents } from "../../../src/contract/alerts/webhooks.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { ago, moment } from "../parts/format.ts"
+import { ActionsMenu, MenuItem, MenuLine } from "../parts/menu.tsx"
+import { Badge, Empty, Loaded } from "../parts/page.tsx"
+import { SecretDialog } from "../parts/secret.tsx"
+import { Table, actionsColumn } from "../parts/table.tsx"
+import { useIsOwner, useOrganization } from "../session.ts"
+import { alertsKey } from "./alert-queries.ts"
+import { deliveryStates } from "./raised-alerts.tsx"
+import { webhookName } from "./rule-words.ts"
+import { DeleteWebhook, RotateWebhook, WebhookDialog } from "./webhook-dialogs.tsx"
+
+type Open =
+  | { readonly kind: "create" }
+  | { readonly kind: "edit" | "rotate" | "delete"; readonly webhook: Webhook }
+  | { readonly kind: "secret"; readonly webhook: WebhookWithSecret; readonly rotated: boolean }
+
+interface WebhooksQuery {
+  readonly data: readonly Webhook[] | undefined
+  readonly error: unknown
+  readonly isPending: boolean
+  refetch(): unknown
+}
+
+export function Webhooks({
+  query,
+  shownId,
+  onShow,
+}: {
+  query: WebhooksQuery
+  /** The webhook whose deliveries are listed. */
+  shownId: string | null
+  onShow: (webhookId: string) => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const owner = useIsOwner()
+  const [open, setOpen] = useState<Open | null>(null)
+  const sendTest = useWrite(
+    async ({ id }: Webhook) => await api.testWebhook({ params: { org_id, webhook_id: id } }),
+    [alertsKey(org_id)],
+  )
+  const enable = useWrite(
+    async ({ id, enabled }: Webhook) =>
+      await api.updateWebhook({ params: { org_id, webhook_id: id }, body: { enabled: !enabled } }),
+    [alertsKey(org_id)],
+  )
+  const create = owner ? (
+    <Button icon="plus" small onClick={() => setOpen({ kind: "create" })}>
+      Add webhook
+    </Button>
+  ) : null
+  return (
+    <section className="flex flex-col gap-3" aria-label="Webhooks">
+      <div className="flex items-center justify-between gap-3">
+        <h2 className="text-sm font-semibold">Webhooks</h2>
+        {query.data?.length ? create : null}
+      </div>
+      <ErrorNotice error={sendTest.error ?? enable.error} />
+      <Loaded query={query} what="webhooks">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="send" title="No webhooks yet" action={create}>
+                A webhook is an address of yours that receives alerts as signed JSON. What it does not accept
+                is sent again for a day.
+              </Empty>
+            </div>
+          ) : (
+            <WebhookTable
+              rows={rows}
+              shownId={shownId}
+              owner={owner}
+              onShow={onShow}
+              onOpen={setOpen}
+              onTest={(webhook) => {
+                sendTest.mutate(webhook)
+                onShow(webhook.id)
+              }}
+              onEnable={enable.mutate}
+            />
+          )
+        }
+      </Loaded>
+      <WebhookDialogs open={open} onOpen={setOpen} />
+    </section>
+  )
+}
+
+function WebhookDialogs({
+  open,
+  onOpen,
+}: {
+  open: Open | null
+  onOpen: (open: Open | null) => void
+}): ReactNode {
+  const close = (): void => onOpen(null)
+  switch (open?.kind) {
+    case undefined:
+      return null
+    case "create":
+      return (
+        <WebhookDialog
+          webhook={null}
+          onClose={close}
+          onCreated={(webhook) => onOpen({ kind: "secret", webhook, rotated: false })}
+        />
+      )
+    case "edit":
+      return <WebhookDialog webhook={open.webhook} onClose={close} />
+    case "rotate":
+      return (
+        <RotateWebhook
+          webhook={open.webhook}
+          onClose={close}
+          onDone={(webhook) => onOpen({ kind: "secret", webhook, rotated: true })}
+        />
+      )
+    case "delete":
+      return <DeleteWebhook webhook={open.webhook} onClose={close} />
+    case "secret":
+      return (
+        <SecretDialog
+          title={open.rotated ? "New signing secret" : "The webhook is ready"}
+          label="Signing secret"
+          secret={open.webhook.secret}
+          kept="Umpire keeps it encrypted to sign with."
+          onClose={close}
+        >
+          <p className="text-soft text-sm">
+            Check the header <code className="font-mono text-xs">umpire-signature</code> of every call with
+            it: v1 is the HMAC-SHA256 of the time t, a dot and the body.
+          </p>
+        </SecretDialog>
+      )
+  }
+}
+
+function WebhookTable({
+  rows,
+  shownId,
+  owner,
+  onShow,
+  onOpen,
+  onTest,
+  onEnable,
+}: {
+  rows: readonly Webhook[]
+  shownId: string | null
+  owner: boolean
+  onShow: (webhookId: string) => void
+  onOpen: (open: Open) => void
+  onTest: (webhook: Webhook) => void
+  onEnable: (webhook: Webhook) => void
+}): ReactNode {
+  return (
+    <Table
+      label="Webhooks"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Webhook",
+          cell: (webhook) => (
+            <>
+              <span className="font-medium">{webhookName(webhook)}</span>
+              <span className="text-soft block max-w-xl font-mono text-xs wrap-anywhere">{webhook.url}</span>
+            </>
+          ),
+        },
+        { name: "State", cell: (webhook) => <WebhookState webhook={webhook} /> },
+        { name: "Last delivery", cell: (webhook) => <LastDelivery webhook={webhook} /> },
+        {
+          name: "Log",
+          cell: (webhook) => (
+            <Button
+              small
+              aria-pressed={webhook.id === shownId}
+              aria-label={`Deliveries to ${webhookName(webhook)}`}
+              onClick={() => onShow(webhook.id)}
+            >
+              Deliveries
+            </Button>
+          ),
+        },
+        actionsColumn(owner, (webhook: Webhook) => (
+          <ActionsMenu of={webhookName(webhook)}>
+            <MenuItem icon="send" onSelect={() => onTest(webhook)}>
+              Send a test
+            </MenuItem>
+            <MenuItem icon="gear" onSelect={() => onOpen({ kind: "edit", webhook })}>
+              Edit
+            </MenuItem>
+            <MenuItem icon="turn" onSelect={() => onOpen({ kind: "rotate", webhook })}>
+              Rotate secret
+            </MenuItem>
+            <MenuItem icon={webhook.enabled ? "stop" : "play"} onSelect={() => onEnable(webhook)}>
+              {webhook.enabled ? "Disable" : "Enable"}
+            </MenuItem>
+            <MenuLine />
+            <MenuItem icon="trash" danger onSelect={() => onOpen({ kind: "delete", webhook })}>
+              Delete
+            </MenuItem>
+          </ActionsMenu>
+        )),
+      ]}
+    />
+  )
+}
+
+function WebhookState({ webhook }: { webhook: Webhook }): ReactNode {
+  const { enabled, disabled_reason, events, previous_secret_expires_at: grace } = webhook
+  const notes = [
+    disabled_reason === "gone" ? "The receiver answered 410 Gone." : null,
+    events.length < webhookEvents.length ? `Only ${events.join(", ")}` : null,
+    grace && new Date(grace) > new Date() ? `The old secret signs too until ${moment(grace)}` : null,
+  ].filter((note) => note !== null)
+  return (
+    <>
+      {enabled ? <Badge tone="good">Enabled</Badge> : <Badge>Disabled</Badge>}
+      {notes.map((note) => (
+        <span key={note} className="text-soft block text-xs">
+          {note}
+        </span>
+      ))}
+    </>
+  )
+}
+
+function LastDelivery({ webhook: { last_delivery: last } }: { webhook: Webhook }): ReactNode {
+  if (!last) return <span className="text-soft">None yet</span>
+  const { tone, words } = deliveryStates[last.state]
+  return (
+    <>
+      <Badge tone={tone}>{last.status === null ? words : `${words}, ${last.status}`}</Badge>
+      <span className="text-soft block text-xs whitespace-nowrap" title={moment(last.at)}>
+        {ago(last.at)}
+      </span>
+    </>
+  )
+}

@@ -1,0 +1,98 @@
+/** How often each answer was given, and how sure the model was of it. */
+import type { ReactNode } from "react"
+import { SmallBars } from "../charts/small-bars.tsx"
+import { colorsOf } from "../charts/colors.ts"
+import { count, percent, plural } from "../parts/format.ts"
+import { Panel } from "../parts/page.tsx"
+import { type ResultRow, questionNames } from "./results.ts"
+
+const answersShownMax = 12
+const binCount = 10
+
+export function AnswerCharts({
+  rows,
+  instructions,
+}: {
+  rows: readonly ResultRow[]
+  /** By the name of the question. */
+  instructions: ReadonlyMap<string, string>
+}): ReactNode {
+  return (
+    <div className="grid grid-cols-1 gap-4 md:grid-cols-[repeat(auto-fit,minmax(20rem,1fr))]">
+      {questionNames(rows).map((name) => (
+        <QuestionChart key={name} name={name} about={instructions.get(name) ?? null} rows={rows} />
+      ))}
+    </div>
+  )
+}
+
+function QuestionChart({
+  name,
+  about,
+  rows,
+}: {
+  name: string
+  about: string | null
+  rows: readonly ResultRow[]
+}): ReactNode {
+  const given = rows.flatMap(({ answers }) => answers.filter((answer) => answer.name === name))
+  const sure = given.flatMap(({ probability }) => (probability === null ? [] : [probability]))
+  if (sure.length === 0) return null
+  const groups = [...Map.groupBy(given, ({ answer }) => answer)]
+    .map(([answer, { length }]) => ({ answer, many: length }))
+    .toSorted((a, b) => b.many - a.many)
+  const colors = colorsOf(groups.map(({ answer }) => answer))
+  const most = groups[0]?.many ?? 1
+  const mean = sure.reduce((sum, one) => sum + one, 0) / sure.length
+  return (
+    <Panel title={name}>
+      <div className="flex flex-col gap-4">
+        {about ? (
+          <p dir="auto" className="text-soft line-clamp-2 text-sm wrap-anywhere">
+            {about}
+          </p>
+        ) : null}
+        <ol aria-label={`Answers to ${name}`} className="number flex flex-col gap-1.5 text-sm">
+          {groups.slice(0, answersShownMax).map(({ answer, many }) => (
+            <li key={answer} className="grid grid-cols-[minmax(4rem,30%)_1fr_auto] items-center gap-2">
+              <span className="truncate" title={answer}>
+                {answer}
+              </span>
+              <span aria-hidden="true" className="bg-sunken h-4 overflow-hidden rounded-sm">
+                <span
+                  className="block h-full rounded-sm"
+                  style={{ width: `${(many / most) * 100}%`, background: colors(answer) }}
+                />
+              </span>
+              <span className="text-right text-xs whitespace-nowrap">
+                {count(many)} <span className="text-soft">({percent(many / given.length)})</span>
+              </span>
+            </li>
+          ))}
+        </ol>
+        {groups.length > answersShownMax ? (
+          <p className="text-soft text-xs">and {plural(groups.length - answersShownMax, "other answer")}</p>
+        ) : null}
+        <SmallBars
+          title="Probability of the answer"
+          summary={`${percent(mean)} on average`}
+          bars={binsOf(sure)}
+          colors={["var(--color-bar)"]}
+          read={({ values: [many = 0] }) => plural(many, "answer")}
+        />
+      </div>
+    </Panel>
+  )
+}
+
+function binsOf(sure: readonly number[]): { label: string; values: readonly number[] }[] {
+  const bins = Array.from({ length: binCount }, () => 0)
+  for (const one of sure) {
+    const bin = Math.min(binCount - 1, Math.floor(one * binCount))
+    bins[bin] = (bins[bin] ?? 0) + 1
+  }
+  return bins.map((many, bin) => ({
+    label: `${(bin * 100) / binCount} to ${((bin + 1) * 100) / binCount}%`,
+    values: [many],
+  }))
+}

@@ -1,0 +1,189 @@
+/** One batch: how far it is, and at its end its answers as charts and as a table, its errors, and its files. */
+import { getRouteApi } from "@tanstack/react-router"
+import { type ReactNode, useMemo } from "react"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { useWrite } from "../api.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { Figure } from "../parts/figure.tsx"
+import { count, moment } from "../parts/format.ts"
+import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+import { saveCsv, saveFile } from "../tables/save-file.ts"
+import { AnswerCharts } from "./answer-charts.tsx"
+import { questionName } from "./asked.ts"
+import { readFile } from "./batch-files.ts"
+import { type BatchResults, batchName, isEnded, useBatch, useResults } from "./batch-query.ts"
+import { BatchProgress } from "./batch-status.tsx"
+import { ResultTable, RowName } from "./result-table.tsx"
+import { type ResultRow, joinedLines, resultRows, tokensOf } from "./results.ts"
+
+const route = getRouteApi("/o/$orgId/batches/$batchId")
+
+export function BatchPage(): ReactNode {
+  const { batchId } = route.useParams()
+  const query = useBatch(batchId)
+  const batch = query.data
+  return (
+    <Page
+      title={batch?.metadata?.["name"] || "Batch"}
+      about={batch?.metadata?.["question"]}
+      actions={batch && isEnded(batch) ? <Downloads batch={batch} /> : null}
+    >
+      <Loaded query={query} what="the batch">
+        {(found) => (
+          <>
+            <Panel>
+              <div className="flex flex-col gap-4">
+                <BatchProgress batch={found} of={found.metadata?.["kind"] === "table" ? "row" : "line"} />
+                <Facts batch={found} />
+              </div>
+            </Panel>
+            {isEnded(found) ? <Outcome batch={found} /> : null}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function Facts({ batch }: { batch: BatchObject }): ReactNode {
+  const { id, endpoint, metadata, created_at, expires_at } = batch
+  const endedAt = batch.completed_at ?? batch.failed_at ?? batch.expired_at ?? batch.cancelled_at
+  return (
+    // The id stays on one line: a column as wide as it is, and a row of its own on a phone.
+    <dl className="grid grid-cols-2 gap-3 *:last:col-span-2 lg:grid-cols-[1fr_1fr_1fr_max-content] lg:*:last:col-span-1">
+      <Figure look="plain" name="Asked" value={metadata?.["model"] ?? endpoint} />
+      <Figure look="plain" name="Created" value={moment(created_at * 1000)} />
+      {endedAt === null ? (
+        <Figure look="plain" name="Must end by" value={moment(expires_at * 1000)} />
+      ) : (
+        <Figure look="plain" name="Ended" value={moment(endedAt * 1000)} />
+      )}
+      <Figure look="plain" name="Id" value={id} />
+    </dl>
+  )
+}
+
+const gone = {
+  expired: "The files of this batch have expired or were deleted: its answers cannot be shown any more.",
+  "too large": "The answers are too many to be shown here: download them.",
+} as const
+
+function Outcome({ batch }: { batch: BatchObject }): ReactNode {
+  const results = useResults(batch)
+  return (
+    <Loaded query={results} what="the answers">
+      {(found) =>
+        found.missing ? (
+          <Notice tone="warn">{gone[found.missing]}</Notice>
+        ) : (
+          <Answers batch={batch} results={found} />
+        )
+      }
+    </Loaded>
+  )
+}
+
+function Answers({ batch, results }: { batch: BatchObject; results: BatchResults }): ReactNode {
+  const rows = useMemo(() => resultRows(batch, results), [batch, results])
+  const answered = rows.filter(({ error }) => error === null)
+  const failed = rows.filter(({ error }) => error !== null)
+  const instructions = new Map(
+    results.sheet?.questions.map((asked, index) => [questionName(asked, index), asked.instructions]),
+  )
+  return (
+    <>
+      {answered.length > 0 ? (
+        <>
+          <AnswerCharts rows={answered} instructions={instructions} />
+          <ResultTable rows={answered} />
+          <p className="text-soft number text-xs">{count(tokensOf(results))} tokens in all.</p>
+        </>
+      ) : null}
+      {failed.length > 0 ? <Errors rows={failed} /> : null}
+    </>
+  )
+}
+
+const errorsShownMax = 100
+
+function Errors({ rows }: { rows: readonly ResultRow[] }): ReactNode {
+  return (
+    <section aria-label="Errors" className="flex flex-col gap-3">
+      <h2 className="text-sm font-semibold">Errors ({count(rows.length)})</h2>
+      <Table
+        label="Errors"
+        rows={rows.slice(0, errorsShownMax)}
+        rowKey={({ name }) => name}
+        columns={[
+          {
+            name: "Row",
+            cell: ({ index, name }) => <RowName index={index} name={name} />,
+          },
+          {
+            name: "Error",
+            cell: ({ error }) => <span className="text-bad font-mono text-xs">{error?.code}</span>,
+          },
+          { name: "Why", long: true, cell: ({ error }) => error?.message },
+          {
+            name: "Request",
+            quiet: true,
+            align: "right",
+            cell: ({ sequenceId }) =>
+              sequenceId ? <SequenceLink id={sequenceId}>request</SequenceLink> : null,
+          },
+        ]}
+      />
+      {rows.length > errorsShownMax ? (
+        <p className="text-soft text-xs">The first {errorsShownMax}; the files have all.</p>
+      ) : null}
+    </section>
+  )
+}
+
+function Downloads({ batch }: { batch: BatchObject }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { data: results } = useResults(batch)
+  const { id, output_file_id, error_file_id } = batch
+  const save = useWrite(async ({ fileId, name }: { fileId: string; name: string }) => {
+    saveFile(name, await readFile(orgId, fileId), "application/jsonl")
+  }, [])
+  return (
+    <>
+      {results && !results.missing && results.lines.length > 0 ? (
+        <Button
+          icon="download"
+          onClick={() =>
+            saveCsv(`${baseName(batch)}-answers.csv`, joinedLines(resultRows(batch, results), results))
+          }
+        >
+          CSV
+        </Button>
+      ) : null}
+      {output_file_id ? (
+        <Button
+          icon="download"
+          busy={save.isPending}
+          onClick={() => save.mutate({ fileId: output_file_id, name: `${id}_output.jsonl` })}
+        >
+          Answers as JSONL
+        </Button>
+      ) : null}
+      {error_file_id ? (
+        <Button
+          icon="download"
+          busy={save.isPending}
+          onClick={() => save.mutate({ fileId: error_file_id, name: `${id}_error.jsonl` })}
+        >
+          Errors as JSONL
+        </Button>
+      ) : null}
+      <ErrorNotice error={save.error} />
+    </>
+  )
+}
+
+const baseName = (batch: BatchObject): string => batchName(batch).replace(/\.\w+$/, "")

@@ -1,0 +1,100 @@
+/** Batches as the pages read them: lists, one, and what came of it. */
+import { queryOptions, useQuery } from "@tanstack/react-query"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { ClientError, api } from "../api.ts"
+import { usePages } from "../parts/more.tsx"
+import { useOrganization } from "../session.ts"
+import { organizationHeader, readFile } from "./batch-files.ts"
+import { type ResultLine, readResultLines } from "./result-lines.ts"
+import { type Sheet, readSheet } from "./sheet.ts"
+
+export const batchesKey = (orgId: string): readonly unknown[] => ["batches", orgId]
+
+const listRefreshMs = 3_000
+const oneRefreshMs = 1_000
+const pageSize = 50
+
+const ended = new Set<BatchObject["status"]>(["completed", "failed", "expired", "cancelled"])
+export const isEnded = ({ status }: Pick<BatchObject, "status">): boolean => ended.has(status)
+export const isEvaluation = ({ metadata }: BatchObject): boolean => metadata?.["kind"] === "evaluation"
+export const batchName = ({ id, metadata }: BatchObject): string => metadata?.["name"] || id
+
+export function useBatches() {
+  const { id: orgId } = useOrganization()
+  return usePages(
+    [...batchesKey(orgId), "list"],
+    async ({ cursor }) => {
+      const query = { limit: pageSize, ...(cursor === undefined ? {} : { after: cursor }) }
+      const page = await api.listBatches({ query, headers: organizationHeader(orgId) })
+      return { data: page.data, next_cursor: page.has_more ? page.last_id : null }
+    },
+    { refetchInterval: listRefreshMs },
+  )
+}
+
+export const batchQuery = (orgId: string, batch_id: string) =>
+  queryOptions({
+    queryKey: [...batchesKey(orgId), "one", batch_id],
+    queryFn: async () => await api.getBatch({ params: { batch_id }, headers: organizationHeader(orgId) }),
+    refetchInterval: ({ state: { data } }) => (data && isEnded(data) ? false : oneRefreshMs),
+  })
+
+export function useBatch(batchId: string) {
+  const { id: orgId } = useOrganization()
+  return useQuery(batchQuery(orgId, batchId))
+}
+
+export interface BatchResults {
+  readonly lines: readonly ResultLine[]
+  /** Null where the batch was not made from a table, or the file is gone. */
+  readonly sheet: Sheet | null
+  /** Files that are no longer there, or are too large to be shown. */
+  readonly missing: "expired" | "too large" | null
+}
+
+/** What a page shows; larger files are for downloading. */
+const shownBytesMax = 64 * 1024 * 1024
+
+/** Of an ended batch. */
+export const resultsQuery = (orgId: string, batch: BatchObject) =>
+  queryOptions({
+    queryKey: [...batchesKey(orgId), "results", batch.id],
+    staleTime: Infinity,
+    enabled: isEnded(batch),
+    queryFn: async (): Promise<BatchResults> => {
+      const { output_file_id, error_file_id, metadata } = batch
+      const texts = await Promise.all(
+        [output_file_id, error_file_id, metadata?.["sheet_file_id"] ?? null].map(
+          async (id) => await readShown(orgId, id),
+        ),
+      )
+      const [output, errors, sheet] = texts
+      const bad = [output, errors].find((one) => one !== undefined && "missing" in one)
+      return {
+        lines: [...readResultLines(textOf(output)), ...readResultLines(textOf(errors))],
+        sheet: readSheet(textOf(sheet)),
+        missing: bad && "missing" in bad ? bad.missing : null,
+      }
+    },
+  })
+
+type Shown = { readonly text: string } | { readonly missing: "expired" | "too large" }
+
+const textOf = (shown: Shown | undefined): string => (shown && "text" in shown ? shown.text : "")
+
+async function readShown(orgId: string, file_id: string | null): Promise<Shown> {
+  if (file_id === null) return { text: "" }
+  try {
+    const { bytes } = await api.getFile({ params: { file_id }, headers: organizationHeader(orgId) })
+    if (bytes > shownBytesMax) return { missing: "too large" }
+    return { text: new TextDecoder().decode(await readFile(orgId, file_id)) }
+  } catch (error) {
+    if (error instanceof ClientError && error.status === 404) return { missing: "expired" }
+    throw error
+  }
+}
+
+export function useResults(batch: BatchObject) {
+  const { id: orgId } = useOrganization()
+  return useQuery(resultsQuery(orgId, batch))
+}

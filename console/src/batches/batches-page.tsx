@@ -1,0 +1,103 @@
+/** Batches: tables and files of requests that run while nobody waits for them. */
+import { Link, useNavigate } from "@tanstack/react-router"
+import type { ReactNode } from "react"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { Button } from "../parts/button.tsx"
+import { ago, moment } from "../parts/format.ts"
+import { MoreButton } from "../parts/more.tsx"
+import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+import { batchName, isEvaluation, useBatches } from "./batch-query.ts"
+import { SmallProgress, StatusBadge } from "./batch-status.tsx"
+
+export function BatchesPage(): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const batches = useBatches()
+  const create = (
+    <Button
+      kind="loud"
+      icon="plus"
+      onClick={() => void navigate({ to: "/o/$orgId/batches/new", params: { orgId } })}
+    >
+      New batch
+    </Button>
+  )
+  return (
+    <Page
+      title="Batches"
+      about="Questions about every row of a table, asked in the background. Live requests go first."
+      actions={batches.data?.length ? create : null}
+    >
+      <Loaded query={batches} what="batches">
+        {(rows) =>
+          rows.length === 0 ? (
+            <div className="panel">
+              <Empty icon="stack" title="No batches yet" action={create}>
+                Upload a table as CSV, TSV or JSON lines, choose what to ask of every row, and see the price
+                before it starts. Programs make batches with OpenAI’s Files and Batch APIs.
+              </Empty>
+            </div>
+          ) : (
+            <BatchTable rows={rows} />
+          )
+        }
+      </Loaded>
+      <MoreButton query={batches} />
+    </Page>
+  )
+}
+
+/** Evaluations have a page of their own. */
+function BatchLink({ batch }: { batch: BatchObject }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Link
+      to={isEvaluation(batch) ? "/o/$orgId/evaluate/$batchId" : "/o/$orgId/batches/$batchId"}
+      params={{ orgId, batchId: batch.id }}
+      className="text-accent font-medium wrap-anywhere hover:underline"
+    >
+      {batchName(batch)}
+    </Link>
+  )
+}
+
+function BatchTable({ rows }: { rows: readonly BatchObject[] }): ReactNode {
+  return (
+    <Table
+      label="Batches"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Name",
+          cell: (batch) => (
+            <>
+              <BatchLink batch={batch} /> {isEvaluation(batch) ? <Badge>Evaluation</Badge> : null}
+              {batch.metadata?.["question"] ? (
+                <span className="text-soft line-clamp-2 max-w-md text-xs">{batch.metadata["question"]}</span>
+              ) : null}
+            </>
+          ),
+        },
+        {
+          name: "Asked",
+          cell: ({ endpoint, metadata }) => (
+            <span className="font-mono text-xs">{metadata?.["model"] ?? endpoint}</span>
+          ),
+        },
+        { name: "State", cell: (batch) => <StatusBadge batch={batch} /> },
+        { name: "Progress", cell: (batch) => <SmallProgress batch={batch} /> },
+        {
+          name: "Created",
+          cell: ({ created_at }) => (
+            <span className="whitespace-nowrap" title={moment(created_at * 1000)}>
+              {ago(created_at * 1000)}
+            </span>
+          ),
+        },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,223 @@
+/** Two evaluations side by side: their figures, and the rows on which their answers differ. */
+import { Link, getRouteApi } from "@tanstack/react-router"
+import { type ReactNode, useMemo, useState } from "react"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { answerOf, confidenceOf, evaluate } from "../../../src/scoring/evaluation.ts"
+import { batchName, isEnded, useBatch, useResults } from "../batches/batch-query.ts"
+import { Button } from "../parts/button.tsx"
+import { Segments } from "../parts/field.tsx"
+import { count, decimal, percent, plural, probability } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
+import { Empty, Loaded, Loading, Notice, Page, Panel } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+import { goneSentence } from "./evaluation-page.tsx"
+import { type JudgedRow, type JudgedRows, type RowPair, isRight, judgeRows, pairRows } from "./judged.ts"
+
+const route = getRouteApi("/o/$orgId/evaluate/compare")
+
+export function ComparePage(): ReactNode {
+  const { a, b } = route.useSearch()
+  const [first, second] = [useBatch(a), useBatch(b)]
+  return (
+    <Page
+      title="Compare evaluations"
+      about="The same rows, asked in two ways: A is the older evaluation, B the newer."
+    >
+      <Loaded query={first} what="the first evaluation">
+        {(one) => (
+          <Loaded query={second} what="the second evaluation">
+            {(other) => <Both a={one} b={other} />}
+          </Loaded>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+/** Undefined while it loads; null where it cannot be shown. */
+function useJudged(batch: BatchObject): JudgedRows | null | undefined {
+  const { data, error } = useResults(batch)
+  return useMemo(() => {
+    if (error) return null
+    if (!data) return undefined
+    return data.missing || !data.sheet ? null : judgeRows(data.sheet, data.lines)
+  }, [data, error])
+}
+
+function Both({ a, b }: { a: BatchObject; b: BatchObject }): ReactNode {
+  const [first, second] = [useJudged(a), useJudged(b)]
+  if (!isEnded(a) || !isEnded(b))
+    return <Notice tone="info">One of them still runs. Come back when it is done.</Notice>
+  if (first === null || second === null) return <Notice tone="warn">{goneSentence}</Notice>
+  if (!first || !second) return <Loading what="the answers" />
+  const pairs = pairRows(first.rows, second.rows)
+  return (
+    <>
+      <div className="grid grid-cols-1 gap-4 sm:grid-cols-2">
+        <About letter="A" batch={a} />
+        <About letter="B" batch={b} />
+      </div>
+      {pairs.length === 0 ? (
+        <div className="panel">
+          <Empty icon="split" title="They have no rows in common">
+            Evaluations are compared on rows with the same text.
+          </Empty>
+        </div>
+      ) : (
+        <>
+          <Measures pairs={pairs} />
+          <Differences pairs={pairs} />
+        </>
+      )}
+    </>
+  )
+}
+
+function About({ letter, batch }: { letter: string; batch: BatchObject }): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <div className="panel flex gap-3 px-4 py-3">
+      <span
+        aria-hidden="true"
+        className="bg-accent-wash text-accent grid size-8 shrink-0 place-items-center rounded-full font-semibold"
+      >
+        {letter}
+      </span>
+      <div className="min-w-0 text-sm wrap-anywhere">
+        <Link
+          to="/o/$orgId/evaluate/$batchId"
+          params={{ orgId, batchId: batch.id }}
+          className="text-accent font-medium hover:underline"
+        >
+          {batchName(batch)}
+        </Link>
+        <p className="font-mono text-xs">{batch.metadata?.["model"]}</p>
+        <p className="text-soft line-clamp-2 text-xs">{batch.metadata?.["question"]}</p>
+      </div>
+    </div>
+  )
+}
+
+type Evaluated = ReturnType<typeof evaluate>
+
+const measures: readonly {
+  readonly name: string
+  readonly of: (found: Evaluated) => number
+  readonly show: (value: number) => string
+  /** Of a difference, where it is not that of the value. */
+  readonly unit?: string
+  readonly isBetterHigh: boolean
+}[] = [
+  { name: "Accuracy", of: ({ accuracy }) => accuracy, show: percent, unit: " points", isBetterHigh: true },
+  { name: "Macro F1", of: ({ macroF1 }) => macroF1, show: (value) => decimal(value, 3), isBetterHigh: true },
+  { name: "Brier score", of: ({ brier }) => brier, show: (value) => decimal(value, 3), isBetterHigh: false },
+  {
+    name: "Calibration error",
+    of: ({ calibrationError }) => calibrationError,
+    show: percent,
+    unit: " points",
+    isBetterHigh: false,
+  },
+  { name: "Log loss", of: ({ logLoss }) => logLoss, show: (value) => decimal(value, 3), isBetterHigh: false },
+]
+
+function Measures({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
+  const [a, b] = useMemo(
+    () => [evaluate(pairs.map((pair) => pair.a)), evaluate(pairs.map((pair) => pair.b))],
+    [pairs],
+  )
+  const rows = measures.map(({ name, of, show, unit, isBetterHigh }) => {
+    const shift = of(b) - of(a)
+    const size = unit ? `${decimal(100 * Math.abs(shift), 1)}${unit}` : show(Math.abs(shift))
+    return {
+      name,
+      a: show(of(a)),
+      b: show(of(b)),
+      shift: shift === 0 ? "same" : `${shift > 0 ? "+" : "−"}${size}`,
+      tone: shift === 0 ? "text-soft" : shift > 0 === isBetterHigh ? "text-accent" : "text-bad",
+    }
+  })
+  return (
+    <section aria-label="Figures" className="flex flex-col gap-2">
+      <Table
+        label="Figures"
+        rows={rows}
+        rowKey={({ name }) => name}
+        columns={[
+          { name: "Measure", cell: ({ name }) => <span className="font-medium">{name}</span> },
+          { name: "A", align: "right", cell: (row) => <span className="number">{row.a}</span> },
+          { name: "B", align: "right", cell: (row) => <span className="number">{row.b}</span> },
+          {
+            name: "From A to B",
+            align: "right",
+            cell: ({ shift, tone }) => <span className={`number font-medium ${tone}`}>{shift}</span>,
+          },
+        ]}
+      />
+      <p className="text-soft text-xs">
+        Over the {plural(pairs.length, "row")} that both answered. Green is better: higher for accuracy and
+        macro F1, lower for the others.
+      </p>
+    </section>
+  )
+}
+
+const kinds = {
+  all: { label: "All", holds: () => true },
+  a: { label: "Only A is right", holds: ({ a, b }: RowPair) => isRight(a) && !isRight(b) },
+  b: { label: "Only B is right", holds: ({ a, b }: RowPair) => !isRight(a) && isRight(b) },
+} as const
+type Kind = keyof typeof kinds
+const kindNames: readonly Kind[] = ["all", "a", "b"]
+const pageRows = 20
+
+function Differences({ pairs }: { pairs: readonly RowPair[] }): ReactNode {
+  const [kind, setKind] = useState<Kind>("all")
+  const [shown, setShown] = useState(pageRows)
+  const differing = pairs.filter(({ a, b }) => answerOf(a) !== answerOf(b))
+  const rows = differing.filter(kinds[kind].holds)
+  const options = kindNames.map((value) => ({
+    value,
+    label: `${kinds[value].label} (${count(differing.filter(kinds[value].holds).length)})`,
+  }))
+  return (
+    <Panel title={`Answers that differ (${count(differing.length)} of ${count(pairs.length)})`}>
+      {differing.length === 0 ? (
+        <Empty icon="check" title="Every answer is the same" />
+      ) : (
+        <div className="flex flex-col gap-3">
+          <Segments label="Which" value={kind} options={options} onChange={setKind} />
+          <ol className="divide-line divide-y" aria-label="Answers that differ">
+            {rows.slice(0, shown).map(({ a, b }) => (
+              <li key={a.index} className="flex flex-col gap-1 py-2.5 text-sm">
+                <p dir="auto" className="line-clamp-3 wrap-anywhere">
+                  {a.evidence}
+                </p>
+                <p className="number flex flex-wrap gap-x-4 text-xs">
+                  <Said letter="A" row={a} />
+                  <Said letter="B" row={b} />
+                  <span className="text-soft">Label: {a.gold}</span>
+                </p>
+              </li>
+            ))}
+          </ol>
+          {rows.length > shown ? (
+            <Button className="self-center" onClick={() => setShown(shown + pageRows)}>
+              Show more
+            </Button>
+          ) : null}
+        </div>
+      )}
+    </Panel>
+  )
+}
+
+function Said({ letter, row }: { letter: string; row: JudgedRow }): ReactNode {
+  return (
+    <span className={`inline-flex items-center gap-1 ${isRight(row) ? "text-accent" : "text-bad"}`}>
+      <Icon name={isRight(row) ? "check" : "cross"} className="size-3.5" />
+      {letter}: {answerOf(row)} {probability(confidenceOf(row))}
+    </span>
+  )
+}

@@ -1,0 +1,109 @@
+/** One evaluation: how far it is, and at its end what it found. */
+import { getRouteApi, useNavigate } from "@tanstack/react-router"
+import { type ReactNode, useMemo } from "react"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { type BatchResults, batchName, isEnded, useBatch, useResults } from "../batches/batch-query.ts"
+import { BatchProgress } from "../batches/batch-status.tsx"
+import type { Sheet } from "../batches/sheet.ts"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
+import { Button } from "../parts/button.tsx"
+import { plural } from "../parts/format.ts"
+import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
+import { useEvaluationDraft } from "./evaluation-draft.ts"
+import { judgeRows } from "./judged.ts"
+import { Members } from "./members.tsx"
+import { planOfSheet } from "./plan.ts"
+import { Results } from "./results.tsx"
+
+const route = getRouteApi("/o/$orgId/evaluate/$batchId")
+
+export function EvaluationPage(): ReactNode {
+  const { batchId } = route.useParams()
+  const query = useBatch(batchId)
+  const batch = query.data
+  return (
+    <Page
+      title={batch ? batchName(batch) : "Evaluation"}
+      about={
+        batch ? (
+          <>
+            {batch.metadata?.["question"]}{" "}
+            <span className="font-mono text-xs">{batch.metadata?.["model"]}</span>
+          </>
+        ) : null
+      }
+      actions={batch && isEnded(batch) ? <Again batch={batch} /> : null}
+    >
+      <Loaded query={query} what="the evaluation">
+        {(found) => (
+          <>
+            <Panel>
+              <BatchProgress batch={found} of="row" />
+            </Panel>
+            {isEnded(found) ? <Outcome batch={found} /> : null}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+/** The same rows, to be asked in another way. */
+function Again({ batch }: { batch: BatchObject }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const draft = useEvaluationDraft()
+  const sheet = useResults(batch).data?.sheet
+  if (!sheet) return null
+  const again = ({ name, ...rest }: Sheet): void => {
+    draft.change({ file: { name, rows: rest }, plan: planOfSheet({ name, ...rest }), error: null })
+    void navigate({ to: "/o/$orgId/evaluate", params: { orgId } })
+  }
+  return (
+    <Button icon="turn" onClick={() => again(sheet)}>
+      Evaluate again
+    </Button>
+  )
+}
+
+export const goneSentence =
+  "The files of this evaluation have expired or were deleted: it cannot be shown any more."
+
+function Outcome({ batch }: { batch: BatchObject }): ReactNode {
+  return (
+    <Loaded query={useResults(batch)} what="the results">
+      {(results) => (
+        <>
+          <Judged results={results} />
+          <Members batch={batch} results={results} />
+        </>
+      )}
+    </Loaded>
+  )
+}
+
+function Judged({ results }: { results: BatchResults }): ReactNode {
+  const { sheet, lines, missing } = results
+  const judged = useMemo(() => sheet && judgeRows(sheet, lines), [sheet, lines])
+  const failed = lines.filter(({ error }) => error !== null)
+  const last = failed.at(-1)
+  if (missing || !judged) return <Notice tone="warn">{goneSentence}</Notice>
+  return (
+    <>
+      {last?.error ? (
+        <Notice tone="bad">
+          {plural(failed.length, "row")} failed; the last one: {last.error.message}{" "}
+          {last.sequenceId ? <SequenceLink id={last.sequenceId}>request</SequenceLink> : null}
+        </Notice>
+      ) : null}
+      {judged.unknown > 0 ? (
+        <Notice tone="warn">
+          {plural(judged.unknown, "row has", "rows have")} a label that is no answer to the question, and{" "}
+          {judged.unknown === 1 ? "is" : "are"} left out.
+        </Notice>
+      ) : null}
+      {judged.rows.length > 0 ? <Results rows={judged.rows} isPredicate={judged.isPredicate} /> : null}
+    </>
+  )
+}

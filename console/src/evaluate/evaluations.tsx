@@ -1,0 +1,131 @@
+/** The evaluations of the organization; two of them are chosen to stand side by side. */
+import { Link, useNavigate } from "@tanstack/react-router"
+import { type ReactNode, useState } from "react"
+import type { BatchObject } from "../../../src/contract/openai/batches.ts"
+import { batchName, isEvaluation, useBatches } from "../batches/batch-query.ts"
+import { SmallProgress, StatusBadge } from "../batches/batch-status.tsx"
+import { Button } from "../parts/button.tsx"
+import { ago, moment } from "../parts/format.ts"
+import { MoreButton } from "../parts/more.tsx"
+import { Loaded } from "../parts/page.tsx"
+import { Table } from "../parts/table.tsx"
+import { useOrganization } from "../session.ts"
+
+const comparedCount = 2
+
+export function Evaluations(): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const [chosen, setChosen] = useState<readonly string[]>([])
+  const batches = useBatches()
+  // Ids are in the order of time.
+  const [a, b] = chosen.toSorted()
+  return (
+    <Loaded query={batches} what="evaluations">
+      {(all) => {
+        const rows = all.filter(isEvaluation)
+        return (
+          <>
+            {rows.length > 0 ? (
+              <section aria-label="Evaluations" className="flex flex-col gap-3">
+                <div className="flex flex-wrap items-center justify-between gap-2">
+                  <div>
+                    <h2 className="text-sm font-semibold">Evaluations</h2>
+                    <p className="text-soft text-xs">Tick two to see them side by side.</p>
+                  </div>
+                  <Button
+                    small
+                    icon="split"
+                    disabled={chosen.length !== comparedCount}
+                    onClick={() =>
+                      void navigate({
+                        to: "/o/$orgId/evaluate/compare",
+                        params: { orgId },
+                        search: { a: a ?? "", b: b ?? "" },
+                      })
+                    }
+                  >
+                    Compare two
+                  </Button>
+                </div>
+                <EvaluationTable
+                  rows={rows}
+                  chosen={chosen}
+                  // Of more than two, the first chosen gives way.
+                  onChoose={(id, isChosen) =>
+                    setChosen([...chosen.filter((one) => one !== id), ...(isChosen ? [id] : [])].slice(-2))
+                  }
+                />
+              </section>
+            ) : null}
+            <MoreButton query={batches} />
+          </>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+function EvaluationTable({
+  rows,
+  chosen,
+  onChoose,
+}: {
+  rows: readonly BatchObject[]
+  chosen: readonly string[]
+  onChoose: (id: string, isChosen: boolean) => void
+}): ReactNode {
+  const { id: orgId } = useOrganization()
+  return (
+    <Table
+      label="Evaluations"
+      rows={rows}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          name: "Name",
+          cell: (batch) => (
+            <>
+              <Link
+                to="/o/$orgId/evaluate/$batchId"
+                params={{ orgId, batchId: batch.id }}
+                className="text-accent font-medium wrap-anywhere hover:underline"
+              >
+                {batchName(batch)}
+              </Link>
+              <span className="text-soft line-clamp-2 max-w-md text-xs">{batch.metadata?.["question"]}</span>
+            </>
+          ),
+        },
+        {
+          name: "Asked",
+          cell: ({ metadata }) => <span className="font-mono text-xs">{metadata?.["model"]}</span>,
+        },
+        { name: "State", cell: (batch) => <StatusBadge batch={batch} /> },
+        { name: "Progress", cell: (batch) => <SmallProgress batch={batch} /> },
+        {
+          name: "Created",
+          cell: ({ created_at }) => (
+            <span className="whitespace-nowrap" title={moment(created_at * 1000)}>
+              {ago(created_at * 1000)}
+            </span>
+          ),
+        },
+        {
+          name: "Compare",
+          quiet: true,
+          align: "right",
+          cell: (batch) => (
+            <input
+              type="checkbox"
+              aria-label={`Compare ${batchName(batch)} with ${batch.metadata?.["model"] ?? ""}`}
+              className="accent-accent ml-auto block size-4"
+              checked={chosen.includes(batch.id)}
+              onChange={(event) => onChoose(batch.id, event.target.checked)}
+            />
+          ),
+        },
+      ]}
+    />
+  )
+}

@@ -1,0 +1,122 @@
+/** Saves the rows of an evaluation, with the labels of the file, as examples that a question set learns from. */
+import { useQuery } from "@tanstack/react-query"
+import { type ReactNode, useState } from "react"
+import type { SetQuestion } from "../../../src/contract/question-sets/content.ts"
+import { api, useWrite } from "../api.ts"
+import { FormDialog } from "../parts/dialog.tsx"
+import { SelectField } from "../parts/field.tsx"
+import { plural } from "../parts/format.ts"
+import { useOrganization } from "../session.ts"
+import { type LabelValue, possibleLabels } from "../sets/labels.ts"
+import { setQuery, setsKey } from "../sets/set-query.ts"
+import type { JudgedRow } from "./judged.ts"
+
+export interface SavedExamples {
+  readonly added: number
+  readonly known: number
+  /** Left out: contradicting a known example, or refused. */
+  readonly leftOut: number
+}
+
+const rowsPerRequest = 100
+const unchosen = { value: "", label: "Choose" }
+
+export function SaveExamples({
+  rows,
+  onSaved,
+  onClose,
+}: {
+  rows: readonly JudgedRow[]
+  onSaved: (saved: SavedExamples) => void
+  onClose: () => void
+}): ReactNode {
+  const { id: org_id } = useOrganization()
+  const [setId, setSetId] = useState("")
+  const [name, setName] = useState("")
+  const { data: sets = [] } = useQuery({
+    queryKey: [...setsKey(org_id), "examples of an evaluation"],
+    queryFn: async () => (await api.listQuestionSets({ params: { org_id } })).data,
+  })
+  const chosen = useQuery({ ...setQuery(org_id, setId), enabled: setId !== "" }).data
+  const asked = chosen?.questions.find((question) => question.name === name)
+  const labelled = asked ? labelRows(asked, rows) : []
+  const write = useWrite(
+    async () => await saveRows({ org_id, set_id: setId }, name, labelled),
+    [setsKey(org_id)],
+    (saved) => {
+      onSaved(saved)
+      onClose()
+    },
+  )
+  return (
+    <FormDialog
+      title="Save as examples"
+      submit={labelled.length > 0 ? `Save ${plural(labelled.length, "example")}` : "Save"}
+      write={write}
+      onClose={onClose}
+      ready={labelled.length > 0}
+    >
+      <p className="text-soft text-sm">
+        {plural(rows.length, "row")} with the labels of your file. The set learns from them when it is taught.
+      </p>
+      <SelectField
+        label="Question set"
+        value={setId}
+        options={[unchosen, ...sets.map((set) => ({ value: set.id, label: set.name }))]}
+        hint={sets.length === 0 ? "There is none yet: save one in the playground." : undefined}
+        onChange={(event) => {
+          setSetId(event.target.value)
+          setName("")
+        }}
+      />
+      <SelectField
+        label="Question that the labels answer"
+        value={name}
+        disabled={!chosen}
+        options={[
+          unchosen,
+          ...(chosen?.questions ?? []).map((question) => ({ value: question.name, label: question.name })),
+        ]}
+        error={
+          asked && labelled.length < rows.length
+            ? `${plural(rows.length - labelled.length, "row")} with a label that is no answer to it.`
+            : null
+        }
+        onChange={(event) => setName(event.target.value)}
+      />
+    </FormDialog>
+  )
+}
+
+interface LabelledRow {
+  readonly input: string
+  readonly label: LabelValue
+}
+
+/** Those whose label is an answer to the question. */
+function labelRows(asked: SetQuestion, rows: readonly JudgedRow[]): LabelledRow[] {
+  const labels = new Map(possibleLabels(asked).map(({ name, value }) => [name, value]))
+  return rows.flatMap(({ evidence, gold }) => {
+    const label = labels.get(gold)
+    return label === undefined ? [] : [{ input: evidence, label }]
+  })
+}
+
+async function saveRows(
+  params: { readonly org_id: string; readonly set_id: string },
+  question: string,
+  rows: readonly LabelledRow[],
+): Promise<SavedExamples> {
+  const saved = { added: 0, known: 0, leftOut: 0 }
+  for (let from = 0; from < rows.length; from += rowsPerRequest) {
+    const page = rows.slice(from, from + rowsPerRequest)
+    const result = await api.addQuestionSetExamples({
+      params,
+      body: { rows: page.map(({ input, label }) => ({ input, labels: { [question]: label } })) },
+    })
+    saved.added += result.added + result.updated
+    saved.known += result.duplicates
+    saved.leftOut += result.contradictions_count + result.refused_count
+  }
+  return saved
+}

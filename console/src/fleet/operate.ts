@@ -1,0 +1,44 @@
+/** The operator's operations as the fleet page calls them: by a session that its link opens once. */
+import { FleetState } from "../../../src/base/fleet-report.ts"
+
+/** Of this tab alone; it ends with `umpire fleet`. */
+const entry = "umpire.fleet"
+
+/** The link is exchanged as soon as the page is there, and leaves its address. */
+async function exchangeLink(): Promise<string | null> {
+  const link = location.hash.slice(1)
+  if (link === "") return sessionStorage.getItem(entry)
+  history.replaceState(null, "", "/")
+  const { session } = (await post("/session", link, null)) as { session: string }
+  sessionStorage.setItem(entry, session)
+  return session
+}
+
+let opening: Promise<string | null> | undefined
+
+async function operate(operation: string, input: unknown): Promise<unknown> {
+  opening ??= exchangeLink()
+  const session = await opening
+  if (session === null) throw new Error("Run umpire fleet, and open the link that it prints.")
+  const { result } = (await post(`/operations/${operation}`, session, input)) as { result: unknown }
+  return result
+}
+
+async function post(path: string, bearer: string, input: unknown): Promise<unknown> {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
+    body: JSON.stringify(input),
+  }).catch((cause: unknown) => {
+    throw new Error("umpire fleet does not answer: it was stopped, or its server was.", { cause })
+  })
+  const body: unknown = await response.json()
+  if (response.ok) return body
+  const { error } = body as { error?: { message?: string } }
+  throw new Error(error?.message ?? `The answer was ${response.status}.`)
+}
+
+export const readFleet = async (): Promise<FleetState> => FleetState.parse(await operate("fleet", null))
+
+export const setDrained = async (worker: string, drained: boolean): Promise<unknown> =>
+  await operate(drained ? "workers.drain" : "workers.undrain", { worker })

@@ -1,0 +1,326 @@
+/** One request, in full: how it ended, where its time went, its tokens and cost, and its caller. */
+import { useQuery } from "@tanstack/react-query"
+import { Link, getRouteApi, useNavigate, useRouter } from "@tanstack/react-router"
+import { type ReactNode, useEffect } from "react"
+import type { SequenceDetail } from "../../../src/contract/sequences.ts"
+import { ClientError, api } from "../api.ts"
+import { KeptContentPanel } from "../content/kept-content.tsx"
+import { Button, CopyButton } from "../parts/button.tsx"
+import { Figure } from "../parts/figure.tsx"
+import { count, instant } from "../parts/format.ts"
+import { Icon } from "../parts/icon.tsx"
+import { Empty, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
+import { useOrganization, useTabStorage } from "../session.ts"
+import { LogLink } from "./log-link.tsx"
+import type { LogFilter } from "./log-view.ts"
+import { moveOpened, neighboursOf } from "./opened.ts"
+import { Attempts, Stages, Timing } from "./record-timing.tsx"
+import { ResultBadge, endpointName } from "./request-table.tsx"
+import { useListKeys } from "./use-list-keys.ts"
+import { useNames } from "./use-names.ts"
+
+const route = getRouteApi("/o/$orgId/requests/$seqId")
+
+export function RecordPage(): ReactNode {
+  const { seqId: seq_id } = route.useParams()
+  const { id: org_id } = useOrganization()
+  const query = useQuery({
+    queryKey: ["sequence", org_id, seq_id],
+    queryFn: async () => await api.getSequence({ params: { org_id, seq_id } }),
+  })
+  const missing = query.error instanceof ClientError && query.error.status === 404
+  return (
+    <Page
+      title="Request"
+      about={
+        <span className="flex flex-wrap items-center gap-1">
+          <span className="font-mono text-xs wrap-anywhere">{seq_id}</span>
+          <CopyButton text={seq_id} label="Copy sequence id" bare />
+        </span>
+      }
+      actions={<Ways seqId={seq_id} />}
+    >
+      {missing ? (
+        <div className="panel">
+          <Empty icon="search" title="No such request">
+            Nothing is recorded under this id in this organization. Records are kept for a limited time.
+          </Empty>
+        </div>
+      ) : (
+        <Loaded query={query} what="the request">
+          {(sequence) => <Record sequence={sequence} />}
+        </Loaded>
+      )}
+    </Page>
+  )
+}
+
+/** Back to the list, and to the requests before and after this one in it. */
+function Ways({ seqId }: { seqId: string }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const { history } = useRouter()
+  const tab = useTabStorage()
+  const neighbours = neighboursOf(tab, seqId)
+  useEffect(() => {
+    if (neighboursOf(tab, seqId)) moveOpened(tab, seqId)
+  }, [tab, seqId])
+  const open = (id: string | null): void => {
+    // In place of this one, so that one step back is the list.
+    if (id) void navigate({ to: "/o/$orgId/requests/$seqId", params: { orgId, seqId: id }, replace: true })
+  }
+  const leave = (): void => {
+    if (neighbours) history.back()
+    else void navigate({ to: "/o/$orgId/requests", params: { orgId }, search: {} })
+  }
+  useListKeys({
+    j: () => open(neighbours?.older ?? null),
+    k: () => open(neighbours?.newer ?? null),
+    Escape: leave,
+  })
+  return (
+    <>
+      {neighbours ? (
+        <>
+          <Button
+            icon="up"
+            aria-label="Newer request"
+            title="Newer request (k)"
+            disabled={neighbours.newer === null}
+            onClick={() => open(neighbours.newer)}
+          />
+          <Button
+            icon="down"
+            aria-label="Older request"
+            title="Older request (j)"
+            disabled={neighbours.older === null}
+            onClick={() => open(neighbours.older)}
+          />
+        </>
+      ) : null}
+      <Button title="Esc" onClick={leave}>
+        {neighbours ? "Back to the list" : "All requests"}
+      </Button>
+    </>
+  )
+}
+
+function Record({ sequence }: { sequence: SequenceDetail }): ReactNode {
+  return (
+    <>
+      {sequence.error_code ? (
+        <Notice tone="bad">
+          <LogLink
+            view={{ range: "30d", filters: { error_code: sequence.error_code } }}
+            title="All requests with this error"
+            className="font-mono font-medium underline underline-offset-2"
+          >
+            {sequence.error_code}
+          </LogLink>
+          {sequence.error_message ? <span className="block">{sequence.error_message}</span> : null}
+        </Notice>
+      ) : null}
+      <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-2">
+        <div className="flex min-w-0 flex-col gap-4">
+          <Panel title="Result" actions={<ResultBadge of={sequence} />}>
+            <Facts sequence={sequence} />
+          </Panel>
+          <Panel title="Timing">
+            <Timing sequence={sequence} />
+          </Panel>
+          {sequence.stages.length > 0 ? <Stages sequence={sequence} /> : null}
+          {sequence.attempts.length > 0 ? <Attempts sequence={sequence} /> : null}
+          <KeptContentPanel key={sequence.seq_id} seqId={sequence.seq_id} state={sequence.content} />
+        </div>
+        <div className="flex min-w-0 flex-col gap-4">
+          <Panel title="Tokens and cost">
+            <dl className="number flex flex-wrap justify-between gap-x-6 gap-y-3">
+              <Figure name="Input" value={count(sequence.input_tokens)} />
+              <Figure name="Cached" value={count(sequence.cached_input_tokens)} />
+              <Figure name="Output" value={count(sequence.output_tokens)} />
+              <Figure name="Cost, exact" value={`$${sequence.cost}`} />
+            </dl>
+          </Panel>
+          <Panel title="Caller">
+            <Caller sequence={sequence} />
+          </Panel>
+          <Panel title="Tags">
+            <Tags tags={sequence.tags} />
+          </Panel>
+        </div>
+      </div>
+    </>
+  )
+}
+
+/** Behind a value: all requests that share it. */
+function Alike({ filter, value, of }: { filter: LogFilter; value: string; of: string }): ReactNode {
+  const words = `All requests ${of}`
+  return (
+    <LogLink
+      view={{ range: "30d", filters: { [filter]: value } }}
+      className="text-soft hover:bg-sunken hover:text-ink inline-grid size-6 shrink-0 place-items-center rounded align-top"
+      title={words}
+      aria-label={words}
+    >
+      <Icon name="filter" className="size-3.5" />
+    </LogLink>
+  )
+}
+
+const linkLooks = "text-accent underline-offset-2 hover:underline"
+
+function Facts({ sequence }: { sequence: SequenceDetail }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { question_set: set, question_set_version: version, questions, abstained } = sequence
+  return (
+    <List
+      rows={[
+        ["Started", instant(sequence.timestamp)],
+        [
+          "Endpoint",
+          <>
+            {endpointName(sequence.call_source)}{" "}
+            <Alike filter="endpoint" value={sequence.call_source} of="to this endpoint" />
+          </>,
+        ],
+        [
+          "Model",
+          sequence.model ? (
+            <>
+              <Link to="/o/$orgId/models" params={{ orgId }} className={linkLooks}>
+                {sequence.model}
+              </Link>{" "}
+              <Alike filter="model" value={sequence.model} of="for this model" />
+            </>
+          ) : null,
+        ],
+        [
+          "Question set",
+          set ? (
+            <>
+              <Link
+                to="/o/$orgId/sets/$setName"
+                params={{ orgId, setName: sequence.question_set_id ?? set }}
+                search={{ tab: "versions" }}
+                className={linkLooks}
+              >
+                {set}, version {version}
+              </Link>{" "}
+              <Alike
+                filter="question_set_id"
+                value={sequence.question_set_id ?? set}
+                of="for this question set"
+              />
+            </>
+          ) : null,
+        ],
+        [
+          "Questions",
+          questions
+            ? `${count(questions)} asked${abstained === null ? "" : `, ${count(abstained)} abstained`}`
+            : null,
+        ],
+        ["Stop reason", sequence.stop_reason],
+        ["Tools called", sequence.tool_calls.join(", ")],
+        [
+          "Region",
+          sequence.region ? (
+            <>
+              {sequence.region} <Alike filter="region" value={sequence.region} of="in this region" />
+            </>
+          ) : null,
+        ],
+      ]}
+    />
+  )
+}
+
+const kinds = { key: "API key", user: "Member", workload: "Workload" } as const
+
+function Caller({ sequence }: { sequence: SequenceDetail }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const names = useNames()
+  const id = sequence.principal_id ?? sequence.api_key_id
+  const kind = sequence.principal_kind ?? (sequence.api_key_id ? "key" : null)
+  const name = id ? names.of("principal_id", id) : null
+  return (
+    <List
+      rows={[
+        [
+          kind ? kinds[kind] : "Caller",
+          id === null ? (
+            "a session or workload token"
+          ) : (
+            <>
+              {kind === "workload" ? (
+                id
+              ) : (
+                <Link
+                  to={kind === "user" ? "/o/$orgId/members" : "/o/$orgId/keys"}
+                  params={{ orgId }}
+                  search={{ show: id }}
+                  className={linkLooks}
+                >
+                  {name}
+                </Link>
+              )}{" "}
+              <Alike filter="principal_id" value={id} of="of this caller" />
+            </>
+          ),
+        ],
+        ["Address", sequence.client_ip],
+        ["Client", sequence.client_ua],
+        [
+          "Request id",
+          sequence.request_id ? (
+            <span className="inline-flex max-w-full flex-wrap items-center gap-1 align-top">
+              <span className="font-mono text-xs">{sequence.request_id}</span>
+              <CopyButton text={sequence.request_id} label="Copy request id" bare />
+            </span>
+          ) : null,
+        ],
+      ]}
+    />
+  )
+}
+
+function Tags({ tags }: { tags: SequenceDetail["tags"] }): ReactNode {
+  const entries = Object.entries(tags)
+  if (entries.length === 0)
+    return (
+      <p className="text-soft text-sm">
+        None. The header <code className="font-mono text-xs">x-umpire-tags: team=ops,job=42</code> sets them.
+      </p>
+    )
+  return (
+    <ul className="flex flex-wrap gap-2" aria-label="Tags">
+      {entries.map(([key, value]) => (
+        <li key={key}>
+          <LogLink
+            view={{ range: "30d", tags: [`${key}=${value}`] }}
+            title="All requests with this tag"
+            className="bg-sunken hover:bg-accent-wash hover:text-accent rounded-full px-2.5 py-1 text-xs wrap-anywhere"
+          >
+            <span className="text-soft">{key}</span> {value}
+          </LogLink>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function List({ rows }: { rows: readonly (readonly [string, ReactNode])[] }): ReactNode {
+  return (
+    <dl className="number grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-1 text-sm leading-6">
+      {rows
+        .filter(([, value]) => Boolean(value))
+        .map(([name, value]) => (
+          <div key={name} className="contents">
+            <dt className="text-soft">{name}</dt>
+            <dd className="wrap-anywhere">{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}

@@ -1,0 +1,166 @@
+/** How the review stands: what was labelled, how far reviewers agree, and whether teaching again would pay. */
+import { useNavigate } from "@tanstack/react-router"
+import { type ReactNode, useState } from "react"
+import type { ReviewSummary } from "../../../src/contract/question-sets/review.ts"
+import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import { api, useWrite } from "../api.ts"
+import { Button } from "../parts/button.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
+import { TextField } from "../parts/field.tsx"
+import { Figure } from "../parts/figure.tsx"
+import { Form } from "../parts/form.tsx"
+import { count, decimal, plural } from "../parts/format.ts"
+import { Notice, Panel } from "../parts/page.tsx"
+import { useOrganization } from "../session.ts"
+import { type SetAddress, jobsKey, setsKey } from "./set-query.ts"
+
+export function ReviewStanding({
+  set,
+  at,
+  summary,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  summary: ReviewSummary
+}): ReactNode {
+  return (
+    <div className="flex flex-col gap-4">
+      <Panel title="Labels">
+        <div className="flex flex-col gap-4">
+          <dl className="number grid grid-cols-3 gap-3">
+            <Figure name="Reviewed" value={count(summary.done)} />
+            <Figure name="New labels" value={count(summary.labelled_since_taught)} />
+            <Figure name="Corrections" value={count(summary.corrected_since_taught)} />
+          </dl>
+          <Advice set={set} at={at} summary={summary} />
+        </div>
+      </Panel>
+      <Agreement agreement={summary.agreement} />
+      <Sampling at={at} summary={summary} />
+      {summary.content === "kept" ? null : (
+        <Notice tone="warn">
+          Evidence and answers are no longer kept: nothing new comes into this queue.
+        </Notice>
+      )}
+    </div>
+  )
+}
+
+function Advice({
+  set,
+  at,
+  summary,
+}: {
+  set: QuestionSet
+  at: SetAddress
+  summary: ReviewSummary
+}): ReactNode {
+  const { id: orgId } = useOrganization()
+  const navigate = useNavigate()
+  const teach = useWrite(
+    async () => await api.teachQuestionSet({ params: at, body: {} }),
+    [jobsKey(at)],
+    () =>
+      void navigate({
+        to: "/o/$orgId/sets/$setName",
+        params: { orgId, setName: set.name },
+        search: { tab: "teach" },
+      }),
+  )
+  if (!summary.teaching_would_pay) return <p className="text-soft text-sm">{summary.teaching_reason}</p>
+  return (
+    <div className="flex flex-col gap-3">
+      <Notice
+        tone="good"
+        action={
+          <Button small icon="play" busy={teach.isPending} onClick={() => teach.mutate(undefined)}>
+            Teach again
+          </Button>
+        }
+      >
+        Teaching again would pay. {summary.teaching_reason}
+      </Notice>
+      <ErrorNotice error={teach.error} />
+    </div>
+  )
+}
+
+/** After Landis and Koch. */
+const agreementWords = [
+  [0.8, "almost perfect"],
+  [0.6, "substantial"],
+  [0.4, "moderate"],
+  [0.2, "fair"],
+  [Number.NEGATIVE_INFINITY, "slight"],
+] as const
+
+function Agreement({ agreement: { pairs, kappa, questions } }: Pick<ReviewSummary, "agreement">): ReactNode {
+  const words = kappa === null ? null : agreementWords.find(([least]) => kappa > least)?.[1]
+  return (
+    <Panel title="Agreement of reviewers">
+      {pairs === 0 ? (
+        <p className="text-soft text-sm">
+          One answer in ten is shown to two reviewers. When both have labelled it, this says how far they
+          agree.
+        </p>
+      ) : (
+        <div className="flex flex-col gap-3">
+          <p className="number text-sm">
+            {kappa === null ? (
+              "Too few labels to measure it"
+            ) : (
+              <>
+                Cohen’s kappa <strong className="font-medium">{decimal(kappa, 2)}</strong>, {words}
+              </>
+            )}
+            , from {plural(pairs, "answer")} that two people labelled.
+          </p>
+          {questions.length > 1 ? (
+            <ul className="number flex flex-col gap-1 text-xs">
+              {questions.map((one) => (
+                <li key={one.question} className="flex justify-between gap-3">
+                  <span className="truncate">{one.question}</span>
+                  <span className="text-soft whitespace-nowrap">
+                    {one.kappa === null ? "too few" : decimal(one.kappa, 2)}, {plural(one.pairs, "pair")}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          ) : null}
+        </div>
+      )}
+    </Panel>
+  )
+}
+
+function Sampling({ at, summary }: { at: SetAddress; summary: ReviewSummary }): ReactNode {
+  const [share, setShare] = useState(String(Number((summary.sample_rate * 100).toPrecision(6))))
+  const isGood = share.trim() !== "" && Number(share) >= 0 && Number(share) <= 100
+  const write = useWrite(
+    async () => await api.updateReviewSettings({ params: at, body: { sample_rate: Number(share) / 100 } }),
+    [setsKey(at.org_id)],
+  )
+  return (
+    <Panel title="Random sample">
+      <Form
+        label="Random sample"
+        write={write}
+        ready={isGood}
+        footer={
+          <Button type="submit" small className="self-start" busy={write.isPending} disabled={!isGood}>
+            Save
+          </Button>
+        }
+      >
+        <TextField
+          label="Share of all answers, %"
+          inputMode="decimal"
+          value={share}
+          error={isGood ? null : "From 0 to 100."}
+          hint="Reviewed whether doubtful or not, so that the labels say how good the set is."
+          onChange={(event) => setShare(event.target.value)}
+        />
+      </Form>
+    </Panel>
+  )
+}

@@ -1,0 +1,196 @@
+/** What a name of a virtual model comes to: stages of models of the catalog; and the check that it comes to anything. Pure. */
+import { createHash } from "node:crypto"
+import {
+  type CascadeRule,
+  type RuleName,
+  type VirtualRule,
+  virtualModelLimits,
+} from "../contract/platform/virtual-models.ts"
+import { type Model, isEncoderFile } from "./catalog.ts"
+
+export interface VirtualModel {
+  readonly name: string
+  readonly description: string
+  readonly enabled: boolean
+  readonly rule: VirtualRule
+}
+
+/** What a request can want of a model. */
+export type ModelUse = "decisions" | "generation" | "embedding"
+
+/** Finds what a name is: a model, a virtual model, or nothing. */
+export type FindNamed = (name: string) => Model | VirtualModel | null
+
+/** The models of one stage, in the order in which they are tried. */
+export type Stage = readonly [Model, ...Model[]]
+
+export interface Resolution {
+  /** One, unless it is a cascade. */
+  readonly stages: readonly [Stage, ...Stage[]]
+  readonly cascade: CascadeRule | null
+  /** Requests with another key may come to other models. */
+  readonly isSplit: boolean
+  /** Also in the first stage, whose model calibrations fit. */
+  readonly isFirstSplit: boolean
+}
+
+/** A virtual model that cannot be used; the message is a clause for people. */
+export class VirtualModelError extends Error {
+  override readonly name = "VirtualModelError"
+}
+
+export const isVirtual = (named: Model | VirtualModel): named is VirtualModel => "rule" in named
+
+/** The names that a rule refers to. */
+export function membersOf(rule: VirtualRule): readonly string[] {
+  if ("alias" in rule) return [rule.alias]
+  if ("fallback" in rule) return rule.fallback
+  if ("split" in rule) return rule.split.map(({ model }) => model)
+  return rule.cascade.models
+}
+
+export const ruleNameOf = (rule: VirtualRule): RuleName => {
+  if ("alias" in rule) return "alias"
+  if ("fallback" in rule) return "fallback"
+  return "split" in rule ? "split" : "cascade"
+}
+
+interface Checked {
+  readonly uses: ReadonlySet<ModelUse>
+  /** Models that a request can come to at most. */
+  readonly models: number
+  readonly hasCascade: boolean
+  /** Virtual models on the longest way down, itself included; a model has none. */
+  readonly height: number
+}
+
+/** What is known of the virtual models that are checked, by name: however many name one, it is looked into once. */
+type Known = Map<string, Checked>
+
+/** What it can be used for. Throws VirtualModelError for cycles, missing members and rules that make no sense. */
+export function checkVirtual(find: FindNamed, virtual: VirtualModel): ReadonlySet<ModelUse> {
+  const { uses, models } = check(find, virtual, [], new Map())
+  if (models > virtualModelLimits.modelsMax)
+    throw new VirtualModelError(
+      `${virtual.name} comes to ${models} models; at most ${virtualModelLimits.modelsMax} can be tried for one request`,
+    )
+  return uses
+}
+
+function check(find: FindNamed, virtual: VirtualModel, above: readonly string[], known: Known): Checked {
+  const path = [...above, virtual.name]
+  if (above.includes(virtual.name))
+    throw new VirtualModelError(`it leads back to itself: ${path.join(" -> ")}`)
+  const before = known.get(virtual.name)
+  if (above.length + (before?.height ?? 1) > virtualModelLimits.depthMax)
+    throw new VirtualModelError(
+      `it is nested deeper than ${virtualModelLimits.depthMax}: ${path.join(" -> ")}`,
+    )
+  if (before) return before
+  const { rule } = virtual
+  refuseRepeated(virtual)
+  const members = membersOf(rule).map((name) => {
+    const named = find(name)
+    if (!named) throw new VirtualModelError(`${virtual.name} names ${name}, which is not in the catalog`)
+    return isVirtual(named) ? check(find, named, path, known) : plain(named)
+  })
+  const uses = usesOf(virtual, members)
+  const sum = members.reduce((total, { models }) => total + models, 0)
+  const checked = {
+    uses,
+    models: "split" in rule ? Math.max(...members.map(({ models }) => models)) : sum,
+    hasCascade: "cascade" in rule || members.some(({ hasCascade }) => hasCascade),
+    height: 1 + Math.max(...members.map(({ height }) => height)),
+  }
+  known.set(virtual.name, checked)
+  return checked
+}
+
+function refuseRepeated({ name, rule }: VirtualModel): void {
+  const members = membersOf(rule)
+  const twice = members.find((member, at) => members.indexOf(member) !== at)
+  if (twice !== undefined) throw new VirtualModelError(`${name} names ${twice} twice`)
+  if ("split" in rule && rule.split.every(({ weight }) => weight === 0))
+    throw new VirtualModelError(`all weights of ${name} are zero`)
+}
+
+const plain = (model: Model): Checked => ({ uses: modelUses(model), models: 1, hasCascade: false, height: 0 })
+
+function modelUses({ kind, file }: Model): ReadonlySet<ModelUse> {
+  if (kind === "embedding") return new Set(["embedding"])
+  return new Set(isEncoderFile(file) ? ["decisions"] : ["decisions", "generation"])
+}
+
+/** What all members can do. Vectors of different models cannot be compared, so embedding models have aliases only. */
+function usesOf({ name, rule }: VirtualModel, members: readonly Checked[]): ReadonlySet<ModelUse> {
+  const kind = ruleNameOf(rule)
+  if (kind === "alias") return members[0]?.uses ?? new Set()
+  if (members.some(({ uses }) => uses.has("embedding")))
+    throw new VirtualModelError(
+      `${name} is a ${kind} with a model for embeddings, whose vectors cannot stand for those of another; only an alias can name it`,
+    )
+  if (kind !== "split" && members.some(({ hasCascade }) => hasCascade))
+    throw new VirtualModelError(
+      `${name} is a ${kind} with a cascade in it; name the cascade's models instead`,
+    )
+  if (kind === "cascade") return new Set(["decisions"])
+  const common = (["decisions", "generation"] as const).filter((use) =>
+    members.every(({ uses }) => uses.has(use)),
+  )
+  return new Set<ModelUse>(common)
+}
+
+/** `key` is what splits are sticky by. Call it with what `checkVirtual` accepts. */
+export function resolveVirtual(find: FindNamed, virtual: VirtualModel, key: string): Resolution {
+  const { rule } = virtual
+  if ("alias" in rule) return resolveNamed(find, rule.alias, key)
+  if ("split" in rule)
+    return {
+      ...resolveNamed(find, choose(virtual.name, rule.split, key), key),
+      isSplit: true,
+      isFirstSplit: true,
+    }
+  const members = membersOf(rule).map((name) => resolveNamed(find, name, key))
+  const isSplit = members.some((member) => member.isSplit)
+  if ("fallback" in rule) {
+    const models = [...new Set(members.flatMap(({ stages }) => [...stages[0]]))]
+    // True: a fallback has members, and each has a model.
+    return { stages: [models as unknown as Stage], cascade: null, isSplit, isFirstSplit: isSplit }
+  }
+  const stages = members.map((member) => member.stages[0])
+  // True: a cascade has two members at least.
+  return {
+    stages: stages as unknown as Resolution["stages"],
+    cascade: rule.cascade,
+    isSplit,
+    isFirstSplit: members[0]?.isFirstSplit === true,
+  }
+}
+
+function resolveNamed(find: FindNamed, name: string, key: string): Resolution {
+  const named = find(name)
+  if (!named) throw new VirtualModelError(`${name} is not in the catalog`)
+  return isVirtual(named)
+    ? resolveVirtual(find, named, key)
+    : { stages: [[named]], cascade: null, isSplit: false, isFirstSplit: false }
+}
+
+const hashBytes = 6
+const hashValues = 2 ** (8 * hashBytes)
+
+/** The name is hashed too: a split inside a split chooses anew. */
+function choose(
+  name: string,
+  members: readonly { readonly model: string; readonly weight: number }[],
+  key: string,
+): string {
+  const hash = createHash("sha256").update(`${name}\0${key}`).digest().readUIntBE(0, hashBytes)
+  const sum = members.reduce((total, { weight }) => total + weight, 0)
+  let left = (hash / hashValues) * sum
+  for (const { model, weight } of members) {
+    if (left < weight) return model
+    left -= weight
+  }
+  // Rounding could lead here only past the last member that has a weight.
+  return members.findLast(({ weight }) => weight > 0)?.model ?? ""
+}

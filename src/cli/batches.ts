@@ -1,0 +1,226 @@
+/** `umpire batches`: sends a file of requests to run while nobody waits, and brings the answers. */
+import { createWriteStream, openAsBlob } from "node:fs"
+import { rename, rm } from "node:fs/promises"
+import { basename, resolve } from "node:path"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import { setTimeout as wait } from "node:timers/promises"
+import { ClientError, createClient } from "../contract/client.ts"
+import { type BatchObject, type BatchPath, batchPaths } from "../contract/openai/batches.ts"
+import type { FileObject } from "../contract/openai/files.ts"
+import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
+import { serverHelp, serverOf, serverOptions } from "./server-options.ts"
+import { drawTable } from "./table.ts"
+
+/** The first looks follow one another faster, and failed ones more slowly. */
+const pauseMsMin = 100
+const pauseMsMax = 1_000
+const failedPauseMsMax = 30_000
+/** Looks that fail in a row, about five minutes, before the command gives up; the batch itself goes on. */
+const failuresMax = 15
+const shownBatchesMax = 100
+const ended: readonly BatchObject["status"][] = ["completed", "failed", "expired", "cancelled"]
+
+export const batches: Command = {
+  usage: [
+    "umpire batches create rows.jsonl [--endpoint /v1/decisions] [--window 24h] [--wait]",
+    "umpire batches list",
+    "umpire batches show batch_...",
+    "umpire batches cancel batch_...",
+    "umpire batches results batch_... [--out answers.jsonl] [--errors errors.jsonl]",
+    "",
+    'Lines: {"custom_id": "1", "method": "POST", "url": "/v1/decisions", "body": {...}}',
+    "create --wait and results exit with 1 when the batch or one of its lines failed.",
+  ],
+  options: {
+    endpoint: { type: "string" },
+    window: { type: "string" },
+    wait: { type: "boolean" },
+    out: { type: "string", short: "o" },
+    errors: { type: "string" },
+    ...serverOptions,
+  },
+  optionHelp: {
+    endpoint: `where the lines go: ${batchPaths.join(", ")} (default the first)`,
+    window: "how long the batch may take, such as 30m, 24h (default) or 7d",
+    wait: "wait for the end",
+    out: "the file for the answers (default standard output)",
+    errors: "the file for the lines that failed (default standard error)",
+    ...serverHelp,
+  },
+  run: async (context) => await run(context),
+}
+
+async function run(context: CliContext): Promise<number> {
+  const [action, name] = context.positionals
+  const server = connect(context)
+  switch (action) {
+    case "create":
+      return await create(context, server, required(name, "which file? umpire batches create rows.jsonl"))
+    case "list":
+      return await list(context, server)
+    case "show":
+      return show(context, await server.client.getBatch(pathOf(name)), (batch) => draw(batch as BatchObject))
+    case "cancel":
+      return show(context, await server.client.cancelBatch(pathOf(name)), (batch) =>
+        draw(batch as BatchObject),
+      )
+    case "results":
+      return await results(context, server, await server.client.getBatch(pathOf(name)))
+    default:
+      throw new UsageError("say create, list, show, cancel or results")
+  }
+}
+
+interface Server {
+  readonly url: string
+  readonly authorization: string
+  readonly client: ReturnType<typeof createClient>
+}
+
+function connect(context: CliContext): Server {
+  const { url: given, key } = serverOf(context)
+  const url = given.replace(/\/$/, "")
+  const authorization = `Bearer ${key}`
+  return { url, authorization, client: createClient(url, { authorization }) }
+}
+
+const pathOf = (name: string | undefined) => ({
+  params: { batch_id: required(name, "which batch? umpire batches list shows them") },
+})
+
+async function create(context: CliContext, server: Server, file: string): Promise<number> {
+  const endpoint = readEndpoint(context)
+  const { id: input_file_id } = await upload(context, server, file)
+  const completion_window = text(context, "window") ?? "24h"
+  const created = await server.client.createBatch({ body: { input_file_id, endpoint, completion_window } })
+  if (context.values["wait"] !== true) return show(context, created, () => draw(created))
+  // Said now: whatever ends this command, the batch is found by it.
+  context.stderr.write(`${created.id}\n`)
+  const batch = await untilEnded(context, server, created)
+  show(context, batch, () => draw(batch))
+  return exitOf(batch)
+}
+
+function readEndpoint(context: CliContext): BatchPath {
+  const given = text(context, "endpoint") ?? batchPaths[0]
+  const endpoint = batchPaths.find((path) => path === given)
+  if (!endpoint) throw new UsageError(`--endpoint is one of ${batchPaths.join(", ")}`)
+  return endpoint
+}
+
+/** Sent as it is read from the disk: a large file is never in memory. */
+async function upload(context: CliContext, server: Server, file: string): Promise<FileObject> {
+  const form = new FormData()
+  const blob = await openAsBlob(resolve(context.workingDirectory, file)).catch(() => {
+    throw new UsageError(`cannot read ${file}`)
+  })
+  form.set("purpose", "batch")
+  form.set("file", blob, basename(file))
+  const response = await request(server, "/v1/files", { method: "POST", body: form })
+  return (await response.json()) as FileObject
+}
+
+/** What the typed client does not do: forms, and answers that are too large for memory. */
+async function request(server: Server, path: string, options: RequestInit = {}): Promise<Response> {
+  const headers = { authorization: server.authorization }
+  const response = await fetch(`${server.url}${path}`, { ...options, headers })
+  if (response.ok) return response
+  // What stands in front of a server may answer for it, and not in JSON.
+  const body: unknown = await response.json().catch(() => null)
+  const { error } = (body ?? {}) as { error?: { code?: string; message?: string } }
+  const message = error?.message ?? `The server answered ${response.status}`
+  throw new ClientError(response.status, error?.code ?? null, message, error)
+}
+
+async function untilEnded(context: CliContext, server: Server, created: BatchObject): Promise<BatchObject> {
+  let batch = created
+  let pauseMs = pauseMsMin
+  for (let failures = 0; !ended.includes(batch.status);) {
+    await wait(pauseMs)
+    try {
+      batch = await server.client.getBatch({ params: { batch_id: batch.id } })
+    } catch (error) {
+      if (!isPassing(error) || ++failures === failuresMax) throw error
+      pauseMs = Math.min(failedPauseMsMax, 2 * pauseMs)
+      continue
+    }
+    failures = 0
+    pauseMs = Math.min(pauseMsMax, 2 * pauseMs)
+    const { completed, failed, total } = batch.request_counts
+    if (context.stdout.isTTY) context.stderr.write(`\r${batch.status} ${completed + failed}/${total}`)
+  }
+  if (context.stdout.isTTY) context.stderr.write("\r")
+  return batch
+}
+
+/** `fetch` throws a TypeError when the connection cannot be made or breaks. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ClientError ? error.status === 429 || error.status >= 500 : error instanceof TypeError
+
+async function list(context: CliContext, server: Server): Promise<number> {
+  const { data } = await server.client.listBatches({ query: { limit: shownBatchesMax } })
+  return show(context, data, () =>
+    drawTable(
+      ["batch", "endpoint", "status", "done", "failed", "lines", "created"],
+      data.map(({ id, endpoint, status, request_counts: counts, created_at }) => [
+        id,
+        endpoint,
+        status,
+        String(counts.completed),
+        String(counts.failed),
+        String(counts.total),
+        timeText(created_at),
+      ]),
+    ),
+  )
+}
+
+async function results(context: CliContext, server: Server, batch: BatchObject): Promise<number> {
+  if (!ended.includes(batch.status))
+    throw new UsageError(`${batch.id} is ${batch.status}: its results are there when it has ended`)
+  const { output_file_id, error_file_id } = batch
+  if (output_file_id) await download(context, server, output_file_id, text(context, "out") ?? context.stdout)
+  if (error_file_id) await download(context, server, error_file_id, text(context, "errors") ?? context.stderr)
+  for (const { message } of batch.errors?.data ?? []) context.stderr.write(`${message}\n`)
+  return exitOf(batch)
+}
+
+/** A file is written beside its name, which it takes when it is whole. */
+async function download(
+  context: CliContext,
+  server: Server,
+  id: string,
+  target: string | NodeJS.WritableStream,
+): Promise<void> {
+  const { body } = await request(server, `/v1/files/${id}/content`)
+  if (!body) return
+  const content = Readable.fromWeb(body)
+  if (typeof target !== "string") return await pipeline(content, target, { end: false })
+  const path = resolve(context.workingDirectory, target)
+  const part = `${path}.part`
+  try {
+    await pipeline(content, createWriteStream(part))
+    await rename(part, path)
+  } finally {
+    await rm(part, { force: true })
+  }
+}
+
+const exitOf = ({ status, request_counts: { failed } }: BatchObject): number =>
+  status === "completed" && failed === 0 ? 0 : 1
+
+function draw(batch: BatchObject): string {
+  const { id, endpoint, status, request_counts: counts, expires_at } = batch
+  const lines = [
+    `${id}  ${endpoint}  ${status}`,
+    `${counts.completed} done, ${counts.failed} failed, of ${counts.total} lines`,
+    ended.includes(status) ? `umpire batches results ${id}` : `it has until ${timeText(expires_at)}`,
+    ...(batch.errors?.data ?? []).map(
+      ({ line, message }) => (line === null ? "" : `line ${line}: `) + message,
+    ),
+  ]
+  return `${lines.join("\n")}\n`
+}
+
+const timeText = (seconds: number): string => new Date(seconds * 1000).toISOString()

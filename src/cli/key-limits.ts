@@ -1,0 +1,120 @@
+/** The options of `umpire keys` that limit a key, and how its budgets are drawn. */
+import { budgetPeriods } from "../contract/access.ts"
+import { type CliContext, UsageError, text, texts } from "./command.ts"
+
+export const budgetOptions = {
+  budget: { type: "string", multiple: true },
+  "budget-warning": { type: "string", multiple: true },
+} as const
+
+export const rateOptions = {
+  "requests-per-minute": { type: "string" },
+  burst: { type: "string" },
+  "tokens-per-minute": { type: "string" },
+} as const
+
+export const limitOptions = {
+  ...budgetOptions,
+  ...rateOptions,
+  model: { type: "string", multiple: true },
+  network: { type: "string", multiple: true },
+} as const
+
+export const budgetHelp = {
+  budget: "most USD in a period, as day=1.50, week=5 or month=20; may be repeated; none removes all budgets",
+  "budget-warning": "USD in a period from which alert rules fire, as month=15; may be repeated",
+}
+
+export const rateHelp = {
+  "requests-per-minute": "most requests a minute; none removes the limit",
+  burst: "requests allowed at once; defaults to requests-per-minute",
+  "tokens-per-minute": "most tokens a minute; none removes the limit",
+}
+
+export const limitHelp = {
+  ...budgetHelp,
+  ...rateHelp,
+  model: "a model that the key may use; may be repeated; any removes the limit",
+  network:
+    "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
+}
+
+/** What is not given is left out. */
+export function givenLimits(context: CliContext): Record<string, unknown> {
+  return {
+    ...givenRatesAndBudgets(context),
+    ...listOf(context, "model", "allowed_models"),
+    ...listOf(context, "network", "allowed_networks"),
+  }
+}
+
+/** Those that tags have as well. */
+export function givenRatesAndBudgets(context: CliContext): Record<string, unknown> {
+  const tokens = text(context, "tokens-per-minute")
+  const budgets = givenBudgets(context)
+  return {
+    ...givenRate(context),
+    ...(tokens === undefined ? {} : { tokens_per_minute: tokens === "none" ? null : Number(tokens) }),
+    ...(budgets === undefined ? {} : { budgets }),
+  }
+}
+
+function givenRate(context: CliContext): Record<string, unknown> {
+  const requests = text(context, "requests-per-minute")
+  const burst = text(context, "burst")
+  if (requests === undefined && burst === undefined) return {}
+  if (requests === "none") return { rate_limit: null }
+  if (requests === undefined) throw new UsageError("--burst needs --requests-per-minute")
+  return { rate_limit: { requests_per_minute: Number(requests), burst: Number(burst ?? requests) } }
+}
+
+function listOf(context: CliContext, option: string, field: string): Record<string, unknown> {
+  const given = texts(context, option)
+  if (given.length === 0) return {}
+  return { [field]: given.includes("any") ? null : given }
+}
+
+function givenBudgets(context: CliContext): object[] | undefined {
+  const cutoffs = texts(context, "budget")
+  const warnings = texts(context, "budget-warning")
+  if (cutoffs.length + warnings.length === 0) return undefined
+  if (cutoffs.includes("none")) return []
+  const [cutoffOf, warningOf] = [centsByPeriod(cutoffs), centsByPeriod(warnings)]
+  return budgetPeriods
+    .filter((period) => cutoffOf.has(period) || warningOf.has(period))
+    .map((period) => ({
+      period,
+      cutoff_threshold_cents: cutoffOf.get(period) ?? null,
+      warning_threshold_cents: warningOf.get(period) ?? null,
+    }))
+}
+
+const centsPerUsd = 100
+
+function centsByPeriod(given: readonly string[]): Map<string, number> {
+  return new Map(
+    given.map((one) => {
+      const [, period, usd] = /^(day|week|month)=(\d+(?:\.\d{1,2})?)$/.exec(one) ?? []
+      if (period === undefined) throw new UsageError(`${one} is no budget; write it as month=20 or day=1.50`)
+      return [period, Math.round(Number(usd) * centsPerUsd)] as const
+    }),
+  )
+}
+
+export interface ListedBudget {
+  readonly period: string
+  readonly cutoff_threshold_cents: number | null
+  readonly spent_cents: number
+  readonly local_state: string
+}
+
+const usd = (cents: number): string => (cents / centsPerUsd).toFixed(2)
+
+export function drawBudgets(budgets: readonly ListedBudget[]): string {
+  return budgets
+    .map(({ period, cutoff_threshold_cents: cutoff, spent_cents, local_state }) => {
+      const most = cutoff === null ? "" : ` of ${usd(cutoff)}`
+      return `${period} ${usd(spent_cents)}${most}${local_state === "blocked" ? " blocked" : ""}`
+    })
+    .join(", ")
+}

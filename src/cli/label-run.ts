@@ -1,0 +1,117 @@
+/** Asks about every text that is not answered yet, several at a time, and appends what comes of each to the state. */
+import { setTimeout as wait } from "node:timers/promises"
+import { ClientError } from "../contract/client.ts"
+import { Fault } from "../contract/errors.ts"
+import type { LabelAnswer } from "./label-answers.ts"
+import { Pace } from "./label-pace.ts"
+import type { LabelState } from "./label-state.ts"
+
+export interface LabelText {
+  /** SHA-256 of the text. */
+  readonly key: string
+  readonly text: string
+}
+
+export interface Labelled {
+  readonly answers: readonly LabelAnswer[]
+  readonly tokens: number
+}
+
+/** Answers one text; throws a ClientError or a Fault where it is refused. */
+export type LabelAsk = (text: string, idempotencyKey: string) => Promise<Labelled>
+
+interface RunParts {
+  readonly ask: LabelAsk
+  readonly state: Pick<LabelState, "run" | "append">
+  readonly concurrencyMax: number
+  readonly onDone: (done: { readonly tokens: number; readonly isFailed: boolean }) => void
+}
+
+const attemptsMax = 15
+const pauseMsMin = 250
+const pauseMsMax = 30_000
+/** The key, the balance or the set is the reason: the next text would be refused too. */
+const runStatuses: readonly number[] = [401, 402, 403, 404]
+
+/** Throws at the first failure that is not about one text; what is answered by then is in the state. */
+export async function labelTexts(
+  { ask, state, concurrencyMax, onDone }: RunParts,
+  texts: AsyncIterable<LabelText>,
+): Promise<void> {
+  const pace = new Pace(concurrencyMax)
+  const running = new Set<Promise<void>>()
+  const ending: { error?: unknown } = {}
+  const label = async ({ key, text }: LabelText): Promise<void> => {
+    const labelled = await askPatiently(ask, pace, text, `label-${state.run}-${key}`)
+    const isFailed = "error" in labelled
+    await state.append(
+      isFailed ? { k: key, e: labelled.error } : { k: key, t: labelled.tokens, a: labelled.answers },
+    )
+    onDone({ tokens: isFailed ? 0 : labelled.tokens, isFailed })
+  }
+  for await (const one of texts) {
+    // As many tasks as may ever run; how many of them ask at once is the pace's to say.
+    if (running.size >= concurrencyMax) await Promise.race(running)
+    if ("error" in ending) break
+    const task: Promise<void> = label(one)
+      .catch((error: unknown) => {
+        if (!("error" in ending)) ending.error = error
+      })
+      .finally(() => running.delete(task))
+    running.add(task)
+  }
+  await Promise.all(running)
+  if ("error" in ending) throw ending.error
+}
+
+/** Tries again what fails for the moment; a text that is refused for itself is answered with why. */
+async function askPatiently(
+  ask: LabelAsk,
+  pace: Pace,
+  text: string,
+  idempotencyKey: string,
+): Promise<Labelled | { readonly error: string }> {
+  for (let attempt = 1; ;) {
+    const beganMs = await pace.enter()
+    let pauseMs = 0
+    try {
+      const labelled = await ask(text, idempotencyKey)
+      pace.answered()
+      return labelled
+    } catch (error) {
+      const { kind, message, retryAfterMs } = failureOf(error)
+      if (kind === "run") throw error
+      if (kind === "text") return { error: message }
+      if (kind === "full") pace.refused(beganMs, retryAfterMs)
+      else if (attempt < attemptsMax) pauseMs = Math.min(pauseMsMax, pauseMsMin * 2 ** attempt++)
+      else if (kind === "connection") throw error
+      else return { error: message }
+    } finally {
+      pace.leave()
+    }
+    await wait(pauseMs)
+  }
+}
+
+interface Failure {
+  /** What it is about: this text, the whole run, or for the moment the server's load, its state or the way to it. */
+  readonly kind: "text" | "run" | "full" | "passing" | "connection"
+  readonly message: string
+  readonly retryAfterMs: number | null
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof ClientError || error instanceof Fault) {
+    const { status, message, retryAfterMs } = error
+    return { kind: kindOf(status), message, retryAfterMs: retryAfterMs ?? null }
+  }
+  // `fetch` throws a TypeError when the connection cannot be made or breaks.
+  const kind = error instanceof TypeError ? "connection" : "run"
+  return { kind, message: String(error), retryAfterMs: null }
+}
+
+function kindOf(status: number): Failure["kind"] {
+  if (status === 429 || status === 503) return "full"
+  if (runStatuses.includes(status)) return "run"
+  return status === 409 || status >= 500 ? "passing" : "text"
+}

@@ -1,0 +1,243 @@
+/** Where the rows of `umpire label` come from: a table file, a directory of texts or standard input. */
+import { isUtf8 } from "node:buffer"
+import { createReadStream, createWriteStream } from "node:fs"
+import { open, readdir, stat } from "node:fs/promises"
+import { extname, join, resolve } from "node:path"
+import { createInterface } from "node:readline"
+import { pipeline } from "node:stream/promises"
+import { VARCHAR, type DuckDBAppender } from "@duckdb/node-api"
+import { parse } from "csv-parse"
+import { LIMITS } from "../contract/decisions.ts"
+import { type CliContext, UsageError, text, texts } from "./command.ts"
+import { ExcelSheet } from "./excel-reader.ts"
+import { type LabelTable, identifier, literal } from "./label-table.ts"
+
+export const tableFormats = ["csv", "tsv", "jsonl", "parquet", "xlsx"] as const
+export type TableFormat = (typeof tableFormats)[number]
+
+const formatsByEnding: Readonly<Record<string, TableFormat>> = {
+  ".csv": "csv",
+  ".tsv": "tsv",
+  ".jsonl": "jsonl",
+  ".ndjson": "jsonl",
+  ".parquet": "parquet",
+  ".xlsx": "xlsx",
+}
+
+/** A line of a file may be as long as a request. */
+const lineBytesMax = LIMITS.bodyBytesMax
+const appendedRowsMax = 2048
+const appendedLengthMax = 16 * 1024 * 1024
+
+export const formatOfPath = (path: string): TableFormat | null =>
+  formatsByEnding[extname(path).toLowerCase()] ?? null
+
+export function formatOption(context: CliContext, option: string): TableFormat | null {
+  const given = text(context, option)
+  if (given === undefined) return null
+  const format = tableFormats.find((name) => name === given)
+  if (!format) throw new UsageError(`--${option} is one of ${tableFormats.join(", ")}`)
+  return format
+}
+
+/** Fills the table, and returns the format that an output has unless told. */
+export async function loadRows(context: CliContext, table: LabelTable): Promise<TableFormat> {
+  const [input] = context.positionals
+  const named = texts(context, "text")
+  if (input === undefined || input === "-") return await loadStdin(context, table, named)
+  const path = resolve(context.workingDirectory, input)
+  const found = await stat(path).catch(() => {
+    throw new UsageError(`cannot read ${input}`)
+  })
+  if (found.isDirectory()) {
+    await loadDirectory(table, path, named)
+    return "csv"
+  }
+  const format = formatOption(context, "from") ?? formatOfPath(path)
+  if (extname(path).toLowerCase() === ".xls" && format === null)
+    throw new UsageError(`${input} is an old Excel file (.xls): save it as .xlsx`)
+  if (!format) throw new UsageError(`cannot tell what ${input} is: give --from ${tableFormats.join(", ")}`)
+  await loadFile(context, table, { path, format, named })
+  return format
+}
+
+interface TableFile {
+  readonly path: string
+  readonly format: TableFormat
+  readonly named: readonly string[]
+}
+
+async function loadFile(context: CliContext, table: LabelTable, file: TableFile): Promise<void> {
+  const { format } = file
+  if (format === "xlsx") return await loadExcel(context, table, file)
+  await table.load(await relationOf(context, table, { ...file, format }), file.named)
+}
+
+async function relationOf(
+  context: CliContext,
+  table: LabelTable,
+  { path, format }: TableFile & { readonly format: Exclude<TableFormat, "xlsx"> },
+): Promise<string> {
+  const source = literal(path)
+  switch (format) {
+    case "csv":
+    case "tsv": {
+      const delimiter = text(context, "delimiter") ?? (format === "tsv" ? "\t" : ",")
+      const columns = (await readHead(path, delimiter)).map((name) => `${identifier(name)}: 'VARCHAR'`)
+      // Nothing is guessed: a guess would take lines that begin with # for comments.
+      return `SELECT * FROM read_csv(${source}, auto_detect = false, columns = {${columns.join(", ")}}, header = true,
+        delim = ${literal(delimiter)}, quote = '"', escape = '"', max_line_size = ${lineBytesMax}, buffer_size = ${4 * lineBytesMax})`
+    }
+    case "jsonl":
+      return await jsonRelation(table, source)
+    case "parquet":
+      return `SELECT * FROM read_parquet(${source})`
+  }
+}
+
+/** The names in the first line. */
+async function readHead(path: string, delimiter: string): Promise<readonly string[]> {
+  const options = { bom: true, to: 1, delimiter, max_record_size: lineBytesMax, relax_column_count: true }
+  const parser = createReadStream(path).pipe(parse(options))
+  try {
+    for await (const record of parser) return distinctNames(record as readonly string[])
+  } catch (error) {
+    throw new UsageError(
+      `cannot read the first line: ${error instanceof Error ? error.message : "it is no CSV"}`,
+    )
+  } finally {
+    parser.destroy()
+  }
+  throw new UsageError("the file is empty: its first line names the columns")
+}
+
+function distinctNames(names: readonly string[]): readonly string[] {
+  const twice = names.find((name, at) => names.indexOf(name) !== at || name === "")
+  if (twice !== undefined)
+    throw new UsageError(
+      twice === ""
+        ? "a column has no name in the first line"
+        : `two columns are called ${twice} in the first line`,
+    )
+  return names
+}
+
+/** Texts that look like dates or ids stay as they were written: only numbers, truth values and nesting are recognised. */
+async function jsonRelation(table: LabelTable, source: string): Promise<string> {
+  const options = `format = 'newline_delimited', maximum_object_size = ${lineBytesMax}`
+  const found = await table.query(`DESCRIBE SELECT * FROM read_json(${source}, ${options}, sample_size = -1)`)
+  const columns = found.map(([name, type]) => {
+    // A nested field may be called like a type: its name is quoted, or its type follows.
+    const plain = String(type).replaceAll(
+      /("(?:[^"]|"")*")|\b(?:TIMESTAMP(?:_\w+)?(?: WITH TIME ZONE)?|DATE|TIME|UUID)(?=[,)[]|$)/g,
+      (_, field?: string) => field ?? "VARCHAR",
+    )
+    return `${identifier(String(name))}: ${literal(plain)}`
+  })
+  return `SELECT * FROM read_json(${source}, ${options}, columns = {${columns.join(", ")}})`
+}
+
+/** Each column has the type that fits all its cells. */
+async function loadExcel(context: CliContext, table: LabelTable, { path, named }: TableFile): Promise<void> {
+  const sheet = await ExcelSheet.open(path, { sheet: text(context, "sheet") })
+  try {
+    await loadColumns(table, distinctNames(sheet.columns), named, async (append) => {
+      for await (const row of sheet.rows()) append(row)
+      return sheet.types
+    })
+  } finally {
+    await sheet.close()
+  }
+}
+
+/** Lines of text, unless --from says that it is a table: then it is kept in a file first, as DuckDB reads files. */
+async function loadStdin(
+  context: CliContext,
+  table: LabelTable,
+  named: readonly string[],
+): Promise<TableFormat> {
+  if (context.stdin.isTTY) throw new UsageError("no rows: name a file or a directory, or pipe lines in")
+  const format = formatOption(context, "from")
+  if (format !== null) {
+    await pipeline(context.stdin, createWriteStream(table.stdinPath))
+    await loadFile(context, table, { path: table.stdinPath, format, named })
+    return format
+  }
+  await loadTexts(table, ["text"], named, async (append) => {
+    const lines = createInterface({ input: context.stdin, crlfDelay: Infinity })
+    for await (const line of lines) append([line])
+  })
+  return "csv"
+}
+
+/** Every file below it, in the order of their paths; files that begin with a dot are left out. */
+async function loadDirectory(table: LabelTable, path: string, named: readonly string[]): Promise<void> {
+  const entries = await readdir(path, { recursive: true, withFileTypes: true })
+  const files = entries
+    .filter((entry) => entry.isFile() && !entry.name.startsWith("."))
+    .map((entry) => join(entry.parentPath, entry.name).slice(path.length + 1))
+    .toSorted()
+  if (files.length === 0) throw new UsageError("the directory holds no files")
+  await loadTexts(table, ["file", "text"], named, async (append) => {
+    for (const file of files) append([file, await readText(join(path, file))])
+  })
+}
+
+/** One byte more than a request may have: what is longer is refused for that. Null for what is not UTF-8. */
+async function readText(path: string): Promise<string | null> {
+  const file = await open(path)
+  try {
+    const bytes = Buffer.alloc(Math.min((await file.stat()).size, LIMITS.evidenceBytesMax + 1))
+    await file.read(bytes, 0, bytes.length, 0)
+    return isUtf8(bytes) ? bytes.toString() : null
+  } finally {
+    await file.close()
+  }
+}
+
+type Append = (row: readonly (string | null)[]) => void
+
+/** Takes rows of texts that come from elsewhere than a file of DuckDB's. */
+export async function loadTexts(
+  table: LabelTable,
+  columns: readonly string[],
+  named: readonly string[],
+  fill: (append: Append) => Promise<void>,
+): Promise<void> {
+  await loadColumns(table, columns, named, async (append) => {
+    await fill(append)
+    return columns.map(() => "VARCHAR")
+  })
+}
+
+/** The same, of columns whose types `fill` returns. */
+async function loadColumns(
+  table: LabelTable,
+  columns: readonly string[],
+  named: readonly string[],
+  fill: (append: Append) => Promise<readonly string[]>,
+): Promise<void> {
+  await table.run(
+    `CREATE TABLE incoming (${columns.map((name) => `${identifier(name)} VARCHAR`).join(", ")})`,
+  )
+  const appender = await table.connection.createAppender("incoming")
+  let count = 0
+  let length = 0
+  const types = await fill((row) => {
+    appendRow(appender, row)
+    length += row.reduce((sum, value) => sum + (value?.length ?? 0), 0)
+    if (++count < appendedRowsMax && length < appendedLengthMax) return
+    appender.flushSync()
+    count = 0
+    length = 0
+  })
+  appender.closeSync()
+  const typed = columns.map((name, at) => `CAST(${identifier(name)} AS ${types[at]}) AS ${identifier(name)}`)
+  await table.load(`SELECT ${typed.join(", ")} FROM incoming`, named)
+  await table.run("DROP TABLE incoming")
+}
+
+function appendRow(appender: DuckDBAppender, row: readonly (string | null)[]): void {
+  for (const value of row) appender.appendValue(value, VARCHAR)
+  appender.endRow()
+}

@@ -1,0 +1,276 @@
+/** `umpire label`: answers questions about every row of a table, and writes the table with the answers. */
+import { createHash } from "node:crypto"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { basename, dirname, extname, join, resolve } from "node:path"
+import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import { type AnswerColumn, answerColumns } from "./label-answers.ts"
+import { type LabelAsker, type OpenLocal, openAsker } from "./label-asker.ts"
+import { LabelDuckdb } from "./label-duckdb.ts"
+import { printOutput, writeOutput } from "./label-output.ts"
+import { LabelPostgres } from "./label-postgres.ts"
+import { previewCost } from "./label-preview.ts"
+import { counted, startProgress } from "./label-progress.ts"
+import { labelTexts } from "./label-run.ts"
+import { type TableFormat, formatOfPath, formatOption, loadRows } from "./label-source.ts"
+import { refuseLargeSheet } from "./label-sheet.ts"
+import { LabelState } from "./label-state.ts"
+import { LabelTable, type RowCounts } from "./label-table.ts"
+import { questionHelp, questionOptions } from "./questions.ts"
+import { apiHelp, apiOptions } from "./server-options.ts"
+
+const concurrencyDefault = 32
+const exitFailedRows = 1
+
+export const label = (openLocal: OpenLocal): Command => ({
+  usage: [
+    "umpire label tickets.csv --yes-no 'Does the writer ask for a refund?'",
+    "umpire label tickets.parquet --text body --questions questions.yaml --out labelled.csv",
+    "umpire label tickets.xlsx --sheet March --text Body --yes-no 'Is it urgent?'",
+    "umpire label tickets.jsonl --set refunds@production",
+    "umpire label letters/ --choice 'What is it about? = delivery | billing' --out letters.csv",
+    "cat lines.txt | umpire label --yes-no 'Is it spam?' --out -",
+    'umpire label --postgres "select id, body from tickets" --text body --set refunds --into labels',
+    'umpire label shop.duckdb --duckdb "select id, body from tickets" --text body --set refunds --into labels',
+    "",
+    "CSV, TSV, JSON lines, Parquet and Excel. Equal texts are asked once. A run that was interrupted goes on where it stopped",
+    "when the same command is given again. It exits with 1 when rows failed: why is in the column error, and the same",
+    "command asks those again.",
+  ],
+  options: {
+    ...questionOptions,
+    set: { type: "string" },
+    text: { type: "string", multiple: true, short: "t" },
+    out: { type: "string", short: "o" },
+    from: { type: "string" },
+    to: { type: "string" },
+    delimiter: { type: "string" },
+    sheet: { type: "string" },
+    prefix: { type: "string" },
+    threshold: { type: "string" },
+    postgres: { type: "string" },
+    "postgres-url": { type: "string" },
+    duckdb: { type: "string" },
+    into: { type: "string" },
+    "dry-run": { type: "boolean" },
+    restart: { type: "boolean" },
+    local: { type: "boolean" },
+    concurrency: { type: "string" },
+    model: { type: "string", short: "m" },
+    ...apiOptions,
+    // -o is the file.
+    organization: { type: "string" },
+  },
+  optionHelp: {
+    ...questionHelp,
+    questions: "a YAML or JSON file with a list of questions, or the file of a question set",
+    set: "a question set: NAME or NAME@VERSION",
+    text: "the column with the text; several are joined by blank lines",
+    out: "the file to write (default NAME.labelled.csv and so on; - for standard output)",
+    from: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet, xlsx",
+    to: "the output's format, when its name does not tell",
+    delimiter: "what separates the columns of a CSV file (default a comma)",
+    sheet: "the sheet of an Excel file (default the first)",
+    prefix: "what the names of the new columns begin with",
+    threshold: "the verdict of a less probable answer is abstain, such as 0.9",
+    postgres: "a query whose rows are labelled",
+    "postgres-url": "the database (DATABASE_URL, else PGHOST and its like)",
+    duckdb: "a query of the DuckDB database that is named as input",
+    into: "the new table to write, in the database that was read",
+    "dry-run": "show rows, tokens and price, and ask nothing",
+    restart: "forget the answers of an interrupted run",
+    local: "run the model in this process, without a server",
+    concurrency: `most requests at once (default ${concurrencyDefault}); the server's refusals lower it`,
+    model: "the model to ask (UMPIRE_MODEL, else umpire-decide)",
+    ...apiHelp,
+    json: "print the outcome as JSON",
+  },
+  run: async (context) => await run(context, openLocal),
+})
+
+/** Where the answers go. `base` names the state file and the working file, which lie beside an output that is a file. */
+interface Target {
+  readonly base: string
+  /** What the command says of it. */
+  readonly shown: string
+  readonly isPrinted: boolean
+  readonly format: TableFormat | null
+}
+
+async function run(context: CliContext, openLocal: OpenLocal): Promise<number> {
+  const concurrencyMax = readConcurrency(context)
+  const database = await openDatabase(context)
+  const chosen = await chooseTarget(context)
+  const asker = await openAsker(context, openLocal)
+  const target = text(context, "into") === undefined ? chosen : { ...chosen, base: queryBase(context, asker) }
+  const table = await LabelTable.open(`${target.base}.label-rows`)
+  try {
+    return await labelTable(context, { database, target, asker, table, concurrencyMax, openLocal })
+  } finally {
+    await table.close()
+    await asker.close()
+    if (target.isPrinted) await rm(dirname(target.base), { recursive: true, force: true })
+  }
+}
+
+/** Named by what is asked of which query, so that another --into goes on with the same answers. */
+function queryBase({ values, positionals, environment, workingDirectory }: CliContext, { hash }: LabelAsker) {
+  const { DATABASE_URL, PGHOST, PGPORT, PGDATABASE } = environment
+  const server = [values["postgres-url"] ?? DATABASE_URL, PGHOST, PGPORT, PGDATABASE]
+  const asked = [hash, server, positionals, values["postgres"], values["duckdb"]]
+  const name = createHash("sha256").update(JSON.stringify(asked)).digest("hex").slice(0, 16)
+  return resolve(workingDirectory, `query-${name}`)
+}
+
+interface LabelParts {
+  readonly database: LabelPostgres | LabelDuckdb | null
+  readonly target: Target
+  readonly asker: LabelAsker
+  readonly table: LabelTable
+  readonly concurrencyMax: number
+  readonly openLocal: OpenLocal
+}
+
+async function labelTable(context: CliContext, parts: LabelParts): Promise<number> {
+  const { target, asker, table } = parts
+  const inputFormat = await load(context, parts)
+  const columns = answerColumns(asker.questions, table.columns, text(context, "prefix") ?? "")
+  // Refused before anything is asked.
+  const into = text(context, "into")
+  if (into !== undefined && parts.database instanceof LabelPostgres)
+    await parts.database.tryTable({ into, answers: columns.columns, error: columns.error })
+  if (text(context, "sheet") !== undefined && inputFormat !== "xlsx")
+    throw new UsageError("--sheet names a sheet of an Excel file")
+  if (into === undefined && (target.format ?? inputFormat) === "xlsx")
+    await refuseLargeSheet(table, columns.columns.length + 1)
+  const statePath = `${target.base}.label-state`
+  if (context.values["restart"] === true) await rm(statePath, { force: true })
+  const state = await LabelState.open(statePath, basename(statePath), asker.hash)
+  let isNeeded = true
+  try {
+    const counts = await table.readState(statePath)
+    if (context.values["dry-run"] === true) {
+      isNeeded = !state.isNew
+      return await previewCost(context, parts, counts)
+    }
+    await ask(context, parts, state, counts)
+    const failed = await table.countFailed(statePath)
+    await write(context, parts, { ...columns, statePath, inputFormat })
+    report(context, target, counts, failed)
+    // With failed rows it stays, so that the same command asks only those again.
+    isNeeded = failed > 0
+    return failed > 0 ? exitFailedRows : 0
+  } finally {
+    await state.close()
+    if (!isNeeded) await state.remove()
+  }
+}
+
+async function load(context: CliContext, { database, table }: LabelParts): Promise<TableFormat> {
+  if (database === null) return await loadRows(context, table)
+  const named = texts(context, "text")
+  const into = text(context, "into")
+  await database.load(table, named, into)
+  return "csv"
+}
+
+async function ask(
+  context: CliContext,
+  { asker, table, concurrencyMax }: LabelParts,
+  state: LabelState,
+  { distinct, pending }: RowCounts,
+): Promise<void> {
+  const { priceUsd } = asker
+  const progress = startProgress(context, { total: distinct, before: distinct - pending, priceUsd })
+  try {
+    const { ask: askText } = asker
+    await labelTexts(
+      { ask: askText, state, concurrencyMax, onDone: (one) => progress.done(one) },
+      table.pendingTexts(),
+    )
+  } finally {
+    progress.end()
+  }
+}
+
+interface Written {
+  readonly columns: readonly AnswerColumn[]
+  readonly error: string
+  readonly statePath: string
+  readonly inputFormat: TableFormat
+}
+
+async function write(
+  context: CliContext,
+  { database, target, table }: LabelParts,
+  { columns, error, statePath, inputFormat }: Written,
+): Promise<void> {
+  const statement = table.labelled(statePath, columns, error)
+  const into = text(context, "into")
+  if (into !== undefined && database !== null)
+    return await database.write(table, statement, { into, answers: columns, error })
+  await writeOutput(table, statement, { path: target.base, format: target.format ?? inputFormat })
+  if (target.isPrinted) await printOutput(context, target.base)
+}
+
+function report(context: CliContext, { shown, isPrinted }: Target, counts: RowCounts, failed: number): void {
+  const { rows, blank, distinct } = counts
+  const outcome = { rows, blank, distinct, failed, out: shown }
+  // What is printed is the output alone.
+  const stream = isPrinted ? context.stderr : context.stdout
+  if (context.values["json"] === true) stream.write(`${JSON.stringify(outcome)}\n`)
+  else
+    stream.write(
+      `${counted(rows)} rows, ${counted(distinct)} different texts, ${counted(blank)} without a text, ${counted(failed)} failed: written to ${shown}\n`,
+    )
+}
+
+async function openDatabase(context: CliContext): Promise<LabelPostgres | LabelDuckdb | null> {
+  const postgres = text(context, "postgres")
+  const duckdb = text(context, "duckdb")
+  if (postgres !== undefined && duckdb !== undefined)
+    throw new UsageError("rows come from one place: give --postgres or --duckdb")
+  if (duckdb !== undefined) return await LabelDuckdb.open(context, duckdb)
+  if (postgres !== undefined) return new LabelPostgres(context, postgres)
+  if (text(context, "into") !== undefined)
+    throw new UsageError("--into names a table of the database that --postgres or --duckdb reads")
+  return null
+}
+
+async function chooseTarget(context: CliContext): Promise<Target> {
+  const out = text(context, "out")
+  const into = text(context, "into")
+  const format = formatOption(context, "to")
+  if (into !== undefined) {
+    if (out !== undefined) throw new UsageError("answers go to one place: give --out or --into")
+    return { base: resolve(context.workingDirectory, into), shown: into, isPrinted: false, format }
+  }
+  if (out === "-") {
+    const folder = await mkdtemp(join(tmpdir(), "umpire-label-"))
+    return { base: join(folder, "output"), shown: "standard output", isPrinted: true, format }
+  }
+  const shown = out ?? defaultName(context, format)
+  const ending = formatOfPath(shown)
+  if (format === null && ending === null && out !== undefined)
+    throw new UsageError(
+      `cannot tell the format of ${out}: end its name in .csv, .tsv, .jsonl, .parquet or .xlsx, or give --to`,
+    )
+  return { base: resolve(context.workingDirectory, shown), shown, isPrinted: false, format: format ?? ending }
+}
+
+/** Beside the input: `tickets.labelled.csv`. */
+function defaultName(context: CliContext, format: TableFormat | null): string {
+  const [input] = context.positionals
+  if (input === undefined || input === "-" || text(context, "duckdb") !== undefined)
+    throw new UsageError("where to? give --out, or --into for a table")
+  const ending = extname(input)
+  const given = formatOfPath(input) ?? formatOption(context, "from") ?? "csv"
+  const stem = formatOfPath(input) === null ? basename(input) : basename(input, ending)
+  return join(dirname(input), `${stem}.labelled.${format ?? given}`)
+}
+
+function readConcurrency(context: CliContext): number {
+  const given = text(context, "concurrency") ?? String(concurrencyDefault)
+  if (!/^[1-9]\d{0,3}$/.test(given)) throw new UsageError("--concurrency is a whole number from 1 to 9999")
+  return Number(given)
+}

@@ -1,0 +1,70 @@
+/** Questions of a command: from flags, or a YAML or JSON file. */
+import { readFile } from "node:fs/promises"
+import { resolve } from "node:path"
+import { parse } from "yaml"
+import type { DecisionQuestion } from "../contract/decisions.ts"
+import { type CliContext, UsageError, text, texts } from "./command.ts"
+
+export const questionOptions = {
+  "yes-no": { type: "string", multiple: true, short: "y" },
+  choice: { type: "string", multiple: true, short: "c" },
+  score: { type: "string", multiple: true, short: "s" },
+  questions: { type: "string", short: "q" },
+} as const
+
+export const questionHelp = {
+  "yes-no": "a yes/no question; may be repeated",
+  choice: "question = option | option | ...",
+  score: "question = lowest level | ... | highest level",
+  questions: "a YAML or JSON file with a list of questions as in POST /v1/decisions",
+} as const
+
+export async function readQuestions(context: CliContext): Promise<DecisionQuestion[]> {
+  const file = text(context, "questions")
+  const listed =
+    file === undefined ? [] : await readQuestionFile(resolve(context.workingDirectory, file), file)
+  return [
+    ...listed,
+    ...texts(context, "yes-no").map((instructions): DecisionQuestion => ({
+      type: "predicate",
+      instructions,
+    })),
+    ...texts(context, "choice").map((flag): DecisionQuestion => {
+      const { instructions, parts } = splitFlag(flag, "--choice")
+      return { type: "choice", instructions, choices: parts.map((value) => ({ value })) }
+    }),
+    ...texts(context, "score").map((flag): DecisionQuestion => {
+      const { instructions, parts } = splitFlag(flag, "--score")
+      return { type: "score", instructions, levels: parts.map((label) => ({ label })) }
+    }),
+  ]
+}
+
+/** "What is it about? = a | b": the last equals sign divides, so that a question may hold one. */
+function splitFlag(flag: string, option: string): { instructions: string; parts: string[] } {
+  const at = flag.lastIndexOf("=")
+  const parts = flag
+    .slice(at + 1)
+    .split("|")
+    .map((part) => part.trim())
+    .filter((part) => part !== "")
+  if (at < 1 || parts.length === 0)
+    throw new UsageError(`cannot read ${option}: write 'question = first | second'`)
+  return { instructions: flag.slice(0, at).trim(), parts }
+}
+
+/** The server checks the questions; here it only has to be a list. */
+async function readQuestionFile(path: string, shown: string): Promise<DecisionQuestion[]> {
+  let found: unknown
+  try {
+    found = parse(await readFile(path, "utf8"))
+  } catch {
+    throw new UsageError(`cannot read the questions in ${shown}: a YAML or JSON file is needed`)
+  }
+  const list = Array.isArray(found) ? found : (found as { questions?: unknown } | null)?.questions
+  if (!Array.isArray(list))
+    throw new UsageError(
+      `cannot read the questions in ${shown}: a list, or a mapping with questions, is needed`,
+    )
+  return list as DecisionQuestion[]
+}

@@ -1,0 +1,217 @@
+/** `umpire requests`: the request log at the terminal, filtered, and followed as requests come in. */
+import { setTimeout as wait } from "node:timers/promises"
+import type { Client } from "../contract/client.ts"
+import type { SequenceDetail } from "../contract/sequences.ts"
+import { connectApi } from "./api-client.ts"
+import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
+import { apiHelp, apiOptions } from "./server-options.ts"
+import { drawTable, printable } from "./table.ts"
+
+const lookEveryMs = 2_000
+/** A follower looks back this far each time: records arrive a little after their requests began. */
+const overlapMs = 60_000
+const idsKeptMax = 20_000
+const limitDefault = 50
+const pageMax = 200
+
+/** Options that are parameters of the list, by the parameter's name. */
+const filters = {
+  "key-id": "api_key_id",
+  principal: "principal_id",
+  model: "model",
+  set: "question_set_id",
+  version: "question_set_version",
+  endpoint: "endpoint",
+  result: "result",
+  error: "error_code",
+  region: "region",
+  request: "request_id",
+  "latency-min": "latency_ms_min",
+  "latency-max": "latency_ms_max",
+  "cost-min": "cost_min",
+  "cost-max": "cost_max",
+  verdict: "verdict",
+} as const
+
+export const requests: Command = {
+  usage: [
+    "umpire requests [--result error] [--since 2h] [--tag team=ops] [--limit 50]",
+    "umpire requests --follow [filters]",
+    "umpire requests show seq_...",
+    "",
+    "Newest first; --follow prints them as they come, oldest first.",
+  ],
+  options: {
+    follow: { type: "boolean", short: "f" },
+    limit: { type: "string", short: "n" },
+    since: { type: "string" },
+    tag: { type: "string", multiple: true },
+    ...Object.fromEntries(Object.keys(filters).map((name) => [name, { type: "string" } as const])),
+    ...apiOptions,
+  },
+  optionHelp: {
+    follow: "print requests as they come, until interrupted",
+    limit: `how many to print (default ${limitDefault})`,
+    since:
+      "only what began this long ago or later: 90s, 15m, 2h or 7d; or a time such as 2026-01-31T00:00:00Z",
+    tag: "only with this tag: key, key=value, or key= for none; may be repeated",
+    "key-id": "only with this API key",
+    principal: "only of this key, user or identity provider",
+    model: "only of this model",
+    set: "only of this question set (qs_...)",
+    version: "only of this version of the set",
+    endpoint: "only of this endpoint, such as decisions",
+    result: "success, error or cancelled",
+    error: "only with this error code",
+    region: "only in this region",
+    request: "the x-request-id of a response",
+    "latency-min": "at least so many milliseconds",
+    "latency-max": "at most so many milliseconds",
+    "cost-min": "at least so many USD",
+    "cost-max": "at most so many USD",
+    verdict: "abstained or answered",
+    ...apiHelp,
+    json: "print JSON, one request a line with --follow",
+  },
+  run: async (context) => await run(context),
+}
+
+type ListQuery = NonNullable<Parameters<Client["listSequences"]>[0]["query"]>
+
+async function run(context: CliContext): Promise<number> {
+  const [action, seqId] = context.positionals
+  if (action !== undefined && action !== "show") throw new UsageError("say show seq_..., or nothing")
+  const limit = wholeOf(context, "limit") ?? limitDefault
+  const query = queryOf(context)
+  const { client, organizationId } = await connectApi(context)
+  if (action === "show") return await showOne(context, client, organizationId, seqId)
+  if (context.values["follow"] === true) return await follow(context, client, organizationId, query)
+  const found = await list(client, organizationId, query, limit)
+  return show(context, found, () => draw(found))
+}
+
+async function showOne(
+  context: CliContext,
+  client: Client,
+  org_id: string,
+  seq_id: string | undefined,
+): Promise<number> {
+  if (seq_id === undefined) throw new UsageError("which request? umpire requests show seq_...")
+  const sequence = await client.getSequence({ params: { org_id, seq_id } })
+  return show(context, sequence, () =>
+    drawTable(
+      ["field", "value"],
+      Object.entries(sequence).map(([name, value]) => [
+        name,
+        typeof value === "object" ? JSON.stringify(value) : String(value),
+      ]),
+    ),
+  )
+}
+
+async function list(
+  client: Client,
+  org_id: string,
+  query: ListQuery,
+  limit: number,
+): Promise<SequenceDetail[]> {
+  const found: SequenceDetail[] = []
+  let cursor: string | null | undefined
+  while (found.length < limit && cursor !== null) {
+    const page = {
+      limit: Math.min(pageMax, limit - found.length),
+      ...(cursor === undefined ? {} : { cursor }),
+    }
+    const { data, next_cursor } = await client.listSequences({
+      params: { org_id },
+      query: { ...query, ...page },
+    })
+    found.push(...data)
+    cursor = next_cursor
+  }
+  return found
+}
+
+/** Until the process is interrupted. */
+async function follow(
+  context: CliContext,
+  client: Client,
+  org_id: string,
+  query: ListQuery,
+): Promise<number> {
+  const seen = new Set<string>()
+  let sinceMs = Number(query.range_start ?? Date.now())
+  for (;;) {
+    const all = await list(client, org_id, { ...query, range_start: String(sinceMs) }, idsKeptMax)
+    for (const sequence of all.toReversed()) {
+      if (seen.has(sequence.seq_id)) continue
+      seen.add(sequence.seq_id)
+      context.stdout.write(
+        context.values["json"] === true ? `${JSON.stringify(sequence)}\n` : drawLine(sequence),
+      )
+    }
+    for (const seqId of seen) {
+      if (seen.size <= idsKeptMax) break
+      seen.delete(seqId)
+    }
+    sinceMs = Math.max(sinceMs, Math.max(...all.map(({ timestamp }) => timestamp), 0) - overlapMs)
+    await wait(lookEveryMs)
+  }
+}
+
+function queryOf(context: CliContext): ListQuery {
+  const given = Object.entries(filters).flatMap(([option, parameter]) => {
+    const value = text(context, option)
+    return value === undefined ? [] : [[parameter, value]]
+  })
+  const since = text(context, "since")
+  return {
+    ...Object.fromEntries(given),
+    tag: texts(context, "tag"),
+    ...(since === undefined ? {} : { range_start: String(sinceMs(since)) }),
+  }
+}
+
+const unitsMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+function sinceMs(since: string): number {
+  const match = /^(\d{1,6})([smhd])$/.exec(since)
+  // The pattern lets only these units through.
+  if (match) return Date.now() - Number(match[1]) * unitsMs[match[2] as keyof typeof unitsMs]
+  const atMs = Date.parse(since)
+  if (Number.isNaN(atMs))
+    throw new UsageError("--since takes 90s, 15m, 2h, 7d or a time such as 2026-01-31T00:00:00Z")
+  return atMs
+}
+
+function wholeOf(context: CliContext, option: string): number | undefined {
+  const value = text(context, option)
+  if (value === undefined) return undefined
+  if (!/^[1-9]\d{0,5}$/.test(value)) throw new UsageError(`--${option} takes a whole number from 1 on`)
+  return Number(value)
+}
+
+const head = ["time", "request", "endpoint", "model", "result", "ms", "tokens", "USD", "tags"]
+
+function draw(found: readonly SequenceDetail[]): string {
+  return found.length === 0 ? "No requests were found.\n" : drawTable(head, found.map(cellsOf))
+}
+
+const drawLine = (sequence: SequenceDetail): string => `${cellsOf(sequence).map(printable).join("  ")}\n`
+
+function cellsOf(sequence: SequenceDetail): string[] {
+  const { input_tokens, cached_input_tokens, output_tokens, tags } = sequence
+  return [
+    new Date(sequence.timestamp).toISOString(),
+    sequence.seq_id,
+    sequence.call_source,
+    sequence.model,
+    sequence.error_code ?? sequence.result,
+    String(sequence.gateway_latency_ms),
+    String(input_tokens + cached_input_tokens + output_tokens),
+    sequence.cost,
+    Object.entries(tags)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(","),
+  ]
+}

@@ -1,0 +1,227 @@
+/** Webhooks of an organization: signed events to a receiver, and the log of their deliveries. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, OrganizationPath, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { administer, area, alertLimits, readAccess, surface } from "./values.ts"
+
+export const webhookEvents = ["alert.firing", "alert.resolved"] as const
+export type WebhookEvent = (typeof webhookEvents)[number]
+/** Sent by POST .../test whatever the webhook subscribes to. */
+export const testEvent = "webhook.test"
+
+export const signatureHeader = "umpire-signature"
+
+const urlCharactersMax = 2048
+/** A week, as for API keys. */
+const graceSecondsMax = 7 * 24 * 3600
+
+const WebhookUrl = z
+  .url({ protocol: /^https?$/ })
+  .max(urlCharactersMax)
+  .refine(hasNoCredentials, { error: "user names and passwords are not allowed" })
+  .describe("HTTPS. Where `webhooks.allow_private` is set, also HTTP to private addresses.")
+
+function hasNoCredentials(text: string): boolean {
+  const url = URL.parse(text)
+  return url === null || (url.username === "" && url.password === "")
+}
+
+const Events = z
+  .array(z.enum(webhookEvents))
+  .min(1)
+  .max(webhookEvents.length)
+  .transform((given) => [...new Set(given)])
+
+const deliveryStates = ["pending", "succeeded", "failed", "cancelled"] as const
+export type DeliveryState = (typeof deliveryStates)[number]
+export const DeliveryStateName = z.enum(deliveryStates)
+
+export const Webhook = z
+  .object({
+    id: z.string(),
+    url: z.string(),
+    description: z.string(),
+    events: z.array(z.enum(webhookEvents)),
+    enabled: z.boolean(),
+    disabled_reason: z.enum(["gone"]).nullable().describe("`gone`: the receiver answered 410."),
+    previous_secret_expires_at: Datetime.nullable().describe(
+      "Until when events are also signed with the secret before the last rotation.",
+    ),
+    last_delivery: z
+      .object({ state: DeliveryStateName, status: z.int().nullable(), at: Datetime })
+      .nullable()
+      .describe("The newest one."),
+    created_by: z.string().nullable(),
+    created_at: Datetime,
+    updated_at: Datetime,
+    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+  })
+  .meta({ id: "Webhook" })
+export type Webhook = z.infer<typeof Webhook>
+
+export const WebhookWithSecret = z
+  .object({
+    ...Webhook.shape,
+    secret: z
+      .string()
+      .nullable()
+      .describe("What events are signed with. Shown once: null when the request is repeated."),
+  })
+  .meta({ id: "WebhookWithSecret" })
+export type WebhookWithSecret = z.infer<typeof WebhookWithSecret>
+
+const delivery = {
+  id: z.string(),
+  event_id: z.string().describe("The `id` in the body: the same in every attempt and when sent again."),
+  type: z.string(),
+  state: DeliveryStateName.describe("`cancelled`: the webhook was disabled before it was delivered."),
+  attempts: z.int(),
+  status: z.int().nullable().describe("The HTTP status of the last attempt; null when there was no answer."),
+  duration_ms: z.int().nullable().describe("Of the last attempt."),
+  error: z.string().nullable().describe("Why the last attempt failed."),
+  created_at: Datetime,
+  last_attempt_at: Datetime.nullable(),
+  next_attempt_at: Datetime.nullable().describe("Null when there is none."),
+}
+export const WebhookDeliveryItem = z.object(delivery).meta({ id: "WebhookDeliveryItem" })
+export type WebhookDeliveryItem = z.infer<typeof WebhookDeliveryItem>
+export const WebhookDelivery = z
+  .object({ ...delivery, body: z.string().describe("The JSON that is sent, to the byte.") })
+  .meta({ id: "WebhookDelivery" })
+export type WebhookDelivery = z.infer<typeof WebhookDelivery>
+
+const WebhookPath = z.object({ org_id: PathId, webhook_id: PathId })
+const DeliveryPath = WebhookPath.extend({ delivery_id: PathId })
+const webhooksPath = "/v1/organizations/{org_id}/webhooks"
+const webhookPath = `${webhooksPath}/{webhook_id}` as const
+
+export const listWebhooks = endpoint({
+  method: "GET",
+  path: webhooksPath,
+  area,
+  surface,
+  summary: "List webhooks; newest first",
+  access: readAccess,
+  params: OrganizationPath,
+  query: pageQuery(idForm("wh")),
+  output: pageOf(Webhook),
+  wrap: "none",
+})
+
+export const createWebhook = endpoint({
+  method: "POST",
+  path: webhooksPath,
+  area,
+  surface,
+  summary: "Create a webhook; the answer shows its signing secret once",
+  access: administer,
+  params: OrganizationPath,
+  body: z.strictObject({
+    url: WebhookUrl,
+    description: Text(alertLimits.nameCharactersMax).or(z.literal("")).default(""),
+    events: Events.default([...webhookEvents]),
+    enabled: z.boolean().default(true),
+  }),
+  output: WebhookWithSecret,
+  secrets: ["secret"],
+})
+
+export const getWebhook = endpoint({
+  method: "GET",
+  path: webhookPath,
+  area,
+  surface,
+  summary: "A webhook",
+  access: readAccess,
+  params: WebhookPath,
+  output: Webhook,
+})
+
+export const updateWebhook = endpoint({
+  method: "PATCH",
+  path: webhookPath,
+  area,
+  surface,
+  summary: "Change a webhook; disabling it cancels its pending deliveries; If-Match prevents lost updates",
+  access: administer,
+  params: WebhookPath,
+  body: z.strictObject({
+    url: WebhookUrl.optional(),
+    description: Text(alertLimits.nameCharactersMax).or(z.literal("")).optional(),
+    events: Events.optional(),
+    enabled: z.boolean().optional(),
+  }),
+  output: Webhook,
+  errors: ["precondition_failed"],
+})
+
+export const rotateWebhook = endpoint({
+  method: "POST",
+  path: `${webhookPath}/rotate`,
+  area,
+  surface,
+  summary: "Rotate a webhook's secret; for the grace time events are signed with both",
+  access: administer,
+  params: WebhookPath,
+  body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
+  output: WebhookWithSecret,
+  secrets: ["secret"],
+})
+
+export const deleteWebhook = endpoint({
+  method: "DELETE",
+  path: webhookPath,
+  area,
+  surface,
+  summary: "Delete a webhook with its deliveries; alert rules stop naming it",
+  access: administer,
+  params: WebhookPath,
+  output: z.void(),
+  status: 204,
+})
+
+export const testWebhook = endpoint({
+  method: "POST",
+  path: `${webhookPath}/test`,
+  area,
+  surface,
+  summary: "Send an event of the type webhook.test",
+  access: administer,
+  params: WebhookPath,
+  output: WebhookDelivery,
+})
+
+export const listWebhookDeliveries = endpoint({
+  method: "GET",
+  path: `${webhookPath}/deliveries`,
+  area,
+  surface,
+  summary: "Deliveries, newest first; kept for 30 days",
+  access: readAccess,
+  params: WebhookPath,
+  query: pageQuery(idForm("dlv")).extend({ state: DeliveryStateName.optional() }),
+  output: pageOf(WebhookDeliveryItem),
+  wrap: "none",
+})
+
+export const getWebhookDelivery = endpoint({
+  method: "GET",
+  path: `${webhookPath}/deliveries/{delivery_id}`,
+  area,
+  surface,
+  summary: "A delivery with its body",
+  access: readAccess,
+  params: DeliveryPath,
+  output: WebhookDelivery,
+})
+
+export const resendWebhookDelivery = endpoint({
+  method: "POST",
+  path: `${webhookPath}/deliveries/{delivery_id}/resend`,
+  area,
+  surface,
+  summary: "Send a delivery again, now, with the same event id",
+  access: administer,
+  params: DeliveryPath,
+  output: WebhookDelivery,
+})

@@ -1,0 +1,329 @@
+/** Kept content on the wire: what an organization keeps of its requests, how long, and how it is read and deleted. */
+import { z } from "zod"
+import { Document, endpoint } from "./endpoint.ts"
+import { Datetime, GivenTime, OrganizationPath, PathId, Text, idForm } from "./platform/values.ts"
+
+const area = "Content"
+const surface = "platform"
+const principals = ["session", "key"] as const
+const readAccess = { principals, permission: "api-read" } as const
+const adminAccess = { principals, permission: "api-admin" } as const
+
+export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
+export type ContentLevel = (typeof contentLevels)[number]
+
+export const contentLimits = {
+  patternsMax: 20,
+  patternCharactersMax: 500,
+  retentionDaysMax: 365,
+  /** Of the JSON of one request's content; what is larger is dropped and counted. */
+  recordBytesMax: 6 * 1024 * 1024,
+} as const
+
+/** The name and version of a question set, as in `model`: `NAME` or `NAME@LABEL`. */
+const SetReference = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}(?:@[a-z0-9][a-z0-9._-]{0,63})?$/, {
+  error: "the name of a question set, with @ and a version or label",
+})
+
+const RedactionPattern = z.strictObject({
+  name: Text(64).describe("Stands in the place of what matches: `[name]`."),
+  pattern: z
+    .string()
+    .min(1)
+    .max(contentLimits.patternCharactersMax)
+    .regex(/^[^\0]*$/, { error: "U+0000 is not allowed" })
+    .describe("A regular expression of RE2: no backreferences, no lookaround, linear in time."),
+})
+
+const Redaction = z
+  .strictObject({
+    patterns: z
+      .array(RedactionPattern)
+      .max(contentLimits.patternsMax)
+      .default([])
+      .describe("What matches is replaced before anything is written to a disk."),
+    question_set: SetReference.nullable()
+      .default(null)
+      .describe("Sentences of the evidence that this set answers with yes, or abstains from, are replaced."),
+  })
+  .meta({ id: "ContentRedaction" })
+
+const keep = z.enum(contentLevels)
+const sampleRate = z.number().min(0).max(1)
+const retentionDays = z.int().min(1).max(contentLimits.retentionDaysMax)
+
+const kept = {
+  keep: keep.describe("What is kept of an answered request."),
+  sample_rate: sampleRate.describe("Share of the requests that are kept."),
+  retention_days: retentionDays.describe("After so many days content is deleted."),
+}
+
+export const defaultContentSettings = {
+  keep: "nothing",
+  sample_rate: 1,
+  retention_days: 30,
+  redact: { patterns: [], question_set: null },
+} as const
+
+const settings = { ...kept, redact: Redaction }
+
+const KeptOfKey = z.strictObject(kept).meta({ id: "KeyContent" })
+
+export const ContentSettings = z
+  .object({
+    ...settings,
+    keys: z
+      .array(z.object({ api_key_id: z.string(), ...kept }))
+      .describe("API keys with a setting of their own."),
+    available: z
+      .boolean()
+      .describe(
+        "False: the installation has no key to encrypt with, so nothing can be kept; see content.md.",
+      ),
+    stored: z.int().describe("Requests whose content is stored now."),
+    dropped: z
+      .object({
+        count: z.int().describe("Requests whose content should have been kept and was not."),
+        last_at: Datetime.nullable(),
+        reasons: z
+          .array(z.object({ reason: z.string(), count: z.int() }))
+          .describe("Why: `journal`, `too_large`, `redaction`, `settings`, `decryption`."),
+      })
+      .describe("What was not kept although it was to be."),
+    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+  })
+  .meta({ id: "ContentSettings" })
+export type ContentSettings = z.infer<typeof ContentSettings>
+
+const settingsPath = "/v1/organizations/{org_id}/content_settings"
+
+export const getContentSettings = endpoint({
+  method: "GET",
+  path: settingsPath,
+  area,
+  surface,
+  summary: "Read what an organization keeps of its requests",
+  access: readAccess,
+  params: OrganizationPath,
+  output: ContentSettings,
+})
+
+export const putContentSettings = endpoint({
+  method: "PUT",
+  path: settingsPath,
+  area,
+  surface,
+  summary: "Set what an organization keeps of its requests; fields left out get their defaults",
+  access: adminAccess,
+  params: OrganizationPath,
+  body: z.strictObject({
+    keep: keep.default(defaultContentSettings.keep),
+    sample_rate: sampleRate.default(defaultContentSettings.sample_rate),
+    retention_days: retentionDays.default(defaultContentSettings.retention_days),
+    redact: Redaction.prefault({}),
+  }),
+  output: ContentSettings,
+  errors: ["precondition_failed"],
+})
+
+export const KeyContentSettings = z
+  .object({
+    content: KeptOfKey.nullable().describe("Null: what the organization has set."),
+    effective: KeptOfKey.describe("What holds for requests with this key."),
+  })
+  .meta({ id: "KeyContentSettings" })
+export type KeyContentSettings = z.infer<typeof KeyContentSettings>
+
+const keySettingsPath = "/v1/organizations/{org_id}/api_keys/{key_id}/content_settings"
+const KeyPath = z.object({ org_id: PathId, key_id: PathId })
+
+export const getKeyContentSettings = endpoint({
+  method: "GET",
+  path: keySettingsPath,
+  area,
+  surface,
+  summary: "Read what is kept of the requests of an API key",
+  access: readAccess,
+  params: KeyPath,
+  output: KeyContentSettings,
+})
+
+export const putKeyContentSettings = endpoint({
+  method: "PUT",
+  path: keySettingsPath,
+  area,
+  surface,
+  summary: "Set what is kept of the requests of an API key; null takes what the organization has set",
+  access: adminAccess,
+  params: KeyPath,
+  body: z.strictObject({
+    content: z
+      .strictObject({
+        keep,
+        sample_rate: sampleRate.default(1),
+        retention_days: retentionDays
+          .optional()
+          .describe("At most the organization's, which is the default."),
+      })
+      .nullable(),
+  }),
+  output: KeyContentSettings,
+})
+
+const Value = z.union([z.string(), z.boolean(), z.int()])
+
+const ContentQuestion = z
+  .object({
+    name: z.string().nullable(),
+    type: z.enum(["predicate", "choice", "score"]),
+    instructions: z.string(),
+    options: z
+      .array(z.object({ value: Value, description: z.string() }))
+      .describe("Of a choice its options, of a score its levels; of a predicate none."),
+  })
+  .meta({ id: "ContentQuestion" })
+export type ContentQuestion = z.infer<typeof ContentQuestion>
+
+const ContentAnswer = z
+  .object({
+    name: z.string().nullable(),
+    verdict: Value.nullable().describe(
+      "yes or no; the value of a choice; the index of a level; null: abstained.",
+    ),
+    abstained: z.boolean(),
+    confidence: z.number().min(0).max(1),
+    threshold: z.number().min(0).max(1).nullable(),
+  })
+  .meta({ id: "ContentAnswer" })
+export type ContentAnswer = z.infer<typeof ContentAnswer>
+
+const ContentMessage = z
+  .object({
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: z.string(),
+    reasoning: z.string().optional(),
+    tool_calls: z
+      .array(z.object({ id: z.string(), name: z.string(), arguments: z.string() }))
+      .optional()
+      .describe("Functions that the assistant called."),
+    tool_call_id: z.string().optional().describe("Of a tool's message: the call that it answers."),
+  })
+  .meta({ id: "ContentMessage" })
+export type ContentMessage = z.infer<typeof ContentMessage>
+
+const ContentInput = z
+  .object({
+    messages: z
+      .array(ContentMessage)
+      .describe("The whole conversation of a chat or a response, as the model read it."),
+    texts: z
+      .array(z.string().nullable())
+      .describe(
+        "Of an embedding, a moderation or a rerank; null stands for an input that was sent as tokens.",
+      ),
+  })
+  .meta({ id: "ContentInput" })
+export type ContentInput = z.infer<typeof ContentInput>
+
+export const KeptContent = z
+  .object({
+    seq_id: z.string(),
+    at: Datetime.describe("When the request began."),
+    expires_at: Datetime,
+    level: z.enum(["answers", "evidence_and_answers"]),
+    endpoint: z.string().describe("As `call_source` of the sequence."),
+    model: z.string(),
+    question_set: z
+      .object({ id: z.string(), name: z.string(), version: z.int() })
+      .nullable()
+      .describe("The question set that answered."),
+    api_key_id: z.string().nullable(),
+    reference: z.string().nullable().describe("The tag `reference` of the request."),
+    evidence: z.string().nullable().describe("The text that was asked about; null where it is not kept."),
+    questions: z.array(ContentQuestion).describe("In the order of the answers."),
+    answers: z.array(ContentAnswer),
+    input: ContentInput.nullable().describe(
+      "What was asked, where it is no decision; null where it is not kept.",
+    ),
+    output: z
+      .array(ContentMessage)
+      .nullable()
+      .describe("What was generated: a message for each choice; null where nothing is."),
+    redactions: z.int().describe("How many passages were replaced before storing."),
+  })
+  .meta({ id: "KeptContent" })
+export type KeptContent = z.infer<typeof KeptContent>
+
+const contentPath = "/v1/organizations/{org_id}/sequences/{seq_id}/content"
+const SequencePath = z.object({ org_id: PathId, seq_id: z.string().regex(idForm("seq")) })
+
+export const getContent = endpoint({
+  method: "GET",
+  path: contentPath,
+  area,
+  surface,
+  summary: "Read the kept content of a request; recorded in the audit log",
+  access: readAccess,
+  params: SequencePath,
+  output: KeptContent,
+  errors: ["conflict"],
+})
+
+export const deleteContent = endpoint({
+  method: "DELETE",
+  path: contentPath,
+  area,
+  surface,
+  summary: "Delete the kept content of a request",
+  access: adminAccess,
+  params: SequencePath,
+  output: z.void(),
+  status: 204,
+})
+
+export const deleteContents = endpoint({
+  method: "POST",
+  path: "/v1/organizations/{org_id}/content/delete",
+  area,
+  surface,
+  summary:
+    "Delete kept content by time, by a caller's own reference, or both; also what is still being stored",
+  access: adminAccess,
+  params: OrganizationPath,
+  body: z
+    .strictObject({
+      before: GivenTime.optional().describe("Of requests that began earlier."),
+      reference: z.string().min(1).max(128).optional().describe("Of requests with this tag `reference`."),
+    })
+    .refine(({ before, reference }) => before !== undefined || reference !== undefined, {
+      error: "`before` or `reference` is needed",
+    }),
+  output: z.object({ deleted: z.int() }).meta({ id: "DeletedContent" }),
+})
+
+export const exportContent = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/content/export",
+  area,
+  surface,
+  summary: "Export kept content as JSON lines, oldest first; recorded in the audit log",
+  access: adminAccess,
+  params: OrganizationPath,
+  query: z.object({
+    from: GivenTime.optional().describe("Inclusive."),
+    to: GivenTime.optional().describe("Exclusive."),
+  }),
+  output: z.instanceof(Document),
+  produces: "application/jsonl",
+})
+
+export const contentTable = {
+  getContentSettings,
+  putContentSettings,
+  getKeyContentSettings,
+  putKeyContentSettings,
+  getContent,
+  deleteContent,
+  deleteContents,
+  exportContent,
+}

@@ -1,0 +1,208 @@
+/** Guardrails of an organization: question sets that check what generating models read and write. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, OrganizationPath, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { QuestionSetFile } from "../question-sets/content.ts"
+
+export const guardrailLimits = {
+  /** Of an organization. Each that applies is asked about every window of a request. */
+  guardrailsMax: 50,
+  nameCharactersMax: 64,
+  windowCharactersMin: 64,
+  windowCharactersMax: 8000,
+  /** Texts of unknown verdict that one guardrail is asked about for one request; more count as an error of the check. */
+  windowsMax: 256,
+} as const
+
+/** What each guardrail that did something did: `NAME=ACTION;stage=STAGE`, and how long all checks took: `ms=N`. */
+export const guardrailsHeader = "x-umpire-guardrails"
+
+const { nameCharactersMax, windowCharactersMin, windowCharactersMax } = guardrailLimits
+const area = "Guardrails"
+const surface = "platform"
+const principals = ["session", "key"] as const
+
+export const guardrailStages = ["input", "output", "both"] as const
+export const guardrailActions = ["block", "flag", "redact", "route"] as const
+
+/** What can be found by its form and its check digits, without a model. */
+export const recognizers = ["email", "phone", "iban", "card", "national_id", "ip_address", "secret"] as const
+export type Recognizer = (typeof recognizers)[number]
+
+const setForm = /^(?!qs_)[a-z0-9][a-z0-9._-]{0,63}(?:@(?:[1-9][0-9]{0,8}|[a-z][a-z0-9._-]{0,63}))?$/
+
+const settings = {
+  name: Text(nameCharactersMax).describe("In headers, tags and the console."),
+  question_set: z
+    .string()
+    .regex(setForm, { error: "NAME or NAME@VERSION of a question set is needed" })
+    .describe("`NAME` or `NAME@VERSION`. It acts where a yes/no question is answered yes."),
+  recognizers: z
+    .array(z.enum(recognizers))
+    .max(recognizers.length)
+    .refine((names) => new Set(names).size === names.length, { error: "A name stands there twice." })
+    .describe("What it also acts on, found by form and check digits before the set is asked."),
+  api_key_id: PathId.nullable().describe("Only requests with this key; null: all."),
+  model: z.string().min(1).max(256).nullable().describe("Only requests for this model; null: all."),
+  stage: z
+    .enum(guardrailStages)
+    .describe("Before the model reads (user and tool messages), after it writes, or both."),
+  action: z.enum(guardrailActions).describe("`route` is for the stage `input` only."),
+  route_model: z.string().min(1).max(256).nullable().describe("The model of the action `route`."),
+  on_abstain: z.enum(["pass", "act"]).describe("What an abstention of the set means."),
+  on_error: z
+    .enum(["open", "closed"])
+    .describe("When the check fails: `open` lets the text pass, `closed` fails the request."),
+  release: z
+    .enum(["window", "end"])
+    .describe("Of streamed answers: text is sent once its window is checked, or once the whole answer is."),
+  window_characters: z.int().min(windowCharactersMin).max(windowCharactersMax).describe("Checked at once."),
+  hold_back_characters: z
+    .int()
+    .min(1)
+    .max(windowCharactersMax - 1)
+    .describe(
+      "By how much windows overlap: no part of a text up to this long is sent before it is checked as a whole.",
+    ),
+  enabled: z.boolean(),
+}
+
+export const Guardrail = z
+  .object({
+    id: z.string(),
+    ...settings,
+    created_by: z.string().nullable(),
+    created_at: Datetime,
+    updated_at: Datetime,
+    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+  })
+  .meta({ id: "Guardrail" })
+export type Guardrail = z.infer<typeof Guardrail>
+export type GuardrailSettings = Pick<Guardrail, keyof typeof settings>
+
+export const guardrailDefaults = {
+  recognizers: [] as Recognizer[],
+  api_key_id: null,
+  model: null,
+  stage: "both",
+  action: "block",
+  route_model: null,
+  on_abstain: "pass",
+  on_error: "closed",
+  release: "window",
+  window_characters: 600,
+  hold_back_characters: 200,
+  enabled: true,
+} as const satisfies Omit<GuardrailSettings, "name" | "question_set">
+
+const created = z.strictObject({
+  ...settings,
+  recognizers: settings.recognizers.default(() => [...guardrailDefaults.recognizers]),
+  api_key_id: settings.api_key_id.default(guardrailDefaults.api_key_id),
+  model: settings.model.default(guardrailDefaults.model),
+  stage: settings.stage.default(guardrailDefaults.stage),
+  action: settings.action.default(guardrailDefaults.action),
+  route_model: settings.route_model.default(guardrailDefaults.route_model),
+  on_abstain: settings.on_abstain.default(guardrailDefaults.on_abstain),
+  on_error: settings.on_error.default(guardrailDefaults.on_error),
+  release: settings.release.default(guardrailDefaults.release),
+  window_characters: settings.window_characters.default(guardrailDefaults.window_characters),
+  hold_back_characters: settings.hold_back_characters.default(guardrailDefaults.hold_back_characters),
+  enabled: settings.enabled.default(guardrailDefaults.enabled),
+})
+
+export const ReadyMadeSet = z
+  .object({
+    ...QuestionSetFile.shape,
+    recognizers: z.array(z.enum(recognizers)).describe("For the guardrail that uses it."),
+    measured: z.string().describe("How good it is, on what; or that it was not measured."),
+  })
+  .meta({ id: "ReadyMadeSet", description: "The body of a question set to create, and how good it is." })
+export type ReadyMadeSet = z.infer<typeof ReadyMadeSet>
+
+const guardrailsPath = "/v1/organizations/{org_id}/guardrails"
+const guardrailPath = `${guardrailsPath}/{guardrail_id}` as const
+const GuardrailPath = z.object({ org_id: PathId, guardrail_id: PathId })
+const read = { principals, permission: "api-read" } as const
+const administer = { principals, permission: "api-admin" } as const
+
+const listGuardrails = endpoint({
+  method: "GET",
+  path: guardrailsPath,
+  area,
+  surface,
+  summary: "Guardrails, newest first",
+  access: read,
+  params: OrganizationPath,
+  query: pageQuery(idForm("gr")),
+  output: pageOf(Guardrail),
+  wrap: "none",
+})
+
+const createGuardrail = endpoint({
+  method: "POST",
+  path: guardrailsPath,
+  area,
+  surface,
+  summary: "Create a guardrail; it checks requests at once",
+  access: administer,
+  params: OrganizationPath,
+  body: created,
+  output: Guardrail,
+})
+
+const getGuardrail = endpoint({
+  method: "GET",
+  path: guardrailPath,
+  area,
+  surface,
+  summary: "A guardrail",
+  access: read,
+  params: GuardrailPath,
+  output: Guardrail,
+})
+
+const updateGuardrail = endpoint({
+  method: "PATCH",
+  path: guardrailPath,
+  area,
+  surface,
+  summary: "Change a guardrail; If-Match prevents lost updates",
+  access: administer,
+  params: GuardrailPath,
+  body: z.strictObject(settings).partial(),
+  output: Guardrail,
+  errors: ["precondition_failed"],
+})
+
+const deleteGuardrail = endpoint({
+  method: "DELETE",
+  path: guardrailPath,
+  area,
+  surface,
+  summary: "Delete a guardrail",
+  access: administer,
+  params: GuardrailPath,
+  output: z.void(),
+  status: 204,
+})
+
+const listReadyMadeSets = endpoint({
+  method: "GET",
+  path: "/v1/organizations/{org_id}/ready_made_sets",
+  area,
+  surface,
+  summary: "Question sets to begin a guardrail with; POST one to question_sets",
+  access: read,
+  params: OrganizationPath,
+  output: z.array(ReadyMadeSet),
+})
+
+export const guardrailTable = {
+  listGuardrails,
+  createGuardrail,
+  getGuardrail,
+  updateGuardrail,
+  deleteGuardrail,
+  listReadyMadeSets,
+}

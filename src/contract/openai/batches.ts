@@ -1,0 +1,155 @@
+/** The wire of OpenAI's Batch API. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+
+const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
+const base = { area: "Batches", surface: "openai", access } as const
+
+export const batchPaths = [
+  "/v1/decisions",
+  "/v1/systemone",
+  "/v1/chat/completions",
+  "/v1/responses",
+  "/v1/embeddings",
+] as const
+export type BatchPath = (typeof batchPaths)[number]
+
+export const batchStatuses = [
+  "validating",
+  "failed",
+  "in_progress",
+  "finalizing",
+  "completed",
+  "expired",
+  "cancelling",
+  "cancelled",
+] as const
+export type BatchStatus = (typeof batchStatuses)[number]
+
+export const BatchError = z.object({
+  code: z.string(),
+  message: z.string(),
+  /** From 1; null where it is about no line. */
+  line: z.int().nullable(),
+  param: z.string().nullable(),
+})
+export type BatchError = z.infer<typeof BatchError>
+
+const at = z.int().nullable()
+
+export const BatchObject = z
+  .object({
+    id: z.string(),
+    object: z.literal("batch"),
+    endpoint: z.enum(batchPaths),
+    errors: z.object({ object: z.literal("list"), data: z.array(BatchError) }).nullable(),
+    input_file_id: z.string(),
+    completion_window: z.string(),
+    status: z.enum(batchStatuses),
+    output_file_id: z.string().nullable(),
+    error_file_id: z.string().nullable(),
+    created_at: z.int(),
+    in_progress_at: at,
+    expires_at: z.int(),
+    finalizing_at: at,
+    completed_at: at,
+    failed_at: at,
+    expired_at: at,
+    cancelling_at: at,
+    cancelled_at: at,
+    request_counts: z.object({ total: z.int(), completed: z.int(), failed: z.int() }),
+    metadata: z.record(z.string(), z.string()).nullable(),
+  })
+  .meta({ id: "Batch" })
+export type BatchObject = z.infer<typeof BatchObject>
+
+const BatchList = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(BatchObject),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+    has_more: z.boolean(),
+  })
+  .meta({ id: "BatchList" })
+
+/** The line's own sequence has the same id as its request, but for what comes first. */
+export const sequenceOfLine = (requestId: string): string => requestId.replace(/^req_/, "seq_")
+
+const secondsOf = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
+const windowSecondsMax = 7 * secondsOf.d
+const windowForm = /^([1-9]\d{0,6})([smhd])$/
+
+/** The seconds that a window such as `24h` has; null where it has none, or too many. */
+export function windowSeconds(window: string): number | null {
+  const [, count, unit] = windowForm.exec(window) ?? []
+  const seconds = Number(count) * secondsOf[unit as keyof typeof secondsOf]
+  return seconds <= windowSecondsMax ? seconds : null
+}
+
+const pairsMax = 16
+
+const BatchRequest = z.strictObject({
+  input_file_id: z.string().min(1).max(128),
+  endpoint: z.enum(batchPaths),
+  completion_window: z
+    .string()
+    .refine((window) => windowSeconds(window) !== null, "must be a time such as 24h, at most 7d"),
+  metadata: z
+    .record(z.string().max(64), z.string().max(512))
+    .refine((pairs) => Object.keys(pairs).length <= pairsMax, `has more than ${pairsMax} pairs`)
+    .nullish(),
+})
+export type BatchRequest = z.infer<typeof BatchRequest>
+
+const oneBatch = { params: z.object({ batch_id: z.string().min(1).max(128) }) }
+
+export const batchEndpoints = {
+  createBatch: endpoint({
+    ...base,
+    method: "POST",
+    path: "/v1/batches",
+    summary: "Create a batch",
+    body: BatchRequest,
+    output: BatchObject,
+    errors: [
+      "not_found",
+      "conflict",
+      "malformed_json",
+      "invalid_body",
+      "body_over_limit",
+      "unsupported_content_type",
+      "unsupported_encoding",
+    ],
+  }),
+  listBatches: endpoint({
+    ...base,
+    method: "GET",
+    path: "/v1/batches",
+    summary: "List batches; the newest first",
+    query: z.object({
+      limit: z.coerce.number().int().min(1).max(100).default(20),
+      after: z.string().max(128).optional(),
+    }),
+    output: BatchList,
+    errors: ["invalid_query"],
+  }),
+  getBatch: endpoint({
+    ...base,
+    ...oneBatch,
+    method: "GET",
+    path: "/v1/batches/{batch_id}",
+    summary: "Read a batch",
+    output: BatchObject,
+    errors: ["not_found"],
+  }),
+  cancelBatch: endpoint({
+    ...base,
+    ...oneBatch,
+    method: "POST",
+    path: "/v1/batches/{batch_id}/cancel",
+    summary: "Cancel a batch; what is done is kept",
+    output: BatchObject,
+    errors: ["not_found", "conflict"],
+  }),
+}

@@ -1,0 +1,211 @@
+/** Virtual models on the wire: a name of an organization that stands for models of the catalog, and the rule that chooses between them. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, OrganizationPath, PathId, Text } from "./values.ts"
+
+export const virtualModelLimits = {
+  /** Of an organization. */
+  virtualModelsMax: 100,
+  nameCharactersMax: 128,
+  descriptionCharactersMax: 1000,
+  membersMax: 8,
+  weightMax: 1_000_000,
+  /** Models that one request can come to, over all stages. */
+  modelsMax: 16,
+  /** Virtual models inside virtual models. */
+  depthMax: 8,
+  latencyMsMax: 600_000,
+} as const
+
+/** The stages of a request for a virtual model, in order: `MODEL;result=RESULT;questions=N;tokens=N;ms=N`, separated by commas. */
+export const stagesHeader = "x-umpire-stages"
+/** Why an answer is not what it could be: a stage of a cascade that failed, or a budget that was spent. */
+export const warningHeader = "x-umpire-warning"
+/** What a split is sticky by, instead of the evidence. */
+export const stickyHeader = "x-umpire-sticky"
+
+const { nameCharactersMax, descriptionCharactersMax, membersMax, weightMax, latencyMsMax } =
+  virtualModelLimits
+
+/** Letters, digits and `. _ - / :`, as models are named elsewhere; `set:` begins the name of a question set. */
+export const virtualNameForm = /^(?!set:)[\p{L}\p{N}][\p{L}\p{N}._/:-]*$/u
+
+const Member = z.string().trim().min(1).max(256)
+const Share = z.number().min(0).max(1)
+
+export const CascadeRule = z
+  .strictObject({
+    models: z.array(Member).min(2).max(membersMax).describe("The first is asked everything."),
+    thresholds: z
+      .strictObject({
+        predicate: Share.default(0.8),
+        choice: Share.default(0.7),
+        score: Share.default(0.6),
+      })
+      .prefault({})
+      .describe(
+        "The next model is asked the questions whose answer is less probable than this. A question of a question set that has a threshold of its own keeps to that.",
+      ),
+    on_failure: z
+      .enum(["answer", "error"])
+      .default("answer")
+      .describe("When a later model fails: the answers so far with a warning header, or its error."),
+    cost_max_usd: z
+      .string()
+      .regex(/^\d{1,8}(\.\d{1,10})?$/, "a decimal number of USD is needed, with at most 10 decimals")
+      .nullable()
+      .default(null)
+      .describe("A further model is asked only while the whole request costs no more than this."),
+    latency_max_ms: z
+      .int()
+      .min(1)
+      .max(latencyMsMax)
+      .nullable()
+      .default(null)
+      .describe("How long after the request began a further model may work on it."),
+  })
+  .meta({ id: "CascadeRule" })
+export type CascadeRule = z.infer<typeof CascadeRule>
+
+export const SplitMember = z
+  .strictObject({
+    model: Member,
+    weight: z.int().min(0).max(weightMax).describe("Its share of the sum of all weights."),
+  })
+  .meta({ id: "SplitMember" })
+
+/** Exactly one of them is what a virtual model is. */
+export const ruleFields = {
+  alias: Member.describe("Another name of a model."),
+  fallback: z
+    .array(Member)
+    .min(2)
+    .max(membersMax)
+    .describe(
+      "The next one is asked when one fails, is full, cannot take so long a text, or may not be used.",
+    ),
+  split: z
+    .array(SplitMember)
+    .min(2)
+    .max(membersMax)
+    .describe(
+      `One of them answers, by weight; the same one for the same \`${stickyHeader}\` header, or the same evidence without it.`,
+    ),
+  cascade: CascadeRule.describe(
+    "The next one is asked only what the one before is unsure of (decisions and System One).",
+  ),
+} as const
+
+export const ruleNames = ["alias", "fallback", "split", "cascade"] as const
+export type RuleName = (typeof ruleNames)[number]
+
+type Rules = { readonly [Name in RuleName]: z.infer<(typeof ruleFields)[Name]> }
+export type VirtualRule = { [Name in RuleName]: Readonly<Record<Name, Rules[Name]>> }[RuleName]
+
+/** The rule that fields hold; null where they hold none or several. */
+export function ruleOf(fields: { readonly [Name in RuleName]?: unknown }): VirtualRule | null {
+  const held = ruleNames.filter((name) => fields[name] !== undefined && fields[name] !== null)
+  const [only, another] = held
+  if (only === undefined || another !== undefined) return null
+  // True: the field of this name was read by its schema.
+  return { [only]: fields[only] } as VirtualRule
+}
+
+const optionalRules = {
+  alias: ruleFields.alias.optional(),
+  fallback: ruleFields.fallback.optional(),
+  split: ruleFields.split.optional(),
+  cascade: ruleFields.cascade.optional(),
+}
+
+const description = z.string().trim().max(descriptionCharactersMax)
+
+export const VirtualModel = z
+  .object({
+    id: z.string(),
+    name: z.string().describe("What requests name as their model."),
+    description: z.string(),
+    alias: ruleFields.alias.nullable(),
+    fallback: ruleFields.fallback.nullable(),
+    split: ruleFields.split.nullable(),
+    cascade: ruleFields.cascade.nullable(),
+    created_by: z.string().nullable(),
+    created_at: Datetime,
+    updated_at: Datetime,
+    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+  })
+  .meta({ id: "VirtualModel" })
+export type VirtualModel = z.infer<typeof VirtualModel>
+
+const area = "Models"
+const surface = "platform"
+const principals = ["session", "key"] as const
+const read = { principals, permission: "api-read" } as const
+const administer = { principals, permission: "api-admin" } as const
+const modelsPath = "/v1/organizations/{org_id}/models"
+const modelPath = `${modelsPath}/{model_id}` as const
+const VirtualModelPath = z.object({ org_id: PathId, model_id: PathId })
+
+const createVirtualModel = endpoint({
+  method: "POST",
+  path: modelsPath,
+  area,
+  surface,
+  summary: "Create a virtual model: an alias, a fallback, a split or a cascade; exactly one of them",
+  access: administer,
+  params: OrganizationPath,
+  body: z.strictObject({
+    name: Text(nameCharactersMax).regex(virtualNameForm, {
+      error: "letters, digits and . _ - / : are needed, and not set: at the beginning",
+    }),
+    description: description.default(""),
+    ...optionalRules,
+  }),
+  output: VirtualModel,
+  errors: ["conflict"],
+})
+
+const getVirtualModel = endpoint({
+  method: "GET",
+  path: modelPath,
+  area,
+  surface,
+  summary: "A virtual model of the organization",
+  access: read,
+  params: VirtualModelPath,
+  output: VirtualModel,
+})
+
+const updateVirtualModel = endpoint({
+  method: "PATCH",
+  path: modelPath,
+  area,
+  surface,
+  summary:
+    "Change a virtual model; the next request at every gateway sees it; If-Match prevents lost updates",
+  access: administer,
+  params: VirtualModelPath,
+  body: z.strictObject({ description: description.optional(), ...optionalRules }),
+  output: VirtualModel,
+  errors: ["conflict", "precondition_failed"],
+})
+
+const deleteVirtualModel = endpoint({
+  method: "DELETE",
+  path: modelPath,
+  area,
+  surface,
+  summary: "Delete a virtual model that no other one names",
+  access: administer,
+  params: VirtualModelPath,
+  output: z.void(),
+  status: 204,
+  errors: ["conflict"],
+})
+
+export const virtualModelTable = {
+  createVirtualModel,
+  getVirtualModel,
+  updateVirtualModel,
+  deleteVirtualModel,
+}

@@ -1,0 +1,162 @@
+/** The review queue of a question set: doubtful answers that people label, and what the labels say. */
+import { z } from "zod"
+import { endpoint } from "../endpoint.ts"
+import { Datetime, Person, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { Label } from "./examples.ts"
+import { SetPath, readAccess, setPath, writeAccess } from "./sets.ts"
+
+const area = "Question sets"
+const surface = "platform"
+const reviewPath = `${setPath}/review` as const
+
+export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "audit"] as const
+export type ReviewReason = (typeof reviewReasons)[number]
+
+const decisions = ["label", "not_sure", "skip"] as const
+const Value = z.union([z.string(), z.boolean(), z.int()])
+
+const Review = z
+  .object({
+    reviewer: Person.nullable().describe("Null for a key of the organization."),
+    mine: z.boolean(),
+    decision: z.enum(decisions),
+    label: Value.nullable(),
+    at: Datetime,
+  })
+  .meta({ id: "Review" })
+
+export const ReviewItem = z
+  .object({
+    id: z.string(),
+    seq_id: z.string(),
+    state: z.enum(["open", "done"]),
+    question: z.string().describe("Its name."),
+    kind: z.enum(["predicate", "choice", "score"]),
+    instructions: z.string(),
+    options: z
+      .array(z.object({ value: Value, description: z.string() }))
+      .describe("The labels that can be given: yes and no, the options, or the levels by index."),
+    evidence: z.string(),
+    answer: Value.nullable().describe("What the set answered; null: it abstained."),
+    confidence: z.number().min(0).max(1),
+    threshold: z.number().min(0).max(1).nullable(),
+    version: z.int().describe("The version that answered."),
+    reason: z.enum(reviewReasons),
+    second_look: z.boolean().describe("Two reviewers label it, so that their agreement can be measured."),
+    reviews: z.array(Review).describe("Those of others are shown when the item is done."),
+    created_at: Datetime,
+  })
+  .meta({ id: "ReviewItem" })
+export type ReviewItem = z.infer<typeof ReviewItem>
+
+/** The text of remembered answers is not encrypted, and outlives the content. */
+const ReviewedItem = z
+  .object({
+    ...ReviewItem.shape,
+    evidence: z.string().nullable().describe("Null when the request is repeated."),
+  })
+  .meta({ id: "ReviewedItem" })
+
+export const listReviewItems = endpoint({
+  method: "GET",
+  path: reviewPath,
+  area,
+  surface,
+  summary: "List what waits for review; without what the caller has decided, newest first",
+  access: readAccess,
+  params: SetPath,
+  query: pageQuery(idForm("rev")).extend({ state: z.enum(["open", "done"]).default("open") }),
+  output: pageOf(ReviewItem),
+  wrap: "none",
+})
+
+export const ReviewSummary = z
+  .object({
+    open: z.int().describe("For the caller: without what the caller has decided."),
+    done: z.int(),
+    content: z
+      .enum(["kept", "not_kept", "unavailable"])
+      .describe("The queue fills only while evidence and answers are kept."),
+    sample_rate: z.number().min(0).max(1).describe("Share of all answers that are reviewed at random."),
+    labelled_since_taught: z.int(),
+    corrected_since_taught: z.int().describe("Of these, where the label is not the answer."),
+    agreement: z
+      .object({
+        pairs: z.int().describe("Items that two reviewers labelled."),
+        kappa: z
+          .number()
+          .nullable()
+          .describe("Cohen's kappa; null below two pairs, or where chance explains all."),
+        questions: z.array(z.object({ question: z.string(), pairs: z.int(), kappa: z.number().nullable() })),
+      })
+      .describe("Over the questions, weighted by their pairs."),
+    teaching_would_pay: z.boolean(),
+    teaching_reason: z.string(),
+  })
+  .meta({ id: "ReviewSummary" })
+export type ReviewSummary = z.infer<typeof ReviewSummary>
+
+export const getReviewSummary = endpoint({
+  method: "GET",
+  path: `${reviewPath}/summary`,
+  area,
+  surface,
+  summary: "Get how a set's review stands; agreement of reviewers, and whether teaching again would pay",
+  access: readAccess,
+  params: SetPath,
+  output: ReviewSummary,
+})
+
+const ItemPath = SetPath.extend({ item_id: z.string().regex(idForm("rev")) })
+
+export const decideReviewItem = endpoint({
+  method: "POST",
+  path: `${reviewPath}/{item_id}`,
+  area,
+  surface,
+  summary: "Label an item; a label becomes an example of the set",
+  access: writeAccess,
+  params: ItemPath,
+  body: z
+    .strictObject({
+      decision: z.enum(decisions).default("label"),
+      label: Label.optional().describe("The right answer; only with the decision `label`."),
+    })
+    .refine(({ decision, label }) => (decision === "label") === (label !== undefined), {
+      error: "the decision label needs a label, and no other has one",
+    }),
+  output: ReviewedItem,
+  secrets: ["evidence"],
+})
+
+export const undoReviewItem = endpoint({
+  method: "DELETE",
+  path: `${reviewPath}/{item_id}/label`,
+  area,
+  surface,
+  summary: "Take back the caller's own decision; the example is as it was before",
+  access: writeAccess,
+  params: ItemPath,
+  output: ReviewedItem,
+  secrets: ["evidence"],
+})
+
+export const updateReviewSettings = endpoint({
+  method: "PATCH",
+  path: reviewPath,
+  area,
+  surface,
+  summary: "Set the share of all answers that are reviewed at random",
+  access: writeAccess,
+  params: SetPath,
+  body: z.strictObject({ sample_rate: z.number().min(0).max(1) }),
+  output: z.object({ sample_rate: z.number() }).meta({ id: "ReviewSettings" }),
+})
+
+export const reviewTable = {
+  listReviewItems,
+  getReviewSummary,
+  decideReviewItem,
+  undoReviewItem,
+  updateReviewSettings,
+}

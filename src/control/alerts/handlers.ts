@@ -1,0 +1,325 @@
+/** Alert rules: created, changed and deleted; the alerts that they raised. */
+import {
+  type Alert as AlertView,
+  type AlertChannel,
+  type AlertKind,
+  type AlertRule as RuleView,
+  type AlertTarget,
+  alertKindSettings,
+  alertKinds,
+  targetFields,
+} from "../../contract/alerts/rules.ts"
+import { alertLimits } from "../../contract/alerts/values.ts"
+import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import { type Delivery, listDeliveriesOfEvents } from "../../store/alerts/deliveries.ts"
+import {
+  type Alert,
+  type AlertRule,
+  countRules,
+  deleteRule,
+  findRule,
+  insertRule,
+  lockRule,
+  pageAlerts,
+  pageRules,
+  updateRule,
+} from "../../store/alerts/rules.ts"
+import { listWebhooksById } from "../../store/alerts/webhooks.ts"
+import { findKey } from "../../store/keys.ts"
+import { findFirstOrganization, listMembersByEmail, lockOrganization } from "../../store/organizations.ts"
+import { findSet } from "../../store/question-sets/sets.ts"
+import type { Sql } from "../../store/sql.ts"
+import {
+  type ControlParts,
+  acting,
+  auditResource,
+  change,
+  difference,
+  found,
+  foundAtVersion,
+  toList,
+  viewAtVersion,
+} from "../change.ts"
+import { creatorOf } from "../keys.ts"
+
+export interface AlertParts extends ControlParts {
+  readonly allowPrivateWebhooks: boolean
+  readonly email: { readonly enabled: boolean; readonly recipients: "members" | "anyone" }
+}
+
+type Names =
+  | "getAlertOptions"
+  | "listAlertRules"
+  | "createAlertRule"
+  | "getAlertRule"
+  | "updateAlertRule"
+  | "deleteAlertRule"
+  | "listAlerts"
+
+export function alertHandlers(parts: AlertParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    async getAlertOptions(call) {
+      const isOperator = await isOperatorOrganization(database, acting(call).standing.organizationId)
+      return {
+        kinds: alertKinds
+          .filter((kind) => isOperator || !alertKindSettings[kind].operatorOnly)
+          .map(optionsOf),
+        email: { ...parts.email },
+        webhooks: { allow_private: parts.allowPrivateWebhooks },
+      }
+    },
+    async listAlertRules(call) {
+      const { organizationId } = acting(call).standing
+      return toList(await pageRules(database, organizationId, call.query), toView)
+    },
+    createAlertRule: async (call) => await create(parts, call),
+    async getAlertRule(call) {
+      const rule = await findRule(database, acting(call).standing.organizationId, call.params.rule_id)
+      return viewAtVersion(call, found(rule, "alert rule"), toView)
+    },
+    updateAlertRule: async (call) => await update(parts, call),
+    deleteAlertRule: async (call) => await remove(parts, call),
+    async listAlerts(call) {
+      const { organizationId } = acting(call).standing
+      const page = await pageAlerts(database, organizationId, call.query)
+      const ids = page.items.map(({ id }) => id)
+      const deliveries = Map.groupBy(await listDeliveriesOfEvents(database, ids), ({ eventId }) => eventId)
+      return toList(page, (alert) => toAlert(alert, deliveries.get(alert.id) ?? []))
+    },
+  }
+}
+
+async function create(parts: AlertParts, call: CallOf<PlatformTable["createAlertRule"]>): Promise<RuleView> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const { name, kind, target, channels, enabled } = call.body
+  const defaults = alertKindSettings[kind]
+  const threshold = call.body.threshold ?? defaults.threshold?.default ?? null
+  const windowMinutes = call.body.window_minutes ?? defaults.windowMinutes?.default ?? null
+  checkSettings({ kind, threshold, windowMinutes, target })
+  return await change(parts, call, async (scope) => {
+    const { sql, now } = scope
+    // Two that create at once are counted one after the other.
+    await lockOrganization(sql, organizationId)
+    if ((await countRules(sql, organizationId)) >= alertLimits.rulesMax)
+      throw new Fault("conflict", `Cannot create the rule: there are ${alertLimits.rulesMax} already`)
+    await checkOperator(sql, organizationId, kind)
+    const rule = await insertRule(sql, {
+      id: parts.ids.next("ar"),
+      organizationId,
+      name,
+      kind,
+      threshold,
+      windowMinutes,
+      target: await resolveTarget(sql, organizationId, target),
+      channels: await checkChannels(parts, sql, organizationId, channels),
+      enabled,
+      managedBy: null,
+      createdBy: await creatorOf(sql, principal),
+      createdAt: now,
+      updatedAt: now,
+    })
+    await auditResource(scope, "alert_rule.create", rule, { before: null, after: settingsOf(rule) })
+    return viewAtVersion(call, rule, toView)
+  })
+}
+
+async function update(parts: AlertParts, call: CallOf<PlatformTable["updateAlertRule"]>): Promise<RuleView> {
+  const { organizationId } = acting(call).standing
+  const { name, threshold, window_minutes: windowMinutes, target, channels, enabled } = call.body
+  return await change(parts, call, async (scope) => {
+    const { sql, now } = scope
+    const locked = await lockRule(sql, organizationId, call.params.rule_id)
+    const before = foundAtVersion(call, locked, "alert rule")
+    refuseManaged(before, call.body)
+    const merged = {
+      kind: before.kind,
+      threshold: threshold ?? before.threshold,
+      windowMinutes: windowMinutes ?? before.windowMinutes,
+      target: target ?? before.target,
+    }
+    checkSettings(merged)
+    const changes = {
+      threshold: merged.threshold,
+      windowMinutes: merged.windowMinutes,
+      ...(name === undefined ? {} : { name }),
+      ...(target === undefined ? {} : { target: await resolveTarget(sql, organizationId, target) }),
+      ...(channels === undefined
+        ? {}
+        : { channels: await checkChannels(parts, sql, organizationId, channels) }),
+      ...(enabled === undefined ? {} : { enabled }),
+      // What is not evaluated has no state.
+      ...(enabled === false ? { state: "unknown" as const, detail: "" } : {}),
+    }
+    const after = found(await updateRule(sql, before.id, changes, now), "alert rule")
+    await auditResource(scope, "alert_rule.update", after, difference(settingsOf(before), settingsOf(after)))
+    return viewAtVersion(call, after, toView)
+  })
+}
+
+async function remove(parts: AlertParts, call: CallOf<PlatformTable["deleteAlertRule"]>): Promise<void> {
+  const { organizationId } = acting(call).standing
+  await change(parts, call, async (scope) => {
+    const rule = found(await lockRule(scope.sql, organizationId, call.params.rule_id), "alert rule")
+    if (rule.managedBy !== null) throw managed("delete")
+    await deleteRule(scope.sql, rule.id)
+    await auditResource(scope, "alert_rule.delete", rule, { before: settingsOf(rule), after: null })
+  })
+}
+
+const managedFields = ["name", "threshold", "window_minutes", "target"] as const
+
+function refuseManaged(rule: AlertRule, given: Readonly<Record<string, unknown>>): void {
+  if (rule.managedBy !== null && managedFields.some((field) => given[field] !== undefined))
+    throw managed("change")
+}
+
+const managed = (verb: string): Fault =>
+  new Fault(
+    "conflict",
+    `Cannot ${verb} the rule: it follows the spend controls of the billing account; change these instead`,
+  )
+
+type Settings = Pick<AlertRule, "kind" | "threshold" | "windowMinutes" | "target">
+
+/** Each kind has its own bounds, and its own fields of the target. */
+function checkSettings({ kind, threshold, windowMinutes, target }: Settings): void {
+  const settings = alertKindSettings[kind]
+  checkNumber("threshold", kind, threshold, settings.threshold)
+  if (settings.threshold?.unit === "cents" && !Number.isInteger(threshold))
+    throw refuse("threshold", "whole cents are needed")
+  checkNumber("window_minutes", kind, windowMinutes, settings.windowMinutes)
+  const missing = settings.required.find((field) => target[field] === undefined)
+  if (missing) throw refuse(`target.${missing}`, `a rule of the kind ${kind} needs it`)
+  const known = [...settings.required, ...settings.optional]
+  const extra = targetFields.find((field) => target[field] !== undefined && !known.includes(field))
+  if (extra) throw refuse(`target.${extra}`, `a rule of the kind ${kind} has no such target`)
+}
+
+function checkNumber(
+  path: string,
+  kind: AlertKind,
+  value: number | null,
+  bounds: { readonly min: number; readonly max: number } | null,
+): void {
+  if (bounds === null) {
+    if (value !== null) throw refuse(path, `a rule of the kind ${kind} has none`)
+  } else if (value === null || value < bounds.min || value > bounds.max) {
+    throw refuse(path, `from ${bounds.min} to ${bounds.max} for the kind ${kind}`)
+  }
+}
+
+async function checkOperator(sql: Sql, organizationId: string, kind: AlertKind): Promise<void> {
+  if (!alertKindSettings[kind].operatorOnly || (await isOperatorOrganization(sql, organizationId))) return
+  throw new Fault(
+    "permission_denied",
+    `Cannot create the rule: ${kind} is for the organization of the installation's operator`,
+  )
+}
+
+/** The organization of the first start is the operator's. */
+const isOperatorOrganization = async (sql: Sql, organizationId: string): Promise<boolean> =>
+  (await findFirstOrganization(sql))?.id === organizationId
+
+/** A set may be given by its name; its id stays when it is renamed. */
+async function resolveTarget(sql: Sql, organizationId: string, target: AlertTarget): Promise<AlertTarget> {
+  const { question_set_id, api_key_id } = target
+  const set = question_set_id === undefined ? undefined : await findSet(sql, organizationId, question_set_id)
+  if (set === null) throw refuse("target.question_set_id", "no such question set is visible")
+  const key = api_key_id === undefined ? undefined : await findKey(sql, organizationId, api_key_id)
+  if (key === null) throw refuse("target.api_key_id", "no such API key is visible")
+  return { ...target, ...(set ? { question_set_id: set.id } : {}) }
+}
+
+async function checkChannels(
+  { email }: AlertParts,
+  sql: Sql,
+  organizationId: string,
+  channels: readonly AlertChannel[],
+): Promise<readonly AlertChannel[]> {
+  const webhooks = channels.flatMap((one) => (one.type === "webhook" ? [one.webhook_id] : []))
+  const known = await listWebhooksById(sql, organizationId, webhooks)
+  const missing = webhooks.find((id) => !known.some((webhook) => webhook.id === id))
+  if (missing !== undefined) throw refuse("channels", `no webhook ${missing} is visible`)
+  const addresses = channels.flatMap((one) => (one.type === "email" ? [one.address] : []))
+  if (addresses.length > 0 && !email.enabled)
+    throw refuse("channels", "no mail server is configured (email.smtp_host)")
+  if (email.recipients === "members") {
+    const members = new Set(await listMembersByEmail(sql, organizationId, addresses))
+    const outsider = addresses.find((address) => !members.has(address.toLowerCase()))
+    if (outsider !== undefined)
+      throw refuse("channels", `${outsider} is not a member of the organization (email.recipients)`)
+  }
+  const names = [...webhooks, ...addresses.map((address) => address.toLowerCase())]
+  if (new Set(names).size < names.length) throw refuse("channels", "a channel is listed twice")
+  return channels
+}
+
+const refuse = (path: string, message: string): Fault =>
+  new Fault("invalid_body", `Cannot use the alert rule: ${path}: ${message}`, {
+    details: [{ path, message }],
+  })
+
+function settingsOf(rule: AlertRule): Record<string, unknown> {
+  const { name, kind, threshold, window_minutes, target, channels, enabled } = toView(rule)
+  return { name, kind, threshold, window_minutes, target, channels, enabled }
+}
+
+function optionsOf(kind: AlertKind) {
+  const { summary, threshold, windowMinutes, required, optional } = alertKindSettings[kind]
+  return {
+    kind,
+    summary,
+    threshold: threshold && { ...threshold },
+    window_minutes: windowMinutes && { ...windowMinutes },
+    required: [...required],
+    optional: [...optional],
+  }
+}
+
+function toView(rule: AlertRule): RuleView {
+  return {
+    id: rule.id,
+    name: rule.name,
+    kind: rule.kind,
+    threshold: rule.threshold,
+    window_minutes: rule.windowMinutes,
+    target: rule.target,
+    channels: [...rule.channels],
+    enabled: rule.enabled,
+    managed_by: rule.managedBy,
+    state: rule.state,
+    state_since: rule.stateSince.toISOString(),
+    value: rule.value,
+    detail: rule.detail,
+    evaluated_at: rule.evaluatedAt?.toISOString() ?? null,
+    created_by: rule.createdBy,
+    created_at: rule.createdAt.toISOString(),
+    updated_at: rule.updatedAt.toISOString(),
+    version: Number(rule.version),
+  }
+}
+
+function toAlert(alert: Alert, deliveries: readonly Delivery[]): AlertView {
+  return {
+    id: alert.id,
+    rule_id: alert.ruleId,
+    rule_name: alert.ruleName,
+    kind: alert.kind,
+    state: alert.state,
+    value: alert.value,
+    threshold: alert.threshold,
+    detail: alert.detail,
+    at: alert.at.toISOString(),
+    deliveries: deliveries.map((delivery) => ({
+      id: delivery.id,
+      channel: delivery.webhookId === null ? "email" : "webhook",
+      target: delivery.webhookId ?? delivery.address ?? "",
+      state: delivery.state,
+      error: delivery.error,
+    })),
+  }
+}

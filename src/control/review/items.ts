@@ -1,0 +1,285 @@
+/** The review queue of a set: shows doubtful answers with their evidence, takes labels, and takes them back. */
+import type { Principal } from "../../contract/access.ts"
+import type { KeptContent } from "../../contract/content.ts"
+import type { CallOf, Handlers } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { PlatformTable } from "../../contract/platform/table.ts"
+import type { ReviewItem } from "../../contract/question-sets/review.ts"
+import { findContent, listContents } from "../../store/content/content.ts"
+import {
+  type ReviewWithPerson,
+  type StoredReviewItem,
+  deleteReview,
+  insertReview,
+  listReviews,
+  lockReviewItem,
+  pageReviewItems,
+  setReviewItemState,
+} from "../../store/content/review.ts"
+import { decodeContent } from "../../store/question-sets/content.ts"
+import { type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
+import type { Sql } from "../../store/sql.ts"
+import { acting, change, notFound } from "../change.ts"
+import { openContent } from "../content/content.ts"
+import type { ContentControlParts } from "../content/parts.ts"
+import { readOrRefuse } from "../question-sets/examples.ts"
+import type { Label } from "../question-sets/labels.ts"
+import { lockReadSet, readSet, readVersion } from "../question-sets/view.ts"
+import { giveLabel, takeBack } from "./label.ts"
+import { summarize } from "./summary.ts"
+
+type Names =
+  | "listReviewItems"
+  | "getReviewSummary"
+  | "decideReviewItem"
+  | "undoReviewItem"
+  | "updateReviewSettings"
+
+export function reviewHandlers(parts: ContentControlParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database } = parts
+  return {
+    async listReviewItems(call) {
+      const { principal, standing } = acting(call)
+      const set = await readSet(database, standing, call.params.set_id)
+      const reviewer = reviewerOf(principal)
+      const { items, nextCursor } = await pageReviewItems(database, set.id, reviewer, call.query)
+      const data = await viewsOf(parts, items, reviewer)
+      // They show evidence, and reading content is recorded.
+      if (data.length > 0)
+        await change(parts, { ...call, idempotency: null }, async ({ audit }) => {
+          const sequences = [...new Set(data.map(({ seq_id }) => seq_id))]
+          await audit(eventOf(set, "review.read", null, { sequences }))
+        })
+      return { data, next_cursor: nextCursor }
+    },
+    async getReviewSummary(call) {
+      const { principal, standing } = acting(call)
+      const set = await readSet(database, standing, call.params.set_id)
+      return await summarize(parts, set, reviewerOf(principal))
+    },
+    decideReviewItem: async (call) => await decide(parts, call),
+    undoReviewItem: async (call) => await undo(parts, call),
+    async updateReviewSettings(call) {
+      const { standing } = acting(call)
+      const { sample_rate } = call.body
+      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+        const set = await lockReadSet(sql, standing, call.params.set_id)
+        await updateSet(sql, set.id, { reviewSampleRate: sample_rate }, now)
+        await audit(eventOf(set, "review.settings", { sample_rate: set.reviewSampleRate }, { sample_rate }))
+        touched({ table: "question_sets", id: set.organizationId })
+        return { sample_rate }
+      })
+    },
+  }
+}
+
+/** A person counts once, whichever session or key of theirs they use. */
+const reviewerOf = ({ userId, id }: Principal): string => userId ?? id
+
+async function decide(
+  parts: ContentControlParts,
+  call: CallOf<PlatformTable["decideReviewItem"]>,
+): Promise<ReviewItem> {
+  const { principal, standing } = acting(call)
+  const { decision, label: given } = call.body
+  const reviewer = reviewerOf(principal)
+  return await change(parts, call, async (scope) => {
+    const { sql, now, audit } = scope
+    const { set, item } = await lockItem(sql, standing, call.params)
+    const content = await contentOf(parts, sql, item, now)
+    const before = await listReviews(sql, [item.id])
+    refuseDecided(item, before, reviewer)
+    const label = given === undefined ? null : await readLabel(sql, set, item, given)
+    const learned =
+      label === null ? null : await giveLabel(parts, scope, { set, item, content, label, before })
+    await insertReview(sql, {
+      itemId: item.id,
+      reviewer,
+      userId: principal.userId,
+      decision,
+      label: label === null ? null : JSON.stringify(label),
+      isAnswer: label === null ? null : isAnswer(content, item, label),
+      exampleId: learned?.exampleId ?? null,
+      exampleIsNew: learned?.isNew ?? false,
+      labelBefore: learned?.labelBefore ?? null,
+      at: now,
+    })
+    const state = await updateState(sql, item)
+    await audit(eventOf(set, "review.decide", null, { item: item.id, question: item.question, decision }))
+    return await viewOf(sql, { ...item, state }, content, reviewer)
+  })
+}
+
+async function undo(
+  parts: ContentControlParts,
+  call: CallOf<PlatformTable["undoReviewItem"]>,
+): Promise<ReviewItem> {
+  const { principal, standing } = acting(call)
+  const reviewer = reviewerOf(principal)
+  return await change(parts, call, async (scope) => {
+    const { sql, now, audit } = scope
+    const { set, item } = await lockItem(sql, standing, call.params)
+    const content = await contentOf(parts, sql, item, now)
+    const reviews = await listReviews(sql, [item.id])
+    const own = reviews.find((review) => review.reviewer === reviewer)
+    if (!own) throw notFound("decision")
+    if (own.decision === "label" && reviews.at(-1) !== own)
+      throw new Fault("conflict", "Cannot take the label back: another reviewer has decided since")
+    await takeBack(scope, item, own)
+    await deleteReview(sql, item.id, reviewer)
+    const state = await updateState(sql, item)
+    await audit(eventOf(set, "review.undo", { item: item.id, decision: own.decision }, null))
+    return await viewOf(sql, { ...item, state }, content, reviewer)
+  })
+}
+
+async function lockItem(
+  sql: Sql,
+  standing: Parameters<typeof lockReadSet>[1],
+  { set_id, item_id }: { readonly set_id: string; readonly item_id: string },
+): Promise<{ readonly set: QuestionSet; readonly item: StoredReviewItem }> {
+  const set = await lockReadSet(sql, standing, set_id)
+  const item = await lockReviewItem(sql, set.id, item_id)
+  if (!item) throw notFound("item of the review")
+  return { set, item }
+}
+
+async function contentOf(
+  { content }: ContentControlParts,
+  sql: Sql,
+  { organizationId, seqId }: StoredReviewItem,
+  now: Date,
+): Promise<KeptContent> {
+  const stored = await findContent(sql, organizationId, seqId, now)
+  const opened = stored && openContent(content.cipher, stored)
+  if (!opened) throw notFound("item of the review")
+  return opened
+}
+
+function refuseDecided(item: StoredReviewItem, reviews: readonly ReviewWithPerson[], reviewer: string): void {
+  if (reviews.some((review) => review.reviewer === reviewer))
+    throw new Fault("conflict", "Cannot decide the item: the caller has; take the decision back first")
+  if (item.state === "done") throw new Fault("conflict", "Cannot decide the item: its review is done")
+}
+
+/** In the form in which examples have it; the question may have changed since. */
+async function readLabel(
+  sql: Sql,
+  set: QuestionSet,
+  { question }: StoredReviewItem,
+  given: Label,
+): Promise<Label> {
+  const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
+  const label = readOrRefuse({ [question]: given }, questions)[question]
+  if (label === undefined) throw notFound("question")
+  return label
+}
+
+/** A set that abstained gave no answer: its label is one that it could have given. */
+function isAnswer(content: KeptContent, { question }: StoredReviewItem, label: Label): boolean {
+  const verdict = content.answers.find(({ name }) => name === question)?.verdict ?? null
+  return verdict !== null && verdict === shownLabel(label, kindOf(content, question))
+}
+
+const neededOf = ({ secondLook }: StoredReviewItem): number => (secondLook ? 2 : 1)
+
+async function updateState(sql: Sql, item: StoredReviewItem): Promise<"open" | "done"> {
+  const reviews = await listReviews(sql, [item.id])
+  const decided = reviews.filter(({ decision }) => decision !== "skip").length
+  const state = decided >= neededOf(item) ? "done" : "open"
+  await setReviewItemState(sql, item.id, state)
+  return state
+}
+
+/** Items whose content cannot be read, or has just expired, are left out. */
+async function viewsOf(
+  { database, clock, content }: ContentControlParts,
+  items: readonly StoredReviewItem[],
+  reviewer: string,
+): Promise<ReviewItem[]> {
+  const [first] = items
+  if (!first) return []
+  const now = new Date(clock.nowMs())
+  const seqIds = [...new Set(items.map(({ seqId }) => seqId))]
+  const stored = await listContents(database, first.organizationId, seqIds, now)
+  const contents = new Map(stored.map((one) => [one.seqId, openContent(content.cipher, one)]))
+  const views: ReviewItem[] = []
+  const reviews = await listReviews(
+    database,
+    items.map(({ id }) => id),
+  )
+  for (const item of items) {
+    const opened = contents.get(item.seqId)
+    const own = reviews.filter(({ itemId }) => itemId === item.id)
+    if (opened) views.push(toView(item, opened, own, reviewer))
+  }
+  return views
+}
+
+async function viewOf(
+  sql: Sql,
+  item: StoredReviewItem,
+  content: KeptContent,
+  reviewer: string,
+): Promise<ReviewItem> {
+  return toView(item, content, await listReviews(sql, [item.id]), reviewer)
+}
+
+const kindOf = (content: KeptContent, name: string): ReviewItem["kind"] =>
+  content.questions.find((question) => question.name === name)?.type ?? "predicate"
+
+/** As the set's verdicts write it. */
+const shownLabel = (label: Label, kind: ReviewItem["kind"]): Label =>
+  kind === "predicate" ? (label === true ? "yes" : "no") : label
+
+const yesAndNo = [
+  { value: "yes", description: "" },
+  { value: "no", description: "" },
+]
+
+function toView(
+  item: StoredReviewItem,
+  content: KeptContent,
+  reviews: readonly ReviewWithPerson[],
+  reviewer: string,
+): ReviewItem {
+  const { question: name } = item
+  const question = content.questions.find((one) => one.name === name)
+  const answer = content.answers.find((one) => one.name === name)
+  const kind = kindOf(content, name)
+  // A second reviewer decides without knowing what the first one did.
+  const shown = reviews.filter((review) => item.state === "done" || review.reviewer === reviewer)
+  return {
+    id: item.id,
+    seq_id: item.seqId,
+    state: item.state,
+    question: name,
+    kind,
+    instructions: question?.instructions ?? "",
+    options: kind === "predicate" ? yesAndNo : (question?.options ?? []),
+    evidence: content.evidence ?? "",
+    answer: answer?.verdict ?? null,
+    confidence: answer?.confidence ?? 0,
+    threshold: answer?.threshold ?? null,
+    version: item.version,
+    reason: item.reason,
+    second_look: item.secondLook,
+    reviews: shown.map((review) => ({
+      reviewer:
+        review.userId === null || review.email === null
+          ? null
+          : { id: review.userId, email: review.email, name: review.name },
+      mine: review.reviewer === reviewer,
+      decision: review.decision,
+      // Written by `decide` above.
+      label: review.label === null ? null : shownLabel(JSON.parse(review.label) as Label, kind),
+      at: review.at.toISOString(),
+    })),
+    created_at: item.createdAt.toISOString(),
+  }
+}
+
+function eventOf(set: QuestionSet, action: string, before: unknown, after: unknown) {
+  const resource = { type: "question_set", id: set.id }
+  return { organizationId: set.organizationId, action, resource, before, after }
+}

@@ -1,0 +1,112 @@
+/** Lists sessions and ends them, for their users and for owners; whether an organization requires single sign-on. */
+import type { Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/session-list.ts"
+import type { PlatformTable } from "../contract/platform/table.ts"
+import { type Organization, lockOrganization, updateOrganization } from "../store/organizations.ts"
+import { type Session, listMemberSessions, listSessionsOfUser, revokeSession } from "../store/sessions.ts"
+import { acting, change, difference, notFound } from "./change.ts"
+import { checkRank, roleNow } from "./members.ts"
+import { readOrganization } from "./organizations.ts"
+import { sessionIdleMs } from "./session-lifetime.ts"
+import { type SessionParts, tellOrganizations } from "./sessions.ts"
+
+type Names =
+  | "listSessions"
+  | "endSession"
+  | "listMemberSessions"
+  | "endMemberSession"
+  | "getSingleSignOnPolicy"
+  | "putSingleSignOnPolicy"
+
+const listedMax = 200
+
+export function sessionListHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
+  const { database, clock } = parts
+  const live = () => {
+    const nowMs = clock.nowMs()
+    return { now: new Date(nowMs), seenAfter: new Date(nowMs - sessionIdleMs), limit: listedMax }
+  }
+  return {
+    async listSessions({ principal }) {
+      const sessions = await listSessionsOfUser(database, principal?.userId ?? "", live())
+      return sessions.map((session) => ({ ...toSession(session), current: session.id === principal?.id }))
+    },
+    async endSession(call) {
+      const userId = call.principal?.userId ?? ""
+      const id = call.params.session_id
+      await change(parts, call, async (scope) => {
+        const own = await listSessionsOfUser(scope.sql, userId, { ...live(), id })
+        if (own.length === 0 || !(await revokeSession(scope.sql, id, scope.now))) throw notFound("session")
+        await tellOrganizations(scope, userId, "session.delete", { type: "session", id })
+        scope.touched({ table: "sessions", id })
+      })
+    },
+    async listMemberSessions(call) {
+      const { organizationId } = acting(call).standing
+      const sessions = await listMemberSessions(database, organizationId, live())
+      return sessions.map(({ email, name, ...session }) => ({
+        ...toSession(session),
+        user: { id: session.userId, email, name },
+      }))
+    },
+    async endMemberSession(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const id = call.params.session_id
+      await change(parts, call, async ({ sql, now, audit, touched }) => {
+        await lockOrganization(sql, organizationId)
+        const actorRole = await roleNow(sql, principal, standing)
+        const [session] = await listMemberSessions(sql, organizationId, { ...live(), id })
+        if (!session) throw notFound("session")
+        checkRank(actorRole, session.role)
+        if (!(await revokeSession(sql, id, now))) throw notFound("session")
+        const before = { user_id: session.userId, email: session.email }
+        const resource = { type: "session", id }
+        await audit({ organizationId, action: "session.delete", resource, before, after: null })
+        touched({ table: "sessions", id })
+      })
+    },
+    async getSingleSignOnPolicy(call) {
+      return toPolicy(await readOrganization(database, acting(call).standing.organizationId))
+    },
+    async putSingleSignOnPolicy(call) {
+      const { principal, standing } = acting(call)
+      const { organizationId } = standing
+      const { required } = call.body
+      // Whoever could lock himself out would.
+      if (required && principal.signedInBy !== "sso")
+        throw new Fault(
+          "conflict",
+          "Cannot require single sign-on: this session began without it; sign in with it first",
+        )
+      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+        const before = await lockOrganization(sql, organizationId)
+        const after = await updateOrganization(sql, organizationId, { ssoRequired: required }, now)
+        if (!before || !after) throw notFound("organization")
+        const views = difference(toPolicy(before), toPolicy(after))
+        const resource = { type: "organization", id: organizationId }
+        await audit({ organizationId, action: "organization.update", resource, ...views })
+        touched({ table: "organizations", id: organizationId })
+        return toPolicy(after)
+      })
+    },
+  }
+}
+
+export const toPolicy = (organization: Organization): SingleSignOnPolicy => ({
+  required: organization.ssoRequired,
+  email_domains: [...organization.ssoEmailDomains],
+  groups: [...organization.ssoGroups],
+  role: organization.ssoRole,
+})
+
+const toSession = (session: Session): Omit<OwnSession, "current"> => ({
+  id: session.id,
+  method: session.method,
+  ip: session.ip,
+  user_agent: session.userAgent,
+  created_at: session.createdAt.toISOString(),
+  last_seen_at: session.lastSeenAt.toISOString(),
+  expires_at: session.expiresAt.toISOString(),
+})

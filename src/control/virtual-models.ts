@@ -1,0 +1,259 @@
+/** An organization's virtual models: created, changed and deleted; what could never answer is refused when it is saved. */
+import type { Catalog } from "../base/catalog.ts"
+import {
+  type FindNamed,
+  type VirtualModel,
+  VirtualModelError,
+  checkVirtual,
+  membersOf,
+  ruleNameOf,
+} from "../base/virtual-models.ts"
+import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import {
+  type VirtualModel as VirtualModelView,
+  type VirtualRule,
+  ruleNames,
+  ruleOf,
+  type virtualModelTable,
+  virtualModelLimits,
+} from "../contract/platform/virtual-models.ts"
+import { lockOrganization } from "../store/organizations.ts"
+import type { Sql } from "../store/sql.ts"
+import {
+  type VirtualModelRecord,
+  deleteVirtualModel,
+  findVirtualModel,
+  insertVirtualModel,
+  listVirtualModels,
+  updateVirtualModel,
+} from "../store/virtual-models.ts"
+import {
+  type ChangeScope,
+  type ControlParts,
+  acting,
+  auditResource,
+  change,
+  difference,
+  found,
+  foundAtVersion,
+  viewAtVersion,
+} from "./change.ts"
+import { creatorOf } from "./keys.ts"
+
+type Table = typeof virtualModelTable
+
+export interface VirtualModelParts extends ControlParts {
+  readonly catalog: Catalog
+}
+
+export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> {
+  return {
+    createVirtualModel: async (call) => await create(parts, call),
+    async getVirtualModel(call) {
+      const { organizationId } = acting(call).standing
+      const virtual = await findVirtualModel(parts.database, organizationId, call.params.model_id)
+      return viewAtVersion(call, found(virtual, "virtual model"), toView)
+    },
+    updateVirtualModel: async (call) => await update(parts, call),
+    deleteVirtualModel: async (call) => {
+      const { organizationId } = acting(call).standing
+      await change(parts, call, async (scope) => {
+        const all = await lockAll(scope.sql, organizationId)
+        await removeVirtualModel(scope, all, found(withId(all, call.params.model_id), "virtual model"))
+      })
+    },
+  }
+}
+
+async function create(
+  parts: VirtualModelParts,
+  call: CallOf<Table["createVirtualModel"]>,
+): Promise<VirtualModelView> {
+  const { principal, standing } = acting(call)
+  const { organizationId } = standing
+  const { name, description, ...fields } = call.body
+  const rule = requireRule(fields)
+  return await change(parts, call, async (scope) => {
+    const createdBy = await creatorOf(scope.sql, principal)
+    const virtual = await addVirtualModel(parts, scope, {
+      organizationId,
+      name,
+      description,
+      rule,
+      createdBy,
+    })
+    return viewAtVersion(call, virtual, toView)
+  })
+}
+
+/** Throws Fault `invalid_body` for a rule that makes no sense, `conflict` for a name that is taken. */
+async function addVirtualModel(
+  { catalog, ids }: Pick<VirtualModelParts, "catalog" | "ids">,
+  scope: ChangeScope,
+  given: Pick<VirtualModelRecord, "organizationId" | "name" | "description" | "rule" | "createdBy">,
+): Promise<VirtualModelRecord> {
+  const { sql, now, touched } = scope
+  const { organizationId, name } = given
+  const all = await lockAll(sql, organizationId)
+  if (findAmong(catalog, all)(name))
+    throw new Fault("conflict", `Cannot create ${name}: the catalog has a model of this name`)
+  if (all.length >= virtualModelLimits.virtualModelsMax)
+    throw new Fault("conflict", `Cannot create ${name}: there are ${all.length} virtual models already`)
+  checkAll(catalog, [...all, given], given)
+  const virtual = await insertVirtualModel(sql, {
+    id: ids.next("vm"),
+    ...given,
+    createdAt: now,
+    updatedAt: now,
+  })
+  await auditResource(scope, "virtual_model.create", virtual, { before: null, after: settingsOf(virtual) })
+  touched({ table: "virtual_models", id: organizationId })
+  return virtual
+}
+
+async function update(
+  parts: VirtualModelParts,
+  call: CallOf<Table["updateVirtualModel"]>,
+): Promise<VirtualModelView> {
+  const { organizationId } = acting(call).standing
+  const { description, ...fields } = call.body
+  const hasRule = ruleNames.some((name) => fields[name] !== undefined)
+  return await change(parts, call, async (scope) => {
+    const all = await lockAll(scope.sql, organizationId)
+    const before = foundAtVersion(call, withId(all, call.params.model_id), "virtual model")
+    const after = await replace(parts.catalog, scope, all, {
+      ...before,
+      description: description ?? before.description,
+      rule: hasRule ? requireRule(fields) : before.rule,
+    })
+    return viewAtVersion(call, after, toView)
+  })
+}
+
+/** Creates it, or gives the one of this name another rule. */
+export async function saveVirtualModel(
+  parts: Pick<VirtualModelParts, "catalog" | "ids">,
+  scope: ChangeScope,
+  given: Pick<VirtualModelRecord, "organizationId" | "name" | "rule" | "createdBy">,
+): Promise<VirtualModelRecord> {
+  const all = await lockAll(scope.sql, given.organizationId)
+  const before = all.find(({ name }) => name === given.name)
+  if (!before) return await addVirtualModel(parts, scope, { ...given, description: "" })
+  return await replace(parts.catalog, scope, all, { ...before, rule: given.rule })
+}
+
+async function replace(
+  catalog: Catalog,
+  scope: ChangeScope,
+  all: readonly VirtualModelRecord[],
+  changed: VirtualModelRecord,
+): Promise<VirtualModelRecord> {
+  const { id, description, rule, organizationId } = changed
+  const before = found(withId(all, id), "virtual model")
+  checkAll(catalog, [...all.filter((one) => one.id !== id), changed], changed)
+  const updated = await updateVirtualModel(scope.sql, id, { description, rule, updatedAt: scope.now })
+  const after = found(updated, "virtual model")
+  const views = difference(settingsOf(before), settingsOf(after))
+  await auditResource(scope, "virtual_model.update", after, views)
+  scope.touched({ table: "virtual_models", id: organizationId })
+  return after
+}
+
+/** Those that others name stay. */
+export async function removeVirtualModel(
+  scope: ChangeScope,
+  all: readonly VirtualModelRecord[],
+  virtual: VirtualModelRecord,
+): Promise<void> {
+  const user = all.find(({ rule }) => membersOf(rule).includes(virtual.name))
+  if (user) throw new Fault("conflict", `Cannot delete ${virtual.name}: ${user.name} names it`)
+  await deleteVirtualModel(scope.sql, virtual.id)
+  await auditResource(scope, "virtual_model.delete", virtual, { before: settingsOf(virtual), after: null })
+  scope.touched({ table: "virtual_models", id: virtual.organizationId })
+}
+
+/** Changes follow one another: each is checked against what the others left. */
+export async function lockAll(sql: Sql, organizationId: string): Promise<VirtualModelRecord[]> {
+  await lockOrganization(sql, organizationId)
+  return await listVirtualModels(sql, organizationId)
+}
+
+const withId = (all: readonly VirtualModelRecord[], id: string): VirtualModelRecord | null =>
+  all.find((one) => one.id === id) ?? null
+
+/** A change to one may break those that name it. */
+function checkAll(
+  catalog: Catalog,
+  all: readonly Pick<VirtualModelRecord, "name" | "description" | "rule">[],
+  changed: Pick<VirtualModelRecord, "name" | "description" | "rule">,
+): void {
+  const find = findAmong(catalog, all)
+  for (const one of [changed, ...all.filter(({ name }) => name !== changed.name)]) {
+    try {
+      checkVirtual(find, { ...one, enabled: true })
+    } catch (error) {
+      if (!(error instanceof VirtualModelError)) throw error
+      // What was broken before, by a model that left the catalog, is no fault of this change.
+      if (one !== changed && !reaches(find, one.rule, changed.name)) continue
+      throw new Fault("invalid_body", `Cannot save ${changed.name}: ${error.message}`, {
+        details: [{ path: ruleNameOf(changed.rule), message: error.message }],
+      })
+    }
+  }
+}
+
+function reaches(find: FindNamed, rule: VirtualRule, name: string, seen = new Set<string>()): boolean {
+  return membersOf(rule).some((member) => {
+    if (member === name) return true
+    if (seen.has(member)) return false
+    seen.add(member)
+    const named = find(member)
+    return named !== null && "rule" in named && reaches(find, named.rule, name, seen)
+  })
+}
+
+/** What an organization's names are: the catalog's come first. */
+export const findAmong =
+  (catalog: Catalog, own: readonly Pick<VirtualModelRecord, "name" | "description" | "rule">[]): FindNamed =>
+  (name) => {
+    const virtual = own.find((one) => one.name === name)
+    return (
+      catalog.find(name) ??
+      catalog.virtualModels.find((one) => one.name === name) ??
+      (virtual ? { ...virtual, enabled: true } : null)
+    )
+  }
+
+export function requireRule(fields: Parameters<typeof ruleOf>[0]): VirtualRule {
+  const rule = ruleOf(fields)
+  if (rule) return rule
+  const message = "exactly one of alias, fallback, split and cascade is needed"
+  throw new Fault("invalid_body", `Cannot save the virtual model: ${message}`, {
+    details: [{ path: "", message }],
+  })
+}
+
+const settingsOf = ({ name, description, rule }: VirtualModelRecord) => ({ name, description, ...rule })
+
+export const toView = (virtual: VirtualModelRecord): VirtualModelView => ({
+  id: virtual.id,
+  name: virtual.name,
+  description: virtual.description,
+  ...rulesOf(virtual.rule),
+  created_by: virtual.createdBy,
+  created_at: virtual.createdAt.toISOString(),
+  updated_at: virtual.updatedAt.toISOString(),
+  version: Number(virtual.version),
+})
+
+/** Every rule, of which one is not null. */
+export const rulesOf = (
+  rule: VirtualModel["rule"],
+): Pick<VirtualModelView, "alias" | "fallback" | "split" | "cascade"> => ({
+  alias: null,
+  fallback: null,
+  split: null,
+  cascade: null,
+  ...rule,
+})

@@ -1,0 +1,244 @@
+/** Delivers what waits: claims deliveries under leases, tries each with backoff, and takes turns between organizations. */
+import { setTimeout as wait } from "node:timers/promises"
+import type { Clock } from "../../base/clock.ts"
+import type { Ids } from "../../base/ids.ts"
+import type { Log } from "../../base/log.ts"
+import { signatureHeader } from "../../contract/alerts/webhooks.ts"
+import {
+  type AttemptEnd,
+  type Delivery,
+  cancelDeliveries,
+  claimDeliveries,
+  endAttempt,
+  returnDelivery,
+} from "../../store/alerts/deliveries.ts"
+import { type Webhook, listWebhooksById, lockWebhook, updateWebhook } from "../../store/alerts/webhooks.ts"
+import { appendAudit } from "../../store/audit.ts"
+import { type Change, followChanges } from "../../store/changes.ts"
+import { listMembersByEmail } from "../../store/organizations.ts"
+import type { Database } from "../../store/sql.ts"
+import type { MailSender } from "../alerts/email.ts"
+import { signatureOf } from "./event.ts"
+import { type Sent, type WebhookSender } from "./send.ts"
+
+export interface DelivererParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly webhooks: WebhookSender
+  /** Null when no mail server is configured. */
+  readonly mail: MailSender | null
+  /** Whom e-mails may go to. */
+  readonly recipients: "members" | "anyone"
+}
+
+export interface Deliverer {
+  /** For changes made by this process: a new delivery begins at once. */
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+/** How long each next attempt waits; after the last the delivery has failed. */
+export const retryDelaysMs: readonly number[] = [
+  minuteMs,
+  5 * minuteMs,
+  30 * minuteMs,
+  2 * hourMs,
+  6 * hourMs,
+  12 * hourMs,
+  24 * hourMs,
+]
+/** Longer than any attempt: who holds a delivery beyond it is dead, and another gateway sends it again. */
+const leaseMs = minuteMs
+const slotsMax = 32
+/** What failed before has half of the slots, so that receivers that hang do not keep new events waiting. */
+const retrySlotsMax = slotsMax / 2
+/** Of one organization, in one claim. */
+const perOrganizationMax = 4
+/** A notification may be lost, and retries become due. */
+const lookEveryMs = 1_000
+const gone = 410
+
+export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> {
+  return await followChanges(parts.database, new DeliveryRunner(parts))
+}
+
+class DeliveryRunner {
+  readonly #parts: DelivererParts
+  readonly #stop = new AbortController()
+  readonly #underWay = new Map<Delivery, Promise<void>>()
+  readonly #loop: Promise<void>
+  #wake = new AbortController()
+
+  constructor(parts: DelivererParts) {
+    this.#parts = parts
+    this.#loop = this.#run()
+  }
+
+  forget({ table }: Change): void {
+    if (table === "deliveries") this.#wake.abort()
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("The server is stopping"))
+    this.#wake.abort()
+    await this.#loop
+    await Promise.all(this.#underWay.values())
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      this.#wake = new AbortController()
+      const claimed = await this.#claim().catch((error: unknown) => {
+        this.#parts.log.warn({ err: error }, "deliveries cannot be read now")
+        return []
+      })
+      for (const delivery of claimed) this.#start(delivery)
+      if (claimed.length === 0 && !this.#stop.signal.aborted)
+        await wait(lookEveryMs, undefined, { signal: this.#wake.signal }).catch(() => undefined)
+    }
+  }
+
+  async #claim(): Promise<Delivery[]> {
+    const { database, clock } = this.#parts
+    const underWay = [...this.#underWay.keys()]
+    const limit = slotsMax - underWay.length
+    if (limit <= 0) return []
+    const nowMs = clock.nowMs()
+    const byOrganization = Map.groupBy(underWay, ({ organizationId }) => organizationId)
+    const retries = underWay.filter(({ tries }) => tries > 1).length
+    return await claimDeliveries(database, {
+      now: new Date(nowMs),
+      leasedUntil: new Date(nowMs + leaseMs),
+      limit,
+      retriesMax: Math.max(0, retrySlotsMax - retries),
+      perOrganization: perOrganizationMax,
+      busy: [...byOrganization].filter(([, own]) => own.length >= perOrganizationMax).map(([id]) => id),
+    })
+  }
+
+  #start(delivery: Delivery): void {
+    const work = attempt(this.#parts, delivery, this.#stop.signal)
+      .catch((error: unknown) =>
+        // The lease runs out, and the delivery is tried again.
+        this.#parts.log.warn({ err: error, delivery: delivery.id }, "a delivery could not be ended"),
+      )
+      .finally(() => {
+        this.#underWay.delete(delivery)
+        this.#wake.abort()
+      })
+    this.#underWay.set(delivery, work)
+  }
+}
+
+async function attempt(parts: DelivererParts, delivery: Delivery, stop: AbortSignal): Promise<void> {
+  const { database, clock } = parts
+  const startedMs = clock.monotonicMs()
+  let sent: Attempted
+  try {
+    sent = await (delivery.webhookId === null
+      ? mailTo(parts, delivery)
+      : postTo(parts, delivery, delivery.webhookId, stop))
+  } catch (error) {
+    if (!stop.aborted) throw error
+    return await returnDelivery(database, delivery)
+  }
+  const durationMs = Math.round(clock.monotonicMs() - startedMs)
+  const end = endOf(delivery, sent, durationMs, clock.nowMs())
+  if (sent.status === gone && sent.webhook) await endGone(parts, sent.webhook, delivery, end)
+  else await endAttempt(database, delivery, end)
+}
+
+interface Attempted extends Sent {
+  readonly webhook?: Webhook
+  /** Trying again would not help. */
+  readonly isFinal?: boolean
+}
+
+async function postTo(
+  { database, clock, webhooks }: DelivererParts,
+  delivery: Delivery,
+  webhookId: string,
+  stop: AbortSignal,
+): Promise<Attempted> {
+  const [webhook] = await listWebhooksById(database, delivery.organizationId, [webhookId])
+  if (!webhook?.enabled) return { status: null, error: "the webhook is disabled", isFinal: true }
+  const nowMs = clock.nowMs()
+  const headers = { [signatureHeader]: signatureOf(delivery.body, secretsOf(webhook, nowMs), nowMs) }
+  return { ...(await webhooks.send(webhook.url, delivery.body, headers, stop)), webhook }
+}
+
+function secretsOf({ secret, previousSecret, previousSecretExpiresAt }: Webhook, nowMs: number): string[] {
+  const isValid = previousSecretExpiresAt !== null && previousSecretExpiresAt.getTime() > nowMs
+  return previousSecret !== null && isValid ? [secret, previousSecret] : [secret]
+}
+
+async function mailTo(parts: DelivererParts, delivery: Delivery): Promise<Attempted> {
+  const { database, mail, recipients } = parts
+  const { id, organizationId, address, body } = delivery
+  if (!mail) return { status: null, error: "no mail server is configured", isFinal: true }
+  // Rules go on naming members who have left.
+  if (
+    recipients === "members" &&
+    (await listMembersByEmail(database, organizationId, [address ?? ""])).length === 0
+  )
+    return {
+      status: null,
+      error: "the address does not belong to a member of the organization",
+      isFinal: true,
+    }
+  return await mail.send({ id, address: address ?? "", event: body })
+}
+
+function endOf(delivery: Delivery, { status, error, isFinal }: Attempted, durationMs: number, nowMs: number) {
+  const end = { status, durationMs, error, nextAttemptAt: null }
+  if (error === null) return { ...end, state: "succeeded" } satisfies AttemptEnd
+  const delayMs = isFinal || status === gone ? undefined : retryDelaysMs[delivery.tries - 1]
+  if (delayMs === undefined) return { ...end, state: "failed" } satisfies AttemptEnd
+  const nextAttemptAt = new Date(nowMs + spread(delayMs, delivery.id))
+  return { ...end, state: "pending", nextAttemptAt } satisfies AttemptEnd
+}
+
+const spreadShare = 0.1
+const spreadSteps = 32
+
+/** A little longer for some than for others, so that what failed together is not tried again together. */
+function spread(delayMs: number, id: string): number {
+  const step = (id.codePointAt(id.length - 1) ?? 0) % spreadSteps
+  return Math.round(delayMs * (1 + (spreadShare * step) / spreadSteps))
+}
+
+/** A receiver that answers 410 wants no more events. One that the webhook no longer names has nothing to say about it. */
+async function endGone(
+  { database, clock, ids }: DelivererParts,
+  webhook: Webhook,
+  delivery: Delivery,
+  end: AttemptEnd,
+): Promise<void> {
+  const now = new Date(clock.nowMs())
+  await database.transaction(async (sql) => {
+    const current = await lockWebhook(sql, webhook.organizationId, webhook.id)
+    if (current && current.url !== webhook.url) {
+      await endAttempt(sql, delivery, { ...end, state: "pending", nextAttemptAt: now })
+      return
+    }
+    await endAttempt(sql, delivery, end)
+    if (!current?.enabled) return
+    await updateWebhook(sql, webhook.id, { enabled: false, disabledReason: "gone" }, now)
+    await cancelDeliveries(sql, webhook.id)
+    await appendAudit(sql, {
+      id: ids.next("aud"),
+      organizationId: webhook.organizationId,
+      actorKind: "system",
+      action: "webhook.disable",
+      resourceType: "webhook",
+      resourceId: webhook.id,
+      before: { enabled: true },
+      after: { enabled: false, disabled_reason: "gone" },
+      at: now,
+    })
+  })
+}

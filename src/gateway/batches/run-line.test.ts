@@ -1,0 +1,38 @@
+import { expect, test } from "vitest"
+import { Fault, type FaultCode } from "../../contract/errors.ts"
+import { type LineParts, type LineRequest, type LineResult, runLine } from "./run-line.ts"
+
+/** Runs a line that fails so often before it is answered. */
+async function run(code: FaultCode, failures: number): Promise<LineResult | null> {
+  let asked = 0
+  const endpoint = {
+    surface: "classification",
+    handler: async () => {
+      if (asked++ < failures) throw new Fault(code, "Cannot run the request", { retryAfterMs: 1 })
+      return {}
+    },
+  } as const
+  const parts: LineParts = {
+    callerNow: async (caller) => caller,
+    endpoints: { "/v1/decisions": endpoint } as unknown as LineParts["endpoints"],
+    errorBody: (_, fault) => ({ code: fault.code }),
+    timeoutMs: 60_000,
+    liveTraffic: { enterLine: async () => () => undefined },
+  }
+  const request = {
+    batchId: "batch_1",
+    endpoint: "/v1/decisions",
+    caller: { principal: { kind: "key", id: "key_1" }, standing: { organizationId: "org_1" } },
+    line: { line: 0, customId: "row-0", body: "{}" },
+    startedMs: 0,
+  } as unknown as LineRequest
+  const { signal } = new AbortController()
+  return await runLine(parts, request, { stop: signal, halt: signal })
+}
+
+test("a failure is tried six times, and a limit or a full worker for as long as the batch has time", async () => {
+  expect(await run("inference_failed", 5)).toMatchObject({ isSuccess: true })
+  expect(await run("inference_failed", 6)).toMatchObject({ isSuccess: false })
+  expect(await run("rate_limited", 20)).toMatchObject({ isSuccess: true })
+  expect(await run("overloaded", 20)).toMatchObject({ isSuccess: true })
+})

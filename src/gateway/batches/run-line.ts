@@ -1,0 +1,210 @@
+/** Runs one line of a batch as the request that it is, and writes its result as a line. */
+import { setTimeout as wait } from "node:timers/promises"
+import { derivedId } from "../../base/ids.ts"
+import type { Principal, Standing } from "../../contract/access.ts"
+import { type Call, EncodedJson, type Surface, costHeader } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { BatchPath } from "../../contract/openai/batches.ts"
+import { stagesHeader } from "../../contract/platform/virtual-models.ts"
+import { abstainedHeader, setHeader } from "../../contract/question-sets/decide.ts"
+import type { LiveTraffic } from "../routing/live-traffic.ts"
+import type { BatchLine } from "./lines.ts"
+
+/** Who made the batch, and for which organization. */
+export interface BatchCaller {
+  readonly principal: Principal
+  readonly standing: Standing
+}
+
+export interface LineEndpoint {
+  readonly surface: Exclude<Surface, "oauth">
+  readonly handler: (call: Call<{}, {}, Uint8Array>) => Promise<unknown>
+}
+
+export interface LineParts {
+  /** The caller as it is now; null when it may no longer run inference there. */
+  readonly callerNow: (caller: BatchCaller) => Promise<BatchCaller | null>
+  readonly endpoints: Readonly<Record<BatchPath, LineEndpoint>>
+  /** The body of an error as the server would answer it. */
+  readonly errorBody: (surface: LineEndpoint["surface"], fault: Fault) => unknown
+  readonly timeoutMs: number
+  readonly liveTraffic: Pick<LiveTraffic, "enterLine">
+}
+
+export interface LineRequest {
+  readonly batchId: string
+  readonly endpoint: BatchPath
+  readonly caller: BatchCaller
+  readonly line: BatchLine
+  /** The time that the line is charged to: the same however often it runs. */
+  readonly startedMs: number
+}
+
+export interface LineResult {
+  readonly isSuccess: boolean
+  readonly text: string
+}
+
+/** The account cannot pay, or the caller may no longer ask: neither this line nor, as far as can be told, the next. */
+export class BatchRefused extends Error {
+  readonly fault: Fault
+
+  constructor(fault: Fault) {
+    super(fault.message)
+    this.fault = fault
+  }
+}
+
+/** It would be so again. */
+class LateLine extends Fault {
+  constructor() {
+    super("inference_failed", "Cannot answer in time: the deadline of the request passed")
+  }
+}
+
+class CallerGone extends Fault {
+  constructor() {
+    super(
+      "permission_denied",
+      "Cannot go on with the batch: the key or member that made it may no longer run inference",
+    )
+  }
+}
+
+const attemptsMax = 6
+/** What time alone mends: the time that the batch has is the bound. */
+const waitedFor: readonly string[] = ["overloaded", "rate_limited"]
+const pauseMsMin = 500
+const pauseMsMax = 30_000
+const paymentRequired = 402
+
+export interface LineSignals {
+  /** Ends what runs. */
+  readonly stop: AbortSignal
+  /** Lets what runs come to its end, and begins nothing more; aborted with `stop`. */
+  readonly halt: AbortSignal
+}
+
+/**
+ * Null when it was halted before it ran to its end. Throws BatchRefused, or the reason of `stop`. What fails for the moment is
+ * tried again; a line that finds every worker full, or a limit a minute used up, waits for as long as its batch has time.
+ */
+export async function runLine(
+  parts: LineParts,
+  request: LineRequest,
+  { stop, halt }: LineSignals,
+): Promise<LineResult | null> {
+  for (let attempt = 1; ;) {
+    const leave = await parts.liveTraffic.enterLine(halt).catch(() => null)
+    stop.throwIfAborted()
+    if (!leave) return null
+    try {
+      const { body, ...told } = await callEndpoint(parts, request, stop)
+      return { isSuccess: true, text: resultLine(request, 200, body, told) }
+    } catch (error) {
+      stop.throwIfAborted()
+      const fault = error instanceof Fault ? error : unexpected(error)
+      if (fault.status === paymentRequired || fault instanceof CallerGone) throw new BatchRefused(fault)
+      const isPassing = (fault.status === 429 || fault.status >= 500) && !(fault instanceof LateLine)
+      const isCounted = !waitedFor.includes(fault.code)
+      if (!isPassing || (isCounted && attempt === attemptsMax)) return failed(parts, request, fault)
+      if (isCounted) attempt++
+      leave()
+      const pauseMs = fault.retryAfterMs ?? pauseMsMin * 2 ** attempt
+      await wait(Math.min(pauseMs, pauseMsMax), undefined, { signal: halt }).catch(() => undefined)
+    } finally {
+      leave()
+    }
+  }
+}
+
+/** What is said besides the answers, of a set, of what they cost and of stages, is in the headers of a response, and so in the result of a line. */
+const keptHeaders: readonly string[] = [setHeader, abstainedHeader, costHeader, stagesHeader]
+
+interface Answered {
+  readonly body: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly ms: number
+}
+
+async function callEndpoint(parts: LineParts, request: LineRequest, signal: AbortSignal): Promise<Answered> {
+  const deadline = new AbortController()
+  const timer = setTimeout(() => deadline.abort(new LateLine()), parts.timeoutMs)
+  try {
+    const caller = await parts.callerNow(request.caller)
+    if (!caller) throw new CallerGone()
+    const headers: Record<string, string> = {}
+    const call = {
+      ...callOf({ ...request, caller }, AbortSignal.any([signal, deadline.signal])),
+      header: (name: string, value: string): void => {
+        if (keptHeaders.includes(name)) headers[name] = value
+      },
+    }
+    const startedMs = performance.now()
+    const output = await parts.endpoints[request.endpoint].handler(call)
+    const body = output instanceof EncodedJson ? output.text : JSON.stringify(output)
+    return { body, headers, ms: performance.now() - startedMs }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function callOf(request: LineRequest, signal: AbortSignal): Omit<Call<{}, {}, Uint8Array>, "header"> {
+  const { caller, line, startedMs } = request
+  return {
+    params: {},
+    query: {},
+    body: Buffer.from(line.body),
+    principal: caller.principal,
+    standing: caller.standing,
+    request: {
+      id: idOf("req", request),
+      ip: "",
+      userAgent: null,
+      startedMs,
+      header: () => null,
+      signal,
+      sequenceId: idOf("seq", request),
+      isBatch: true,
+    },
+    idempotency: null,
+  }
+}
+
+const idOf = (prefix: string, { batchId, line, startedMs }: LineRequest): string =>
+  derivedId(prefix, startedMs, `${batchId}:${line.line}`)
+
+const unexpected = (cause: unknown): Fault =>
+  new Fault("internal", "Cannot answer the request: an unexpected failure", { cause })
+
+function failed(parts: LineParts, request: LineRequest, fault: Fault): LineResult {
+  const error = parts.errorBody(parts.endpoints[request.endpoint].surface, fault)
+  return { isSuccess: false, text: resultLine(request, fault.status, JSON.stringify({ error })) }
+}
+
+/** A line break in JSON stands only between values. */
+function resultLine(
+  request: LineRequest,
+  status: number,
+  body: string,
+  told?: Pick<Answered, "headers" | "ms">,
+): string {
+  const head = JSON.stringify({ id: idOf("batch_req", request), custom_id: request.line.customId })
+  const id = JSON.stringify(idOf("req", request))
+  // Beside what decisions cost: others are not compared by it, and their lines stay the same from run to run.
+  const isCosted = told?.headers[costHeader] !== undefined
+  const latency = isCosted ? `"latency_ms":${Math.round(told.ms * 10) / 10},` : ""
+  const isTold = told !== undefined && Object.keys(told.headers).length > 0
+  const headers = isTold ? `"headers":${JSON.stringify(told.headers)},` : ""
+  const response = `{"status_code":${status},"request_id":${id},${latency}${headers}"body":${body}}`
+  return `${head.slice(0, -1)},"response":${response},"error":null}`.replaceAll(/[\r\n]/g, " ")
+}
+
+/** Of a line that was not run, or not to its end. */
+export function unrunLine(
+  request: Omit<LineRequest, "caller" | "endpoint">,
+  error: { readonly code: string; readonly message: string },
+): string {
+  const id = derivedId("batch_req", request.startedMs, `${request.batchId}:${request.line.line}`)
+  return JSON.stringify({ id, custom_id: request.line.customId, response: null, error })
+}

@@ -1,0 +1,85 @@
+import { expect, test } from "vitest"
+import { noStages } from "../../test/no-stages.ts"
+import type { Catalog } from "../base/catalog.ts"
+import { systemClock } from "../base/clock.ts"
+import type { CallOf } from "../contract/endpoint.ts"
+import type { Table } from "../contract/table.ts"
+import { classificationHandlers } from "./classify.ts"
+import { keepNothing } from "./content/keeper.ts"
+import type { Sets } from "./question-sets/sets.ts"
+import { compileVersion } from "./question-sets/version.ts"
+import { catalogResolver } from "./organization-access.ts"
+import type { Routed } from "./routing/router.ts"
+import { RequestTrace } from "./routing/trace.ts"
+
+const noPrices = {
+  inputTokenTicks: 0n,
+  cachedInputTokenTicks: 0n,
+  outputTokenTicks: 0n,
+  millisecondTicks: 0n,
+}
+const settings = { threshold: null, below: "abstain", target_accuracy: null, calibration: null } as const
+const version = compileVersion(
+  { setId: "qs_1", setName: "mail", number: 1, hash: "" },
+  {
+    model: "m",
+    questions: [{ type: "predicate", name: "rude", instructions: "Is it rude?", ...settings }],
+    calibration: null,
+  },
+  new Map(),
+)
+
+test("a shadow is told of a request only after the request is recorded", async () => {
+  const seen: string[] = []
+  const scorer = {
+    prepare: async () => ({
+      inputTokens: 1,
+      run: async () => Float64Array.of(2),
+      discard: () => undefined,
+    }),
+  }
+  const sets: Pick<Sets, "find"> = {
+    find: async () => ({ version, shadow: { version: 1, model: null, share: 1 }, reviewSampleRate: 0 }),
+  }
+  const handlers = classificationHandlers({
+    // What the handler looks at of both.
+    models: catalogResolver({
+      find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m", prices: noPrices }),
+    } as unknown as Catalog),
+    router: { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed },
+    meter: {
+      begin: () => ({
+        ...noStages,
+        id: "seq_1",
+        trace: new RequestTrace(systemClock),
+        describe: () => undefined,
+        tag: () => undefined,
+        name: () => undefined,
+        reserve: async () => undefined,
+        placed: () => undefined,
+        firstByte: () => undefined,
+        finish: async () => {
+          await Promise.resolve()
+          seen.push("recorded")
+        },
+      }),
+    },
+    sets,
+    content: keepNothing,
+    shadows: { observe: ({ sequenceId }) => seen.push(`shadow of ${sequenceId}`) },
+    answerCounter: { count: ({ verdicts }) => seen.push(`${verdicts.length} counted`) },
+    clock: systemClock,
+    timeoutMs: 60_000,
+    compatibility: { nullDescriptions: false, decisionsGa: false },
+  })
+  const body = Buffer.from(JSON.stringify({ model: "set:mail", input: "Go away", questions: [] }))
+  const call = {
+    body,
+    principal: { kind: "key", id: "key_1" },
+    standing: { organizationId: "org_1" },
+    request: { header: () => null, signal: new AbortController().signal },
+    header: () => undefined,
+  } as unknown as CallOf<Table["createDecision"]>
+  await handlers.createDecision(call)
+  expect(seen).toEqual(["recorded", "1 counted", "shadow of seq_1"])
+})

@@ -1,0 +1,182 @@
+/** The stages of a cascade after its first: their money, their budget, and what becomes of their failures. */
+import type { Model } from "../base/catalog.ts"
+import { type Ticks, ticksOfUsd } from "../base/money.ts"
+import { Fault } from "../contract/errors.ts"
+import { type CascadeRule, warningHeader } from "../contract/platform/virtual-models.ts"
+import type { Branch } from "../engine/branch.ts"
+import { type Question, branchCount } from "./classification/classification.ts"
+import { type Usage, costOf, noUsage } from "./sequence-record.ts"
+import type { Resolved } from "./organization-access.ts"
+import {
+  type ScoreParts,
+  type ScoreRequest,
+  type StageAnswer,
+  firstThatServes,
+  headerToken,
+  scoreAt,
+} from "./stages.ts"
+import { tokensMost } from "./tokens-most.ts"
+
+export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
+  readonly resolved: Resolved
+  readonly questions: readonly Question[]
+  /** When the request began. */
+  readonly startedMs: number
+  readonly header: (name: string, value: string) => void
+}
+
+/** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
+class BudgetSpent extends Error {}
+
+const moneyCodes: readonly string[] = [
+  "insufficient_credits",
+  "spend_limit_exceeded",
+  "key_budget_exceeded",
+  "tag_budget_exceeded",
+]
+
+export class FurtherStages {
+  readonly #parts: ScoreParts
+  readonly #request: StagedRequest
+  readonly #cascade: CascadeRule
+  readonly #stages: Resolved["stages"][number][]
+  readonly #costMax: Ticks | null
+  /** Why no further stage can be paid. */
+  #unpaid: Fault | null = null
+  /** What the stages that answered cost, also where it is not charged. */
+  #spentTicks: Ticks = 0n
+
+  constructor(
+    parts: ScoreParts,
+    request: StagedRequest,
+    cascade: CascadeRule,
+    stages: Resolved["stages"][number][],
+  ) {
+    this.#parts = parts
+    this.#request = request
+    this.#cascade = cascade
+    this.#stages = stages
+    this.#costMax = cascade.cost_max_usd === null ? null : ticksOfUsd(cascade.cost_max_usd)
+  }
+
+  /** Reserves what the first stage costs and the most that all others can; without enough credit, and if so configured, the first alone. */
+  async reserveAll(model: Model, most: Usage): Promise<void> {
+    const { sequence, isCharged } = this.#request
+    if (!isCharged) return sequence.name(model.sku)
+    const own = costOf(model.prices, most)
+    // Of a model of the first stage that was dearer, and failed.
+    this.#unpaid = null
+    try {
+      await sequence.reserve(model, most, this.#mostTicks(0, own))
+    } catch (error) {
+      const isShort = error instanceof Fault && moneyCodes.includes(error.code)
+      if (!isShort || this.#cascade.on_failure === "error") throw error
+      await sequence.reserve(model, most)
+      this.#unpaid = error
+    }
+  }
+
+  countAnswered({ model, scored }: StageAnswer): void {
+    this.#spentTicks += costOf(model.prices, scored.usage)
+  }
+
+  /** Null where the answers so far stand: the budget is spent, or the stage failed and its failure is only told. */
+  async ask(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer | null> {
+    const { sequence, header } = this.#request
+    try {
+      const answered = await this.#run(stage, at, signal)
+      sequence.endStage("success", answered.scored.usage)
+      this.countAnswered(answered)
+      return answered
+    } catch (error) {
+      signal.throwIfAborted()
+      const isSpent = error instanceof BudgetSpent
+      const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
+      sequence.endStage(code, noUsage)
+      if (!isSpent && (this.#cascade.on_failure === "error" || !(error instanceof Fault))) throw error
+      const model = this.#stages[stage]?.at(-1)?.sku ?? ""
+      header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
+      return null
+    }
+  }
+
+  async #run(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer> {
+    const { sequence, resolved } = this.#request
+    const models = this.#stages[stage] ?? []
+    if (this.#unpaid) throw this.#unpaid
+    const leftMs = this.#leftMs()
+    if (leftMs !== null && leftMs <= 0) throw new BudgetSpent()
+    const timer = leftMs === null ? null : AbortSignal.timeout(Math.ceil(leftMs))
+    const either = timer ? AbortSignal.any([signal, timer]) : signal
+    const branches = this.#branchesOf(at)
+    try {
+      return await firstThatServes(
+        sequence,
+        { models, virtual: resolved.virtual, questions: at.length },
+        either,
+        async ({ model }) => {
+          const admit = async (most: Usage): Promise<void> => await this.#admit(stage, model, most)
+          const { reading, ...request } = this.#request
+          // Vectors are of the first stage; the version tells whether what was fitted fits this one.
+          const version = reading ? { reading: { vector: false } } : {}
+          return await scoreAt(this.#parts, { ...request, ...version, branches, model, admit }, either)
+        },
+      )
+    } catch (error) {
+      if (signal.aborted || timer?.aborted !== true) throw error
+      throw new BudgetSpent()
+    }
+  }
+
+  async #admit(stage: number, model: Model, most: Usage): Promise<void> {
+    const { sequence, isCharged } = this.#request
+    const own = costOf(model.prices, most)
+    const spent = this.#spentTicks + own
+    if (this.#costMax !== null && spent > this.#costMax) throw new BudgetSpent()
+    if (!isCharged) return sequence.name(model.sku)
+    const models: readonly Model[] = this.#stages[stage] ?? []
+    const next = this.#dearest(models.slice(models.indexOf(model) + 1))
+    // Where it fails it is free, and one that is dearer may answer instead.
+    const dearer = next > own ? next - own : 0n
+    await sequence.admitStage(model, most, this.#mostTicks(stage + 1, spent, dearer))
+  }
+
+  /** The most that stages from this one on can cost when so much is spent, and so much more may be. */
+  #mostTicks(from: number, spent: Ticks, more: Ticks = 0n): Ticks {
+    const sum = this.#stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
+    if (this.#costMax === null) return sum
+    const left = this.#costMax > spent ? this.#costMax - spent : 0n
+    return sum < left ? sum : left
+  }
+
+  /** What the dearest of the models can cost: asked everything. */
+  #dearest(models: readonly Model[]): Ticks {
+    const { evidence, branches } = this.#request
+    const inputTokens = tokensMost({ evidence, branches })
+    const most = { ...noUsage, inputTokens, executionMs: this.#parts.timeoutMs }
+    return models.reduce((dearest, { prices }) => {
+      const ticks = costOf(prices, most)
+      return ticks > dearest ? ticks : dearest
+    }, 0n)
+  }
+
+  #leftMs(): number | null {
+    const { latency_max_ms } = this.#cascade
+    return latency_max_ms === null
+      ? null
+      : latency_max_ms - (this.#parts.clock.nowMs() - this.#request.startedMs)
+  }
+
+  /** The branches of some of the questions, in their order. */
+  #branchesOf(at: readonly number[]): Branch[] {
+    const { questions, branches } = this.#request
+    const wanted = new Set(at)
+    let start = 0
+    return questions.flatMap((question, index) => {
+      const end = start + branchCount(question)
+      const own = wanted.has(index) ? branches.slice(start, end) : []
+      start = end
+      return own
+    })
+  }
+}

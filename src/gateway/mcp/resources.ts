@@ -1,0 +1,112 @@
+/** What an agent can read: the published question sets of its organization, and the guides. */
+import { SetName } from "../../contract/question-sets/content.ts"
+import { decodeContent } from "../../store/question-sets/content.ts"
+import {
+  type PublishedSet,
+  findPublishedSet,
+  listPublishedSets,
+} from "../../store/question-sets/published.ts"
+import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
+
+/** One version may have a mebibyte. */
+export const setsPerPage = 20
+
+const setPrefix = "umpire://sets/"
+const docPrefix = "umpire://docs/"
+
+export async function listResources(
+  parts: McpParts,
+  { standing }: McpCaller,
+  { cursor }: Record<string, unknown>,
+): Promise<unknown> {
+  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
+  const docs = cursor === undefined ? [...parts.docs.keys()] : []
+  return {
+    resources: [
+      ...docs.map((name) => ({ uri: docPrefix + name, name, mimeType: "text/markdown" })),
+      ...sets.map(({ name, description }) => ({
+        uri: setPrefix + name,
+        name,
+        description,
+        mimeType: "application/json",
+      })),
+    ],
+    ...nextCursor,
+  }
+}
+
+export const listTemplates = (): unknown => ({
+  resourceTemplates: [
+    {
+      uriTemplate: `${setPrefix}{name}`,
+      name: "question set",
+      description: "The published version of a question set",
+      mimeType: "application/json",
+    },
+    { uriTemplate: `${docPrefix}{page}`, name: "guide", description: "A guide", mimeType: "text/markdown" },
+  ],
+})
+
+export async function readResource(
+  parts: McpParts,
+  { standing }: McpCaller,
+  { uri }: Record<string, unknown>,
+): Promise<unknown> {
+  if (typeof uri !== "string")
+    throw new RpcError(rpcCodes.invalidParams, "Invalid params: uri must be a string")
+  const found = uri.startsWith(docPrefix)
+    ? docOf(parts, uri.slice(docPrefix.length))
+    : uri.startsWith(setPrefix)
+      ? await setOf(parts, standing.organizationId, uri.slice(setPrefix.length))
+      : null
+  if (!found) throw new RpcError(rpcCodes.resourceNotFound, "Resource not found", { uri: uri.slice(0, 256) })
+  return { contents: [{ uri, ...found }] }
+}
+
+function docOf({ docs }: McpParts, name: string): { mimeType: string; text: string } | null {
+  const text = docs.get(name)
+  return text === undefined ? null : { mimeType: "text/markdown", text }
+}
+
+async function setOf(
+  { database }: McpParts,
+  organizationId: string,
+  name: string,
+): Promise<{ mimeType: string; text: string } | null> {
+  const set = SetName.safeParse(name).success ? await findPublishedSet(database, organizationId, name) : null
+  return set && { mimeType: "application/json", text: JSON.stringify(describeSet(set)) }
+}
+
+/** A cursor is the name that the page before ended with. */
+export async function pageOfSets(
+  { database }: McpParts,
+  organizationId: string,
+  cursor: unknown,
+): Promise<{ sets: PublishedSet[]; nextCursor: { nextCursor?: string } }> {
+  const after = cursor === undefined ? { data: "" } : SetName.safeParse(cursor)
+  if (after.data === undefined) throw new RpcError(rpcCodes.invalidParams, "Invalid params: no such cursor")
+  const sets = await listPublishedSets(database, organizationId, after.data, setsPerPage + 1)
+  const last = sets.length > setsPerPage ? sets[setsPerPage - 1]?.name : undefined
+  return {
+    sets: sets.slice(0, setsPerPage),
+    nextCursor: last === undefined ? {} : { nextCursor: last },
+  }
+}
+
+export function describeSet({ name, description, number, content }: PublishedSet) {
+  const { model, questions } = decodeContent(content)
+  return { name, description, version: number, model, questions: questions.map(describeQuestion) }
+}
+
+type StoredQuestion = ReturnType<typeof decodeContent>["questions"][number]
+
+function describeQuestion(question: StoredQuestion) {
+  const { name, type, instructions } = question
+  const answers =
+    question.type === "choice"
+      ? question.choices.map(({ value }) => value)
+      : question.type === "score"
+        ? question.levels.map(({ label }) => label)
+        : ["yes", "no"]
+  return { name, type, instructions, answers }
+}

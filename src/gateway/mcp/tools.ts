@@ -1,0 +1,207 @@
+/** The tools of the MCP server: decide, one for each published question set, label_file and list_sets. */
+import { createHash } from "node:crypto"
+import { UnreadableRows, readTextRows, rowFormats } from "../../base/text-rows.ts"
+import { EncodedJson } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import { labelledRowsMax } from "../../contract/mcp.ts"
+import { fitsUtf8 } from "../../contract/decisions.ts"
+import { type QuestionSetDecision, decideQuestionSet } from "../../contract/question-sets/decide.ts"
+import { listPublishedNames } from "../../store/question-sets/published.ts"
+import { forEachText } from "../question-sets/score-texts.ts"
+import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
+import { describeSet, pageOfSets } from "./resources.ts"
+import { askSchema, askedSchema, decideTool, labelFileTool, listSetsTool, readOnly } from "./tool-schemas.ts"
+
+type Arguments = Readonly<Record<string, unknown>>
+
+/** Clients refuse longer names, and dots in them. */
+const toolNameCharactersMax = 64
+const descriptionCharactersMax = 4000
+const askPrefix = "ask_"
+
+export async function listTools(
+  parts: McpParts,
+  { standing }: McpCaller,
+  { cursor }: Record<string, unknown>,
+): Promise<unknown> {
+  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
+  return {
+    tools: [
+      ...(cursor === undefined ? [decideTool, labelFileTool, listSetsTool] : []),
+      ...sets.map((set) => {
+        const { name, description, version, questions } = describeSet(set)
+        const asked = questions.map(
+          (question) => `- ${question.name}: ${question.instructions} (${question.answers.join(", ")})`,
+        )
+        const text = [description || `Asks the question set ${name}.`, ...asked].join("\n")
+        return {
+          name: toolName(name),
+          title: `${name}, version ${version}`,
+          description: text.slice(0, descriptionCharactersMax),
+          inputSchema: askSchema(questions.map((question) => question.name)),
+          outputSchema: askedSchema,
+          annotations: readOnly,
+        }
+      }),
+    ],
+    ...nextCursor,
+  }
+}
+
+/** Names with a dot, and long ones, get a part of their hash, so that no two sets have one tool. */
+export function toolName(set: string): string {
+  const plain = askPrefix + set
+  if (plain.length <= toolNameCharactersMax && !set.includes(".")) return plain
+  const suffix = `_${createHash("sha256").update(set).digest("hex").slice(0, 8)}`
+  return plain.replaceAll(".", "_").slice(0, toolNameCharactersMax - suffix.length) + suffix
+}
+
+export async function callTool(
+  parts: McpParts,
+  caller: McpCaller,
+  { name, arguments: given = {} }: Record<string, unknown>,
+): Promise<unknown> {
+  const run = typeof name === "string" ? await findTool(parts, caller, name) : null
+  if (!run) throw new RpcError(rpcCodes.invalidParams, `Unknown tool: ${String(name).slice(0, 128)}`)
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw new RpcError(rpcCodes.invalidParams, "Invalid params: arguments must be an object")
+  try {
+    const structured = await run(given as Arguments)
+    return { content: [textOf(JSON.stringify(structured))], structuredContent: structured }
+  } catch (error) {
+    // What the model can mend, or tell the person, is a result; a client that went away is not.
+    const isTold =
+      error instanceof UnreadableRows || (error instanceof Fault && error.code !== "client_closed")
+    if (!isTold) throw error
+    const code = error instanceof Fault ? `${error.code}: ` : ""
+    return { content: [textOf(code + error.message)], isError: true }
+  }
+}
+
+const textOf = (text: string) => ({ type: "text", text })
+
+type RunTool = (given: Arguments) => Promise<unknown>
+
+async function findTool(parts: McpParts, caller: McpCaller, name: string): Promise<RunTool | null> {
+  switch (name) {
+    case "decide":
+      return async (given) => await decide(parts, caller, given)
+    case "label_file":
+      return async (given) => await labelFile(parts, caller, given)
+    case "list_sets":
+      return async (given) => await listSets(parts, caller, given)
+    default: {
+      if (!name.startsWith(askPrefix)) return null
+      const names = await listPublishedNames(parts.database, caller.standing.organizationId)
+      const set = names.find((one) => toolName(one) === name)
+      return set === undefined ? null : async (given) => await ask(parts, caller, set, given)
+    }
+  }
+}
+
+async function decide(parts: McpParts, caller: McpCaller, given: Arguments): Promise<unknown> {
+  const { model = parts.model, input, questions } = only(given, ["model", "input", "questions"])
+  const body = Buffer.from(JSON.stringify({ model, input, questions }))
+  const answered = await parts.handlers.createDecision({ ...callOf(caller), params: {}, body })
+  if (!(answered instanceof EncodedJson)) throw new Error("Cannot answer: a decision is always JSON text")
+  return JSON.parse(answered.text)
+}
+
+async function ask(parts: McpParts, caller: McpCaller, set: string, given: Arguments): Promise<unknown> {
+  const { input, questions = [] } = only(given, ["input", "questions"])
+  return await askOne(parts, caller, set, askBody(textArgument(input, "input"), questions))
+}
+
+/** What the endpoint of the set would take: its limit of bytes, its schema, and no half of a surrogate pair. */
+function askBody(input: string, questions: unknown) {
+  const { body: schema, bodyBytesMax } = decideQuestionSet
+  if (!fitsUtf8(input, bodyBytesMax)) throw bad(`a text has over ${bodyBytesMax} bytes`)
+  if (!input.isWellFormed()) throw bad("a text holds half of a surrogate pair")
+  const parsed = schema.safeParse({ input, questions })
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw bad(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it does not match the schema"}`)
+}
+
+async function askOne(
+  { handlers }: McpParts,
+  caller: McpCaller,
+  set: string,
+  body: ReturnType<typeof askBody>,
+) {
+  const params = { org_id: caller.standing.organizationId, set_id: set }
+  // The handler answers the decision itself: only streams and texts are other forms.
+  const decided = (await handlers.decideQuestionSet({
+    ...callOf(caller),
+    params,
+    body,
+  })) as QuestionSetDecision
+  return {
+    set,
+    version: decided.version,
+    answers: decided.answers.map(({ name, verdict, abstained, confidence }) => ({
+      question: name,
+      verdict,
+      abstained,
+      confidence,
+    })),
+    usage: { input_tokens: decided.usage.input_tokens },
+  }
+}
+
+async function labelFile(parts: McpParts, caller: McpCaller, given: Arguments): Promise<unknown> {
+  const { set, content, format = "lines", field } = only(given, ["set", "content", "format", "field"])
+  const name = textArgument(set, "set")
+  const isFormat = rowFormats.find((one) => one === format)
+  if (!isFormat) throw bad(`format must be one of ${rowFormats.join(", ")}`)
+  const texts = readTextRows(textArgument(content, "content"), isFormat, {
+    field: field === undefined ? undefined : textArgument(field, "field"),
+    rowsMax: labelledRowsMax,
+  })
+  const bodies = texts.map((text) => askBody(text, []))
+  const rows = await forEachText(bodies, 2, async (body, row) => {
+    const { answers, usage, version } = await askOne(parts, caller, name, body)
+    return { row, version, answers, usage }
+  })
+  return {
+    set: name,
+    version: rows[0]?.version ?? 0,
+    rows: rows.map(({ row, answers }) => ({ row, answers })),
+    usage: { input_tokens: rows.reduce((sum, { usage }) => sum + usage.input_tokens, 0) },
+  }
+}
+
+async function listSets(parts: McpParts, { standing }: McpCaller, given: Arguments): Promise<unknown> {
+  const { cursor } = only(given, ["cursor"])
+  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
+  return {
+    sets: sets.map((set) => {
+      const { name, description, version, questions } = describeSet(set)
+      return { name, tool: toolName(name), description, version, questions }
+    }),
+    ...nextCursor,
+  }
+}
+
+/** A call of an endpoint, of whoever called the tool. */
+const callOf = ({ principal, standing, request }: McpCaller) => ({
+  query: {},
+  principal,
+  standing,
+  request,
+  idempotency: null,
+  header: () => undefined,
+})
+
+function only(given: Arguments, names: readonly string[]): Arguments {
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  if (unknown !== undefined) throw bad(`there is no argument ${unknown.slice(0, 64)}`)
+  return given
+}
+
+function textArgument(value: unknown, name: string): string {
+  if (typeof value === "string" && value.trim() !== "") return value
+  throw bad(`${name} must be a text that is not blank`)
+}
+
+const bad = (why: string): Fault => new Fault("invalid_request", `Cannot call the tool: ${why}`)

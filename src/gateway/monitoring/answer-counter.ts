@@ -1,0 +1,172 @@
+/** Counts how sets answer, in memory, and adds the counts to the store now and then: no content, and no wait for a request. */
+import { createHash } from "node:crypto"
+import type { Clock } from "../../base/clock.ts"
+import type { Log } from "../../base/log.ts"
+import type { Ticks } from "../../base/money.ts"
+import {
+  type AnswerCounts,
+  addAnswerCounts,
+  confidenceBins,
+} from "../../store/question-sets/answer-counts.ts"
+import type { Database } from "../../store/sql.ts"
+import type { AskedVersion, Verdict } from "../question-sets/version.ts"
+
+export interface CountedRequest {
+  readonly version: AskedVersion
+  readonly verdicts: readonly Verdict[]
+  /** Unix milliseconds at which the request began. */
+  readonly startedMs: number
+  readonly costTicks: Ticks
+}
+
+export interface AnswerCounter {
+  /** Returns at once. */
+  count(answered: CountedRequest): void
+  /** Adds what was counted to the store. */
+  flush(): Promise<void>
+  /** Answers that were not counted, because the store was away for too long. */
+  dropped(): number
+  close(): Promise<void>
+}
+
+interface CounterParts {
+  readonly database: Database
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const flushEveryMs = 10_000
+const hourMs = 3_600_000
+/** Different answers of different hours that wait for the store; of more, only the number is kept. */
+const entriesMax = 50_000
+const rowsPerStatement = 500
+/** An answer is part of an index's key, which has a size. */
+const answerCharactersMax = 200
+
+type Counts = { -readonly [Field in keyof AnswerCounts]: AnswerCounts[Field] } & { bins: number[] }
+
+export function startAnswerCounter(parts: CounterParts): AnswerCounter {
+  const counter = new MemoryCounter(parts)
+  const timer = setInterval(() => void counter.flush(), flushEveryMs).unref()
+  return {
+    count: (answered) => counter.count(answered),
+    flush: async () => await counter.flush(),
+    dropped: () => counter.dropped,
+    close: async () => {
+      clearInterval(timer)
+      await counter.flush()
+    },
+  }
+}
+
+class MemoryCounter {
+  readonly #parts: CounterParts
+  #entries = new Map<string, Counts>()
+  #flushing: Promise<void> = Promise.resolve()
+  dropped = 0
+
+  constructor(parts: CounterParts) {
+    this.#parts = parts
+  }
+
+  count({ version, verdicts, startedMs, costTicks }: CountedRequest): void {
+    // Names of questions that requests bring themselves have no bound.
+    if (version.questions.length === 0) return
+    const nowMs = this.#parts.clock.nowMs()
+    const hour = Math.floor(nowMs / hourMs) * hourMs
+    const latencyMs = Math.max(0, nowMs - startedMs)
+    const shares = divide(costTicks, verdicts.length)
+    for (const [at, verdict] of verdicts.entries()) {
+      const answer = verdict.isAbstention ? "" : bounded(String(verdict.value))
+      const entry = this.#entry(version, hour, verdict, answer)
+      if (!entry) continue
+      const bin = Math.min(confidenceBins - 1, Math.max(0, Math.floor(verdict.confidence * confidenceBins)))
+      entry.rows++
+      entry.bins[bin] = (entry.bins[bin] ?? 0) + 1
+      entry.latencyMs += latencyMs
+      entry.costTicks += shares[at] ?? 0n
+    }
+  }
+
+  #entry(
+    { setId, number }: AskedVersion,
+    hour: number,
+    { name, isAbstention }: Verdict,
+    answer: string,
+  ): Counts | null {
+    const fields = {
+      setId,
+      version: number,
+      question: name,
+      hourMs: hour,
+      abstained: isAbstention,
+      answer,
+    }
+    const key = keyOf(fields)
+    const known = this.#entries.get(key)
+    if (known) return known
+    if (this.#entries.size >= entriesMax) {
+      this.dropped++
+      return null
+    }
+    const bins = Array.from<number>({ length: confidenceBins }).fill(0)
+    const made: Counts = { ...fields, rows: 0, bins, latencyMs: 0, costTicks: 0n }
+    this.#entries.set(key, made)
+    return made
+  }
+
+  async flush(): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write())
+    await this.#flushing
+  }
+
+  async #write(): Promise<void> {
+    const counts = [...this.#entries.values()]
+    this.#entries = new Map()
+    for (let start = 0; start < counts.length; start += rowsPerStatement) {
+      const some = counts.slice(start, start + rowsPerStatement)
+      try {
+        await addAnswerCounts(this.#parts.database, some)
+      } catch (error) {
+        this.#parts.log.warn({ err: error }, "counts of answers could not be written; they are kept")
+        for (const one of counts.slice(start)) this.#putBack(one)
+        return
+      }
+    }
+  }
+
+  #putBack(counts: Counts): void {
+    const key = keyOf(counts)
+    const known = this.#entries.get(key)
+    if (!known) {
+      if (this.#entries.size < entriesMax) this.#entries.set(key, counts)
+      else this.dropped += counts.rows
+      return
+    }
+    known.rows += counts.rows
+    known.bins = known.bins.map((count, bin) => count + (counts.bins[bin] ?? 0))
+    known.latencyMs += counts.latencyMs
+    known.costTicks += counts.costTicks
+  }
+}
+
+type Key = Pick<AnswerCounts, "setId" | "version" | "question" | "hourMs" | "abstained" | "answer">
+
+const keyOf = ({ setId, version, question, hourMs: hour, abstained, answer }: Key): string =>
+  `${setId} ${version} ${hour} ${abstained ? "-" : "+"}${question} ${answer}`
+
+function bounded(answer: string): string {
+  // The store cannot hold U+0000 or half of a surrogate pair, and one such answer would hold up all others.
+  const text = answer.replaceAll("\0", "\ufffd").toWellFormed()
+  if (text.length <= answerCharactersMax) return text
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 8)
+  return `${text.slice(0, answerCharactersMax).toWellFormed()}... (${hash})`
+}
+
+/** Shares that add up to the whole. */
+function divide(ticks: Ticks, parts: number): Ticks[] {
+  const count = BigInt(Math.max(1, parts))
+  const share = ticks / count
+  const rest = ticks - share * count
+  return Array.from({ length: parts }, (_, at) => (BigInt(at) < rest ? share + 1n : share))
+}

@@ -1,0 +1,78 @@
+/** Answers POST /v1/moderations: a built-in list of questions, one for each of OpenAI's categories. */
+import type { Handler } from "../../contract/endpoint.ts"
+import type { createModeration } from "../../contract/openai/endpoints.ts"
+import {
+  type Moderation,
+  type ModerationCategory,
+  type ModerationRequest,
+  moderationCategories,
+} from "../../contract/openai/moderations.ts"
+import type { Branch } from "../../engine/branch.ts"
+import { readPredicate } from "../../scoring/answers.ts"
+import { type InferenceParts, MeteredCall } from "./inference.ts"
+import { moderationQuestions } from "./moderation-questions.ts"
+import { decisionModels, scoreEach } from "./score-each.ts"
+
+const branches: readonly Branch[] = moderationCategories.map((category) => ({
+  kind: "predicate",
+  question: moderationQuestions[category].question,
+  yesMeans: "",
+  noMeans: "",
+}))
+
+/** Clients name OpenAI's models without being told to. */
+const openaiModels = /^(?:omni|text)-moderation(?:-|$)/
+
+export function moderationHandler(parts: InferenceParts): Handler<typeof createModeration> {
+  return async (call) => {
+    const metered = new MeteredCall(parts, call, "moderations")
+    const body = await metered.read("moderations", call.body)
+    return await metered.attempt(async () => {
+      const sku = body.model ?? null
+      const named = sku === null || openaiModels.test(sku) ? parts.catalog.fallback.sku : sku
+      const texts = textsOf(body.input)
+      const resolved = await decisionModels(metered, named, texts[0] ?? "")
+      metered.sequence.describe({ questions: texts.length * branches.length })
+      metered.keep(() => ({ messages: [], texts: [...texts] }))
+      const work = texts.map((evidence) => ({ evidence, branches }))
+      const { model, margins, usage } = await metered.serve(resolved, async (turn) => ({
+        model: turn.model,
+        ...(await scoreEach(parts, metered, turn.model, work, call.request.signal)),
+      }))
+      await metered.succeed(usage, { stopReason: null, toolCalls: [], model: model.sku })
+      return {
+        id: parts.ids.next("modr"),
+        model: model.sku,
+        results: margins.map(resultOf),
+        usage: { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens },
+      }
+    })
+  }
+}
+
+function textsOf(input: ModerationRequest["input"]): readonly string[] {
+  if (typeof input === "string") return [input]
+  const texts = input.map((one) => (typeof one === "string" ? one : "text" in one ? String(one.text) : ""))
+  // Parts are of one text.
+  return typeof input[0] === "string" ? texts : [texts.join("\n\n")]
+}
+
+function resultOf(margins: Float64Array): Moderation["results"][number] {
+  const scores = moderationCategories.map((_, at) => readPredicate(margins[at] ?? Number.NaN))
+  const applies = moderationCategories.map(
+    (category, at) => (scores[at] ?? 0) >= moderationQuestions[category].threshold,
+  )
+  return {
+    flagged: applies.includes(true),
+    categories: byCategory((at) => applies[at] ?? false),
+    category_scores: byCategory((at) => scores[at] ?? 0),
+    category_applied_input_types: byCategory(() => ["text" as const]),
+  }
+}
+
+const byCategory = <Value>(value: (at: number) => Value): Record<ModerationCategory, Value> =>
+  // Every category is there.
+  Object.fromEntries(moderationCategories.map((category, at) => [category, value(at)])) as Record<
+    ModerationCategory,
+    Value
+  >

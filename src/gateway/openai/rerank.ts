@@ -1,0 +1,137 @@
+/** Answers POST /v1/rerank: orders documents by P(relevant) of a decision model, or by the cosine of their embeddings. */
+import type { Model } from "../../base/catalog.ts"
+import type { Handler } from "../../contract/endpoint.ts"
+import { Fault } from "../../contract/errors.ts"
+import type { createRerank } from "../../contract/openai/endpoints.ts"
+import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
+import type { Branch } from "../../engine/branch.ts"
+import { readPredicate } from "../../scoring/answers.ts"
+import { type Usage, noUsage } from "../sequence-record.ts"
+import { type InferenceParts, MeteredCall } from "./inference.ts"
+import type { Resolved } from "../organization-access.ts"
+import { decisionModels, scoreEach } from "./score-each.ts"
+
+interface Relevance {
+  /** Of each document, from 0 to 1. */
+  readonly scores: readonly number[]
+  readonly usage: Usage
+}
+
+export function rerankHandler(parts: InferenceParts): Handler<typeof createRerank> {
+  return async (call) => {
+    const metered = new MeteredCall(parts, call, "rerank")
+    const body = await metered.read("rerank", call.body)
+    return await metered.attempt(async () => {
+      const texts = body.documents.map((one, at) => nonblank(typeof one === "string" ? one : one.text, at))
+      const resolved = await rankers(parts, metered, body)
+      metered.sequence.describe({ questions: texts.length })
+      metered.keep(() => ({ messages: [], texts: [body.query, ...texts] }))
+      const { model, scores, usage } = await metered.serve(resolved, async (turn) => {
+        const relevance = turn.model.kind === "embedding" ? byEmbedding : byDecision
+        const found = await relevance(parts, metered, turn.model, body.query, texts, call.request.signal)
+        return { model: turn.model, ...found }
+      })
+      await metered.succeed(usage, { stopReason: null, toolCalls: [], model: model.sku })
+      return reranking(parts.ids.next("rerank"), model.sku, body, texts, { scores, usage })
+    })
+  }
+}
+
+function nonblank(text: string, at: number): string {
+  if (text.trim() !== "") return text
+  throw new Fault("invalid_request", `Cannot rerank: documents.${at} is blank`, { param: `documents.${at}` })
+}
+
+/** Models for decisions, or one for embeddings, which a virtual model can name too. */
+async function rankers(
+  { catalog }: InferenceParts,
+  metered: MeteredCall,
+  { model, query }: RerankRequest,
+): Promise<Resolved> {
+  const known = catalog.find(model, "generation")
+  if (known?.kind === "embedding") return await metered.resolve(model, "embedding", query)
+  try {
+    return await decisionModels(metered, model, query)
+  } catch (error) {
+    if (known || !(error instanceof Fault) || error.code !== "model_not_found") throw error
+    return await metered.resolve(model, "embedding", query).catch(() => {
+      throw error
+    })
+  }
+}
+
+/** The query is the caller's and stands in the question; a document is evidence, which instructs nobody. */
+export const relevanceBranch = (query: string): Branch => ({
+  kind: "predicate",
+  question: `Does the text help to answer this query: ${query}`,
+  yesMeans: "",
+  noMeans: "",
+})
+
+async function byDecision(
+  parts: InferenceParts,
+  metered: MeteredCall,
+  model: Model,
+  query: string,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<Relevance> {
+  const branches = [relevanceBranch(query)]
+  const work = texts.map((evidence) => ({ evidence, branches }))
+  const { margins, usage } = await scoreEach(parts, metered, model, work, signal)
+  return { scores: margins.map(([margin]) => readPredicate(margin ?? Number.NaN)), usage }
+}
+
+async function byEmbedding(
+  parts: InferenceParts,
+  metered: MeteredCall,
+  model: Model,
+  query: string,
+  texts: readonly string[],
+  signal: AbortSignal,
+): Promise<Relevance> {
+  const { embedder } = await metered.route(model)
+  const prepared = await embedder.prepare({ inputs: [query, ...texts], dimensions: null }, signal)
+  const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
+  await metered.sequence.reserve(model, most).catch((error: unknown) => {
+    prepared.discard()
+    throw error
+  })
+  const startedMs = parts.clock.monotonicMs()
+  const [asked, ...vectors] = await prepared.run(signal)
+  const executionMs = parts.clock.monotonicMs() - startedMs
+  return {
+    scores: vectors.map((vector) => cosine(asked ?? vector, vector)),
+    usage: { ...noUsage, inputTokens: prepared.inputTokens, executionMs },
+  }
+}
+
+/** Of vectors of length one; what points away is not less relevant than what has nothing to do with it. */
+function cosine(a: Float32Array, b: Float32Array): number {
+  const product = a.reduce((sum, value, at) => sum + value * (b[at] ?? 0), 0)
+  return Math.min(1, Math.max(0, product))
+}
+
+function reranking(
+  id: string,
+  model: string,
+  { top_n, return_documents }: RerankRequest,
+  texts: readonly string[],
+  { scores, usage: { inputTokens } }: Relevance,
+): Reranking {
+  const results = scores
+    .map((relevance_score, index) => ({ index, relevance_score }))
+    .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .slice(0, top_n ?? scores.length)
+  return {
+    id,
+    object: "list",
+    model,
+    results: results.map((result) => ({
+      ...result,
+      ...(return_documents === true ? { document: { text: texts[result.index] ?? "" } } : {}),
+    })),
+    usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+    meta: { api_version: { version: "1" }, tokens: { input_tokens: inputTokens, output_tokens: 0 } },
+  }
+}

@@ -1,0 +1,95 @@
+/** Scores several texts of one request, a few at a time: they are reserved together, and have one record. */
+import type { Model } from "../../base/catalog.ts"
+import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
+import { Fault } from "../../contract/errors.ts"
+import { type Branch, promptText } from "../../engine/branch.ts"
+import type { ScoreWork } from "../../engine/engine.ts"
+import { type Usage, noUsage } from "../sequence-record.ts"
+import type { Resolved } from "../organization-access.ts"
+import { tokensMost } from "../tokens-most.ts"
+import type { InferenceParts, MeteredCall } from "./inference.ts"
+
+/** So many texts of one request hold a place at a worker; an encoder reads them in one run. */
+const concurrencyMax = 8
+
+export type TextWork = Omit<ScoreWork, "organizationId">
+
+export interface ScoredEach {
+  /** Of each text, in their order. */
+  readonly margins: readonly Float64Array[]
+  readonly usage: Usage
+}
+
+export async function scoreEach(
+  parts: InferenceParts,
+  metered: MeteredCall,
+  model: Model,
+  texts: readonly TextWork[],
+  signal: AbortSignal,
+): Promise<ScoredEach> {
+  const { organizationId, sequence } = metered
+  for (const { branches } of texts) checkBranches(branches)
+  const { scorer } = await metered.route(model)
+  // The exact count is known only at a worker, whose places a request must not hold all at once.
+  const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
+  await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+  const margins: Float64Array[] = []
+  const used = { ...noUsage, inputTokens: 0 }
+  const startedMs = parts.clock.monotonicMs()
+  await inTurn(texts, signal, async (text, at, either) => {
+    const prepared = await scorer.prepare({ ...text, organizationId }, either)
+    margins[at] = await prepared.run(either)
+    used.inputTokens += prepared.inputTokens
+  })
+  return { margins, usage: { ...used, executionMs: parts.clock.monotonicMs() - startedMs } }
+}
+
+/** Models for decisions; the errors are those of this surface. */
+export async function decisionModels(metered: MeteredCall, name: string, about: string): Promise<Resolved> {
+  try {
+    return await metered.resolve(name, "decisions", about)
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== "unknown_model") throw error
+    throw new Fault("model_not_found", error.message, { param: "model", cause: error })
+  }
+}
+
+function checkBranches(branches: readonly Branch[]): void {
+  for (const branch of branches)
+    if (utf8Bytes(promptText(branch)) > LIMITS.expandedQuestionBytesMax)
+      throw new Fault("invalid_request", "Cannot score: the question with the query in it is too long", {
+        param: "query",
+      })
+}
+
+/** The first failure ends the others. */
+async function inTurn<Item>(
+  items: readonly Item[],
+  signal: AbortSignal,
+  work: (item: Item, at: number, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const failed = new AbortController()
+  const either = AbortSignal.any([signal, failed.signal])
+  let next = 0
+  const run = async (): Promise<void> => {
+    while (next < items.length) {
+      either.throwIfAborted()
+      const at = next++
+      // The index is inside.
+      await work(items[at] as Item, at, either)
+    }
+  }
+  const runs = Array.from({ length: Math.min(concurrencyMax, items.length) }, async () => {
+    try {
+      await run()
+    } catch (error) {
+      failed.abort(error)
+      throw error
+    }
+  })
+  const outcomes = await Promise.allSettled(runs)
+  signal.throwIfAborted()
+  if (failed.signal.aborted) throw failed.signal.reason
+  const rejected = outcomes.find(({ status }) => status === "rejected")
+  if (rejected) throw (rejected as PromiseRejectedResult).reason
+}

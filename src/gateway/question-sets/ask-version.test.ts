@@ -1,0 +1,91 @@
+import { expect, test } from "vitest"
+import { noStages } from "../../../test/no-stages.ts"
+import type { Model } from "../../base/catalog.ts"
+import { systemClock } from "../../base/clock.ts"
+import { Fault, type FaultCode } from "../../contract/errors.ts"
+import type { Routed } from "../routing/router.ts"
+import { RequestTrace } from "../routing/trace.ts"
+import { type AskVersionParts, askVersion } from "./ask-version.ts"
+import type { TextCaller } from "./score-texts.ts"
+import { compileVersion } from "./version.ts"
+
+const question = {
+  type: "predicate",
+  name: "refund",
+  instructions: "Is it?",
+  threshold: null,
+  below: "answer",
+  target_accuracy: null,
+  calibration: null,
+} as const
+const version = compileVersion(
+  { setId: "qs_1", setName: "mail", number: 1, hash: "1" },
+  { model: "careful", questions: [question], calibration: null },
+  new Map(),
+)
+const caller = {
+  callSource: "check",
+  principal: { kind: "key", id: "key_1" },
+  organizationId: "org_1",
+  requestId: "job_1",
+  isCharged: true,
+} as unknown as TextCaller
+
+const prices = { inputTokenTicks: 1n, cachedInputTokenTicks: 0n, outputTokenTicks: 0n, millisecondTicks: 0n }
+const margins: Readonly<Record<string, number>> = { first: -1, next: 5 }
+
+/** Asks a cascade whose second model fails so for the first time; its first model says no, its second yes. */
+async function ask(failure: FaultCode): Promise<unknown> {
+  let isFailing = true
+  const open = async ({ model }: { readonly model: string }): Promise<Routed> => {
+    if (model === "next" && isFailing) {
+      isFailing = false
+      throw new Fault(failure, "Cannot run the request", { retryAfterMs: 1 })
+    }
+    const run = async (): Promise<Float64Array> => Float64Array.of(margins[model] ?? 0)
+    const scorer = { prepare: async () => ({ inputTokens: 1, run, discard: () => undefined }) }
+    return { scorer, close: () => undefined } as unknown as Routed
+  }
+  const parts: AskVersionParts = {
+    models: {
+      resolve: async () => ({
+        stages: [[{ sku: "first", prices } as Model], [{ sku: "next", prices } as Model]],
+        cascade: {
+          models: ["first", "next"],
+          thresholds: { predicate: 1, choice: 1, score: 1 },
+          on_failure: "answer",
+          cost_max_usd: null,
+          latency_max_ms: null,
+        },
+        isSplit: false,
+        isFirstSplit: false,
+        virtual: "careful",
+      }),
+    },
+    meter: {
+      begin: () => ({
+        ...noStages,
+        id: "seq_1",
+        trace: new RequestTrace(systemClock),
+        describe: () => undefined,
+        tag: () => undefined,
+        name: () => undefined,
+        reserve: async () => undefined,
+        placed: () => undefined,
+        firstByte: () => undefined,
+        finish: async () => undefined,
+      }),
+    },
+    router: { open },
+    clock: systemClock,
+    timeoutMs: 60_000,
+  }
+  const asked = { evidence: "text", questionNames: [], key: "" }
+  const verdicts = await askVersion(parts, caller, version, asked, new AbortController().signal)
+  return verdicts.map(({ value }) => value)
+}
+
+test("a later stage that is full is waited for, and one that fails is an error: the first answer does not stand for its", async () => {
+  expect(await ask("overloaded")).toEqual(["yes"])
+  await expect(ask("inference_failed")).rejects.toMatchObject({ code: "inference_failed" })
+})

@@ -1,0 +1,59 @@
+/** The process that fits what a question is taught, so that others are answered meanwhile. */
+import { servePeer } from "../../base/peer/connection.ts"
+import { lowerThreadPriority } from "../../base/thread-priority.ts"
+import { Fault } from "../../contract/errors.ts"
+import { type CascadeRequest, expectCascade, fitThresholds } from "../../scoring/teach/cascade.ts"
+import { type TaughtRow, TeachRefusal } from "../../scoring/teach/question.ts"
+import { type StagedTeaching, pacer, teachStages } from "../../scoring/teach/teach.ts"
+import type { TeachInput, TeachService } from "./teach-client.ts"
+
+lowerThreadPriority()
+const rows: TaughtRow[] = []
+const requests: CascadeRequest[] = []
+servePeer<TeachService>({
+  addRows: (added) => {
+    rows.push(...added)
+    return null
+  },
+  teach: run,
+  addRequests: (added) => {
+    requests.push(...added)
+    return null
+  },
+  fitCascade: async (given, signal) => {
+    const problem = { ...given, requests }
+    const thresholds = await fitThresholds(problem, pacer(signal))
+    return { thresholds, expected: expectCascade(problem, thresholds) }
+  },
+})
+
+async function* run(
+  { question, modelVersion }: TeachInput,
+  signal: AbortSignal,
+): AsyncGenerator<number, StagedTeaching, undefined> {
+  const state = { progress: 0, isEnded: false }
+  let wake = Promise.withResolvers<void>()
+  const work = teachStages(question, rows, {
+    modelVersion,
+    signal,
+    onProgress: (done) => {
+      state.progress = done
+      wake.resolve()
+    },
+  }).finally(() => {
+    state.isEnded = true
+    wake.resolve()
+  })
+  // It is awaited below; until then its failure is not unhandled.
+  work.catch(() => undefined)
+  while (!state.isEnded) {
+    yield state.progress
+    await wake.promise
+    wake = Promise.withResolvers<void>()
+  }
+  try {
+    return await work
+  } catch (error) {
+    throw error instanceof TeachRefusal ? new Fault("conflict", error.message) : error
+  }
+}

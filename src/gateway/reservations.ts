@@ -1,0 +1,354 @@
+/**
+ * What one request may use: the limits and budgets of its API key and of its tags, and the credit of its organization's billing
+ * account. All of them admit it, or none holds anything for it.
+ */
+import type { Model } from "../base/catalog.ts"
+import type { Clock } from "../base/clock.ts"
+import type { Ticks } from "../base/money.ts"
+import type { Rate, RateLimits } from "../base/rate-limiter.ts"
+import type { BudgetPeriod, Principal, RateLimit } from "../contract/access.ts"
+import { Fault } from "../contract/errors.ts"
+import { budgetId } from "../store/budgets.ts"
+import { listenToChanges } from "../store/changes.ts"
+import { FreshCache } from "../store/fresh-cache.ts"
+import type { SequenceRecord } from "../store/journal/record.ts"
+import { findOrganization } from "../store/organizations.ts"
+import { type Database, StoreUnavailable } from "../store/sql.ts"
+import { listTagBudgets } from "../store/tag-budgets.ts"
+import type { Reservation } from "./money/lease-account.ts"
+import type { LeaseBook } from "./money/lease-book.ts"
+import type { Tags } from "./tags.ts"
+
+export interface ReservationParts {
+  readonly leases: Pick<LeaseBook, "reserve">
+  /** Of API keys and tags. */
+  readonly budgets: Pick<LeaseBook, "reserve">
+  readonly tagBudgets: Pick<TagBudgets, "of">
+  /** What the tokens of a key, and the requests and tokens of a tag, are counted by. */
+  readonly rateLimits: RateLimits
+  readonly payers: Pick<Payers, "of">
+}
+
+export interface Payers {
+  of(organizationId: string): Promise<string>
+  close(): Promise<void>
+}
+
+export interface MatchedTagBudget {
+  readonly id: string
+  /** Those with a cutoff; others only count what is spent. */
+  readonly periods: readonly BudgetPeriod[]
+  readonly rateLimit: RateLimit | null
+  readonly tokensPerMinute: number | null
+  readonly key: string
+  readonly value: string
+}
+
+export interface TagBudgets {
+  /** Those that a request with these tags is held under. */
+  of(organizationId: string, tags: Tags): Promise<readonly MatchedTagBudget[]>
+  close(): Promise<void>
+}
+
+/** The most that the request can use from here on, and what it has used before. */
+interface Wish {
+  readonly inputTokens: number
+  readonly ticks: Ticks
+}
+
+export class Reservations {
+  readonly #parts: ReservationParts
+  readonly #principal: Principal
+  /** The time that its cost counts for. */
+  readonly #atMs: number
+  readonly #minuteLimits: MinuteLimits
+  #payerId: string | null = null
+  #credit: Reservation | null = null
+  /** The same cost, held under the budgets of the key and of the tags, by whose they are. */
+  #held: readonly {
+    readonly of: string
+    readonly period: BudgetPeriod
+    readonly reservation: Reservation
+  }[] = []
+  /** What is spent counts for all of them. */
+  #tagBudgets: readonly MatchedTagBudget[] = []
+
+  constructor(parts: ReservationParts, principal: Principal, atMs: number) {
+    this.#parts = parts
+    this.#principal = principal
+    this.#atMs = atMs
+    this.#minuteLimits = new MinuteLimits(parts.rateLimits, principal)
+  }
+
+  /** What may be charged; null where nothing is reserved. */
+  get ticks(): Ticks | null {
+    return this.#credit?.ticks ?? null
+  }
+
+  /** Another model reads the request too. */
+  beginStage(): void {
+    this.#minuteLimits.beginStage()
+  }
+
+  async reserve(organizationId: string, tags: Tags, model: Model, wish: Wish): Promise<void> {
+    const { leases, payers, tagBudgets } = this.#parts
+    const payerId = await payers.of(organizationId)
+    this.#tagBudgets = await tagBudgets.of(organizationId, tags)
+    this.#checkModel(model)
+    try {
+      await this.#minuteLimits.take(wish.inputTokens, this.#tagBudgets)
+      // Of a stage that failed: one request holds credit once.
+      this.#release()
+      await this.#hold(wish.ticks)
+      this.#credit = await leases.reserve(payerId, this.#atMs, wish.ticks)
+    } catch (error) {
+      this.#release()
+      // Nothing has been answered: models that were tried before have failed, and do not count if a smaller wish is admitted.
+      this.#minuteLimits.takeBack()
+      throw error
+    }
+    this.#payerId = payerId
+  }
+
+  /** Admits a further stage to what is reserved already, and gives back what is not needed. */
+  async admitStage(model: Model, { inputTokens, ticks }: Wish): Promise<void> {
+    this.#checkModel(model)
+    await this.#minuteLimits.take(inputTokens)
+    this.#credit?.reduce(ticks)
+    for (const { reservation } of this.#held) reservation.reduce(ticks)
+  }
+
+  #checkModel({ sku }: Model): void {
+    const { keyLimits } = this.#principal
+    if (keyLimits?.allowedModels && !keyLimits.allowedModels.includes(sku))
+      throw new Fault("model_denied", `Cannot run the request: the API key may not use the model ${sku}`, {
+        param: "model",
+      })
+  }
+
+  /** All budgets of the key and of the tags; whoever calls releases those held where one refuses. */
+  async #hold(ticks: Ticks): Promise<void> {
+    const { id: ofKey, keyLimits } = this.#principal
+    const owners = [{ id: ofKey, periods: keyLimits?.budgets ?? [] }, ...this.#tagBudgets]
+    const wanted = owners.flatMap(({ id, periods }) => periods.map((period) => ({ of: id, period })))
+    for (const { of, period } of wanted) {
+      const reservation = await this.#parts.budgets.reserve(budgetId(of, period), this.#atMs, ticks)
+      this.#held = [...this.#held, { of, period, reservation }]
+    }
+  }
+
+  /** After a refusal: the record names only the budgets that its cost is held under. */
+  #release(): void {
+    this.settle(0n)
+    this.#held = []
+    this.#credit = null
+  }
+
+  /** Charges the cost; the rest of what was reserved goes back. */
+  settle(costTicks: Ticks): void {
+    this.#credit?.settle(costTicks)
+    for (const { reservation } of this.#held) reservation.settle(costTicks)
+  }
+
+  /** What is written is counted when it is known: later requests wait for it. */
+  countWritten(outputTokens: number): void {
+    this.#minuteLimits.countWritten(outputTokens)
+  }
+
+  /** Who pays, and which budgets the cost is held under. */
+  recorded(): Pick<SequenceRecord, "billing_account_id" | "billing_mode" | "budgets" | "tag_budgets"> {
+    const periodsOf = (id: string): BudgetPeriod[] =>
+      this.#held.filter(({ of }) => of === id).map(({ period }) => period)
+    const ofKey = periodsOf(this.#principal.id)
+    return {
+      billing_account_id: this.#payerId,
+      billing_mode: this.#credit?.mode ?? null,
+      ...(ofKey.length > 0 ? { budgets: ofKey } : {}),
+      ...(this.#tagBudgets.length > 0
+        ? { tag_budgets: Object.fromEntries(this.#tagBudgets.map(({ id }) => [id, periodsOf(id)])) }
+        : {}),
+    }
+  }
+}
+
+const minuteMs = 60_000
+
+interface Limit {
+  readonly counts: "requests" | "tokens"
+  /** What the rate limiter counts it under. */
+  readonly key: string
+  readonly rate: Rate
+  /** What the caller is told. */
+  readonly sentence: string
+}
+
+type TagLimits = Pick<MatchedTagBudget, "id" | "key" | "value" | "rateLimit" | "tokensPerMinute">
+
+interface Taken {
+  readonly limit: Limit
+  readonly count: number
+}
+
+/** What the request counts against the limits a minute of its key and of its tags, each of them or none. */
+class MinuteLimits {
+  readonly #rateLimits: RateLimits
+  readonly #principal: Pick<Principal, "id" | "keyLimits">
+  #tags: readonly TagLimits[] = []
+  /** A request that is admitted again with a shorter answer is the same request and reads the same. */
+  readonly #counted = new Set<Limit["counts"]>()
+  /** Of all stages. */
+  #taken: readonly Taken[] = []
+
+  constructor(rateLimits: RateLimits, principal: Pick<Principal, "id" | "keyLimits">) {
+    this.#rateLimits = rateLimits
+    this.#principal = principal
+  }
+
+  /** Another model reads it too; it is still one request. */
+  beginStage(): void {
+    this.#counted.delete("tokens")
+  }
+
+  /** Throws Fault `rate_limited`. */
+  async take(inputTokens: number, tags: readonly TagLimits[] = this.#tags): Promise<void> {
+    this.#tags = tags
+    const due = this.#limits().filter(({ counts }) => !this.#counted.has(counts))
+    const taken: Taken[] = []
+    for (const limit of due) {
+      const count = limit.counts === "requests" ? 1 : inputTokens
+      const { isAllowed, retryAfterMs } = await this.#rateLimits.take(limit.key, limit.rate, count)
+      if (!isAllowed) {
+        this.#uncount(taken)
+        throw new Fault("rate_limited", `Cannot run the request: ${limit.sentence}; try again later`, {
+          retryAfterMs: Math.max(1, retryAfterMs),
+        })
+      }
+      taken.push({ limit, count })
+    }
+    for (const { counts } of due) this.#counted.add(counts)
+    this.#taken = [...this.#taken, ...taken]
+  }
+
+  /** For a request that is refused after all: nothing of it counts, of no stage. */
+  takeBack(): void {
+    this.#uncount(this.#taken)
+    this.#taken = []
+    this.#counted.clear()
+  }
+
+  #uncount(taken: readonly Taken[]): void {
+    for (const { limit, count } of taken) this.#rateLimits.add(limit.key, limit.rate, -count)
+  }
+
+  /** What is written is counted when it is known: later requests wait for it. */
+  countWritten(outputTokens: number): void {
+    if (outputTokens === 0) return
+    for (const { counts, key, rate } of this.#limits())
+      if (counts === "tokens") this.#rateLimits.add(key, rate, outputTokens)
+  }
+
+  #limits(): Limit[] {
+    const { id, keyLimits } = this.#principal
+    return [
+      ...tokenLimit(id, keyLimits?.tokensPerMinute ?? null, "the API key"),
+      ...this.#tags.flatMap(({ id: tagId, key, value, rateLimit, tokensPerMinute }) => {
+        const name = `the tag ${key}=${value}`
+        return [...requestLimit(tagId, rateLimit, name), ...tokenLimit(tagId, tokensPerMinute, name)]
+      }),
+    ]
+  }
+}
+
+function requestLimit(id: string, limit: TagLimits["rateLimit"], name: string): Limit[] {
+  if (limit === null) return []
+  const { requestsPerMinute, burst } = limit
+  return [
+    {
+      counts: "requests",
+      key: `requests ${id}`,
+      rate: { burst, intervalMs: minuteMs / requestsPerMinute },
+      sentence: `${name} may have ${requestsPerMinute} requests a minute`,
+    },
+  ]
+}
+
+/** As many at once as a minute allows. */
+function tokenLimit(id: string, tokensPerMinute: number | null, name: string): Limit[] {
+  if (tokensPerMinute === null) return []
+  return [
+    {
+      counts: "tokens",
+      key: `tokens ${id}`,
+      rate: { burst: tokensPerMinute, intervalMs: minuteMs / tokensPerMinute },
+      sentence: `${name} may use ${tokensPerMinute} tokens a minute`,
+    },
+  ]
+}
+
+/** A change made elsewhere is seen within this time even when its notification is lost. */
+const freshMs = 15_000
+const cachedMax = 10_000
+
+/** `graceMs` is how long a cached payer is used while the store is unavailable. */
+export async function openPayers(database: Database, clock: Clock, graceMs: number): Promise<Payers> {
+  const cache = new FreshCache<string>(
+    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    async (organizationId) => (await findOrganization(database, organizationId))?.billingAccountId ?? null,
+  )
+  const close = await listenToChanges(database, ({ table, id }) => {
+    if (table === "organizations") cache.forget(id)
+  })
+  return {
+    async of(organizationId) {
+      const accountId = await cache.get(organizationId).catch((cause: unknown) => {
+        if (!(cause instanceof StoreUnavailable)) throw cause
+        throw new Fault(
+          "metering_unavailable",
+          "Cannot admit the request: who pays for it is not known now",
+          { cause },
+        )
+      })
+      if (accountId !== null) return accountId
+      throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
+    },
+    close,
+  }
+}
+
+/** `graceMs` is how long what is cached is used while the store is unavailable. */
+export async function openTagBudgets(database: Database, clock: Clock, graceMs: number): Promise<TagBudgets> {
+  const cache = new FreshCache<readonly MatchedTagBudget[]>(
+    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    async (organizationId) =>
+      (await listTagBudgets(database, organizationId)).map((known) => ({
+        id: known.id,
+        key: known.tagKey,
+        value: known.tagValue,
+        periods: known.budgets.flatMap(({ period, cutoff_cents }) => (cutoff_cents === null ? [] : [period])),
+        rateLimit:
+          known.rateLimitPerMinute === null || known.rateLimitBurst === null
+            ? null
+            : { requestsPerMinute: known.rateLimitPerMinute, burst: known.rateLimitBurst },
+        tokensPerMinute: known.tokensPerMinute === null ? null : Number(known.tokensPerMinute),
+      })),
+  )
+  const close = await listenToChanges(database, ({ table, id }) => {
+    if (table === "tag_budgets") cache.forget(id)
+  })
+  return {
+    async of(organizationId, tags) {
+      // Most requests have none, and need not know.
+      if (Object.keys(tags).length === 0) return []
+      const known = await cache.get(organizationId).catch((cause: unknown) => {
+        if (!(cause instanceof StoreUnavailable)) throw cause
+        throw new Fault(
+          "metering_unavailable",
+          "Cannot admit the request: the budgets of its tags are not known now",
+          { cause },
+        )
+      })
+      return (known ?? []).filter(({ key, value }) => Object.hasOwn(tags, key) && tags[key] === value)
+    },
+    close,
+  }
+}

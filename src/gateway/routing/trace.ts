@@ -1,0 +1,180 @@
+/**
+ * Where a request spends its time between the gateway and its engines, which workers were tried, and what its span tells: names of
+ * the GenAI semantic conventions and our own for decisions, and no content.
+ */
+import type { Clock } from "../../base/clock.ts"
+import { type Attributes, type Span, activeSpan } from "../../base/span.ts"
+import type { SequenceRecord } from "../../store/journal/record.ts"
+
+export interface TracedAttempt {
+  readonly region: string
+  /** `success`, the code of the error, or `abandoned` where the request ended before the worker answered. */
+  readonly result: string
+  readonly ms: number
+}
+
+type Phase = "queue" | "route" | "engine"
+
+/** A record is bounded; more attempts than this would need several pieces of work that all fail. */
+const attemptsMax = 8
+
+/** Phases that overlap, as with several answers to one prompt, count once: a phase is never longer than the request. */
+export class RequestTrace {
+  /** Of the request; its attempts at workers are children of it. Undefined where nothing is traced. */
+  readonly span: Span | undefined
+  readonly #clock: Clock
+  readonly #phases: Record<Phase, Stopwatch> = {
+    queue: new Stopwatch(),
+    route: new Stopwatch(),
+    engine: new Stopwatch(),
+  }
+  readonly #attempts: TracedAttempt[] = []
+  #answerBeganMs: number | null = null
+
+  readonly #spans: Partial<Record<Phase, Span>> = {}
+
+  constructor(clock: Clock, span?: Span) {
+    this.#clock = clock
+    this.span = span
+  }
+
+  async measure<Result>(phase: Phase, work: () => Promise<Result>): Promise<Result> {
+    this.enter(phase)
+    try {
+      return await work()
+    } finally {
+      this.leave(phase)
+    }
+  }
+
+  enter(phase: Phase): void {
+    const hasBegun = this.#phases[phase].enter(this.#clock.monotonicMs())
+    // Attempts have spans of their own: an engine is entered for every token.
+    if (hasBegun && this.span && phase !== "engine") this.#spans[phase] = this.span.child(phase)
+  }
+
+  leave(phase: Phase): void {
+    const isOver = this.#phases[phase].leave(this.#clock.monotonicMs())
+    if (isOver) this.#spans[phase]?.end()
+  }
+
+  add(attempt: TracedAttempt): void {
+    if (this.#attempts.length < attemptsMax) this.#attempts.push({ ...attempt, ms: rounded(attempt.ms) })
+  }
+
+  /** A worker sent the first part of the answer, or all of it. */
+  begunToAnswer(): void {
+    this.#answerBeganMs ??= this.#clock.nowMs()
+  }
+
+  /** Unix milliseconds; null when no worker has answered. */
+  get answerBeganMs(): number | null {
+    return this.#answerBeganMs
+  }
+
+  get attempts(): readonly TracedAttempt[] {
+    return this.#attempts
+  }
+
+  /** Null when the request never came to this phase. */
+  msIn(phase: Phase): number | null {
+    const ms = this.#phases[phase].ms(this.#clock.monotonicMs())
+    return ms === null ? null : rounded(ms)
+  }
+}
+
+/** Decisions take milliseconds, so their parts need fractions; more digits than these would be noise. */
+const rounded = (ms: number): number => Math.round(ms * 100) / 100
+
+/** Adds up time in which at least one piece of work runs. */
+class Stopwatch {
+  #running = 0
+  #sinceMs = 0
+  #totalMs = 0
+  #isUsed = false
+
+  /** Whether it stood still before. */
+  enter(nowMs: number): boolean {
+    this.#isUsed = true
+    if (this.#running++ > 0) return false
+    this.#sinceMs = nowMs
+    return true
+  }
+
+  /** Whether it stands still now. */
+  leave(nowMs: number): boolean {
+    if (--this.#running > 0) return false
+    this.#totalMs += nowMs - this.#sinceMs
+    return true
+  }
+
+  ms(nowMs: number): number | null {
+    if (!this.#isUsed) return null
+    return this.#totalMs + (this.#running > 0 ? nowMs - this.#sinceMs : 0)
+  }
+}
+
+/** Others are decisions. */
+const generative: Readonly<Record<string, string>> = {
+  responses: "chat",
+  responses_ws: "chat",
+  compact: "chat",
+  chat_completions: "chat",
+  messages: "chat",
+  embeddings: "embeddings",
+}
+
+const operationOf = (callSource: string): string => generative[callSource] ?? "decide"
+
+/** Undefined where nothing is traced. */
+export const beginSequenceSpan = (callSource: string): Span | undefined =>
+  activeSpan()?.child(operationOf(callSource))
+
+interface SpanFacts {
+  readonly branches: number
+  /** False: the model is only what the request named, which is no name for a span. */
+  readonly isModelKnown: boolean
+}
+
+export function endSequenceSpan(
+  span: Span,
+  record: SequenceRecord,
+  { branches, isModelKnown }: SpanFacts,
+): void {
+  const operation = operationOf(record.call_source)
+  span.rename(isModelKnown ? `${operation} ${record.model}` : operation)
+  span.set({
+    "umpire.sequence_id": record.seq_id,
+    "umpire.organization_id": record.organization_id,
+    "umpire.call_source": record.call_source,
+    "umpire.region": record.region,
+    ...(operation === "decide" ? ofDecision(record, branches) : ofGeneration(operation, record)),
+  })
+  if (record.error_code !== null) span.fail(record.error_code)
+  span.end()
+}
+
+function ofGeneration(operation: string, record: SequenceRecord): Attributes {
+  return {
+    "gen_ai.operation.name": operation,
+    "gen_ai.provider.name": "umpire",
+    "gen_ai.request.model": record.model,
+    "gen_ai.response.model": record.result === "success" ? record.model : null,
+    // The convention counts cached ones among them.
+    "gen_ai.usage.input_tokens": record.input_tokens + record.cached_input_tokens,
+    "gen_ai.usage.cache_read.input_tokens": record.cached_input_tokens,
+    "gen_ai.usage.output_tokens": operation === "chat" ? record.output_tokens : null,
+    "gen_ai.response.finish_reasons": record.stop_reason === null ? null : [record.stop_reason],
+  }
+}
+
+function ofDecision(record: SequenceRecord, branches: number): Attributes {
+  return {
+    "umpire.decision.model": record.model,
+    "umpire.decision.questions": record.questions ?? null,
+    "umpire.decision.branches": branches,
+    "umpire.decision.abstained": record.abstained ?? null,
+    "umpire.decision.question_set": record.question_set ?? null,
+    "umpire.decision.input_tokens": record.input_tokens,
+  }
+}

@@ -1,0 +1,105 @@
+/** Builds alerts from the configuration: what delivers them, and what rules are evaluated with. */
+import { readFileSync } from "node:fs"
+import type { Config } from "../base/config-schema.ts"
+import type { Log } from "../base/log.ts"
+import { type MailSender, createMailSender } from "../control/alerts/email.ts"
+import { alertTasks } from "../control/alerts/evaluate.ts"
+import type { AlertFacts } from "../control/alerts/measure.ts"
+import { startWorkerHeartbeat } from "../control/alerts/worker-heartbeat.ts"
+import type { ControlParts } from "../control/change.ts"
+import type { PeriodicTask } from "../control/periodic.ts"
+import { startDeliverer } from "../control/webhooks/deliverer.ts"
+import { createWebhookSender } from "../control/webhooks/send.ts"
+import type { Router } from "../gateway/routing/router.ts"
+import type { Change } from "../store/changes.ts"
+import type { Events } from "../store/events/events.ts"
+
+interface AlertNeeds {
+  readonly config: Config
+  readonly control: ControlParts
+  readonly log: Log
+  /** Null where none are kept. */
+  readonly events: Events | null
+  readonly router: Pick<Router, "report">
+  readonly gatewayId: string
+  readonly publicUrl: () => string
+}
+
+interface Alerts {
+  readonly tasks: readonly PeriodicTask[]
+  /** For changes made by this process. */
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+export async function openAlerts({
+  config,
+  control,
+  log,
+  events,
+  router,
+  gatewayId,
+  publicUrl,
+}: AlertNeeds): Promise<Alerts> {
+  const webhooks = createWebhookSender({ allowPrivate: config.webhooks.allow_private })
+  const mail = mailSenderOf(config, publicUrl)
+  const deliverer = await startDeliverer({
+    ...control,
+    log,
+    webhooks,
+    mail,
+    recipients: config.email.recipients,
+  })
+  const facts: AlertFacts = {
+    requests: events && ((selection) => summaryOf(events, selection)),
+  }
+  const heartbeat = startWorkerHeartbeat({
+    ...control,
+    log,
+    gatewayId,
+    workers: () =>
+      router
+        .report()
+        .flatMap(({ model, workers }) =>
+          workers.map(({ id, healthy, breaker }) => ({ model, id, isUp: healthy && breaker !== "open" })),
+        ),
+  })
+  const forget = (change: Change): void => deliverer.forget(change)
+  return {
+    tasks: alertTasks({ ...control, log, facts, forget }),
+    forget,
+    close: async () => {
+      await heartbeat.close()
+      await deliverer.close()
+      await webhooks.close()
+    },
+  }
+}
+
+/** Null when no mail server is configured. */
+export function mailSenderOf({ email }: Config, publicUrl: () => string): MailSender | null {
+  if (email.smtp_host === undefined) return null
+  return createMailSender({
+    host: email.smtp_host,
+    port: email.smtp_port,
+    tls: email.smtp_tls,
+    ca: email.smtp_ca_file === undefined ? undefined : readFileSync(email.smtp_ca_file, "utf8"),
+    user: email.smtp_user,
+    password: email.smtp_password,
+    from: email.from,
+    publicUrl,
+  })
+}
+
+type Requests = NonNullable<AlertFacts["requests"]>
+
+async function summaryOf(events: Events, selection: Parameters<Requests>[0]): ReturnType<Requests> {
+  const { summary } = await events.ask("overview", {
+    ...selection,
+    groupBy: "result",
+    metric: "requests",
+    buckets: 1,
+    limit: 1,
+  })
+  return { requests: summary.requests, errors: summary.errors, p95LatencyMs: summary.p95_latency_ms }
+}

@@ -1,0 +1,107 @@
+/** Builds files and batches: the storage, the handlers of both APIs, and what runs batches in this gateway. */
+import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config-schema.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type { batchEndpoints } from "../contract/openai/batches.ts"
+import type { fileEndpoints } from "../contract/openai/files.ts"
+import type { Table } from "../contract/table.ts"
+import { batchHandlers } from "../gateway/batches/batches.ts"
+import { fileHandlers } from "../gateway/batches/files.ts"
+import { createLineReader } from "../gateway/batches/lines.ts"
+import { type BatchRunner, startBatchRunner } from "../gateway/batches/runner.ts"
+import type { LiveTraffic } from "../gateway/routing/live-traffic.ts"
+import type { Principals } from "../control/principals.ts"
+import { errorBody } from "../server/reply.ts"
+import type { Change } from "../store/changes.ts"
+import type { Database } from "../store/sql.ts"
+import { openStorage } from "./file-storage.ts"
+
+const mebibyte = 1024 * 1024
+const dayMs = 86_400_000
+
+interface BatchNeeds {
+  readonly config: Config
+  readonly database: Database
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+  readonly liveTraffic: LiveTraffic
+  readonly principals: Pick<Principals, "current">
+  /** Of the endpoints that batches may ask. */
+  readonly handlers: Pick<
+    Handlers<Table>,
+    "createDecision" | "createSystemOne" | "createChatCompletion" | "createResponse" | "createEmbedding"
+  >
+}
+
+interface Batches {
+  readonly handlers: Handlers<typeof fileEndpoints & typeof batchEndpoints>
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+export async function openBatches({
+  liveTraffic,
+  principals,
+  config,
+  database,
+  clock,
+  ids,
+  log,
+  handlers,
+}: BatchNeeds): Promise<Batches> {
+  const storage = await openStorage(config, clock.nowMs(), log)
+  const lineReader = createLineReader()
+  const expiryMs = config.files.expiry_days * dayMs
+  const runner: BatchRunner | null =
+    config.batches.concurrency === 0
+      ? null
+      : await startBatchRunner({
+          database,
+          storage,
+          lineReader,
+          clock,
+          ids,
+          log,
+          errorBody,
+          liveTraffic,
+          callerNow: async ({ principal, standing }) => {
+            const now = await principals.current(principal, standing.organizationId)
+            return now?.standing.permissions.includes("inference") === true ? now : null
+          },
+          timeoutMs: config.server.request_timeout_ms,
+          linesMax: config.batches.lines_max,
+          concurrency: config.batches.concurrency,
+          fileExpiryMs: expiryMs,
+          endpoints: {
+            "/v1/decisions": { surface: "classification", handler: handlers.createDecision },
+            "/v1/systemone": { surface: "classification", handler: handlers.createSystemOne },
+            "/v1/chat/completions": { surface: "openai", handler: handlers.createChatCompletion },
+            "/v1/responses": { surface: "openai", handler: handlers.createResponse },
+            "/v1/embeddings": { surface: "openai", handler: handlers.createEmbedding },
+          },
+        })
+  const forget = (change: Change): void => runner?.forget(change)
+  return {
+    handlers: {
+      ...fileHandlers({
+        database,
+        storage,
+        clock,
+        ids,
+        log,
+        fileBytesMax: Math.min(config.files.file_mib_max * mebibyte, storage.blobBytesMax),
+        organizationBytesMax: config.files.organization_mib_max * mebibyte,
+        expiryMs,
+      }),
+      ...batchHandlers({ database, clock, ids, openMax: config.batches.open_max, changed: forget }),
+    },
+    forget,
+    close: async () => {
+      await runner?.close()
+      await lineReader.close()
+    },
+  }
+}

@@ -1,0 +1,4 @@
+/** Where the built console lies. */
+import { join } from "node:path"
+
+export const consoleDirectory = join(import.meta.dirname, "..", "..", "console", "dist")

@@ -1,0 +1,195 @@
+/** Builds what keeps content: the keys of the installation, the journal, and what moves it into the store. */
+import { randomBytes } from "node:crypto"
+import { once } from "node:events"
+import { open, readFile, rename, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config-schema.ts"
+import { ConfigError } from "../base/config.ts"
+import type { Ids } from "../base/ids.ts"
+import type { Log } from "../base/log.ts"
+import type { Metrics } from "../base/metrics.ts"
+import type { ContentAccess } from "../control/content/parts.ts"
+import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/content/applier.ts"
+import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
+import { type ContentKeeper, createContentKeeper, openContentPlans } from "../gateway/content/keeper.ts"
+import { traceContent } from "../gateway/content/traced.ts"
+import { type SetRedactionParts, redactBySet } from "../gateway/content/redact-by-set.ts"
+import { createRedaction } from "../gateway/content/redactor.ts"
+import { SetRedactor } from "../gateway/content/set-redactor.ts"
+import type { Change } from "../store/changes.ts"
+import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
+import { hasSealedContent } from "../store/content/content.ts"
+import type { ContentRecord } from "../store/content/record.ts"
+import { openJournal } from "../store/journal/writer.ts"
+import type { Database } from "../store/sql.ts"
+
+interface ContentNeeds {
+  readonly config: Config
+  readonly database: Database
+  /** Of the journal of usage: each gateway has one. */
+  readonly gatewayId: string
+  readonly scoring: SetRedactionParts
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Log
+}
+
+export interface Content {
+  readonly keeper: ContentKeeper
+  readonly access: ContentAccess
+  addMetrics(metrics: Metrics): void
+  /** For changes made by this process: the next request sees them. */
+  forget(change: Change): void
+  close(): Promise<void>
+}
+
+const mebibyte = 1024 * 1024
+/** A reader waits no longer for what was answered just now. */
+const settleMsMax = 2_000
+
+export const contentDirectory = (dataDirectory: string): string => join(dataDirectory, "content")
+
+export async function openContent(needs: ContentNeeds): Promise<Content> {
+  const { config, database, clock, ids, log } = needs
+  const cipher = await openContentCipher(config, () => hasSealedContent(database))
+  const journal = await openJournal<ContentRecord>({
+    directory: contentDirectory(config.data_dir),
+    consumers: [contentConsumer],
+    newGatewayId: () => needs.gatewayId,
+    durability: config.journal.durability,
+    bytesMax: config.content.journal_size_max_mib * mebibyte,
+    lineBytesMax: contentLineMax,
+    clock,
+  })
+  const dropped = new DroppedCounts(clock)
+  const plans = await openContentPlans(database, clock)
+  const redaction = createRedaction()
+  const redactor = new SetRedactor({
+    database,
+    cipher,
+    dropped,
+    redact: (content, texts, signal) => redactBySet(needs.scoring, content, texts, signal),
+    clock,
+    log,
+  })
+  const onRedacting = (): void => redactor.wake()
+  const applier = await ContentApplier.open({ database, journal, dropped, onRedacting, clock, ids, log })
+  applier.start()
+  redactor.start()
+  const hasDiskSpace = watchDisk(config.data_dir, config.content.disk_free_min_mib * mebibyte, clock)
+  const keeper = createContentKeeper({ plans, cipher, journal, redaction, dropped, hasDiskSpace })
+  return {
+    keeper: config.telemetry.content ? traceContent(keeper) : keeper,
+    access: {
+      cipher,
+      dropped: (organizationId) => dropped.pending(organizationId),
+      settle: async (organizationId) => await settle(applier, redactor, organizationId),
+    },
+    addMetrics: (metrics) => {
+      metrics.gauge("umpire_content_journal_bytes", "Size of the journal of kept content.", () => [
+        { labels: {}, value: journal.bytes },
+      ])
+      metrics.total(
+        "umpire_content_dropped_total",
+        "Requests since the start whose content was to be kept and was not.",
+        () => dropReasons.map((reason) => ({ labels: { reason }, value: dropped.totals().get(reason) ?? 0 })),
+      )
+    },
+    forget: (change) => plans.forget(change),
+    close: async () => {
+      await redactor.close()
+      await applier.close()
+      await applier
+        .drain()
+        .then(() => dropped.flush(database))
+        .catch((error: unknown) =>
+          log.warn({ err: error }, "content is left in the journal; the next start stores it"),
+        )
+      await plans.close()
+      await redaction.close()
+      await journal.close()
+    },
+  }
+}
+
+/** What is not stored by then is not seen yet. */
+async function settle(applier: ContentApplier, redactor: SetRedactor, organizationId: string): Promise<void> {
+  const late = AbortSignal.timeout(settleMsMax)
+  const settled = applier
+    .drain()
+    .then(() => redactor.settle(organizationId, late))
+    .catch(() => undefined)
+  await Promise.race([settled, once(late, "abort")])
+}
+
+const diskFreshMs = 1_000
+
+/** A disk that cannot be asked is left to the journal, which finds out. */
+function watchDisk(directory: string, freeBytesMin: number, clock: Clock): () => Promise<boolean> {
+  let [isFree, askedMs] = [true, -Infinity]
+  return async () => {
+    if (clock.monotonicMs() - askedMs < diskFreshMs) return isFree
+    askedMs = clock.monotonicMs()
+    const facts = await statfs(directory).catch(() => null)
+    isFree = facts === null || facts.bavail * facts.bsize >= freeBytesMin
+    return isFree
+  }
+}
+
+/**
+ * Configured keys, or the key file of an embedded installation, which is made at the first start. Gateways on PostgreSQL share
+ * what they store, so a file that each of them makes for itself would not do.
+ */
+export async function openContentCipher(
+  config: Pick<Config, "content" | "database" | "data_dir">,
+  hasContent: () => Promise<boolean>,
+): Promise<ContentCipher> {
+  const { keys } = config.content
+  if (keys !== undefined) return createContentCipher(readKeys(keys))
+  if (config.database.url !== undefined) return createContentCipher([])
+  return createContentCipher([await readKeyFile(join(config.data_dir, "content.key"), hasContent)])
+}
+
+function readKeys(text: string): Buffer[] {
+  return text.split(",").map((word, at) => {
+    const key = Buffer.from(word.trim(), "base64")
+    if (key.length === contentKeyBytes) return key
+    throw new ConfigError(
+      `Cannot use content.keys: key ${at + 1} is not ${contentKeyBytes} bytes in Base64; ` +
+        "make one with: openssl rand -base64 32",
+    )
+  })
+}
+
+async function readKeyFile(path: string, hasContent: () => Promise<boolean>): Promise<Buffer> {
+  const known = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return null
+    throw error
+  })
+  // An empty one is of a start that was killed before it had written the key.
+  if (known !== null && known.trim() !== "") {
+    const key = Buffer.from(known.trim(), "base64")
+    if (key.length === contentKeyBytes) return key
+    throw new ConfigError(`Cannot use ${path}: it is not ${contentKeyBytes} bytes in Base64`)
+  }
+  // A new key would be taken for the right one, and what is stored would be lost without a word.
+  if (await hasContent())
+    throw new ConfigError(
+      `Cannot start: ${path} is missing, and the database holds content that was encrypted with it. ` +
+        "Restore the file from a backup; or, to give that content up, set content.keys to a new key, made with: " +
+        "openssl rand -base64 32",
+    )
+  const key = randomBytes(contentKeyBytes)
+  // Complete before anything is encrypted with it: half a key would lose what it encrypted, or keep the server from starting.
+  const draft = `${path}.new`
+  const file = await open(draft, "w", 0o600)
+  try {
+    await file.writeFile(`${key.toString("base64")}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(draft, path)
+  return key
+}

@@ -1,0 +1,121 @@
+/** The installation as one: each gateway tells the store how it stands, learns which workers are drained, and shows them all to operators. */
+import { setTimeout as wait } from "node:timers/promises"
+import { z } from "zod"
+import type { Clock } from "../base/clock.ts"
+import { isLocalWorker } from "../base/fleet-report.ts"
+import type { Log } from "../base/log.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Router } from "../gateway/routing/router.ts"
+import {
+  drainWorker,
+  listDrainedWorkers,
+  listGateways,
+  removeGateway,
+  saveGateway,
+  undrainWorker,
+} from "../store/fleet.ts"
+import type { Database } from "../store/sql.ts"
+import type { StatusReport } from "./status.ts"
+
+interface FleetParts {
+  readonly database: Database
+  readonly router: Pick<Router, "report" | "drain">
+  readonly report: () => StatusReport
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Fleet {
+  /** For the operator's socket alone: tenants learn nothing of workers and other gateways. */
+  readonly operations: Readonly<Record<string, (input: unknown) => Promise<unknown>>>
+  close(): Promise<void>
+}
+
+/** How soon other gateways are seen here, and a worker that is drained elsewhere gets no more requests. */
+const beatEveryMs = 5_000
+const forgottenAfterMs = 86_400_000
+const WorkerInput = z.strictObject({ worker: z.string().min(1).max(256) })
+
+export async function openFleet(parts: FleetParts): Promise<Fleet> {
+  const { database, router, report, clock, log } = parts
+  const stop = new AbortController()
+  const beat = async (): Promise<void> => {
+    const seenAt = new Date(clock.nowMs())
+    await saveGateway(database, { id: report().gateway_id, report: JSON.stringify(report()), seenAt })
+    router.drain(await listDrainedWorkers(database))
+  }
+  const keepBeating = async (): Promise<void> => {
+    while (!stop.signal.aborted) {
+      await beat().catch((error: unknown) =>
+        log.debug({ err: error }, "the gateway could not tell how it stands"),
+      )
+      await wait(beatEveryMs, undefined, { signal: stop.signal }).catch(() => undefined)
+    }
+  }
+  // A worker that is drained gets no request after a restart either.
+  router.drain(await listDrainedWorkers(database))
+  const beating = keepBeating()
+  return {
+    operations: {
+      fleet: async () => {
+        await beat()
+        return await readFleet(parts)
+      },
+      "workers.drain": async (input) => {
+        const { worker } = parse(input)
+        if (isLocalWorker(worker))
+          throw new Fault(
+            "invalid_request",
+            `Cannot drain ${worker}: every gateway of the region calls its own models so; stop the gateway instead`,
+          )
+        if (!(await knowsWorker(parts, worker)))
+          throw new Fault(
+            "not_found",
+            `Cannot drain ${worker}: no gateway has a worker of this id; see umpire status`,
+          )
+        await drainWorker(database, worker, new Date(clock.nowMs()))
+        await beat()
+        return { worker, drained: true }
+      },
+      "workers.undrain": async (input) => {
+        const { worker } = parse(input)
+        await undrainWorker(database, worker)
+        await beat()
+        return { worker, drained: false }
+      },
+    },
+    close: async () => {
+      stop.abort()
+      await beating
+      await removeGateway(database, report().gateway_id).catch(() => undefined)
+    },
+  }
+}
+
+function parse(input: unknown): z.infer<typeof WorkerInput> {
+  const parsed = WorkerInput.safeParse(input)
+  if (parsed.success) return parsed.data
+  throw new Fault("invalid_request", "Cannot drain: name a worker, as umpire status lists it")
+}
+
+async function readFleet({ database, clock }: FleetParts): Promise<object> {
+  const nowMs = clock.nowMs()
+  const rows = await listGateways(database, new Date(nowMs - forgottenAfterMs))
+  return {
+    drained_workers: await listDrainedWorkers(database),
+    gateways: rows.map(({ report, seenAt }) => ({
+      // Written by a gateway of this installation, perhaps of another version.
+      ...(JSON.parse(report) as object),
+      seen_s_ago: Math.max(0, Math.round((nowMs - seenAt.getTime()) / 1000)),
+    })),
+  }
+}
+
+async function knowsWorker({ database, clock }: FleetParts, worker: string): Promise<boolean> {
+  const rows = await listGateways(database, new Date(clock.nowMs() - forgottenAfterMs))
+  return rows.some(({ report }) =>
+    (JSON.parse(report) as StatusReport).models.some(({ workers }) =>
+      workers.some(({ id }) => id === worker),
+    ),
+  )
+}

@@ -1,0 +1,53 @@
+/** Decisions by a model in this process, for commands that run without a server: nothing is stored or charged. */
+import { loadConfig } from "../base/config.ts"
+import { createLog } from "../base/log.ts"
+import { dollarsOf } from "../base/money.ts"
+import type { CliContext } from "../cli/command.ts"
+import type { LocalDecisions } from "../cli/label-asker.ts"
+import type { DecisionsRequest, DecisionsResponse } from "../contract/decisions.ts"
+import { Fault } from "../contract/errors.ts"
+import { answer } from "../gateway/classification/answer.ts"
+import type { Classification } from "../gateway/classification/classification.ts"
+import { decodeDecisions } from "../gateway/classification/decode.ts"
+import { loadCatalog } from "./catalog.ts"
+import { startEngine } from "./routing.ts"
+
+const tokensPerPrice = 1_000_000
+/** Evidence is cached for an organization; here is only one. */
+const organizationId = "local"
+
+export async function openLocalDecisions(
+  { environment, workingDirectory }: Pick<CliContext, "environment" | "workingDirectory">,
+  sku: string,
+): Promise<LocalDecisions> {
+  const config = loadConfig(environment, workingDirectory)
+  const model = (await loadCatalog(config.models, config.data_dir)).find(sku, "decisions")
+  if (!model || model.file === "")
+    throw new Fault(
+      "unknown_model",
+      `Cannot run ${JSON.stringify(sku)} here: no model of that name is on this machine`,
+    )
+  const engine = await startEngine(config, model, createLog("error"))
+  const prepare = async (request: DecisionsRequest, signal: AbortSignal) => {
+    const classification: Classification = decodeDecisions(Buffer.from(JSON.stringify(request)))
+    const { evidence, branches } = classification
+    return { classification, prepared: await engine.prepare({ organizationId, evidence, branches }, signal) }
+  }
+  const deadline = (): AbortSignal => AbortSignal.timeout(config.server.request_timeout_ms)
+  return {
+    priceUsd: dollarsOf(model.prices.inputTokenTicks) * tokensPerPrice,
+    async decide(request) {
+      const signal = deadline()
+      const { classification, prepared } = await prepare(request, signal)
+      const margins = await prepared.run(signal)
+      // Written by `answer` as the contract's schema says.
+      return JSON.parse(answer(classification, margins, prepared.inputTokens)) as DecisionsResponse
+    },
+    async countTokens(request) {
+      const { prepared } = await prepare(request, deadline())
+      prepared.discard()
+      return prepared.inputTokens
+    },
+    close: async () => await engine.close(),
+  }
+}

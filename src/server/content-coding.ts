@@ -1,0 +1,37 @@
+/** Decodes the bodies of requests that were sent compressed, within bounds. */
+import { promisify } from "node:util"
+import { brotliDecompress, gunzip, inflate } from "node:zlib"
+
+const decoders = {
+  gzip: promisify(gunzip),
+  "x-gzip": promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+} as const
+
+export type ContentCoding = keyof typeof decoders
+
+export const isContentCoding = (name: string): name is ContentCoding => Object.hasOwn(decoders, name)
+
+/** JSON rarely shrinks to a hundredth. */
+const ratioMax = 256
+/** Below this size the ratio does not matter. */
+const freeBytes = 1024 * 1024
+
+/** The decoded body is larger than it may be. */
+export class ContentTooLarge extends Error {}
+
+/** Runs in zlib's threads. Rejects with ContentTooLarge, or with zlib's error for what is not in this coding. */
+export async function decodeContent(
+  coding: ContentCoding,
+  bytes: Uint8Array,
+  bytesMax: number,
+): Promise<Uint8Array> {
+  const maxOutputLength = Math.min(bytesMax, Math.max(freeBytes, bytes.byteLength * ratioMax))
+  try {
+    return await decoders[coding](bytes, { maxOutputLength })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") throw new ContentTooLarge()
+    throw error
+  }
+}

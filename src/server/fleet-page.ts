@@ -1,0 +1,121 @@
+/**
+ * The fleet page of operators: on a loopback port of its own, for the one person who opens its link. The link's value is
+ * in the fragment and works once; it is exchanged for a session that lives as long as the port.
+ */
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { bringsBearer } from "../base/bearer-value.ts"
+import { newSecret } from "../base/ids.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Pages } from "./pages.ts"
+import { asFault, faultText } from "./reply.ts"
+
+interface FleetPage {
+  /** Opens the page, once. */
+  readonly link: string
+  close(): Promise<void>
+}
+
+interface FleetPageParts {
+  readonly pages: Pages
+  readonly port: number
+  /** Runs an operation through the operator's socket. */
+  readonly operate: (operation: string, input: unknown) => Promise<unknown>
+}
+
+/** All that the page may ask of the socket. */
+const operations = ["fleet", "workers.drain", "workers.undrain"]
+const host = "127.0.0.1"
+const bodyBytesMax = 4096
+const connectionsMax = 50
+const requestTimeoutMs = 30_000
+
+interface Door {
+  readonly address: string
+  /** Null once it was used. */
+  link: string | null
+  readonly session: string
+}
+
+export async function openFleetPage(parts: FleetPageParts): Promise<FleetPage> {
+  const door: { value?: Door } = {}
+  const server = createServer({ requestTimeout: requestTimeoutMs }, (request, response) => {
+    answer(parts, door.value, request, response).catch((error: unknown) => refuse(response, error))
+  })
+  server.maxConnections = connectionsMax
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(parts.port, host, resolve))
+  // True for a TCP server that listens.
+  const { port } = server.address() as AddressInfo
+  const link = newSecret()
+  door.value = { address: `${host}:${port}`, link, session: newSecret() }
+  return {
+    link: `http://${host}:${port}/#${link}`,
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve))
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+async function answer(
+  { pages, operate }: FleetPageParts,
+  door: Door | undefined,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { method = "", url = "", headers } = request
+  // A site whose name was made to lead here names itself.
+  if (!door || headers.host !== door.address)
+    throw new Fault("permission_denied", "Cannot answer: the fleet page has another address")
+  const path = url.split("?", 1)[0] ?? ""
+  if (method === "POST" && path === "/session")
+    return send(response, openSession(door, headers.authorization))
+  const operation = path.startsWith("/operations/") ? path.slice("/operations/".length) : null
+  if (method === "POST" && operation !== null && operations.includes(operation)) {
+    if (!bringsBearer(headers.authorization, door.session))
+      throw new Fault("invalid_credentials", "Cannot answer: run umpire fleet again and open its link")
+    return send(response, { result: await operate(operation, await readInput(request)) })
+  }
+  const header = (name: string): string | null => headers[name]?.toString() ?? null
+  const page = await pages.find({ method, path, header })
+  if (!page) throw new Fault("not_found", "Cannot find the address: the fleet page has none like it")
+  response.writeHead(page.status, page.headers).end(method === "HEAD" ? undefined : page.body)
+}
+
+function openSession(door: Door, authorization: string | undefined): { readonly session: string } {
+  if (door.link === null || !bringsBearer(authorization, door.link))
+    throw new Fault("invalid_credentials", "Cannot open the page: the link was used; run umpire fleet again")
+  door.link = null
+  return { session: door.session }
+}
+
+async function readInput(request: IncomingMessage): Promise<unknown> {
+  let text = ""
+  request.setEncoding("utf8")
+  for await (const chunk of request) {
+    text += String(chunk)
+    if (text.length > bodyBytesMax)
+      throw new Fault("invalid_request", "Cannot read the request: it is too long")
+  }
+  try {
+    return text === "" ? null : JSON.parse(text)
+  } catch {
+    throw new Fault("invalid_request", "Cannot read the request: it is no JSON")
+  }
+}
+
+function send(response: ServerResponse, body: object, status = 200): void {
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "cache-control": "no-store",
+  })
+  response.end(JSON.stringify(body))
+}
+
+function refuse(response: ServerResponse, error: unknown): void {
+  if (response.headersSent) return void response.destroy()
+  const fault = asFault(error)
+  const type = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" }
+  response.writeHead(fault.status, type).end(faultText("platform", fault))
+}

@@ -1,0 +1,186 @@
+/** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
+import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+export interface Delivery {
+  readonly id: string
+  readonly organizationId: string
+  /** Null for an e-mail. */
+  readonly webhookId: string | null
+  /** Null for a webhook. */
+  readonly address: string | null
+  readonly eventId: string
+  readonly type: string
+  readonly body: string
+  readonly state: "pending" | "succeeded" | "failed" | "cancelled"
+  /** Which claim holds the row: one that was given up for dead cannot end what another has taken over. */
+  readonly attempts: number
+  /** Attempts since it was last asked for. */
+  readonly tries: number
+  readonly status: number | null
+  readonly durationMs: number | null
+  readonly error: string | null
+  readonly createdAt: Date
+  readonly lastAttemptAt: Date | null
+  readonly nextAttemptAt: Date | null
+  readonly leasedUntil: Date | null
+}
+
+type NewDelivery = Pick<
+  Delivery,
+  "id" | "organizationId" | "webhookId" | "address" | "eventId" | "type" | "body" | "createdAt"
+>
+
+/** Beyond `pendingMax` of the organization it is recorded as failed, and never tried. */
+export async function insertDelivery(sql: Sql, delivery: NewDelivery, pendingMax: number): Promise<Delivery> {
+  const isFull = (await countPending(sql, delivery.organizationId)) >= pendingMax
+  return await insertNew<Delivery>(sql, "deliveries", {
+    ...delivery,
+    ...(isFull
+      ? { state: "failed", error: `${pendingMax} deliveries of the organization were waiting` }
+      : { state: "pending", nextAttemptAt: delivery.createdAt }),
+  })
+}
+
+export async function countPending(sql: Sql, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM deliveries WHERE organization_id = $1 AND state = 'pending'",
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+export function findDelivery(sql: Sql, webhookId: string, id: string): Promise<Delivery | null> {
+  return queryRecord<Delivery>(sql, "SELECT * FROM deliveries WHERE webhook_id = $1 AND id = $2", [
+    webhookId,
+    id,
+  ])
+}
+
+export async function pageDeliveries(
+  sql: Sql,
+  webhookId: string,
+  page: PageRequest & { readonly state?: string | undefined },
+): Promise<Page<Delivery>> {
+  const text = "SELECT * FROM deliveries WHERE webhook_id = $1 AND ($2::text IS NULL OR state = $2)"
+  return pageNewest<Delivery>(sql, { text, values: [webhookId, page.state ?? null] }, page)
+}
+
+export function listDeliveriesOfEvents(sql: Sql, eventIds: readonly string[]): Promise<Delivery[]> {
+  if (eventIds.length === 0) return Promise.resolve([])
+  return queryRecords<Delivery>(
+    sql,
+    "SELECT * FROM deliveries WHERE event_id = ANY($1::text[]) ORDER BY id",
+    [eventIds],
+  )
+}
+
+/** Due now, with all its tries before it. One that a gateway is sending stays with it and is due again after. */
+export function requeueDelivery(
+  sql: Sql,
+  webhookId: string,
+  id: string,
+  now: Date,
+): Promise<Delivery | null> {
+  return queryRecord<Delivery>(
+    sql,
+    `UPDATE deliveries SET state = 'pending', tries = 0, next_attempt_at = $3
+     WHERE webhook_id = $1 AND id = $2 RETURNING *`,
+    [webhookId, id, now],
+  )
+}
+
+export async function cancelDeliveries(sql: Sql, webhookId: string): Promise<void> {
+  await sql.query(
+    `UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL, leased_until = NULL
+     WHERE webhook_id = $1 AND state = 'pending'`,
+    [webhookId],
+  )
+}
+
+interface Claim {
+  readonly now: Date
+  readonly leasedUntil: Date
+  /** Most rows. */
+  readonly limit: number
+  /** Of them, most that were tried before: receivers that fail must not keep new events waiting. */
+  readonly retriesMax: number
+  /** Most rows of one organization. */
+  readonly perOrganization: number
+  /** Organizations that have as many under way here. */
+  readonly busy: readonly string[]
+}
+
+/** Those that are due, taking turns between organizations; each is leased to this gateway. */
+export function claimDeliveries(sql: Sql, claim: Claim): Promise<Delivery[]> {
+  return queryRecords<Delivery>(
+    sql,
+    `WITH due AS (
+       SELECT id, tries > 0 AS is_retry, next_attempt_at, row_number() OVER
+         (PARTITION BY organization_id ORDER BY tries > 0, next_attempt_at, id) AS turn
+       FROM deliveries
+       WHERE state = 'pending' AND next_attempt_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)
+         AND organization_id <> ALL($6::text[])
+     ), fair AS (
+       SELECT *, row_number() OVER (PARTITION BY is_retry ORDER BY turn, next_attempt_at, id) AS place
+       FROM due WHERE turn <= $5
+     ), chosen AS (
+       SELECT id FROM deliveries
+       WHERE id IN (SELECT id FROM fair WHERE NOT is_retry OR place <= $4 ORDER BY is_retry, place LIMIT $3)
+         AND state = 'pending' AND (leased_until IS NULL OR leased_until <= $1)
+       FOR UPDATE SKIP LOCKED
+     )
+     UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1, leased_until = $2, last_attempt_at = $1
+     WHERE id IN (SELECT id FROM chosen) RETURNING *`,
+    [claim.now, claim.leasedUntil, claim.limit, claim.retriesMax, claim.perOrganization, claim.busy],
+  )
+}
+
+export interface AttemptEnd {
+  readonly state: Delivery["state"]
+  readonly status: number | null
+  readonly durationMs: number
+  readonly error: string | null
+  /** Null unless it is pending. */
+  readonly nextAttemptAt: Date | null
+}
+
+/** Answers false when another claim has the row, it was cancelled, or it is gone. */
+export async function endAttempt(sql: Sql, delivery: Delivery, end: AttemptEnd): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE deliveries SET status = $3, duration_ms = $4, error = $5, leased_until = NULL,
+       -- Asked for again while it was under way: it is due once more.
+       state = CASE WHEN tries = 0 THEN 'pending' ELSE $6 END,
+       next_attempt_at = CASE WHEN tries = 0 THEN next_attempt_at ELSE $7::timestamptz END
+     WHERE id = $1 AND attempts = $2 AND state = 'pending' RETURNING id`,
+    [delivery.id, delivery.attempts, end.status, end.durationMs, end.error, end.state, end.nextAttemptAt],
+  )
+  return rows.length > 0
+}
+
+/** For a gateway that stops: another tries it at once. */
+export async function returnDelivery(sql: Sql, delivery: Delivery): Promise<void> {
+  await sql.query(
+    "UPDATE deliveries SET leased_until = NULL WHERE id = $1 AND attempts = $2 AND state = 'pending'",
+    [delivery.id, delivery.attempts],
+  )
+}
+
+/** When the next one is due, or free of its lease; null when none waits. */
+export async function findNextDue(sql: Sql): Promise<Date | null> {
+  const [row] = await sql.query<{ at: Date | null }>(
+    "SELECT min(greatest(next_attempt_at, leased_until)) AS at FROM deliveries WHERE state = 'pending'",
+  )
+  return row?.at ?? null
+}
+
+/** Answers how many were removed. */
+export async function purgeDeliveries(sql: Sql, before: Date, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM deliveries WHERE id IN
+       (SELECT id FROM deliveries WHERE created_at < $1 AND state <> 'pending' ORDER BY created_at LIMIT $2)
+     RETURNING id`,
+    [before, limit],
+  )
+  return rows.length
+}

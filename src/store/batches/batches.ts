@@ -1,0 +1,324 @@
+/** Batches and their parts: gateways claim either under a lease, renew it while they work, and end it. */
+import type { BatchPath, BatchStatus } from "../../contract/openai/batches.ts"
+import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Sql, Transaction } from "../sql.ts"
+
+export type BatchEnding = "completed" | "failed" | "expired" | "cancelled"
+
+export interface Batch {
+  readonly id: string
+  readonly organizationId: string
+  /** JSON, as are the metadata and the errors. */
+  readonly principal: string
+  readonly endpoint: BatchPath
+  readonly inputFileId: string
+  readonly storage: string
+  readonly inputSha256: string | null
+  readonly completionWindow: string
+  readonly metadata: string | null
+  readonly status: BatchStatus
+  readonly ending: BatchEnding
+  readonly errors: string | null
+  readonly outputFileId: string | null
+  readonly errorFileId: string | null
+  readonly total: number
+  readonly completed: number
+  readonly failed: number
+  /** Which claim holds it: one that was given up for dead cannot end what another has taken over. */
+  readonly attempts: number
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly inProgressAt: Date | null
+  readonly cancellingAt: Date | null
+  readonly finalizingAt: Date | null
+  readonly finishedAt: Date | null
+}
+
+export interface BatchPart {
+  readonly batchId: string
+  readonly number: number
+  readonly organizationId: string
+  readonly storage: string
+  readonly firstLine: number
+  readonly start: bigint
+  readonly length: bigint
+  readonly state: "waiting" | "running" | "done"
+  readonly attempts: number
+  readonly startedAt: Date | null
+  readonly resultSha256: string | null
+}
+
+type NewBatch = Pick<
+  Batch,
+  | "id"
+  | "organizationId"
+  | "principal"
+  | "endpoint"
+  | "inputFileId"
+  | "storage"
+  | "inputSha256"
+  | "completionWindow"
+  | "metadata"
+  | "createdAt"
+  | "expiresAt"
+>
+
+const openStatuses = "'validating', 'in_progress', 'finalizing', 'cancelling'"
+
+export function insertBatch(sql: Sql, batch: NewBatch): Promise<Batch> {
+  return insertNew<Batch>(sql, "batches", { ...batch, status: "validating" })
+}
+
+export async function countOpenBatches(sql: Sql, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM batches WHERE organization_id = $1 AND status IN (${openStatuses})`,
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+export function findBatch(sql: Sql, organizationId: string, id: string): Promise<Batch | null> {
+  return queryRecord<Batch>(sql, "SELECT * FROM batches WHERE organization_id = $1 AND id = $2", [
+    organizationId,
+    id,
+  ])
+}
+
+/** Newest first. */
+export function pageBatches(sql: Sql, organizationId: string, page: PageRequest): Promise<Page<Batch>> {
+  return pageNewest<Batch>(
+    sql,
+    { text: "SELECT * FROM batches WHERE organization_id = $1", values: [organizationId] },
+    page,
+  )
+}
+
+/** Null where there is none, or it can no longer be cancelled. */
+export function cancelBatch(sql: Sql, organizationId: string, id: string, now: Date): Promise<Batch | null> {
+  return queryRecord<Batch>(
+    sql,
+    `UPDATE batches SET status = 'cancelling', ending = 'cancelled', cancelling_at = $3
+     WHERE organization_id = $1 AND id = $2 AND status IN ('validating', 'in_progress') RETURNING *`,
+    [organizationId, id, now],
+  )
+}
+
+/** No more of its lines begin: it ends with what is done. The first reason counts. */
+export async function stopBatch(
+  sql: Sql,
+  id: string,
+  stop: { readonly ending: "failed"; readonly errors: string },
+  now: Date,
+): Promise<void> {
+  await sql.query(
+    `UPDATE batches SET status = 'finalizing', ending = $2, errors = $3, finalizing_at = $4
+     WHERE id = $1 AND status = 'in_progress'`,
+    [id, stop.ending, stop.errors, now],
+  )
+}
+
+export async function expireBatches(sql: Sql, now: Date): Promise<void> {
+  await sql.query(
+    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = $1
+     WHERE status IN ('validating', 'in_progress') AND expires_at <= $1`,
+    [now],
+  )
+}
+
+interface Claim {
+  readonly storage: string
+  readonly now: Date
+  readonly leasedUntil: Date
+}
+
+interface PartClaim extends Claim {
+  /** No part of these organizations. */
+  readonly exceptOf?: readonly string[]
+}
+
+/** A batch to be validated, or to be finalized because none of its parts runs any more. */
+export function claimBatch(sql: Sql, { storage, now, leasedUntil }: Claim): Promise<Batch | null> {
+  return queryRecord<Batch>(
+    sql,
+    `UPDATE batches SET attempts = attempts + 1, leased_until = $2
+     WHERE id = (SELECT id FROM batches b
+       WHERE storage = $3 AND (leased_until IS NULL OR leased_until < $1)
+         AND (status = 'validating' OR (status IN ('finalizing', 'cancelling') AND NOT EXISTS
+           (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state = 'running' AND p.leased_until >= $1)))
+       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+    [now, leasedUntil, storage],
+  )
+}
+
+const candidatesMax = 16
+
+/**
+ * A part that waits or whose gateway is gone; null when there is none. Organizations with the fewest running parts are first,
+ * and of their batches the oldest.
+ */
+export async function claimPart(
+  sql: Sql,
+  { storage, now, leasedUntil, exceptOf = [] }: PartClaim,
+): Promise<{ readonly batch: Batch; readonly part: BatchPart } | null> {
+  const candidates = await queryRecords<Batch>(
+    sql,
+    `SELECT b.* FROM batches b WHERE status = 'in_progress' AND storage = $1 AND expires_at > $2
+       AND NOT organization_id = ANY($3::text[]) AND EXISTS (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state <> 'done'
+         AND (p.state = 'waiting' OR p.leased_until < $2))
+     ORDER BY (SELECT count(*) FROM batch_parts r WHERE r.organization_id = b.organization_id
+       AND r.state = 'running' AND r.leased_until >= $2), id LIMIT ${candidatesMax}`,
+    [storage, now, exceptOf],
+  )
+  for (const batch of candidates) {
+    const part = await queryRecord<BatchPart>(
+      sql,
+      `UPDATE batch_parts SET state = 'running', attempts = attempts + 1, leased_until = $3,
+         started_at = coalesce(started_at, $2)
+       WHERE (batch_id, number) = (SELECT batch_id, number FROM batch_parts
+         WHERE batch_id = $1 AND state <> 'done' AND (state = 'waiting' OR leased_until < $2)
+         ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+      [batch.id, now, leasedUntil],
+    )
+    if (part) return { batch, part }
+  }
+  return null
+}
+
+/** False when another gateway has it, it is gone, or its batch was stopped. */
+export async function renewPart(sql: Sql, part: BatchPart, leasedUntil: Date): Promise<boolean> {
+  const rows = await sql.query<{ status: string }>(
+    `UPDATE batch_parts p SET leased_until = $4 FROM batches b
+     WHERE p.batch_id = $1 AND number = $2 AND p.attempts = $3 AND state = 'running' AND b.id = p.batch_id
+     RETURNING b.status`,
+    [part.batchId, part.number, part.attempts, leasedUntil],
+  )
+  return rows[0]?.status === "in_progress"
+}
+
+export async function renewBatch(sql: Sql, batch: Batch, leasedUntil: Date): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE batches SET leased_until = $3 WHERE id = $1 AND attempts = $2 AND status IN (${openStatuses}) RETURNING id`,
+    [batch.id, batch.attempts, leasedUntil],
+  )
+  return rows.length > 0
+}
+
+/**
+ * For a gateway that stops, or fails without dying: only deaths count as attempts. Nobody claims it before `until`, or, when
+ * that is null, anyone at once.
+ */
+export async function returnPart(sql: Sql, part: BatchPart, until: Date | null): Promise<void> {
+  await sql.query(
+    `UPDATE batch_parts SET state = CASE WHEN $4::timestamptz IS NULL THEN 'waiting' ELSE state END,
+       attempts = attempts - 1, leased_until = $4
+     WHERE batch_id = $1 AND number = $2 AND attempts = $3 AND state = 'running'`,
+    [part.batchId, part.number, part.attempts, until],
+  )
+}
+
+/** As `returnPart`. */
+export async function returnBatch(sql: Sql, batch: Batch, until: Date | null): Promise<void> {
+  await sql.query(
+    "UPDATE batches SET attempts = attempts - 1, leased_until = $3 WHERE id = $1 AND attempts = $2",
+    [batch.id, batch.attempts, until],
+  )
+}
+
+interface PartEnd {
+  readonly sha256: string
+  readonly completed: number
+  readonly failed: number
+  readonly now: Date
+}
+
+/** Whether it counts: false when another gateway has the part or it is gone. Its blob must be placed before. */
+export async function endPart(sql: Transaction, part: BatchPart, end: PartEnd): Promise<boolean> {
+  // The batch first: two parts that end at once must see one another.
+  await sql.query("SELECT id FROM batches WHERE id = $1 FOR UPDATE", [part.batchId])
+  const rows = await sql.query(
+    `UPDATE batch_parts SET state = 'done', result_sha256 = $4, leased_until = NULL
+     WHERE batch_id = $1 AND number = $2 AND attempts = $3 AND state = 'running' RETURNING number`,
+    [part.batchId, part.number, part.attempts, end.sha256],
+  )
+  if (rows.length === 0) return false
+  await sql.query(
+    `UPDATE batches b SET completed = completed + $2, failed = failed + $3,
+       finalizing_at = CASE WHEN status = 'in_progress' AND d.done THEN $4 ELSE finalizing_at END,
+       status = CASE WHEN status = 'in_progress' AND d.done THEN 'finalizing' ELSE status END
+     FROM (SELECT NOT EXISTS (SELECT 1 FROM batch_parts WHERE batch_id = $1 AND state <> 'done') AS done) d
+     WHERE b.id = $1`,
+    [part.batchId, end.completed, end.failed, end.now],
+  )
+  return true
+}
+
+export type NewPart = Pick<BatchPart, "number" | "firstLine"> & {
+  readonly start: number
+  readonly length: number
+}
+
+/** After validation. False when another gateway has the batch, or it was stopped meanwhile. */
+export async function beginBatch(
+  sql: Transaction,
+  batch: Batch,
+  { parts, total }: { readonly parts: readonly NewPart[]; readonly total: number },
+  now: Date,
+): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE batches SET status = 'in_progress', in_progress_at = $3, total = $4, leased_until = NULL, attempts = 0
+     WHERE id = $1 AND attempts = $2 AND status = 'validating' RETURNING id`,
+    [batch.id, batch.attempts, now, total],
+  )
+  if (rows.length === 0) return false
+  await sql.query(
+    `INSERT INTO batch_parts (batch_id, number, organization_id, storage, first_line, start, length, state)
+     SELECT $1, p.number, $2, $3, p.first_line, p.start, p.length, 'waiting'
+     FROM jsonb_to_recordset($4::jsonb) AS p(number integer, first_line integer, start bigint, length bigint)`,
+    [
+      batch.id,
+      batch.organizationId,
+      batch.storage,
+      JSON.stringify(parts.map(({ firstLine, ...rest }) => ({ ...rest, first_line: firstLine }))),
+    ],
+  )
+  return true
+}
+
+export function listParts(sql: Sql, batchId: string): Promise<BatchPart[]> {
+  return queryRecords<BatchPart>(sql, "SELECT * FROM batch_parts WHERE batch_id = $1 ORDER BY number", [
+    batchId,
+  ])
+}
+
+interface BatchFinish {
+  readonly ending: BatchEnding
+  readonly errors: string | null
+  readonly outputFileId: string | null
+  readonly errorFileId: string | null
+  /** Lines in the file of answers; all others count as failed. */
+  readonly completed: number
+  readonly now: Date
+}
+
+/** False when another gateway has it or it is gone. Forgets its parts, whose lines are in its files now. */
+export async function finishBatch(sql: Transaction, batch: Batch, end: BatchFinish): Promise<boolean> {
+  const rows = await sql.query(
+    `UPDATE batches SET status = $3, errors = coalesce($4, errors), output_file_id = $5, error_file_id = $6,
+       completed = $7, failed = total - $7, finished_at = $8, finalizing_at = CASE WHEN $3 = 'failed' AND total = 0 THEN finalizing_at
+         ELSE coalesce(finalizing_at, $8) END, leased_until = NULL, input_sha256 = NULL
+     WHERE id = $1 AND attempts = $2 AND status IN (${openStatuses}) RETURNING id`,
+    [
+      batch.id,
+      batch.attempts,
+      end.ending,
+      end.errors,
+      end.outputFileId,
+      end.errorFileId,
+      end.completed,
+      end.now,
+    ],
+  )
+  if (rows.length === 0) return false
+  await sql.query("DELETE FROM batch_parts WHERE batch_id = $1", [batch.id])
+  return true
+}

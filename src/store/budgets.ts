@@ -1,0 +1,180 @@
+/**
+ * Budgets of API keys and of tags: what a key may spend in a day, a week or a month (UTC). They hold as the cutoff of an account does:
+ * gateways lease what they admit, so that spent + held never passes the cutoff. A lease of a budget is a row of the same
+ * table as those of accounts, under the key, a slash and the period; that of a tag has the id of its row for the key.
+ */
+import { periodAt } from "../base/clock.ts"
+import { fromCents, type Ticks } from "../base/money.ts"
+import { type BudgetPeriod, budgetPeriods } from "../contract/access.ts"
+import { type LeaseAnswer, type LeaseWish, extendLease, grantOf } from "./leases.ts"
+import { queryRecords } from "./rows.ts"
+import type { Sql, Transaction } from "./sql.ts"
+import { isTagBudgetId } from "./tag-budgets.ts"
+
+/** As the column holds it. */
+export interface Budget {
+  readonly period: BudgetPeriod
+  readonly cutoff_cents: number | null
+  readonly warning_cents: number | null
+}
+
+export const budgetId = (keyId: string, period: BudgetPeriod): string => `${keyId}/${period}`
+
+export function parseBudgetId(id: string): { readonly keyId: string; readonly period: BudgetPeriod } {
+  const at = id.lastIndexOf("/")
+  const period = budgetPeriods.find((known) => known === id.slice(at + 1))
+  if (period === undefined) throw new Error(`Cannot use the budget ${id}: it has no period`)
+  return { keyId: id.slice(0, at), period }
+}
+
+/** Takes what is wished for as far as the cutoff allows, after what was spent and what every gateway holds. */
+export async function takeBudgetLease(sql: Transaction, wish: LeaseWish): Promise<LeaseAnswer> {
+  const { keyId, period } = parseBudgetId(wish.billingAccountId)
+  const isOfTag = isTagBudgetId(keyId)
+  // Held until the transaction ends: what two gateways take at once follows one another.
+  const [key] = await sql.query<{ budgets: readonly Budget[] }>(
+    `SELECT budgets FROM ${isOfTag ? "tag_budgets" : "api_keys"} WHERE id = $1 FOR NO KEY UPDATE`,
+    [keyId],
+  )
+  const cutoffCents = key?.budgets.find((budget) => budget.period === period)?.cutoff_cents ?? null
+  const { spent, held, own, refused } = await readUse(sql, keyId, wish)
+  const left = cutoffCents === null ? null : fromCents(cutoffCents) - spent - held
+  const available = left !== null && left < 0n ? 0n : left
+  const grantedTicks = grantOf(wish, available)
+  if (refused && grantedTicks >= wish.usefulTicks)
+    await noteBudgetRefusal(sql, wish.billingAccountId, wish.month, false)
+  await extendLease(sql, wish, grantedTicks)
+  return {
+    kind: "granted",
+    grantedTicks,
+    mode: "prepaid",
+    heldTicks: own + grantedTicks,
+    heldElsewhereTicks: held - own,
+    limit: available === null ? null : isOfTag ? "tag_budget" : "budget",
+    leftTicks: available === null ? null : available - grantedTicks,
+  }
+}
+
+interface Use {
+  readonly spent: Ticks
+  readonly held: Ticks
+  readonly own: Ticks
+  readonly refused: boolean
+}
+
+/** One statement, one snapshot: what moves from held to spent meanwhile is in one of them. */
+async function readUse(sql: Sql, keyId: string, wish: LeaseWish): Promise<Use> {
+  const [row] = await sql.query<{ spent: string; held: string; own: string; refused: boolean }>(
+    `SELECT
+       (SELECT coalesce(sum(spent_ticks), 0) FROM key_spend WHERE key_id = $1 AND day >= $3 AND day < $5) AS spent,
+       (SELECT coalesce(sum(held_ticks), 0) FROM leases WHERE billing_account_id = $2 AND month = $3) AS held,
+       (SELECT coalesce(sum(held_ticks), 0) FROM leases
+          WHERE billing_account_id = $2 AND month = $3 AND gateway_id = $4) AS own,
+       EXISTS (SELECT FROM budget_refusals WHERE budget = $2 AND starts_on = $3) AS refused`,
+    [keyId, wish.billingAccountId, wish.month, wish.gatewayId, endOf(wish)],
+  )
+  if (!row) throw new Error("Cannot read a budget: no row came back")
+  return {
+    spent: BigInt(row.spent),
+    held: BigInt(row.held),
+    own: BigInt(row.own),
+    refused: row.refused,
+  }
+}
+
+/** The first day after the period. */
+function endOf({ billingAccountId, month }: LeaseWish): string {
+  const startMs = Date.parse(`${month}T00:00:00Z`)
+  return periodAt(parseBudgetId(billingAccountId).period, startMs).endsOn
+}
+
+/** Notes whether a budget leaves less than the cheapest request costs. */
+export async function noteBudgetRefusal(
+  sql: Sql,
+  budget: string,
+  startsOn: string,
+  refused: boolean,
+): Promise<void> {
+  await sql.query(
+    refused
+      ? "INSERT INTO budget_refusals (budget, starts_on) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+      : "DELETE FROM budget_refusals WHERE budget = $1 AND starts_on <= $2",
+    [budget, startsOn],
+  )
+}
+
+/** After a change of the key's budgets nothing is known to be refused. */
+export async function forgetRefusals(sql: Sql, keyId: string): Promise<void> {
+  await sql.query("DELETE FROM budget_refusals WHERE budget = ANY ($1::text[])", [
+    budgetPeriods.map((period) => budgetId(keyId, period)),
+  ])
+}
+
+/** What a key spent in the present period, and whether the cutoff stops it. */
+export interface BudgetState extends Budget {
+  readonly spentTicks: Ticks
+  readonly isBlocked: boolean
+  readonly startsOn: string
+  readonly endsOn: string
+}
+
+/** For each key, its budgets as they stand. */
+export async function readBudgetStates(
+  sql: Sql,
+  keys: readonly { readonly id: string; readonly budgets: readonly Budget[] }[],
+  nowMs: number,
+): Promise<ReadonlyMap<string, readonly BudgetState[]>> {
+  const limited = keys.filter(({ budgets }) => budgets.length > 0)
+  if (limited.length === 0) return new Map()
+  const ids = limited.map(({ id }) => id)
+  const earliest = budgetPeriods.map((period) => periodAt(period, nowMs).startsOn).toSorted()[0] ?? ""
+  const spends = await queryRecords<{ keyId: string; day: string; spentTicks: Ticks }>(
+    sql,
+    "SELECT key_id, day, spent_ticks FROM key_spend WHERE key_id = ANY ($1::text[]) AND day >= $2",
+    [ids, earliest],
+  )
+  const refusals = await queryRecords<{ budget: string; startsOn: string }>(
+    sql,
+    "SELECT budget, starts_on FROM budget_refusals WHERE budget = ANY ($1::text[])",
+    [limited.flatMap(({ id, budgets }) => budgets.map(({ period }) => budgetId(id, period)))],
+  )
+  const stateOf = (id: string, budget: Budget): BudgetState => {
+    const { startsOn, endsOn } = periodAt(budget.period, nowMs)
+    const spentTicks = spends
+      .filter(({ keyId, day }) => keyId === id && day >= startsOn && day < endsOn)
+      .reduce((sum, spend) => sum + spend.spentTicks, 0n)
+    const isRefused = refusals.some(
+      (refusal) => refusal.budget === budgetId(id, budget.period) && refusal.startsOn === startsOn,
+    )
+    const isBlocked =
+      budget.cutoff_cents !== null && (isRefused || spentTicks >= fromCents(budget.cutoff_cents))
+    return { ...budget, spentTicks, isBlocked, startsOn, endsOn }
+  }
+  return new Map(
+    limited.map(({ id, budgets }) => [id, budgets.map((budget) => stateOf(id, budget))] as const),
+  )
+}
+
+/** What a key spent on a day, to be added to what is known of it. */
+export interface KeyDaySpend {
+  readonly keyId: string
+  readonly day: string
+  readonly ticks: Ticks
+}
+
+/** In the transaction of the ledger's entries. */
+export async function enterKeySpend(sql: Sql, spends: readonly KeyDaySpend[]): Promise<void> {
+  if (spends.length === 0) return
+  await sql.query(
+    // In order of the keys, so that gateways that apply at the same time do not deadlock.
+    `INSERT INTO key_spend AS s (key_id, day, spent_ticks)
+     SELECT u.key_id, u.day, u.ticks FROM unnest($1::text[], $2::date[], $3::bigint[]) AS u (key_id, day, ticks)
+     ORDER BY u.key_id, u.day
+     ON CONFLICT (key_id, day) DO UPDATE SET spent_ticks = s.spent_ticks + excluded.spent_ticks`,
+    [
+      spends.map(({ keyId }) => keyId),
+      spends.map(({ day }) => day),
+      spends.map(({ ticks }) => String(ticks)),
+    ],
+  )
+}

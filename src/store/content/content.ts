@@ -1,0 +1,297 @@
+/** Kept content: stored encrypted, found while it lives, and emptied when it is deleted or has expired. */
+import type { KeptContent } from "../../contract/content.ts"
+import { queryRecord, queryRecords } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+/** What is encrypted of a record. */
+export type ContentBody = Omit<KeptContent, "seq_id" | "at" | "expires_at" | "level" | "api_key_id">
+
+export interface StoredContent {
+  readonly seqId: string
+  readonly organizationId: string
+  readonly apiKeyId: string | null
+  readonly at: Date
+  readonly level: "answers" | "evidence_and_answers"
+  readonly expiresAt: Date
+  readonly sealed: Uint8Array
+}
+
+/** As a gateway's journal has it. */
+export interface NewContent extends Omit<StoredContent, "sealed"> {
+  readonly referenceHash: string | null
+  /** The question set that is to redact it first; null: none. */
+  readonly redactWith: string | null
+  /** Base64. */
+  readonly sealed: string
+}
+
+/** What an organization without settings of its own keeps the content of its keys for. */
+const daysMax = 365
+
+/** When the content of a row is to be deleted: by the retention it was kept under, or the organization's now. */
+const expiry = `least(c.expires_at, c.at + make_interval(days => coalesce(
+  (SELECT s.retention_days FROM content_settings s WHERE s.organization_id = c.organization_id), ${daysMax})))`
+
+const columns = `c.seq_id, c.organization_id, c.api_key_id, c.at, c.level, c.sealed, ${expiry} AS expires_at`
+
+export function findContent(
+  sql: Sql,
+  organizationId: string,
+  seqId: string,
+  now: Date,
+): Promise<StoredContent | null> {
+  return queryRecord<StoredContent>(
+    sql,
+    `SELECT ${columns} FROM content c
+     WHERE c.organization_id = $1 AND c.seq_id = $2 AND c.state = 'kept' AND ${expiry} > $3`,
+    [organizationId, seqId, now],
+  )
+}
+
+export function listContents(
+  sql: Sql,
+  organizationId: string,
+  seqIds: readonly string[],
+  now: Date,
+): Promise<StoredContent[]> {
+  return queryRecords<StoredContent>(
+    sql,
+    `SELECT ${columns} FROM content c
+     WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[]) AND c.state = 'kept' AND ${expiry} > $3`,
+    [organizationId, seqIds, now],
+  )
+}
+
+export type ContentState = "answers" | "evidence_and_answers" | "deleted" | "expired"
+
+/** What is kept of each of the sequences; one that is missing has none. */
+export async function findContentStates(
+  sql: Sql,
+  organizationId: string,
+  seqIds: readonly string[],
+  now: Date,
+): Promise<ReadonlyMap<string, ContentState>> {
+  const rows = await sql.query<{ seq_id: string; state: ContentState }>(
+    `SELECT c.seq_id, CASE WHEN c.state <> 'kept' THEN c.state WHEN ${expiry} > $3 THEN c.level ELSE 'expired' END AS state
+     FROM content c WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[]) AND c.state <> 'redacting'`,
+    [organizationId, seqIds, now],
+  )
+  return new Map(rows.map(({ seq_id, state }) => [seq_id, state]))
+}
+
+export async function countContent(sql: Sql, organizationId: string): Promise<number> {
+  const [row] = await sql.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM content WHERE organization_id = $1 AND state = 'kept'",
+    [organizationId],
+  )
+  return row?.count ?? 0
+}
+
+export async function hasSealedContent(sql: Sql): Promise<boolean> {
+  const rows = await sql.query("SELECT 1 FROM content WHERE sealed IS NOT NULL LIMIT 1")
+  return rows.length > 0
+}
+
+export interface ContentRange {
+  readonly from: Date | null
+  readonly to: Date | null
+  /** The last one that is known. */
+  readonly after: Pick<StoredContent, "at" | "seqId"> | null
+}
+
+/** Oldest first. */
+export function listContentRange(
+  sql: Sql,
+  organizationId: string,
+  { from, to, after }: ContentRange,
+  { now, limit }: { readonly now: Date; readonly limit: number },
+): Promise<StoredContent[]> {
+  return queryRecords<StoredContent>(
+    sql,
+    `SELECT ${columns} FROM content c
+     WHERE c.organization_id = $1 AND c.state = 'kept' AND ${expiry} > $2
+       AND ($3::timestamptz IS NULL OR c.at >= $3) AND ($4::timestamptz IS NULL OR c.at < $4)
+       AND ($5::timestamptz IS NULL OR (c.at, c.seq_id) > ($5, $6)) ORDER BY c.at, c.seq_id LIMIT $7`,
+    [organizationId, now, from, to, after?.at ?? null, after?.seqId ?? null, limit],
+  )
+}
+
+/** Those that are there already stay as they are: a record may be applied twice. Answers the ids of those that are new and live. */
+export async function insertContents(
+  sql: Sql,
+  contents: readonly NewContent[],
+): Promise<ReadonlySet<string>> {
+  if (contents.length === 0) return new Set()
+  const rows = await sql.query<{ seq_id: string; state: string }>(
+    `WITH given AS (
+       SELECT g.*,
+         EXISTS (SELECT 1 FROM content_deletions d WHERE d.organization_id = g.organization AND d.seq_id IS NULL
+           AND g.at < d.before AND (d.reference_hashes IS NULL OR g.reference = ANY (d.reference_hashes)))
+         OR EXISTS (SELECT 1 FROM content_deletions d WHERE d.organization_id = g.organization AND d.seq_id = g.seq)
+           AS deleted
+       FROM jsonb_to_recordset($1::jsonb) AS g (seq text, organization text, key text, at timestamptz, level text,
+         expires timestamptz, reference text, redact text, sealed text)
+     )
+     INSERT INTO content (seq_id, organization_id, api_key_id, at, level, expires_at, state, reference_hash, redact_with,
+       redact_after, sealed)
+     SELECT seq, organization, key, at, level, expires,
+       CASE WHEN deleted THEN 'deleted' WHEN redact IS NULL THEN 'kept' ELSE 'redacting' END,
+       CASE WHEN deleted THEN NULL ELSE reference END, CASE WHEN deleted THEN NULL ELSE redact END,
+       CASE WHEN deleted OR redact IS NULL THEN NULL ELSE at END,
+       CASE WHEN deleted THEN NULL ELSE decode(sealed, 'base64') END
+     FROM given ON CONFLICT (seq_id) DO NOTHING RETURNING seq_id, state`,
+    [
+      JSON.stringify(
+        contents.map((one) => ({
+          seq: one.seqId,
+          organization: one.organizationId,
+          key: one.apiKeyId,
+          at: one.at.toISOString(),
+          level: one.level,
+          expires: one.expiresAt.toISOString(),
+          reference: one.referenceHash,
+          redact: one.redactWith,
+          sealed: one.sealed,
+        })),
+      ),
+    ],
+  )
+  return new Set(rows.filter(({ state }) => state !== "deleted").map(({ seq_id }) => seq_id))
+}
+
+const emptied = (state: "deleted" | "expired"): string =>
+  `UPDATE content SET state = '${state}', sealed = NULL, reference_hash = NULL, redact_with = NULL, redact_after = NULL`
+
+/**
+ * Answers whether it was stored. Content that is not, because a gateway has it in its journal, is deleted when it comes:
+ * `awaited` says that nothing is known of it.
+ */
+export async function deleteContent(
+  sql: Sql,
+  organizationId: string,
+  seqId: string,
+  now: Date,
+): Promise<"deleted" | "awaited" | "gone"> {
+  const rows = await sql.query(
+    `${emptied("deleted")} WHERE organization_id = $1 AND seq_id = $2 AND state IN ('kept', 'redacting') RETURNING seq_id`,
+    [organizationId, seqId],
+  )
+  if (rows.length > 0) {
+    await deleteLearned(sql, [seqId])
+    return "deleted"
+  }
+  const known = await sql.query(
+    `SELECT 1 FROM content WHERE organization_id = $1 AND seq_id = $2
+     UNION ALL SELECT 1 FROM content_deletions WHERE organization_id = $1 AND seq_id = $2`,
+    [organizationId, seqId],
+  )
+  if (known.length > 0) return "gone"
+  await sql.query(
+    `INSERT INTO content_deletions (organization_id, before, reference_hashes, seq_id, requested_at)
+     VALUES ($1, $3, '{}', $2, $3)`,
+    [organizationId, seqId, now],
+  )
+  return "awaited"
+}
+
+export interface ContentDeletion {
+  readonly organizationId: string
+  /** Content of requests that began before it. */
+  readonly before: Date
+  /** Null: whatever the reference. */
+  readonly referenceHashes: readonly string[] | null
+}
+
+/** Content that a gateway stores later is deleted too. */
+export async function insertDeletion(sql: Sql, deletion: ContentDeletion, now: Date): Promise<void> {
+  await sql.query(
+    `INSERT INTO content_deletions (organization_id, before, reference_hashes, requested_at) VALUES ($1, $2, $3, $4)`,
+    [deletion.organizationId, deletion.before, deletion.referenceHashes, now],
+  )
+}
+
+/** Some at a time; answers how many. */
+export async function deleteContents(sql: Sql, deletion: ContentDeletion, limit: number): Promise<number> {
+  const rows = await sql.query<{ seq_id: string }>(
+    `${emptied("deleted")} WHERE seq_id IN (
+       (SELECT seq_id FROM content WHERE organization_id = $1 AND state = 'kept' AND at < $2
+          AND ($3::text[] IS NULL OR reference_hash = ANY ($3::text[])) LIMIT $4)
+       UNION ALL
+       (SELECT seq_id FROM content WHERE organization_id = $1 AND state = 'redacting' AND at < $2
+          AND ($3::text[] IS NULL OR reference_hash = ANY ($3::text[])) LIMIT $4)
+       LIMIT $4) RETURNING seq_id`,
+    [deletion.organizationId, deletion.before, deletion.referenceHashes, limit],
+  )
+  await deleteLearned(
+    sql,
+    rows.map(({ seq_id }) => seq_id),
+  )
+  return rows.length
+}
+
+/** What reviewers made of deleted content holds its text: the examples, and the items that wait. */
+export async function deleteLearned(sql: Sql, seqIds: readonly string[]): Promise<void> {
+  if (seqIds.length === 0) return
+  await sql.query(
+    `DELETE FROM question_set_examples WHERE source = 'review' AND id IN (
+       SELECT r.example_id FROM reviews r JOIN review_items i ON i.id = r.item_id
+       WHERE i.seq_id = ANY($1::text[]))`,
+    [seqIds],
+  )
+  await sql.query("DELETE FROM review_items WHERE seq_id = ANY($1::text[])", [seqIds])
+}
+
+/** All that an organization has, with its settings. */
+export async function deleteContentOf(sql: Sql, organizationId: string): Promise<void> {
+  for (const table of [
+    "content",
+    "content_deletions",
+    "content_dropped",
+    "key_content_settings",
+    "content_settings",
+  ])
+    await sql.query(`DELETE FROM ${table} WHERE organization_id = $1`, [organizationId])
+}
+
+/** Empties what has expired, some at a time; answers how many. */
+export async function expireContents(sql: Sql, now: Date, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `${emptied("expired")} WHERE seq_id IN (
+       (SELECT seq_id FROM content WHERE state = 'kept' AND expires_at <= $1 LIMIT $2)
+       UNION ALL
+       (SELECT c.seq_id FROM content_settings s JOIN content c ON c.organization_id = s.organization_id
+          AND c.state = 'kept' AND c.at <= $1::timestamptz - make_interval(days => s.retention_days) LIMIT $2)
+     ) RETURNING seq_id`,
+    [now, limit],
+  )
+  return rows.length
+}
+
+/** That content was kept is said for so long after it is gone. */
+const tombstoneDays = 400
+const deletionDays = 30
+
+/** Removes what only says that content was there, some at a time; returns how many. */
+export async function purgeTombstones(sql: Sql, now: Date, limit: number): Promise<number> {
+  const rows = await sql.query(
+    `DELETE FROM content WHERE seq_id IN (SELECT seq_id FROM content WHERE state <> 'kept'
+       AND at < $1::timestamptz - make_interval(days => ${tombstoneDays}) LIMIT $2) RETURNING seq_id`,
+    [now, limit],
+  )
+  return rows.length
+}
+
+/** Removes old requests to delete, and items of review whose content is gone. */
+export async function purgeContentRemains(sql: Sql, now: Date, limit: number): Promise<void> {
+  await sql.query(
+    `DELETE FROM content_deletions WHERE requested_at < $1::timestamptz - make_interval(days => ${deletionDays})`,
+    [now],
+  )
+  // A shadow may find a difference before the content is stored: such an item waits for it.
+  await sql.query(
+    `DELETE FROM review_items WHERE id IN (SELECT i.id FROM review_items i WHERE i.state = 'open'
+       AND i.created_at < $1::timestamptz - interval '1 day'
+       AND NOT EXISTS (SELECT 1 FROM content c WHERE c.seq_id = i.seq_id AND c.state = 'kept') LIMIT $2)`,
+    [now, limit],
+  )
+}

@@ -1,0 +1,108 @@
+/** Stores records of a gateway's journal of content: each batch once, with how far the journal is stored. */
+import type { Ids } from "../../base/ids.ts"
+import { type JournalPosition, journalStart } from "../journal/record.ts"
+import type { Sql, Transaction } from "../sql.ts"
+import { insertContents } from "./content.ts"
+import type { ContentRecord } from "./record.ts"
+import { countRedacting, redactingMax } from "./redacting.ts"
+import { insertReviewItems } from "./review.ts"
+
+export async function findContentPosition(sql: Sql, gatewayId: string): Promise<JournalPosition> {
+  const [row] = await sql.query<{ segment: bigint; segment_offset: bigint }>(
+    "SELECT segment, segment_offset FROM content_journals WHERE gateway_id = $1",
+    [gatewayId],
+  )
+  return row ? { segment: Number(row.segment), offset: Number(row.segment_offset) } : journalStart
+}
+
+export interface ContentBatch {
+  readonly gatewayId: string
+  readonly records: readonly ContentRecord[]
+  readonly next: JournalPosition
+  readonly now: Date
+  readonly ids: Ids
+  /** Whether two reviewers label the item. */
+  readonly isSecondLook: (itemId: string) => boolean
+}
+
+/**
+ * Records of organizations that are gone are left out; what is deleted already is not stored again. Answers the records that
+ * were dropped because too many of their organization wait to be redacted.
+ */
+export async function storeContents(sql: Transaction, batch: ContentBatch): Promise<ContentRecord[]> {
+  const { gatewayId, records, next } = batch
+  const live = await lockLiving(sql, [...new Set(records.map((record) => record.organization_id))])
+  const living = records.filter((record) => live.has(record.organization_id))
+  const dropped = await findOverflow(sql, living)
+  const stored = living.filter((record) => !dropped.has(record))
+  const fresh = await insertContents(
+    sql,
+    stored.map((record) => ({
+      seqId: record.seq_id,
+      organizationId: record.organization_id,
+      apiKeyId: record.api_key_id,
+      at: new Date(record.at),
+      level: record.level,
+      expiresAt: new Date(record.expires_at),
+      referenceHash: record.reference_hash,
+      redactWith: record.redact_with,
+      sealed: record.sealed,
+    })),
+  )
+  await insertReviewItems(
+    sql,
+    stored.filter((record) => fresh.has(record.seq_id)).flatMap((record) => itemsOf(record, batch)),
+  )
+  await sql.query(
+    `INSERT INTO content_journals (gateway_id, segment, segment_offset) VALUES ($1, $2, $3)
+     ON CONFLICT (gateway_id) DO UPDATE SET segment = excluded.segment, segment_offset = excluded.segment_offset`,
+    [gatewayId, next.segment, next.offset],
+  )
+  return [...dropped]
+}
+
+async function findOverflow(
+  sql: Sql,
+  records: readonly ContentRecord[],
+): Promise<ReadonlySet<ContentRecord>> {
+  const overflow = new Set<ContentRecord>()
+  const redacting = records.filter(({ redact_with }) => redact_with !== null)
+  for (const [organizationId, own] of Map.groupBy(redacting, (record) => record.organization_id)) {
+    const waiting = { ...(await countRedacting(sql, organizationId)) }
+    for (const record of own) {
+      waiting.rows++
+      waiting.bytes += record.sealed.length
+      if (waiting.rows > redactingMax.rows || waiting.bytes > redactingMax.bytes) overflow.add(record)
+    }
+  }
+  return overflow
+}
+
+/** Held until the transaction ends: a deletion of content waits for it, and it for the deletion. */
+async function lockLiving(sql: Sql, organizationIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (organizationIds.length === 0) return new Set()
+  const rows = await sql.query<{ id: string }>(
+    "SELECT id FROM organizations WHERE id = ANY($1::text[]) AND deleted_at IS NULL ORDER BY id FOR SHARE",
+    [organizationIds],
+  )
+  return new Set(rows.map(({ id }) => id))
+}
+
+function itemsOf(record: ContentRecord, { ids, now, isSecondLook }: ContentBatch) {
+  const { review } = record
+  if (!review) return []
+  return review.items.map(({ question, reason }) => {
+    const id = ids.next("rev")
+    return {
+      id,
+      setId: review.set_id,
+      organizationId: record.organization_id,
+      seqId: record.seq_id,
+      question,
+      version: review.version,
+      reason,
+      secondLook: isSecondLook(id),
+      createdAt: now,
+    }
+  })
+}

@@ -1,0 +1,99 @@
+/** Content that waits for a question set to redact it: stored encrypted, claimed by one gateway at a time, in turns. */
+import { queryRecord } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+import { deleteLearned } from "./content.ts"
+
+export interface RedactingContent {
+  readonly seqId: string
+  readonly organizationId: string
+  readonly apiKeyId: string | null
+  readonly redactWith: string
+  /** With the one that has just begun. */
+  readonly redactAttempts: number
+  readonly sealed: Uint8Array
+}
+
+/** An organization that asks faster than its set redacts keeps no more waiting than this. */
+export const redactingMax = { rows: 2_000, bytes: 256 * 1024 * 1024 } as const
+
+/** Those that have content waiting, in the order of their ids: one look into the index for each. */
+export async function listRedactingOrganizations(sql: Sql): Promise<string[]> {
+  const rows = await sql.query<{ id: string }>(
+    `WITH RECURSIVE waiting AS (
+       (SELECT organization_id AS id FROM content WHERE state = 'redacting' ORDER BY organization_id LIMIT 1)
+       UNION ALL
+       SELECT (SELECT c.organization_id FROM content c WHERE c.state = 'redacting' AND c.organization_id > w.id
+               ORDER BY c.organization_id LIMIT 1)
+       FROM waiting w WHERE w.id IS NOT NULL
+     )
+     SELECT id FROM waiting WHERE id IS NOT NULL`,
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** What waits longest and is due; it is not due again before `until`. */
+export function claimRedacting(
+  sql: Sql,
+  organizationId: string,
+  { now, until }: { readonly now: Date; readonly until: Date },
+): Promise<RedactingContent | null> {
+  return queryRecord<RedactingContent>(
+    sql,
+    `UPDATE content SET redact_after = $3, redact_attempts = redact_attempts + 1
+     WHERE seq_id = (SELECT seq_id FROM content WHERE organization_id = $1 AND state = 'redacting' AND redact_after <= $2
+       ORDER BY redact_after, seq_id LIMIT 1 FOR UPDATE SKIP LOCKED)
+     RETURNING seq_id, organization_id, api_key_id, redact_with, redact_attempts, sealed`,
+    [organizationId, now, until],
+  )
+}
+
+export async function isRedactionDue(sql: Sql, organizationId: string, now: Date): Promise<boolean> {
+  const rows = await sql.query(
+    "SELECT 1 FROM content WHERE organization_id = $1 AND state = 'redacting' AND redact_after <= $2 LIMIT 1",
+    [organizationId, now],
+  )
+  return rows.length > 0
+}
+
+/** Content that was deleted meanwhile stays so. */
+export async function storeRedacted(sql: Sql, seqId: string, sealed: Uint8Array): Promise<void> {
+  await sql.query(
+    `UPDATE content SET state = 'kept', sealed = $2, redact_with = NULL, redact_after = NULL
+     WHERE seq_id = $1 AND state = 'redacting'`,
+    [seqId, sealed],
+  )
+}
+
+/** `attempts` are those that count. */
+export async function postponeRedaction(
+  sql: Sql,
+  seqId: string,
+  { after, attempts }: { readonly after: Date; readonly attempts: number },
+): Promise<void> {
+  await sql.query(
+    "UPDATE content SET redact_after = $2, redact_attempts = $3 WHERE seq_id = $1 AND state = 'redacting'",
+    [seqId, after, attempts],
+  )
+}
+
+/** Answers false when it was deleted meanwhile. */
+export async function dropRedacting(sql: Sql, seqId: string): Promise<boolean> {
+  const rows = await sql.query(
+    "DELETE FROM content WHERE seq_id = $1 AND state = 'redacting' RETURNING seq_id",
+    [seqId],
+  )
+  if (rows.length > 0) await deleteLearned(sql, [seqId])
+  return rows.length > 0
+}
+
+export async function countRedacting(
+  sql: Sql,
+  organizationId: string,
+): Promise<{ readonly rows: number; readonly bytes: number }> {
+  const [row] = await sql.query<{ rows: number; bytes: number }>(
+    `SELECT count(*)::int AS rows, coalesce(sum(octet_length(sealed)), 0)::float8 AS bytes
+     FROM content WHERE organization_id = $1 AND state = 'redacting'`,
+    [organizationId],
+  )
+  return row ?? { rows: 0, bytes: 0 }
+}

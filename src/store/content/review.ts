@@ -1,0 +1,193 @@
+/** The review queue of question sets: items that wait for people, and what people decided. */
+import type { ReviewReason } from "../../contract/question-sets/review.ts"
+import { type Page, type PageRequest, pageNewest, queryRecord, queryRecords } from "../rows.ts"
+import type { Sql } from "../sql.ts"
+
+export interface StoredReviewItem {
+  readonly id: string
+  readonly setId: string
+  readonly organizationId: string
+  readonly seqId: string
+  readonly question: string
+  readonly version: number
+  readonly reason: ReviewReason
+  readonly state: "open" | "done"
+  readonly secondLook: boolean
+  readonly createdAt: Date
+}
+
+export interface StoredReview {
+  readonly itemId: string
+  /** The user, or the key of the organization. */
+  readonly reviewer: string
+  readonly userId: string | null
+  readonly decision: "label" | "not_sure" | "skip"
+  /** JSON. */
+  readonly label: string | null
+  readonly isAnswer: boolean | null
+  readonly exampleId: string | null
+  readonly exampleIsNew: boolean
+  /** JSON; null: the example had none. */
+  readonly labelBefore: string | null
+  readonly at: Date
+}
+
+export type NewReviewItem = Omit<StoredReviewItem, "state">
+
+/** An unattended queue stops growing here. */
+const openMax = 5000
+
+/** Those of sets that are gone, that are there already, or above the limit of open items are left out. */
+export async function insertReviewItems(sql: Sql, items: readonly NewReviewItem[]): Promise<void> {
+  for (const [setId, group] of Map.groupBy(items, (item) => item.setId))
+    await sql.query(
+      `INSERT INTO review_items (id, set_id, organization_id, seq_id, question, version, reason, second_look, created_at)
+       SELECT i.id, s.id, s.organization_id, i.seq_id, i.question, i.version, i.reason, i.second_look, i.created_at
+       FROM jsonb_to_recordset($2::jsonb) AS i (id text, organization_id text, seq_id text, question text,
+         version integer, reason text, second_look boolean, created_at timestamptz)
+       JOIN question_sets s ON s.id = $1 AND s.organization_id = i.organization_id
+       WHERE (SELECT count(*) FROM review_items o WHERE o.set_id = $1 AND o.state = 'open') < ${openMax}
+       ON CONFLICT DO NOTHING`,
+      [
+        setId,
+        JSON.stringify(
+          group.map((one) => ({
+            id: one.id,
+            organization_id: one.organizationId,
+            seq_id: one.seqId,
+            question: one.question,
+            version: one.version,
+            reason: one.reason,
+            second_look: one.secondLook,
+            created_at: one.createdAt.toISOString(),
+          })),
+        ),
+      ],
+    )
+}
+
+/** Whether an item can be shown: evidence is read from the content. */
+const isKept = "EXISTS (SELECT 1 FROM content c WHERE c.seq_id = i.seq_id AND c.state = 'kept')"
+const isUndecided = "NOT EXISTS (SELECT 1 FROM reviews r WHERE r.item_id = i.id AND r.reviewer = $2)"
+
+export async function pageReviewItems(
+  sql: Sql,
+  setId: string,
+  reviewer: string,
+  page: PageRequest & { readonly state: "open" | "done" },
+): Promise<Page<StoredReviewItem>> {
+  const text = `SELECT i.* FROM review_items i WHERE i.set_id = $1 AND i.state = $3 AND ${isKept}
+       AND ($3 = 'done' OR ${isUndecided})`
+  return pageNewest<StoredReviewItem>(
+    sql,
+    { text, values: [setId, reviewer, page.state], idColumn: "i.id" },
+    page,
+  )
+}
+
+/** Held until the transaction ends. */
+export function lockReviewItem(sql: Sql, setId: string, id: string): Promise<StoredReviewItem | null> {
+  return queryRecord<StoredReviewItem>(
+    sql,
+    "SELECT * FROM review_items WHERE set_id = $1 AND id = $2 FOR UPDATE",
+    [setId, id],
+  )
+}
+
+export type ReviewWithPerson = StoredReview & { readonly email: string | null; readonly name: string | null }
+
+export function listReviews(sql: Sql, itemIds: readonly string[]): Promise<ReviewWithPerson[]> {
+  return queryRecords<ReviewWithPerson>(
+    sql,
+    `SELECT r.*, u.email, u.name FROM reviews r LEFT JOIN users u ON u.id = r.user_id
+     WHERE r.item_id = ANY($1::text[]) ORDER BY r.at, r.reviewer`,
+    [itemIds],
+  )
+}
+
+export async function insertReview(sql: Sql, review: StoredReview): Promise<void> {
+  await sql.query(
+    `INSERT INTO reviews (item_id, reviewer, user_id, decision, label, is_answer, example_id, example_is_new,
+       label_before, at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    [
+      review.itemId,
+      review.reviewer,
+      review.userId,
+      review.decision,
+      review.label,
+      review.isAnswer,
+      review.exampleId,
+      review.exampleIsNew,
+      review.labelBefore,
+      review.at,
+    ],
+  )
+}
+
+/** Answers what was decided, or null. */
+export function deleteReview(sql: Sql, itemId: string, reviewer: string): Promise<StoredReview | null> {
+  return queryRecord<StoredReview>(
+    sql,
+    "DELETE FROM reviews WHERE item_id = $1 AND reviewer = $2 RETURNING *",
+    [itemId, reviewer],
+  )
+}
+
+export async function setReviewItemState(sql: Sql, id: string, state: "open" | "done"): Promise<void> {
+  await sql.query("UPDATE review_items SET state = $2 WHERE id = $1", [id, state])
+}
+
+export interface ReviewCounts {
+  readonly open: number
+  readonly done: number
+  readonly labelled: number
+  readonly corrected: number
+}
+
+/** Labels are counted since `since`. */
+export async function countReviews(
+  sql: Sql,
+  setId: string,
+  reviewer: string,
+  since: Date | null,
+): Promise<ReviewCounts> {
+  const [row] = await sql.query<ReviewCounts>(
+    `SELECT
+       (SELECT count(*)::int FROM review_items i
+        WHERE i.set_id = $1 AND i.state = 'open' AND ${isKept} AND ${isUndecided}) AS open,
+       (SELECT count(*)::int FROM review_items i WHERE i.set_id = $1 AND i.state = 'done') AS done,
+       count(*)::int AS labelled, -- Labels of abstentions were null before.
+       (count(*) FILTER (WHERE r.is_answer IS NOT TRUE))::int AS corrected
+     FROM reviews r JOIN review_items i ON i.id = r.item_id
+     WHERE i.set_id = $1 AND r.decision = 'label' AND ($3::timestamptz IS NULL OR r.at > $3)`,
+    [setId, reviewer, since],
+  )
+  return row ?? { open: 0, done: 0, labelled: 0, corrected: 0 }
+}
+
+const pairsMax = 10_000
+
+/** The labels of items that two reviewers labelled, newest first. */
+export function listLabelPairs(
+  sql: Sql,
+  setId: string,
+): Promise<{ readonly question: string; readonly labels: readonly string[] }[]> {
+  return queryRecords(
+    sql,
+    `SELECT i.question, array_agg(r.label ORDER BY r.at, r.reviewer) AS labels
+     FROM review_items i JOIN reviews r ON r.item_id = i.id AND r.decision = 'label'
+     WHERE i.set_id = $1 AND i.second_look GROUP BY i.id, i.question HAVING count(*) = 2
+     ORDER BY i.id DESC LIMIT ${pairsMax}`,
+    [setId],
+  )
+}
+
+/** When the set was last taught; null: never. */
+export async function findLastTaught(sql: Sql, setId: string): Promise<Date | null> {
+  const [row] = await sql.query<{ at: Date | null }>(
+    `SELECT max(finished_at) AS at FROM question_set_jobs
+     WHERE set_id = $1 AND kind = 'teach' AND state = 'succeeded'`,
+    [setId],
+  )
+  return row?.at ?? null
+}

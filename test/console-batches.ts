@@ -1,0 +1,70 @@
+/** Batches in a browser: from a table to answers and back to a table. */
+import { readFileSync } from "node:fs"
+import { expect, test } from "vitest"
+import type { Scene } from "./console-scene.ts"
+
+export function batchTests(scene: Scene): void {
+  const upload = async (name: string, content: string | Buffer): Promise<void> =>
+    await scene.page
+      .getByLabel("Table", { exact: true })
+      .setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(content) })
+  const downloaded = async (button: string): Promise<string> => {
+    const download = scene.page.waitForEvent("download")
+    await scene.click(button)
+    return readFileSync((await (await download).path()) ?? "", "utf8")
+  }
+
+  test("a table is refused with line and column, previewed, priced, asked in the background, shown and joined", async () => {
+    await scene.open("playground")
+    await scene.pick("Examples", "Support ticket")
+    await scene.open("batches")
+    await scene.click("New batch")
+    await upload("open.csv", 'id,message\n1,fine\n2,"never closed\n3,x')
+    await scene.page.getByText("Line 3, column 2: a quote is opened and never closed.").waitFor()
+    await upload("latin.csv", Buffer.from("id,message\n1,caf\u00e9", "latin1"))
+    await scene.page.getByText("Line 2, character 6: this is not UTF-8.").waitFor()
+    await upload(
+      "tickets.csv",
+      "id,message\n1,I want my money back.\n2,Thank you!\n3, \n4,Where is my parcel?",
+    )
+    // What is chosen comes first.
+    const preview = scene.page.getByRole("group", { name: "Preview" })
+    await expect
+      .poll(async () => await preview.getByRole("columnheader").allTextContents())
+      .toEqual(["messagetext", "id"])
+    await scene.page.getByText("The playground’s questions").click()
+    await scene.page.getByText("1 row has no text and will not be asked.").waitFor()
+    await expect
+      .poll(async () => await scene.page.getByRole("region", { name: "Price" }).textContent())
+      .toMatch(/Rows3Tokens, about\d+Price, about\$0\.0\d+/)
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    await scene.click("Start with 3 rows")
+    await scene.page.getByRole("heading", { name: "tickets.csv", level: 1 }).waitFor()
+    // The server goes on without the page.
+    await scene.page.reload()
+    await scene.page.getByText("Done: 3 of 3 rows").waitFor()
+    const answers = scene.page.getByRole("table", { name: "Answers" })
+    await answers.waitFor()
+    await expect.poll(async () => await answers.getByRole("row").count()).toBe(4)
+    await expect
+      .poll(async () => await scene.page.getByRole("list", { name: /^Answers to / }).count())
+      .toBe(3)
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    const lines = (await downloaded("CSV")).split("\n")
+    expect(lines[0]).toMatch(/^id,message,\w+,\w+_probability,.*,error$/)
+    expect(lines[3]).toMatch(/^3, ,+$/)
+    expect(lines).toHaveLength(5)
+    const [line = ""] = (await downloaded("Answers as JSONL")).split("\n")
+    expect(JSON.parse(line)).toMatchObject({
+      custom_id: "row-1",
+      response: { status_code: 200 },
+      error: null,
+    })
+    await answers.getByRole("link", { name: "request" }).first().click()
+    await scene.page.getByRole("heading", { name: "Request", level: 1 }).waitFor()
+    await scene.open("batches")
+    await scene.page.getByRole("table", { name: "Batches" }).getByText("3 of 3").waitFor()
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    expect(scene.complaints).toEqual([])
+  })
+}
