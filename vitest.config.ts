@@ -14,10 +14,10 @@ export default defineConfig({
     // One more than two processors can run: many tests wait for a server, a browser or a deadline.
     maxWorkers: Math.min(3, availableParallelism() + 1),
     sequence: { sequencer: LongestFirst },
-    testTimeout: 300_000,
+    testTimeout: 900_000,
     // On a busy machine a page draws later than the second that is the default.
-    expect: { poll: { timeout: 120_000 } },
+    expect: { poll: { timeout: 600_000 } },
     // A hook may have to install the browser or the database first.
-    hookTimeout: 600_000,
+    hookTimeout: 900_000,
   },
 })

@@ -18,7 +18,7 @@ import { type Receiver, startReceiver } from "./webhook-receiver.ts"
 const organizationsCount = 5
 const perOrganization = 12
 const deliveriesCount = organizationsCount * perOrganization
-const eventually = { timeout: 120_000, interval: 20 }
+const eventually = { timeout: 600_000, interval: 20 }
 
 let fresh: FreshDatabase
 let gateways: [Database, Database]

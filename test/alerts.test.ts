@@ -431,7 +431,7 @@ test("a member who has left gets no e-mail, although a rule still names the addr
         [stays, "succeeded"],
       ])
     },
-    { timeout: 120_000, interval: 20 },
+    { timeout: 600_000, interval: 20 },
   )
   await deliverer.close()
   await webhooks.close()

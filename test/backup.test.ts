@@ -13,7 +13,7 @@ import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 /** Several clusters are made, each in seconds, or tens of them on a busy machine. */
-const testTimeoutMs = 300_000
+const testTimeoutMs = 900_000
 const folder = mkdtempSync(join(tmpdir(), "umpire-backup-"))
 const config = join(folder, "umpire.yaml")
 const model = join(import.meta.dirname, "..", "model", "umpire-decide.onnx")

@@ -104,7 +104,7 @@ async function untilPartsRun(url: string, id: string, done: number): Promise<voi
           )
           return (row?.completed ?? 0) >= done && (row?.running ?? 0) > 0
         },
-        { timeout: 120_000, interval: 5 },
+        { timeout: 600_000, interval: 5 },
       )
       .toBe(true)
   } finally {

@@ -58,7 +58,7 @@ async function start(content: string | Uint8Array, endpoint: string, window = "2
 async function ended({ id }: { id: string }): Promise<OpenAI.Batch> {
   let batch: OpenAI.Batch | undefined
   await expect
-    .poll(async () => (batch = await client.batches.retrieve(id)).status, { timeout: 120_000, interval: 50 })
+    .poll(async () => (batch = await client.batches.retrieve(id)).status, { timeout: 600_000, interval: 50 })
     .toMatch(/^(completed|failed|expired|cancelled)$/)
   return batch as OpenAI.Batch
 }
@@ -261,7 +261,7 @@ test("a batch that is cancelled keeps what is done, and says what was not run", 
   const batch = await start(decisionLines(300), "/v1/decisions")
   await expect
     .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed, {
-      timeout: 120_000,
+      timeout: 600_000,
       interval: 5,
     })
     .toBeGreaterThan(0)

@@ -102,7 +102,7 @@ async function teach(set_id: string): Promise<SetJob> {
     .poll(
       async () => (job = await client.getQuestionSetJob({ params: { ...params, job_id: job.id } })).state,
       {
-        timeout: 60_000,
+        timeout: 600_000,
       },
     )
     .not.toMatch(/queued|running/)
@@ -163,7 +163,7 @@ test("frozen cases are checked by the stages that answer live requests", async (
   let job = await client.checkQuestionSet({ params: at, body: { version: "2" } })
   await expect
     .poll(async () => (job = await client.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-      timeout: 60_000,
+      timeout: 600_000,
     })
     .toBe("succeeded")
   expect(job.result).toMatchObject({ cases: 1, passed: 1, failed: 0 })

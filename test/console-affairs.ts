@@ -262,7 +262,7 @@ export function affairsTests(scene: Scene): void {
     await scene.open("analytics")
     await expect
       .poll(async () => await scene.page.getByRole("button", { name: /^Requests/ }).textContent(), {
-        timeout: 120_000,
+        timeout: 600_000,
       })
       .toMatch(/[1-9]/)
     await scene.page.getByLabel("Split by").selectOption("Result")

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Scene } from "./console-scene.ts"
 
 const run = promisify(execFile)
-const answerMs = 120_000
+const answerMs = 600_000
 /** What quoting gets wrong first. */
 const awkward = 'It\'s "late" \\ $HOME `date` ${1} %s\n</script> {"a": null} é 🎈'
 const hasPython = spawnSync("python3", ["--version"]).status === 0

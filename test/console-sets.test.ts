@@ -6,7 +6,7 @@ import { useScene } from "./console-scene.ts"
 const scene = useScene()
 
 /** On a busy machine a text takes about a second. */
-const teachMs = 240_000
+const teachMs = 900_000
 
 const refunds = (n: number): string => `Please refund the ${20 + n} dollars that you charged me twice.`
 const weather = (n: number): string => `It will be sunny with a light wind in valley number ${n} today.`

@@ -17,7 +17,7 @@ import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts
 import { bytesUnder } from "./written-files.ts"
 
 const dayMs = 24 * 3_600_000
-const eventually = { timeout: 120_000, interval: 50 }
+const eventually = { timeout: 600_000, interval: 50 }
 
 let platform: Platform
 let org: string

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-const fetchMs = 300_000
+const fetchMs = 900_000
 
 /**
  * The folder of the files of packages, unpacked and not installed: nothing of them starts by itself, and nothing of the

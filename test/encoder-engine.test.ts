@@ -14,7 +14,7 @@ import {
 import { decisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal
-const POLL = { timeout: 120_000, interval: 50 }
+const POLL = { timeout: 600_000, interval: 50 }
 const short = {
   organizationId: "a",
   evidence: "The customer is angry because the parcel is late.",

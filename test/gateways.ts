@@ -11,7 +11,7 @@ import { readJournal } from "../src/store/journal/segments.ts"
 import { bootstrapKey } from "./server.ts"
 
 const script = join(import.meta.dirname, "money-gateway.ts")
-const startTimeoutMs = 120_000
+const startTimeoutMs = 600_000
 const recallEveryMs = 50
 
 interface GatewayOptions {

@@ -370,7 +370,7 @@ describe("a summary of a conversation", () => {
 
 test(
   "texts over the limit of one request count as found where a whole was, and are checked by the next request",
-  { timeout: 180_000 },
+  { timeout: 900_000 },
   async () => {
     const sentences = Array.from({ length: guardrailLimits.windowsMax + 1 }, (_, at) => `Rain ${at}! `)
     const window_characters = guardrailLimits.windowCharactersMax
@@ -552,7 +552,7 @@ test("every ready-made set can be created as it is, and found by its guardrail",
 
 test(
   "umpire guardrails adds a ready-made set with its guardrail, lists, disables and removes it",
-  { timeout: 180_000 },
+  { timeout: 900_000 },
   async () => {
     const command = join(import.meta.dirname, "..", "bin", "umpire.js")
     const env = { ...process.env, UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }

@@ -30,7 +30,7 @@ const whole = pieces.join("")
 const tokensToFirstCall = pieces.indexOf("}}") + 1
 const endlessPieces = ["on ", "and "]
 const pollMs = 25
-const recordWithinMs = 120_000
+const recordWithinMs = 600_000
 
 const tools = [
   {

@@ -374,6 +374,6 @@ describe("behind the gateway", () => {
     const failed = await chat(false)
     expect(failed.status).toBe(500)
     worker.fault = "none"
-    await expect.poll(async () => (await chat(false)).status, { timeout: 120_000, interval: 500 }).toBe(200)
+    await expect.poll(async () => (await chat(false)).status, { timeout: 600_000, interval: 500 }).toBe(200)
   })
 })

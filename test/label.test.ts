@@ -268,7 +268,7 @@ test("a run over an Excel file that is killed goes on where it stopped, and leav
     return existsSync(state) ? readFileSync(state, "utf8").split("\n").length - 2 : 0
   }
   await expect
-    .poll(() => answered() > 20 || child.exitCode !== null, { timeout: 60_000, interval: 10 })
+    .poll(() => answered() > 20 || child.exitCode !== null, { timeout: 600_000, interval: 10 })
     .toBe(true)
   child.kill("SIGKILL")
   await once(child, "exit")

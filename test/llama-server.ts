@@ -34,7 +34,7 @@ export interface RunningLlamaServer {
   kill(): Promise<void>
 }
 
-const startTimeoutMs = 60_000
+const startTimeoutMs = 600_000
 const startIntervalMs = 100
 
 /** `port` is a free one unless told. */

@@ -231,7 +231,7 @@ describe("over HTTP", () => {
 
   test(
     "the conformance package passes every scenario for servers that applies",
-    { timeout: 180_000 },
+    { timeout: 900_000 },
     async () => {
       const baseline = join(folder, "conformance.yaml")
       writeFileSync(baseline, JSON.stringify({ server: Object.values(notApplicable).flat() }))
@@ -339,7 +339,7 @@ describe("over standard input", () => {
     await local.close()
   })
   const labelFile = async (given: Record<string, unknown>) =>
-    await local.callTool({ name: "label_file", arguments: { set: "letters", ...given } })
+    await local.callTool({ name: "label_file", arguments: { set: "letters", ...given } }, { timeout: 600_000 })
 
   test("the same tools are there, and label_file takes a path", async () => {
     const { tools } = await local.listTools()

@@ -139,7 +139,7 @@ describe("the files for operators", () => {
           empty = await queriesWithoutData(prometheus, empty)
           return empty
         },
-        { timeout: 120_000 },
+        { timeout: 600_000 },
       )
       .toEqual([])
   })

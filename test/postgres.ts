@@ -29,7 +29,7 @@ const run = promisify(execFile)
 export const runFolderVariable = "UMPIRE_TEST_RUN_DIR"
 const overrideVariable = "UMPIRE_TEST_POSTGRES_URL"
 
-const startTimeoutMs = 120_000
+const startTimeoutMs = 600_000
 const pollMs = 50
 
 /** Debian's and every other system's "nobody": PostgreSQL refuses to run as root. */

@@ -48,7 +48,7 @@ async function ask(server: TestServer, model: string): Promise<unknown> {
 
 test(
   "a set that is made, taught and published at one gateway is the same at the other",
-  { timeout: 180_000 },
+  { timeout: 900_000 },
   async () => {
     const client = createClient(here.url, { authorization: `Bearer ${here.key}` })
     const org_id = (await client.listOrganizations())[0]?.id ?? ""
@@ -68,7 +68,7 @@ test(
     const other = createClient(elsewhere.url, { authorization: `Bearer ${here.key}` })
     await expect
       .poll(async () => (await other.getQuestionSetJob({ params: { ...at, job_id: job.id } })).state, {
-        timeout: 120_000,
+        timeout: 600_000,
       })
       .toBe("succeeded")
     await client.putQuestionSetLabel({ params: { ...at, label: "production" }, body: { version: 2 } })
@@ -82,7 +82,7 @@ test(
       return [versions, questions.map(({ name, rows, abstained }) => ({ name, rows, abstained }))]
     }
     await expect
-      .poll(counted, { timeout: 120_000, interval: 500 })
+      .poll(counted, { timeout: 600_000, interval: 500 })
       .toEqual([[1, 2], [{ name: "urgent", rows: asked, abstained: 0 }]])
   },
 )

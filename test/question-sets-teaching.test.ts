@@ -63,7 +63,7 @@ async function ended(started: SetJob): Promise<SetJob> {
   await expect
     .poll(
       async () => (job = await client.getQuestionSetJob({ params: { ...at, job_id: started.id } })).state,
-      { timeout: 120_000, interval: 200 },
+      { timeout: 600_000, interval: 200 },
     )
     .not.toMatch(/queued|running/)
   return job
@@ -146,7 +146,7 @@ test("every text is recorded as a request of its own and charged", async () => {
         )
         return await reply.text()
       },
-      { timeout: 120_000 },
+      { timeout: 600_000 },
     )
     .toContain("teach")
 })
@@ -196,7 +196,7 @@ test("a job that waits or runs is cancelled", async () => {
 
 test(
   "a set is taught after a restart, and a job that the restart interrupted goes on",
-  { timeout: 240_000 },
+  { timeout: 900_000 },
   async () => {
     const before = await decide("set:codes@2", "Rain over Porto.")
     const started = await client.teachQuestionSet({ params: at, body: { questions: ["urgent"] } })

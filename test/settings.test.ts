@@ -116,7 +116,7 @@ test("routing.concurrency_max: so many requests have a slot, and routing.queue_m
   const first = await prepare(routing)
   const second = prepare(routing)
   await vi.waitFor(() => expect(routing.report()[0]?.workers[0]).toMatchObject({ running: 1, waiting: 1 }), {
-    timeout: 120_000,
+    timeout: 600_000,
   })
   expect(await codeOf(prepare(routing))).toBe("overloaded")
   first.discard()
@@ -149,7 +149,7 @@ test("routing.health_interval_ms and health_timeout_ms: two checks without an an
     UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "10",
   }
   const routing = await route(environment, { ...ready, check }, { remote: true })
-  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]?.healthy).toBe(false), { timeout: 120_000 })
+  await vi.waitFor(() => expect(routing.report()[0]?.workers[0]?.healthy).toBe(false), { timeout: 600_000 })
   expect(checks).toBeGreaterThanOrEqual(2)
   const patient = { ...environment, UMPIRE_ROUTING_HEALTH_INTERVAL_MS: "3600000" }
   let rareChecks = 0
@@ -300,7 +300,7 @@ test("database.pool_max: so many transactions run at the same time, and one more
       running--
     })
   const all = [hold(), hold(), hold()]
-  await vi.waitFor(() => expect(running).toBe(2), { timeout: 120_000 })
+  await vi.waitFor(() => expect(running).toBe(2), { timeout: 600_000 })
   // Time enough for the third, if it were let in.
   const other = await openPostgres({ url: fresh.url, connectionsMax: 1 })
   for (let count = 0; count < 50; count++) await other.query("SELECT 1")

@@ -13,7 +13,7 @@ import { startServer } from "./server.ts"
 
 const fixture = join(import.meta.dirname, "fixtures", "umpire-0.1.0")
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
-const testTimeoutMs = 300_000
+const testTimeoutMs = 900_000
 /** Answered after the old version said how things stood, and before it was killed. */
 const answeredLater = 2
 

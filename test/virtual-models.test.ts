@@ -168,7 +168,7 @@ async function ask(model: string, headers: Record<string, string> = {}): Promise
 
 const recordOf = async (id: string): Promise<SequenceDetail> => {
   const path = `/v1/organizations/${organization}/sequences/${id}`
-  await expect.poll(async () => (await get<{ data?: object }>(path)).data, { timeout: 120_000 }).toBeDefined()
+  await expect.poll(async () => (await get<{ data?: object }>(path)).data, { timeout: 600_000 }).toBeDefined()
   return (await get<{ data: SequenceDetail }>(path)).data
 }
 
@@ -467,7 +467,7 @@ test("what all requests cost is what was charged, to the tick and by the models 
       (model) => (charged.get(model) ?? 0n) !== (recorded.get(model) ?? 0n),
     )
   }
-  await expect.poll(differences, { timeout: 60_000 }).toEqual([])
+  await expect.poll(differences, { timeout: 600_000 }).toEqual([])
   expect(costByModel(all).size).toBeGreaterThan(2)
   for (const one of all)
     if (one.stages.length > 0) expect(sum(one.stages), one.seq_id).toBe(ticksOfUsd(one.cost))

@@ -18,7 +18,7 @@ import { type Receiver, answerWith, startReceiver } from "./webhook-receiver.ts"
 /** Only the test of a receiver that hangs waits for it. */
 const hangMs = 300
 /** A machine that is busy may take its time; what is waited for is an event, not a duration. */
-const eventually = { timeout: 120_000, interval: 20 }
+const eventually = { timeout: 600_000, interval: 20 }
 
 let platform: Platform
 let receiver: Receiver

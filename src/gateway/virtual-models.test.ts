@@ -17,7 +17,7 @@ const catalog = createCatalog(
   [{ name: "everyones", description: "", enabled: true, rule: { alias: "a" } }],
 )
 
-const eventually = { timeout: 120_000 }
+const eventually = { timeout: 600_000 }
 
 let database: Database
 let models: VirtualModels

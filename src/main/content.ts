@@ -45,8 +45,9 @@ export interface Content {
 }
 
 const mebibyte = 1024 * 1024
-/** A reader waits no longer for what was answered just now. */
-const settleMsMax = 2_000
+/** A reader waits no longer for what was answered just now: to be stored, and to be redacted by a question set. */
+const storedMsMax = 10_000
+const redactedMsMax = 2_000
 
 export const contentDirectory = (dataDirectory: string): string => join(dataDirectory, "content")
 
@@ -115,12 +116,11 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
 
 /** What is not stored by then is not seen yet. */
 async function settle(applier: ContentApplier, redactor: SetRedactor, organizationId: string): Promise<void> {
-  const late = AbortSignal.timeout(settleMsMax)
   const settled = applier
     .drain()
-    .then(() => redactor.settle(organizationId, late))
+    .then(() => redactor.settle(organizationId, AbortSignal.timeout(redactedMsMax)))
     .catch(() => undefined)
-  await Promise.race([settled, once(late, "abort")])
+  await Promise.race([settled, once(AbortSignal.timeout(storedMsMax), "abort")])
 }
 
 const diskFreshMs = 1_000

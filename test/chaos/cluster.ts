@@ -16,8 +16,8 @@ export const inputTokenTicks = 200n
 export const outputTokenTicks = 800n
 export const requestTimeoutMs = 15_000
 
-const startTimeoutMs = 120_000
-const stopTimeoutMs = 45_000
+const startTimeoutMs = 600_000
+const stopTimeoutMs = 600_000
 const command = join(import.meta.dirname, "..", "..", "bin", "umpire.js")
 
 const regions = [

@@ -10,7 +10,7 @@ import type { LlamaEngine, LlamaEngineOptions } from "./llama-engine.ts"
 import { startLlamaEngine } from "./llama-engine.ts"
 
 const never = new AbortController().signal
-const POLL = { timeout: 120_000, interval: 50 }
+const POLL = { timeout: 600_000, interval: 50 }
 
 const short = {
   organizationId: "a",

@@ -13,7 +13,7 @@ import type { Database } from "../../store/sql.ts"
 import { DroppedCounts } from "./dropped.ts"
 import { SetRedactor, redactionRetryMs } from "./set-redactor.ts"
 
-const eventually = { timeout: 120_000, interval: 20 }
+const eventually = { timeout: 600_000, interval: 20 }
 const cipher = createContentCipher([Buffer.alloc(32, 3)])
 const ids = createIds()
 const times = { aheadMs: 0 }
@@ -89,7 +89,7 @@ test("content is read only when it is redacted: evidence, conversation and what 
   expect(await bodyOf(org, seqId)).toBe(null)
   expect(await findContentStates(database, org, [seqId], new Date())).toEqual(new Map())
   const { redactor } = open(hide)
-  await redactor.settle(org, AbortSignal.timeout(120_000))
+  await redactor.settle(org, AbortSignal.timeout(600_000))
   expect(await bodyOf(org, seqId)).toMatchObject({
     evidence: "[…]",
     input: { messages: [{ content: "[…] said" }] },
@@ -112,11 +112,11 @@ test("an organization whose set hangs does not delay another's content", async (
   })
   await expect.poll(() => underWay, eventually).toBe(1)
   const seqId = await store(quick)
-  await redactor.settle(quick, AbortSignal.timeout(120_000))
+  await redactor.settle(quick, AbortSignal.timeout(600_000))
   expect(await bodyOf(quick, seqId)).toMatchObject({ evidence: "[…]" })
   expect(underWay).toBe(1)
   released.resolve(undefined)
-  await redactor.settle(slow, AbortSignal.timeout(120_000))
+  await redactor.settle(slow, AbortSignal.timeout(600_000))
   expect(underWay).toBe(6)
   await redactor.close()
 })
@@ -132,7 +132,7 @@ test("a set that cannot answer is asked again; content is stored when it can, an
   })
   for (const [at, delayMs] of redactionRetryMs.slice(0, 2).entries()) {
     await expect.poll(() => attempts, eventually).toBe(at + 1)
-    await redactor.settle(org, AbortSignal.timeout(120_000))
+    await redactor.settle(org, AbortSignal.timeout(600_000))
     expect(await bodyOf(org, seqId)).toBe(null)
     times.aheadMs += delayMs
     redactor.wake()
@@ -145,7 +145,7 @@ test("a set that cannot answer is asked again; content is stored when it can, an
     redactor.wake()
     const before = attempts
     await expect.poll(() => attempts, eventually).toBeGreaterThan(before)
-    await redactor.settle(org, AbortSignal.timeout(120_000))
+    await redactor.settle(org, AbortSignal.timeout(600_000))
     times.aheadMs += delayMs
   }
   expect(attempts).toBe(redactionRetryMs.length + 1)
@@ -169,7 +169,7 @@ test("a server that stops returns what it works on, and the next one redacts it 
   const rows = await database.query("SELECT redact_attempts FROM content WHERE seq_id = $1", [seqId])
   expect(rows).toEqual([{ redact_attempts: 0 }])
   const next = open(hide)
-  await next.redactor.settle(org, AbortSignal.timeout(120_000))
+  await next.redactor.settle(org, AbortSignal.timeout(600_000))
   expect(await bodyOf(org, seqId)).toMatchObject({ evidence: "[…]" })
   await next.redactor.close()
 })
@@ -181,7 +181,7 @@ test("content that is deleted while it is redacted stays deleted", async () => {
     expect(await deleteContent(database, org, seqId, new Date())).toBe("deleted")
     return await hide(...given)
   })
-  await redactor.settle(org, AbortSignal.timeout(120_000))
+  await redactor.settle(org, AbortSignal.timeout(600_000))
   const rows = await database.query("SELECT state, sealed FROM content WHERE seq_id = $1", [seqId])
   expect(rows).toEqual([{ state: "deleted", sealed: null }])
   await redactor.close()

@@ -233,7 +233,7 @@ describe("the account's state", () => {
       await updateBillingAccount(database, id, { mode }, new Date(startMs))
       // Another gateway's change arrives as a notification; the next lease says the same.
       await vi.waitFor(async () => expect(await modeOf(book.reserve(id, startMs, 0n))).toBe(mode), {
-        timeout: 120_000,
+        timeout: 600_000,
       })
     }
     expect(await modeOf(book.reserve(id, startMs, 1n))).toBe("prepaid")
@@ -244,7 +244,7 @@ describe("the account's state", () => {
     large.settle(0n)
     await vi.waitFor(
       async () => expect(await outcome(book.reserve(id, startMs, cent / 2n))).toBe("admitted"),
-      { timeout: 120_000 },
+      { timeout: 600_000 },
     )
     expect(await outcome(book.reserve(id, startMs, cent))).toBe("insufficient_credits")
   })

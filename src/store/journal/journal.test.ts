@@ -267,7 +267,7 @@ test("with power durability a record is acknowledged after the disk has it, othe
     let isAcknowledged = false
     const appended = writer.append(record("seq_0")).then(() => void (isAcknowledged = true))
     await vi.waitFor(async () => expect((await stat(segmentPath(directory, 1))).size).toBeGreaterThan(0), {
-      timeout: 120_000,
+      timeout: 600_000,
     })
     for (let turn = 0; turn < 10; turn++) await endOfTurn()
     expect(isAcknowledged).toBe(durability === "process")
