@@ -14,7 +14,7 @@ const dayMs = 24 * hourMs
 /** The first moment of a month: what is older than it is in months of their own. */
 const monthMs = Date.UTC(2026, 2, 1)
 const afterAllMs = Date.UTC(2100, 0, 1)
-const startMaxMs = 300_000
+const startMaxMs = 900_000
 
 const at = (timestamp: number, more: Partial<SequenceRecord> = {}): SequenceRecord =>
   sequenceRecord({ seq_id: `seq_${timestamp}`, timestamp, ...more })

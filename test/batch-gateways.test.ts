@@ -4,9 +4,10 @@ import { batchScene, clientOf, createBatch, idsIn, killBothGateways, untilEnded 
 import { prepareAccount, readBooks, requestTicks } from "./gateways.ts"
 
 const lines = 400
+const patienceMs = 600_000
 
 test("a batch over two gateways that are both killed has a result and one charge for every line", async () => {
-  const { hit, again } = await killBothGateways(lines, 90_000)
+  const { hit, again } = await killBothGateways(lines, patienceMs)
   expect(again).toBe(hit)
 })
 
@@ -18,7 +19,7 @@ test("a batch that can no longer be paid for stops, and what is done is kept", a
     await prepareAccount(scene.database.url, BigInt(affordable) * requestTicks + 1n)
     const client = clientOf(gateway)
     const batch = await createBatch(client, lines)
-    const done = await untilEnded(client, batch.id, 60_000)
+    const done = await untilEnded(client, batch.id, patienceMs)
     expect(done.status).toBe("failed")
     expect(done.errors?.data?.[0]?.code).toBe("insufficient_credits")
     expect(done.request_counts).toEqual({ total: lines, completed: affordable, failed: lines - affordable })
@@ -44,7 +45,7 @@ test("the spend cutoff stops a batch too", async () => {
     await database.query("UPDATE billing_accounts SET spend_cutoff_cents = 1")
     await database.close()
     const client = clientOf(gateway)
-    const done = await untilEnded(client, (await createBatch(client, 1_050)).id, 90_000)
+    const done = await untilEnded(client, (await createBatch(client, 1_050)).id, patienceMs)
     expect(done.errors?.data?.[0]?.code).toBe("spend_limit_exceeded")
     expect([done.status, done.request_counts]).toEqual([
       "failed",

@@ -19,7 +19,8 @@ const linesPerPart = 32
 
 interface Scene {
   readonly database: FreshDatabase
-  start(name: string): Promise<TestGateway>
+  /** `more` is for this one alone. */
+  start(name: string, more?: Record<string, string>): Promise<TestGateway>
   directoryOf(name: string): string
   close(): Promise<void>
 }
@@ -32,11 +33,11 @@ export async function batchScene(env: Record<string, string> = {}): Promise<Scen
   return {
     database,
     directoryOf,
-    start: async (name) => {
+    start: async (name, more = {}) => {
       const gateway = await TestGateway.start({
         databaseUrl: database.url,
         dataDirectory: directoryOf(name),
-        env: { UMPIRE_FILES_DIRECTORY: join(folder, "files"), ...env },
+        env: { UMPIRE_FILES_DIRECTORY: join(folder, "files"), ...env, ...more },
       })
       running.push(gateway)
       return gateway
@@ -125,6 +126,7 @@ async function killInPart(
   batchId: string,
 ): Promise<number> {
   for (;;) {
+    const stoppedMs = performance.now()
     gateway.process.kill("SIGSTOP")
     const charged = await chargedInRunningParts(scene, name, batchId)
     if (charged > 0) {
@@ -132,7 +134,8 @@ async function killInPart(
       return charged
     }
     gateway.process.kill("SIGCONT")
-    await wait(lookEveryMs)
+    // As long as it stood still, so that it gets on and keeps its leases also where a look takes long.
+    await wait(lookEveryMs + (performance.now() - stoppedMs))
   }
 }
 
@@ -164,13 +167,18 @@ export interface Killed {
   readonly again: number
 }
 
+/** Until both are killed: so slow that parts run however long this process is kept from looking. */
+const slowly = (lines: number): Record<string, string> => ({
+  TEST_WORK_MS: String(Math.max(30, Math.ceil(slowLinesMs / lines))),
+})
+const slowLinesMs = 800_000
+
 export async function killBothGateways(lines: number, timeoutMs: number): Promise<Killed> {
-  // Long enough that a part is seen while it runs.
   const scene = await batchScene({ TEST_WORK_MS: "30" })
   try {
-    let first = await scene.start("a")
+    let first = await scene.start("a", slowly(lines))
     await prepareAccount(scene.database.url, balanceTicks)
-    let second = await scene.start("b")
+    let second = await scene.start("b", slowly(lines))
     const batch = await createBatch(clientOf(first), lines)
     await untilPartsRun(scene.database.url, batch.id, Math.floor(lines / 8))
     let hit = await killInPart(scene, "a", first, batch.id)

@@ -1,8 +1,11 @@
 /** Files and batches over the wire: OpenAI's own client, what is refused, what stops, and who sees what. */
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { text } from "node:stream/consumers"
 import OpenAI, { toFile } from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { operateOverSocket } from "../src/cli/operator.ts"
@@ -13,9 +16,30 @@ const mebibyte = 1024 * 1024
 
 let server: TestServer
 let client: OpenAI
+const folder = mkdtempSync(join(tmpdir(), "umpire-batches-"))
+/** A model that answers the first part of a batch, and the other parts when it is told to: nobody is too late to stop them. */
+const firstPartLines = 32
+let held = Promise.withResolvers<void>()
+const slow = createServer((request, response) => {
+  void text(request).then(async (body) => {
+    const { state = "" } = JSON.parse(body || "{}") as { state?: string }
+    if (Number(/number (\d+)/.exec(state)?.[1] ?? 0) >= firstPartLines) await held.promise
+    const answers = { q0: { type: "noul", noul: 0.75 } }
+    response.end(JSON.stringify({ answers, usage: { input_tokens: 5, output_tokens: 0 } }))
+  })
+})
 beforeAll(async () => {
+  await new Promise<void>((resolve) => slow.listen(0, "127.0.0.1", resolve))
+  const config = join(folder, "umpire.yaml")
+  const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`
+  const model = { sku: "slow", context_tokens_max: 4096, workers: [{ url, dialect: "systemone" }] }
+  writeFileSync(config, JSON.stringify({ models: [model] }))
   server = await startServer({
     env: {
+      UMPIRE_CONFIG: config,
+      // The worker is in this process, which may stand still for longer than these wait.
+      UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
+      UMPIRE_ROUTING_ATTEMPT_TIMEOUT_MS: "600000",
       UMPIRE_FILES_FILE_MIB_MAX: "2",
       UMPIRE_FILES_ORGANIZATION_MIB_MAX: "4",
       UMPIRE_BATCHES_LINES_MAX: "300",
@@ -24,19 +48,23 @@ beforeAll(async () => {
   client = new OpenAI({ apiKey: server.key, baseURL: `${server.url}/v1`, maxRetries: 0 })
 })
 afterAll(async () => {
+  held.resolve()
   await server.stop()
+  slow.closeAllConnections()
+  slow.close()
+  rmSync(folder, { recursive: true })
 })
 
-const decision = (text: string) => ({
-  model: "umpire-decide",
-  input: text,
+const decision = (input: string, model = "umpire-decide") => ({
+  model,
+  input,
   questions: [{ type: "predicate", name: "urgent", instructions: "Is it urgent?" }],
 })
 const requestLine = (id: string, url: string, body: unknown): string =>
   JSON.stringify({ custom_id: id, method: "POST", url, body })
-const decisionLines = (count: number): string =>
+const decisionLines = (count: number, model?: string): string =>
   Array.from({ length: count }, (_, n) =>
-    requestLine(`row-${n}`, "/v1/decisions", decision(`Mail number ${n}: the house burns`)),
+    requestLine(`row-${n}`, "/v1/decisions", decision(`Mail number ${n}: the house burns`, model)),
   ).join("\n")
 
 type Endpoint = Parameters<OpenAI["batches"]["create"]>[0]["endpoint"]
@@ -258,7 +286,7 @@ describe("uploads", () => {
 })
 
 test("a batch that is cancelled keeps what is done, and says what was not run", async () => {
-  const batch = await start(decisionLines(300), "/v1/decisions")
+  const batch = await start(decisionLines(300, "slow"), "/v1/decisions")
   await expect
     .poll(async () => (await client.batches.retrieve(batch.id)).request_counts?.completed, {
       timeout: 600_000,
@@ -266,6 +294,7 @@ test("a batch that is cancelled keeps what is done, and says what was not run", 
     })
     .toBeGreaterThan(0)
   expect((await client.batches.cancel(batch.id)).status).toBe("cancelling")
+  held.resolve()
   const done = await ended(batch)
   expect(done.status).toBe("cancelled")
   expect((await client.batches.cancel(batch.id)).status).toBe("cancelled")
@@ -279,7 +308,6 @@ test("a batch that is cancelled keeps what is done, and says what was not run", 
 })
 
 test("umpire batches sends a file, waits for its end, and brings answers and errors", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "umpire-batches-"))
   const refused = requestLine("refused", "/v1/decisions", {
     model: "no-such-model",
     input: "a",
@@ -306,11 +334,14 @@ test("umpire batches sends a file, waits for its end, and brings answers and err
     1,
     "umpire batches: Cannot cancel the batch: it is completed\n",
   ])
-  rmSync(folder, { recursive: true })
 })
 
 test("a batch whose time is up ends as expired", async () => {
-  const batch = await start(decisionLines(300), "/v1/decisions", "1s")
+  held = Promise.withResolvers<void>()
+  // Long enough that its lines are read before.
+  const batch = await start(decisionLines(300, "slow"), "/v1/decisions", "30s")
+  await expect.poll(async () => (await client.batches.retrieve(batch.id)).status).toBe("finalizing")
+  held.resolve()
   const done = await ended(batch)
   expect(done.status).toBe("expired")
   const output = await results(done.output_file_id)

@@ -36,6 +36,7 @@ export async function openBrowser(options: BrowserContextOptions = {}): Promise<
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: executable,
     headless: true,
+    timeout: patienceMs,
     args: flags,
     viewport: { width: 1280, height: 860 },
     reducedMotion: "reduce",

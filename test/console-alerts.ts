@@ -84,9 +84,11 @@ export function alertTests(scene: Scene): void {
     // Its text has the name of the column too, which a phone shows.
     const attempted = async (): Promise<number> =>
       Number(((await attempts.textContent()) ?? "").replaceAll(/\D/g, ""))
-    await expect.poll(attempted).toBe(1)
+    await expect.poll(attempted).toBeGreaterThan(0)
+    // More than one where a busy machine took the minute after which it is tried again.
+    const before = await attempted()
     await log.getByRole("button", { name: /^Send again/ }).click()
-    await expect.poll(attempted).toBe(2)
+    await expect.poll(attempted).toBeGreaterThan(before)
     await scene.click("Close the deliveries")
     await scene.pick("Actions for On call", "Delete")
     await scene.submit("Delete webhook")

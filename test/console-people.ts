@@ -72,8 +72,12 @@ export function peopleTests(scene: Scene): void {
     const row = scene.page.getByRole("row", { name: /limited/ })
     await row.getByText("$0.00 of $1.50 today").waitFor()
 
-    expect(await ask(secret, "umpire-decide")).toEqual([200, undefined])
-    expect(await ask(secret, "umpire-decide")).toEqual([429, "rate_limited"])
+    // At once: a minute may pass between two on a busy machine.
+    const both = await Promise.all([ask(secret, "umpire-decide"), ask(secret, "umpire-decide")])
+    expect(both.toSorted(([a], [b]) => a - b)).toEqual([
+      [200, undefined],
+      [429, "rate_limited"],
+    ])
 
     await scene.pick("Actions for limited", "Edit")
     await scene.page.getByText("Limits", { exact: true }).click()

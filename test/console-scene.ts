@@ -163,3 +163,19 @@ export async function holdWrites(page: Page): Promise<{
     },
   }
 }
+
+/**
+ * Watches for a text that a page shows for some seconds only, which a busy machine may look for too late. What it answers
+ * resolves when the text has been seen in an element that the selector finds.
+ */
+export async function watchFor(page: Page, selector: string, text: string): Promise<() => Promise<void>> {
+  await page.evaluate(`{
+    window.wasShown = false
+    const look = () => {
+      for (const element of document.querySelectorAll(${JSON.stringify(selector)}))
+        window.wasShown ||= element.textContent.includes(${JSON.stringify(text)})
+    }
+    new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true })
+  }`)
+  return async () => void (await expect.poll(async () => await page.evaluate("window.wasShown")).toBe(true))
+}

@@ -10,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { createClient } from "../src/contract/client.ts"
 import { type Browser, openBrowser } from "./browser.ts"
 import { owner, signIn, startConsoleServer } from "./console.ts"
+import { watchFor } from "./console-scene.ts"
 import { prepareDirectory } from "./database.ts"
 import { freePort } from "./free-port.ts"
 import { startServer, type TestServer } from "./server.ts"
@@ -181,8 +182,9 @@ test("a server that restarts is waited for calmly, and the page goes on", async 
   await server.stop()
   await click("Decide")
   await page.getByText("Umpire is not answering; it may be restarting.").waitFor()
+  const reconnected = await watchFor(page, "body", "Reconnected.")
   server = await startServer({ dataDirectory, env: { UMPIRE_PORT: port } })
-  await page.getByText("Reconnected.").waitFor()
+  await reconnected()
   await expect
     .poll(async () => await page.getByLabel("Evidence text").inputValue())
     .toBe("Kept through the restart.")

@@ -1,7 +1,7 @@
 /** The playground and chat in a browser. */
 import type { Locator } from "playwright-core"
 import { describe, expect, test } from "vitest"
-import type { Scene } from "./console-scene.ts"
+import { type Scene, watchFor } from "./console-scene.ts"
 
 export function tryingTests(scene: Scene): void {
   const answer = (number: number): Locator =>
@@ -105,8 +105,9 @@ export function tryingTests(scene: Scene): void {
         .poll(async () => await scene.page.getByLabel("Code", { exact: true }).textContent())
         .toContain("A very particular piece")
       await scene.click("Close")
+      const told = await watchFor(scene.page, "button", "Link copied")
       await scene.click("Share")
-      await scene.page.getByRole("button", { name: "Link copied" }).waitFor()
+      await told()
       const shared = String(await scene.page.evaluate("navigator.clipboard.readText()"))
       await scene.click("Decide")
       await answered()

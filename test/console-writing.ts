@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { describe, expect, test } from "vitest"
 import type { Locator } from "playwright-core"
-import type { Scene } from "./console-scene.ts"
+import { type Scene, watchFor } from "./console-scene.ts"
 
 export function writingTests(scene: Scene): void {
   const focused = (): Locator => scene.page.locator(":focus")
@@ -88,8 +88,9 @@ export function writingTests(scene: Scene): void {
       await expect.poll(async () => await evidence().inputValue()).not.toBe("Mine alone.")
       await scene.click("Undo")
       await scene.expectValue("Evidence text", "Mine alone.")
+      const told = await watchFor(scene.page, "button", "Link copied")
       await scene.click("Share")
-      await scene.page.getByRole("button", { name: "Link copied" }).waitFor()
+      await told()
       const shared = String(await scene.page.evaluate("navigator.clipboard.readText()"))
       await evidence().fill("Written since.")
       await scene.page.goto("about:blank")

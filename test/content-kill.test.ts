@@ -5,7 +5,7 @@ import { TestGateway } from "./gateways.ts"
 
 test("kill -9 at 4 random moments under load: the content of every acknowledged answer is stored, redacted", async () => {
   await killWhileKeeping(4)
-}, 300_000)
+})
 
 test("no room for content: decisions go on, and what is not kept is counted", async () => {
   await withContentKept(async (scene) => {
@@ -22,7 +22,7 @@ test("no room for content: decisions go on, and what is not kept is counted", as
     expect(dropped).toBeGreaterThan(0)
     expect(stored + dropped).toBe(requests)
   })
-}, 300_000)
+})
 
 test("a disk that is nearly full is left to usage: no content is written, and all of it is counted", async () => {
   await withContentKept(async (scene) => {

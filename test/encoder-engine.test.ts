@@ -103,7 +103,7 @@ describe("the death of the process", () => {
   })
 
   test("is brought about when it hangs", async () => {
-    const engine = await start({ silenceMsMax: 8000 })
+    const engine = await start({ silenceMsMax: 20_000 })
     const before = await score(engine)
     const stopped = pidOf(engine)
     process.kill(stopped, "SIGSTOP")

@@ -8,8 +8,8 @@ afterAll(async () => void (await server.stop()))
 
 test("the engine killed under load: requests are answered or end in a clean 500, and the next ones work", async () => {
   await killUnderLoad(server, 40, 3)
-}, 240_000)
+})
 
 test("memory is level after many requests", async () => {
   await memoryStaysLevel(server, 50, 1.25)
-}, 240_000)
+})

@@ -51,7 +51,8 @@ beforeAll(async () => {
   ]
   const config = join(folder, "umpire.yaml")
   writeFileSync(config, JSON.stringify({ models }))
-  server = await startServer({ env: { UMPIRE_CONFIG: config } })
+  // The worker is in this process, which may stand still for longer than a health check waits.
+  server = await startServer({ env: { UMPIRE_CONFIG: config, UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" } })
   client = createClient(server.url, { authorization: `Bearer ${server.key}` })
   org = (await client.listOrganizations())[0]?.id ?? ""
   // A bias decides alone, so that each answer is known.

@@ -1,12 +1,16 @@
 /** OIDC tokens against the running API: what is let in, and every known way of not deserving it. */
 import { createHmac } from "node:crypto"
 import { type JWTPayload, SignJWT, exportSPKI, importJWK } from "jose"
-import { describe, expect, test } from "vitest"
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { everyone } from "./identity-server.ts"
 import { type Signer, makeSigner } from "./issuer.ts"
 import { encode, nowSeconds, oidc, payloadOf, refusedAction, useOidcScene } from "./oidc-scene.ts"
 
 const scene = useOidcScene()
+
+// Times are told to the second, and a busy machine takes more of them between a token and its exchange.
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }))
+afterEach(() => void vi.useRealTimers())
 
 describe("a token that deserves it", () => {
   test("is exchanged for an access token with the permissions of the first rule that matches", async () => {

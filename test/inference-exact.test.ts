@@ -23,7 +23,14 @@ beforeAll(async () => {
   // A worker that failed is not asked again at once; the one that is made to fail has a name of its own.
   const models = ["far", "frail"].map((sku) => ({ sku, context_tokens_max: 32_768, workers }))
   writeFileSync(file, JSON.stringify({ models }))
-  server = await startServer({ env: { UMPIRE_CONFIG: file, UMPIRE_COMPAT_DECISIONS_GA: "true" } })
+  server = await startServer({
+    env: {
+      UMPIRE_CONFIG: file,
+      UMPIRE_COMPAT_DECISIONS_GA: "true",
+      // The worker is in this process, which may stand still for longer than a health check waits.
+      UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
+    },
+  })
 })
 afterAll(async () => {
   await server.stop()

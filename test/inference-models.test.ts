@@ -8,6 +8,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs"
 import { type Server, createServer } from "node:http"
@@ -53,7 +54,8 @@ beforeAll(async () => {
     else {
       const cut = breakAfter
       breakAfter = null
-      response.write(rest.subarray(0, cut), () => response.destroy())
+      response.write(rest.subarray(0, cut))
+      void untilWritten(join(dataDirectory, "models", "resumed.gguf.partial")).then(() => response.destroy())
     }
   })
   await new Promise<void>((resolve) => files.listen(0, "127.0.0.1", resolve))
@@ -68,6 +70,10 @@ afterAll(async () => {
   files.closeAllConnections()
   await new Promise((resolve) => files.close(resolve))
 })
+
+async function untilWritten(file: string): Promise<void> {
+  await expect.poll(() => statSync(file, { throwIfNoEntry: false })?.size ?? 0).toBeGreaterThan(0)
+}
 
 async function umpire(
   ...words: readonly string[]
@@ -104,7 +110,7 @@ test("a model pulled from Hugging Face is checked and served without a restart",
 
 test("a download that broke off goes on where it was", async () => {
   ranges.length = 0
-  // So much that a client has begun to write when it breaks: what is only in its hands is lost with the connection.
+  // It breaks when the client has begun to write: what is only in its hands is lost with the connection.
   breakAfter = Math.floor(bytes.length / 2)
   const { status } = await umpire("pull", `${address}/resumed.gguf`, "--sha256", digest, "--sku", "resumed")
   expect(status).toBe(0)

@@ -66,7 +66,10 @@ beforeAll(async () => {
     ],
   }
   writeFileSync(join(folder, "umpire.yaml"), JSON.stringify(config))
-  server = await startServer({ env: { UMPIRE_CONFIG: join(folder, "umpire.yaml") } })
+  // The worker is in this process, which may stand still for longer than a health check waits.
+  server = await startServer({
+    env: { UMPIRE_CONFIG: join(folder, "umpire.yaml"), UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" },
+  })
 })
 afterAll(async () => {
   await server.stop()

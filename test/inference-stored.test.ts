@@ -12,8 +12,6 @@ import { type TestServer, startServer } from "./server.ts"
 
 const model = "umpire-chat"
 const dayMs = 86_400_000
-/** What docs/platform.md promises: a change made at one gateway applies within this time everywhere else. */
-const heardWithinMs = 30_000
 
 let fresh: FreshDatabase
 let folder: string
@@ -28,7 +26,7 @@ beforeAll(async () => {
   first = await start("a")
   second = await start("b")
   database = await openPostgres({ url: fresh.url, connectionsMax: 1 })
-}, 240_000)
+})
 afterAll(async () => {
   await database.close()
   await first.stop()
@@ -112,24 +110,13 @@ test("a purge goes on until nothing is left, however much it is", async () => {
 
 test("a retention of 0 set at one gateway stores nothing at either", async () => {
   await setDays(first, 0)
-  const changedMs = performance.now()
-  let lastStoredMs = 0
   const here = await respond(first, { input: "Hello" })
   expect(here.store).toBe(false)
   expect(await rows(here.id)).toEqual({ responses: 0, items: 0 })
+  // How soon is tested with a clock of its own, in the cache that forgets.
   await expect
-    .poll(
-      async () => {
-        const sentMs = performance.now()
-        const { store } = await respond(second, { input: "Hello" })
-        // By when it was sent: how long a busy machine takes to answer is another matter.
-        if (store) lastStoredMs = sentMs - changedMs
-        return store
-      },
-      { interval: 500 },
-    )
+    .poll(async () => (await respond(second, { input: "Hello" })).store, { interval: 500 })
     .toBe(false)
-  expect(lastStoredMs).toBeLessThan(heardWithinMs)
   const there = await respond(second, { input: "Hello" })
   expect(await rows(there.id)).toEqual({ responses: 0, items: 0 })
   await setDays(first, null)

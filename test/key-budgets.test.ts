@@ -22,7 +22,7 @@ const start = async (name: string): Promise<TestGateway> =>
     databaseUrl: fresh.url,
     dataDirectory: join(directory, name),
     // Long enough on a busy machine: the test is about what is affordable, not about how soon.
-    env: { UMPIRE_BILLING_RECALL_WAIT_MS: "6000" },
+    env: { UMPIRE_BILLING_RECALL_WAIT_MS: "60000" },
   })
 
 beforeAll(async () => {

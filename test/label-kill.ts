@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { expect } from "vitest"
 import { readBooks } from "./gateways.ts"
+import type { LabelGate } from "./label-gate.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 
@@ -23,6 +24,8 @@ export interface LabelKills {
   readonly rows: number
   readonly kills: number
   readonly timeoutMs: number
+  /** Before the server, where the run would else end before a busy machine comes to kill it. */
+  readonly gate?: LabelGate
 }
 
 export const labelEnv = ({ url, key }: Pick<LabelServer, "url" | "key">): Record<string, string> => ({
@@ -39,7 +42,7 @@ export interface LabelRun {
 
 /** The ledger must be empty before it. Returns how the last start ran, which no kill ends. */
 export async function labelUnderKills(server: LabelServer, run: LabelKills): Promise<LabelRun> {
-  const { folder, rows, kills, timeoutMs } = run
+  const { folder, rows, kills, timeoutMs, gate } = run
   const input = join(folder, "rows.csv")
   const lines = Array.from({ length: rows }, (_, n) => `${n},"Order ${n}: the parcel has not arrived"`)
   await writeFile(input, `id,text\n${lines.join("\n")}\n`)
@@ -52,9 +55,10 @@ export async function labelUnderKills(server: LabelServer, run: LabelKills): Pro
     )
   const answered: number[] = []
   for (let kill = 1; kill <= kills; kill++) {
-    const child = start()
-    // In the first half, so that the run does not end before a busy machine comes to kill it.
     const count = Math.floor((rows * kill) / (2 * (kills + 1)))
+    // Some more, which are under way when it is killed, but never all.
+    gate?.allow(count - Math.max(0, countLines(state)) + Math.floor(rows / (4 * (kills + 1))))
+    const child = start()
     const isReached = (): boolean => child.exitCode !== null || countLines(state) >= count
     await expect.poll(isReached, { timeout: timeoutMs, interval: 10 }).toBe(true)
     expect(child.exitCode, "it ended before it was killed").toBeNull()
@@ -62,6 +66,7 @@ export async function labelUnderKills(server: LabelServer, run: LabelKills): Pro
     await once(child, "exit")
     answered.push(countLines(state))
   }
+  gate?.allow(Infinity)
   const before = countLines(state)
   const startedMs = performance.now()
   const child = start()

@@ -11,6 +11,7 @@ import { writeExcel } from "../src/cli/excel-writer.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import { excelParts, readExcel, writeParts } from "./excel-file.ts"
 import { TestGateway, prepareAccount, readBooks } from "./gateways.ts"
+import { openLabelGate } from "./label-gate.ts"
 import { checkEachChargedOnce, labelEnv, labelUnderKills } from "./label-kill.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { bootstrapKey } from "./server.ts"
@@ -26,7 +27,7 @@ let marks = 0
 
 beforeAll(async () => {
   database = await freshDatabase()
-  // Slow enough that a run does not end before it is killed.
+  // Slow enough that some answers are under way when a run is killed.
   const env = { TEST_WORK_MS: "30" }
   gateway = await TestGateway.start({
     databaseUrl: database.url,
@@ -47,8 +48,8 @@ interface Ran {
   readonly stderr: string
 }
 
-async function label(args: readonly string[], stdin = ""): Promise<Ran> {
-  const env = { ...labelEnv({ url: gateway.url, key: bootstrapKey }), DATABASE_URL: database.url }
+async function label(args: readonly string[], stdin = "", url = gateway.url): Promise<Ran> {
+  const env = { ...labelEnv({ url, key: bootstrapKey }), DATABASE_URL: database.url }
   const run = promisify(execFile)(process.execPath, [umpire, "label", "--model", "test", ...args], {
     env,
     cwd: folder,
@@ -64,14 +65,17 @@ const chargesOf = async (): Promise<number> => (await readBooks(database.url)).c
 
 // First, while nothing is charged.
 test("a run that is killed three times is finished with one charge for every row", async () => {
-  const server = { url: gateway.url, key: bootstrapKey, model: "test", databaseUrl: database.url }
+  const gate = await openLabelGate(gateway.url)
+  const server = { url: gate.url, key: bootstrapKey, model: "test", databaseUrl: database.url }
   mkdirSync(join(folder, "killed"))
   await labelUnderKills(server, {
     folder: join(folder, "killed"),
     rows: killedRows,
     kills: 3,
-    timeoutMs: 60_000,
+    timeoutMs: 600_000,
+    gate,
   })
+  await gate.close()
   await expect.poll(chargesOf).toBeGreaterThanOrEqual(killedRows)
   await checkEachChargedOnce(server, killedRows)
 })
@@ -258,8 +262,11 @@ test("a run over an Excel file that is killed goes on where it stopped, and leav
   await writeExcel(join(folder, "many.xlsx"), [{ name: "text", type: "VARCHAR" }], onePage(texts))
   const out = join(folder, "many.labelled.xlsx")
   const before = await settledCharges()
+  // It does not end before a busy machine comes to kill it.
+  const gate = await openLabelGate(gateway.url)
+  gate.allow(100)
   const child = spawn(process.execPath, [umpire, "label", "--model", "test", "many.xlsx", "-y", "?"], {
-    env: labelEnv({ url: gateway.url, key: bootstrapKey }),
+    env: labelEnv({ url: gate.url, key: bootstrapKey }),
     cwd: folder,
     stdio: "ignore",
   })
@@ -272,10 +279,12 @@ test("a run over an Excel file that is killed goes on where it stopped, and leav
     .toBe(true)
   child.kill("SIGKILL")
   await once(child, "exit")
+  gate.allow(Infinity)
   expect([child.signalCode, existsSync(out)]).toEqual(["SIGKILL", false])
   // As if it had been killed while it wrote.
   writeFileSync(`${out}.part`, "half")
-  const ran = await label(["many.xlsx", "-y", "?"])
+  const ran = await label(["many.xlsx", "-y", "?"], "", gate.url)
+  await gate.close()
   expect([ran.status, existsSync(`${out}.part`)]).toEqual([0, false])
   const { rows } = await readExcel(join(folder, "many.labelled.xlsx"))
   expect(rows.map(([text, answer]) => [text, answer])).toEqual(texts.map(([text]) => [text, "yes"]))

@@ -71,15 +71,21 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+/** Requests that a busy machine may take long to answer; the client gives up after a minute unless told. */
+const patient = { timeout: 600_000 }
+
 async function connect(key: string): Promise<Client> {
   const client = new Client({ name: "test", version: "1" })
   const requestInit = { headers: { authorization: `Bearer ${key}` } }
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }))
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(`${server.url}/mcp`), { requestInit }),
+    patient,
+  )
   return client
 }
 
 const names = async (client: Client): Promise<string[]> =>
-  (await client.listTools()).tools.map(({ name }) => name)
+  (await client.listTools(undefined, patient)).tools.map(({ name }) => name)
 
 const post = async (message: unknown, headers: Record<string, string> = {}): Promise<Response> =>
   await server.post("/mcp", message, headers)
@@ -87,7 +93,7 @@ const ping = { jsonrpc: "2.0", id: 1, method: "ping" }
 
 describe("over HTTP", () => {
   test("there is a tool for each published set, with its questions in its schema", async () => {
-    const { tools } = await agent.listTools()
+    const { tools } = await agent.listTools(undefined, patient)
     const dotted = toolName("with.dots")
     expect(tools.map(({ name }) => name)).toEqual([
       "decide",
@@ -105,13 +111,16 @@ describe("over HTTP", () => {
 
   test("decide and a set answer what their endpoints answer, and are recorded as such", async () => {
     const questions = [refund]
-    const decided = await agent.callTool({ name: "decide", arguments: { input: letter, questions } })
+    const decided = await agent.callTool({ name: "decide", arguments: { input: letter, questions } }, patient)
     const plain = await server.post("/v1/decisions", { model: "umpire-decide", input: letter, questions })
     expect(decided.structuredContent).toEqual(await plain.json())
-    const asked = await agent.callTool({
-      name: "ask_letters",
-      arguments: { input: letter, questions: ["refund"] },
-    })
+    const asked = await agent.callTool(
+      {
+        name: "ask_letters",
+        arguments: { input: letter, questions: ["refund"] },
+      },
+      patient,
+    )
     expect(asked.structuredContent).toMatchObject({
       set: "letters",
       version: 1,
@@ -127,13 +136,16 @@ describe("over HTTP", () => {
 
   test("a file's rows are labelled up to the limit, and not one more", async () => {
     const label = async (rows: number) =>
-      await agent.callTool({
-        name: "label_file",
-        arguments: { set: "letters", content: Array.from({ length: rows }, () => letter).join("\n") },
-      })
+      await agent.callTool(
+        {
+          name: "label_file",
+          arguments: { set: "letters", content: Array.from({ length: rows }, () => letter).join("\n") },
+        },
+        patient,
+      )
     const content = `text,other\n"${letter}",1\n"The sun shines.",2\n`
     const given = { set: "letters", content, format: "csv" }
-    const { structuredContent } = await agent.callTool({ name: "label_file", arguments: given })
+    const { structuredContent } = await agent.callTool({ name: "label_file", arguments: given }, patient)
     expect(structuredContent).toMatchObject({
       rows: [
         { row: 0, answers: [{ verdict: "yes" }, {}] },
@@ -146,18 +158,18 @@ describe("over HTTP", () => {
   })
 
   test("sets and guides are resources", async () => {
-    const { resources } = await agent.listResources()
+    const { resources } = await agent.listResources(undefined, patient)
     const uris = resources.map(({ uri }) => uri)
     expect(uris).toEqual(expect.arrayContaining(["umpire://docs/classification.md", "umpire://sets/letters"]))
     expect(uris).not.toContain("umpire://sets/draft")
-    const [set] = (await agent.readResource({ uri: "umpire://sets/letters" })).contents
+    const [set] = (await agent.readResource({ uri: "umpire://sets/letters" }, patient)).contents
     expect(JSON.parse(set && "text" in set ? set.text : "")).toMatchObject({ name: "letters", version: 1 })
-    const [page] = (await agent.readResource({ uri: "umpire://docs/errors.md" })).contents
+    const [page] = (await agent.readResource({ uri: "umpire://docs/errors.md" }, patient)).contents
     expect(page && "text" in page ? page.text : "").toBe(
       readFileSync(join(root, "docs", "errors.md"), "utf8"),
     )
     for (const uri of ["umpire://docs/../package.json", "umpire://sets/draft", "file:///etc/passwd"])
-      await expect(agent.readResource({ uri })).rejects.toThrow("Resource not found")
+      await expect(agent.readResource({ uri }, patient)).rejects.toThrow("Resource not found")
   })
 
   test.each([
@@ -172,14 +184,14 @@ describe("over HTTP", () => {
     ["label_file", { set: "nobody", content: letter }, "not_found"],
     ["label_file", { set: "letters", content: "{", format: "jsonl" }, "not JSON Lines"],
   ])("%s of %j is a result that says what is wrong", async (name, given, sentence) => {
-    const result = await agent.callTool({ name, arguments: given })
+    const result = await agent.callTool({ name, arguments: given }, patient)
     expect(result.isError).toBe(true)
     expect(JSON.stringify(result.content)).toContain(sentence)
   })
 
   test("a set is asked about as long a text as its endpoint takes, and not one byte more", async () => {
     const input = "a".repeat(decideQuestionSet.bodyBytesMax + 1)
-    const result = await agent.callTool({ name: "ask_letters", arguments: { input } })
+    const result = await agent.callTool({ name: "ask_letters", arguments: { input } }, patient)
     expect(result.isError).toBe(true)
     expect(JSON.stringify(result.content)).toContain(`over ${decideQuestionSet.bodyBytesMax} bytes`)
   })
@@ -187,14 +199,19 @@ describe("over HTTP", () => {
   test("an organization sees and asks only its own sets", async () => {
     const other = await connect(otherKey)
     expect(await names(other)).toEqual(["decide", "label_file", "list_sets"])
-    await expect(other.callTool({ name: "ask_letters", arguments: { input: letter } })).rejects.toThrow(
-      "Unknown tool",
+    await expect(
+      other.callTool({ name: "ask_letters", arguments: { input: letter } }, patient),
+    ).rejects.toThrow("Unknown tool")
+    await expect(other.readResource({ uri: "umpire://sets/letters" }, patient)).rejects.toThrow(
+      "Resource not found",
     )
-    await expect(other.readResource({ uri: "umpire://sets/letters" })).rejects.toThrow("Resource not found")
-    const labelled = await other.callTool({
-      name: "label_file",
-      arguments: { set: "letters", content: letter },
-    })
+    const labelled = await other.callTool(
+      {
+        name: "label_file",
+        arguments: { set: "letters", content: letter },
+      },
+      patient,
+    )
     expect(labelled.isError).toBe(true)
     await other.close()
   })
@@ -333,19 +350,20 @@ describe("over standard input", () => {
         env: { ...process.env, UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key },
         cwd: folder,
       }),
+      patient,
     )
   })
   afterAll(async () => {
     await local.close()
   })
   const labelFile = async (given: Record<string, unknown>) =>
-    await local.callTool({ name: "label_file", arguments: { set: "letters", ...given } }, { timeout: 600_000 })
+    await local.callTool({ name: "label_file", arguments: { set: "letters", ...given } }, patient)
 
   test("the same tools are there, and label_file takes a path", async () => {
-    const { tools } = await local.listTools()
+    const { tools } = await local.listTools(undefined, patient)
     expect(tools.map(({ name }) => name)).toEqual(await names(agent))
     expect(tools.find(({ name }) => name === "label_file")?.inputSchema.required).toEqual(["set", "path"])
-    const asked = await local.callTool({ name: "ask_letters", arguments: { input: letter } })
+    const asked = await local.callTool({ name: "ask_letters", arguments: { input: letter } }, patient)
     expect(asked.structuredContent).toMatchObject({ set: "letters" })
   })
 
@@ -384,12 +402,15 @@ describe("over standard input", () => {
 
   test("the server's refusal reaches the model", async () => {
     writeFileSync(join(folder, "one.txt"), letter)
-    const refused = await local.callTool({
-      name: "label_file",
-      arguments: { set: "nobody", path: "one.txt" },
-    })
+    const refused = await local.callTool(
+      {
+        name: "label_file",
+        arguments: { set: "nobody", path: "one.txt" },
+      },
+      patient,
+    )
     expect(refused.isError).toBe(true)
     expect(JSON.stringify(refused.content)).toContain("not_found")
-    await expect(local.callTool({ name: "nobody", arguments: {} })).rejects.toThrow("Unknown tool")
+    await expect(local.callTool({ name: "nobody", arguments: {} }, patient)).rejects.toThrow("Unknown tool")
   })
 })

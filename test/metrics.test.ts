@@ -146,23 +146,29 @@ describe("the files for operators", () => {
 
   test("Prometheus can evaluate every alert, and none fires for a server that works", async () => {
     // A scrape fails after its second: five seconds ago all are decided. One that was too slow is not looked at.
-    let at = 0
+    let fired: string[] = []
     await expect
       .poll(async () => {
-        at = Date.now() / 1000 - 5
-        return (await prometheus.query("up == 1", at)).length
+        const at = Date.now() / 1000 - 5
+        const isUp = async (): Promise<boolean> => (await prometheus.query("up == 1", at)).length === 1
+        const before = await isUp()
+        fired = await firing(at)
+        // Where Prometheus itself paused, a scrape of that time may have been decided meanwhile.
+        return before && (await isUp())
       })
-      .toBe(1)
-    expect(await firing(at)).toEqual([])
+      .toBe(true)
+    expect(fired).toEqual([])
   })
 })
+
+const ofSpeed = ["UmpireDecisionsSlow", "UmpireFirstTokenSlow", "UmpireQueueLong", "UmpireMainThreadBusy"]
 
 /** But for how fast a busy machine is. What was refused here was refused on purpose, and nothing else happened. */
 async function firing(atSeconds: number): Promise<string[]> {
   const found = []
   for (const [alert, expression] of ruleQueries)
     if ((await prometheus.query(expression, atSeconds)).length > 0) found.push(alert)
-  return found.filter((alert) => alert !== "UmpireDecisionsSlow")
+  return found.filter((alert) => !ofSpeed.includes(alert))
 }
 
 /** The names before a selector or a range; functions stand before a parenthesis. */

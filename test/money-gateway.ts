@@ -108,7 +108,15 @@ await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
 const lastUsed = openLastUsed(database, log)
 const principals = await openPrincipals({ database, clock, lastUsed })
-const rateLimits = await openSharedRateLimiter({ database, gatewayId: ids.next("gw"), clock, log })
+// A store that a busy machine keeps waiting is not away: each gateway would then count on its own.
+const answerMsMax = 600_000
+const rateLimits = await openSharedRateLimiter({
+  database,
+  gatewayId: ids.next("gw"),
+  clock,
+  log,
+  answerMsMax,
+})
 const money = await openMoney({
   config,
   catalog,

@@ -10,7 +10,6 @@ import { readLock, runtimePackages } from "../scripts/locked-packages.ts"
 import { type TestServer, bootstrapKey, startServer } from "./server.ts"
 
 const root = join(import.meta.dirname, "..")
-const installTimeoutMs = 600_000
 const installedBytesMax = 450_000_000
 const firstStartKilobytesMax = 500_000
 
@@ -33,7 +32,7 @@ beforeAll(() => {
   run("npm", ["pack", "--pack-destination", folder, "--loglevel=error"], root)
   const tarball = `./${manifest.name}-${manifest.version}.tgz`
   run("npm", ["install", tarball, "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"], folder)
-}, installTimeoutMs)
+})
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 

@@ -74,9 +74,12 @@ test("webhooks and alert rules are kept from the command line, and what was sent
   expect((await umpire("alerts", "list", ...api)).stdout).toMatch(/Errors +error_rate +0\.2/)
   const [sent] = await json("alerts", "test", rule.id, ...api)
   const deliveries = async () => await json("webhooks", "deliveries", hook.id, "--state", "succeeded", ...api)
-  await expect.poll(deliveries).toMatchObject([{ id: sent.delivery_id, attempts: 1 }])
+  await expect.poll(deliveries).toMatchObject([{ id: sent.delivery_id }])
+  // Once, unless this process paused for longer than a receiver is waited for.
+  const [{ attempts }] = await deliveries()
   await umpire("webhooks", "resend", hook.id, sent.delivery_id, ...api)
-  await expect.poll(deliveries).toMatchObject([{ id: sent.delivery_id, attempts: 2 }])
+  const attemptsNow = async () => (await deliveries())[0]?.attempts
+  await expect.poll(attemptsNow).toBeGreaterThan(attempts)
   expect(new Set(receiver.at("/hook").map(({ body }) => JSON.parse(body).id)).size).toBe(1)
   expect((await umpire("alerts", "delete", rule.id, ...api)).stdout).toBe(`Deleted ${rule.id}.\n`)
   expect((await umpire("webhooks", "remove", hook.id, ...api)).stdout).toBe(`Removed ${hook.id}.\n`)

@@ -19,7 +19,9 @@ beforeAll(async () => {
   const [first, second] = [await open(), await open()]
   databases = [first, second]
   await migrate(first)
-  gateways = [await startPlatform(first), await startPlatform(second)]
+  // What is at once may take long on a busy machine.
+  const patient = { repeatWaitMs: 600_000 }
+  gateways = [await startPlatform(first, patient), await startPlatform(second, patient)]
   seed = seeder(gateways[0])
   account = await seed.billingAccount()
 })

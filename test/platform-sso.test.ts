@@ -36,7 +36,12 @@ let adaId: string
 
 beforeAll(async () => {
   const database = await openTestDatabase()
-  const issuerAddress = await freeAddress()
+  // Listens before it can answer, so that its port stays its own.
+  identityServer = createServer()
+  await new Promise<void>((resolve) => identityServer.listen(0, "127.0.0.1", resolve))
+  // A listening TCP server has an address of this form.
+  const { port } = identityServer.address() as AddressInfo
+  const issuerAddress = new URL(`http://127.0.0.1:${port}`)
   const scope = "openid email profile groups"
   const settings = {
     issuer: issuerAddress.href,
@@ -58,7 +63,7 @@ beforeAll(async () => {
   })
   place.url = platform.url
   adaId = await seeder(platform).user("Ada@example.com")
-  identityServer = await startProvider(issuerAddress, `${platform.url}/v1/session/sso/callback`)
+  provide(issuerAddress, `${platform.url}/v1/session/sso/callback`)
 })
 
 afterAll(async () => {
@@ -68,16 +73,7 @@ afterAll(async () => {
   await new Promise((resolve) => identityServer.close(resolve))
 })
 
-async function freeAddress(): Promise<URL> {
-  const probe = createServer()
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve))
-  // A listening TCP server has an address of this form.
-  const { port } = probe.address() as AddressInfo
-  await new Promise((resolve) => probe.close(resolve))
-  return new URL(`http://127.0.0.1:${port}`)
-}
-
-async function startProvider(address: URL, redirectUri: string): Promise<Server> {
+function provide(address: URL, redirectUri: string): void {
   const provider = new Provider(address.origin, {
     clients: [{ client_id: "umpire", client_secret: clientSecret, redirect_uris: [redirectUri] }],
     claims: { email: ["email", "email_verified"], profile: ["name"], groups: ["groups"] },
@@ -88,9 +84,7 @@ async function startProvider(address: URL, redirectUri: string): Promise<Server>
     pkce: { required: () => true },
   })
   const answer = provider.callback()
-  const server = createServer((request, response) => void answer(request, response))
-  await new Promise<void>((resolve) => server.listen(Number(address.port), "127.0.0.1", resolve))
-  return server
+  identityServer.on("request", (request, response) => void answer(request, response))
 }
 
 /** As much of a browser as signing in takes: cookies by origin, redirects, and forms. */

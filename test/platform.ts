@@ -46,6 +46,8 @@ interface PlatformOptions {
   readonly parts?: Partial<PlatformParts>
   /** What requests and attempts to sign in are counted by; in memory unless told. */
   readonly rateLimits?: RateLimits
+  /** How long a repeated request waits for the first; as the product does unless told. */
+  readonly repeatWaitMs?: number
 }
 
 export interface Answer {
@@ -116,13 +118,16 @@ export async function startPlatform(database: Database, options: PlatformOptions
     },
     metrics: new Metrics(),
     gate: principals,
-    idempotency: createIdempotencyStore(control),
+    idempotency: createIdempotencyStore({
+      ...control,
+      ...(options.repeatWaitMs === undefined ? {} : { waitMsMax: options.repeatWaitMs }),
+    }),
     limiter: createRequestLimiter({ requestsPerMinute, burst: requestsPerMinute }, rateLimits),
     clock,
     ids,
     log,
     trustedProxies: parseTrustedProxies(options.trustedProxies ?? "") ?? noProxies,
-    requestTimeoutMs: 60_000,
+    requestTimeoutMs: 600_000,
   })
   state.url = await http.listen("127.0.0.1", 0)
   return {

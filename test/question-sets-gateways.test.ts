@@ -129,7 +129,7 @@ test("evidence is written nowhere where nothing is kept, and in no readable form
   })
   expect(settings.status).toBe(200)
   const second = await decide("marker-encrypted-4722")
-  expect(await contentAt(here, second)).toBe("Please call marker-encrypted-4722")
+  await expect.poll(() => contentAt(here, second)).toBe("Please call marker-encrypted-4722")
   // The other gateway has the same keys.
   expect(await contentAt(elsewhere, second)).toBe("Please call marker-encrypted-4722")
   expect([await isWritten("marker-kept-nowhere-4721"), await isWritten("marker-encrypted-4722")]).toEqual([

@@ -181,8 +181,12 @@ test("two versions are compared over cases and examples", async () => {
 })
 
 test("a job that waits or runs is cancelled", async () => {
-  // Texts that were not read before, and more of them than are read before it is told to stop.
-  const more = Array.from({ length: 900 }, (_, n) => ({ input: `Text ${n}`, labels: { colour: "A7" } }))
+  // Texts that were not read before, and longer and more of them than are read before it is told to stop, even if we pause.
+  const words = "and so on ".repeat(80)
+  const more = Array.from({ length: 900 }, (_, n) => ({
+    input: `Text ${n} ${words}`,
+    labels: { colour: "A7" },
+  }))
   await client.addQuestionSetExamples({ params: at, body: { rows: more } })
   const first = await client.teachQuestionSet({ params: at, body: {} })
   const second = await client.teachQuestionSet({ params: at, body: {} })

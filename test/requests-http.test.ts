@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, expect, test } from "vitest"
+import { afterAll, beforeAll, expect, test, vi } from "vitest"
 import type { OverviewResponse } from "../src/contract/analytics.ts"
 import type { UsageSpend } from "../src/contract/billing.ts"
 import type { SequenceDetail } from "../src/contract/sequences.ts"
@@ -29,6 +29,7 @@ beforeAll(async () => {
     { "x-request-id": "mine-1" },
   )
   expect(refused.status).toBe(422)
+  await vi.waitFor(async () => expect((await list()).data).toHaveLength(4), { timeout: 600_000 })
 })
 afterAll(() => server.stop())
 
@@ -82,8 +83,9 @@ test("the id of a response leads to its record, and errors are found by their co
   expect((await list("request_id=mine-1")).data).toMatchObject(expected)
   expect((await list("error_code=unknown_model")).data).toMatchObject(expected)
   const answered = await server.post("/v1/decisions", decision)
-  const { data } = await list(`request_id=${answered.headers.get("x-request-id")}`)
-  expect(data.map(({ seq_id }) => seq_id)).toEqual([answered.headers.get("x-umpire-sequence")])
+  const found = async (): Promise<string[]> =>
+    (await list(`request_id=${answered.headers.get("x-request-id")}`)).data.map(({ seq_id }) => seq_id)
+  await expect.poll(found).toEqual([answered.headers.get("x-umpire-sequence")])
 })
 
 test("a malformed header of tags is refused with its rule, and the refusal is recorded", async () => {
@@ -92,8 +94,10 @@ test("a malformed header of tags is refused with its rule, and the refusal is re
   expect(response.status).toBe(400)
   expect(await response.text()).toContain("a tag is key=value")
   const seqId = response.headers.get("x-umpire-sequence") ?? ""
-  const found = await get<{ data: SequenceDetail }>(`/v1/organizations/${organization}/sequences/${seqId}`)
-  expect(found.data).toMatchObject({ result: "error", error_code: "invalid_header", tags: {} })
+  const found = async () => await get(`/v1/organizations/${organization}/sequences/${seqId}`)
+  await expect
+    .poll(found)
+    .toMatchObject({ data: { result: "error", error_code: "invalid_header", tags: {} } })
 })
 
 test("pages follow one another to the last, and filters narrow them", async () => {
@@ -135,8 +139,9 @@ test("a request that is refused for its tags is recorded with the model that it 
   const chat = { model: "umpire-chat", messages: [{ role: "user", content: "Hello" }] }
   expect((await server.post("/v1/decisions", decision, tags)).status).toBe(400)
   expect((await server.post("/v1/chat/completions", chat, tags)).status).toBe(400)
-  const { data } = await list("error_code=invalid_header&limit=2")
-  expect(data.map(({ model }) => model)).toEqual(["umpire-chat", "umpire-decide"])
+  await expect
+    .poll(async () => (await list("error_code=invalid_header&limit=2")).data.map(({ model }) => model))
+    .toEqual(["umpire-chat", "umpire-decide"])
 })
 
 test("what cannot be found is 404", async () => {

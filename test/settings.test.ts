@@ -242,7 +242,7 @@ test("billing.recall_wait_ms: so long a request waits for what another gateway h
   const hasty = await money({ UMPIRE_BILLING_RECALL_WAIT_MS: "0" })
   expect(await codeOf(hasty.sequence().reserve(model, most))).toBe("insufficient_credits")
 
-  const patient = await money({ UMPIRE_BILLING_RECALL_WAIT_MS: "10000" })
+  const patient = await money({ UMPIRE_BILLING_RECALL_WAIT_MS: "60000" })
   const recalled = Promise.withResolvers<void>()
   const stop = await listenToLeases(database, ({ kind }) => {
     if (kind === "recall") recalled.resolve()

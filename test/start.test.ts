@@ -109,7 +109,12 @@ describe("a server that starts unattended", () => {
   let server: TestServer
   beforeAll(async () => {
     server = await startServer({
-      env: { UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com", UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery" },
+      env: {
+        UMPIRE_BOOTSTRAP_EMAIL: "ada@example.com",
+        UMPIRE_BOOTSTRAP_PASSWORD: "correct horse battery",
+        // What is in flight at the end may take long on a busy machine.
+        UMPIRE_SERVER_SHUTDOWN_MS: "300000",
+      },
     })
   })
   afterAll(async () => void (await server.stop()))

@@ -31,13 +31,16 @@ const openai = createServer(({ method, headers }, response) => {
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "umpire-tracing-"))
   collector = await startCollector()
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }
+  // Spans that the collector does not take in time are dropped, and this process may pause.
+  const patient = { OTEL_EXPORTER_OTLP_TIMEOUT: "600000", OTEL_BSP_EXPORT_TIMEOUT: "600000" }
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...patient }
   worker = await startServer({ args: ["worker", "--port", "0"], env, bootstrap: false })
   await new Promise<void>((resolve) => openai.listen(0, "127.0.0.1", resolve))
   const { port } = openai.address() as AddressInfo
   const remote = { sku: "remote-decide", context_tokens_max: 4096 }
   const config = {
     telemetry: { otlp_endpoint: collector.url },
+    routing: { health_timeout_ms: 600_000 },
     models: [
       { ...remote, workers: [{ url: worker.url, dialect: "umpire", model: "umpire-decide" }] },
       { ...remote, sku: "remote-chat", workers: [{ url: `http://127.0.0.1:${port}`, dialect: "openai" }] },
@@ -45,7 +48,7 @@ beforeAll(async () => {
   }
   // JSON is YAML.
   writeFileSync(join(folder, "umpire.yaml"), JSON.stringify(config))
-  gateway = await startServer({ env: { UMPIRE_CONFIG: join(folder, "umpire.yaml") } })
+  gateway = await startServer({ env: { UMPIRE_CONFIG: join(folder, "umpire.yaml"), ...patient } })
 })
 
 afterAll(async () => {

@@ -83,7 +83,8 @@ beforeAll(async () => {
   writeFileSync(
     config,
     JSON.stringify({
-      routing: { attempt_timeout_ms: 2_000 },
+      // Only the slow one is to be too slow, though this process, which is the workers, may pause.
+      routing: { attempt_timeout_ms: 20_000, health_timeout_ms: 600_000 },
       models: [
         entry("large", at, "1"),
         entry("down", nobody, "1"),

@@ -68,7 +68,7 @@ async function organization(name: string): Promise<{ org: string; bearer: string
   return { org: id, bearer: await seed.session(owner) }
 }
 
-async function deliver(timeoutMs = 60_000): Promise<void> {
+async function deliver(timeoutMs = 600_000): Promise<void> {
   const webhooks = createWebhookSender({ allowPrivate: true, timeoutMs })
   const started = await startDeliverer({
     database: platform.database,
@@ -160,10 +160,10 @@ test("an event is delivered once, signed with the secret that was shown", async 
 
 test("after a rotation with grace, both secrets verify; after the grace only the new one", async () => {
   const { id, secret: old } = await webhookAt("/rotated")
-  const rotated = (await call("POST", `/${id}/rotate`, { grace_seconds: 60 })).body.data.secret as string
+  const rotated = (await call("POST", `/${id}/rotate`, { grace_seconds: 600 })).body.data.secret as string
   await deliver()
   await waitFor(id, await testOf(id), { state: "succeeded" })
-  advanceTo(61_000)
+  advanceTo(601_000)
   await waitFor(id, await testOf(id), { state: "succeeded" })
   const verified = receiver
     .at("/rotated")
@@ -279,14 +279,14 @@ test("a gateway that dies while it sends is replaced: the receiver sees the same
   // As the dead gateway left it: claimed, and perhaps sent.
   await platform.database.query(
     "UPDATE deliveries SET attempts = 1, tries = 1, leased_until = $2, last_attempt_at = now() WHERE id = $1",
-    [delivery, new Date(Date.now() + 60_000)],
+    [delivery, new Date(Date.now() + 600_000)],
   )
   await deliver()
   const other = await testOf(id)
   await waitFor(id, other, { state: "succeeded" })
   // The lease of the dead one still holds.
   expect((await call("GET", `/${id}/deliveries/${delivery}`)).body.data.state).toBe("pending")
-  advanceTo(61_000)
+  advanceTo(601_000)
   const done = await waitFor(id, delivery, { state: "succeeded", attempts: 2 })
   const seen = receiver.at("/twice").map(({ body }) => JSON.parse(body).id)
   expect(seen.filter((one) => one === done.event_id)).toHaveLength(1)

@@ -15,7 +15,8 @@ async function stop(stopMs: number, signals: readonly (NodeJS.Signals | number)[
   let said = ""
   started.stdout.setEncoding("utf8").on("data", (text: string) => (said += text))
   await expect.poll(() => said).toContain("ready")
-  const ended = once(started, "exit")
+  // With its output: after its exit alone some of that may still be on the way.
+  const ended = once(started, "close")
   for (const step of signals) {
     if (typeof step !== "number") {
       started.kill(step)

@@ -15,7 +15,7 @@ import type { Database } from "../store/sql.ts"
 const rememberedMs = 24 * 3_600_000
 /** Longer than any write runs; after it the attempt counts as dead. */
 const runningMsMax = 120_000
-const waitMsMax = 10_000
+const waitMsMaxDefault = 10_000
 const pollMs = 100
 
 interface IdempotentRequest {
@@ -35,9 +35,12 @@ interface IdempotencyParts {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
+  /** How long a repetition waits for the first request. */
+  readonly waitMsMax?: number
 }
 
-export function createIdempotencyStore({ database, clock, ids }: IdempotencyParts) {
+export function createIdempotencyStore(parts: IdempotencyParts) {
+  const { database, clock, ids, waitMsMax = waitMsMaxDefault } = parts
   const tryClaim = async (request: IdempotentRequest, attemptId: string): Promise<ClaimOutcome> => {
     const nowMs = clock.nowMs()
     return await claimIdempotencyKey(database, {

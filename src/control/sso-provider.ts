@@ -1,7 +1,7 @@
 /** Single sign-on by OpenID Connect: authorization code with PKCE, one provider for the installation. */
 import * as oidc from "openid-client"
 
-const requestTimeoutSeconds = 10
+const requestTimeoutSeconds = 30
 
 interface OidcSettings {
   readonly issuer: string

@@ -128,7 +128,7 @@ test("a generation ends with what was used", async () => {
   expect(await generate(connect([{ item: prepared }, { output: usage }]))).toEqual(usage)
 })
 
-test("preparing a generation has 5 s; then the caller is told to try again and the work is cancelled", async () => {
+test("preparing a generation has 30 s; then the caller is told to try again and the work is cancelled", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
   try {
     const sent: string[] = []
@@ -136,7 +136,7 @@ test("preparing a generation has 5 s; then the caller is told to try again and t
     const client = connect([{ silent: true }], sent, prepareMsMax)
     const preparing = client.generator.prepare(generateWork, never).catch((error: unknown) => error)
     void preparing.then((outcome) => outcomes.push(outcome))
-    await vi.advanceTimersByTimeAsync(4_999)
+    await vi.advanceTimersByTimeAsync(29_999)
     expect([sent, outcomes]).toEqual([["call"], []])
     await vi.advanceTimersByTimeAsync(1)
     expect(await preparing).toMatchObject({ code: "overloaded", retryAfterMs: 1000 })

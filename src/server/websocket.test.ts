@@ -45,7 +45,7 @@ async function serve(
       clock: systemClock,
       ids: createIds(),
       log: silentLog,
-      requestTimeoutMs: 60_000,
+      requestTimeoutMs: 600_000,
       trustedProxies: noProxies,
     },
   )
@@ -209,7 +209,7 @@ test("a turn in flight may end when the server stops", async () => {
   socket.send("{}")
   expect(await messageOf(socket)).toBe("first")
   const closed = closeOf(socket)
-  const stopped = sockets.close(10_000)
+  const stopped = sockets.close(600_000)
   const last = messageOf(socket)
   release.resolve()
   expect(await last).toBe("last")

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "no
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { beforeEach, expect, onTestFinished, test } from "vitest"
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest"
 import { DirectoryLocked, lockDirectory } from "./directory-lock.ts"
 
 const holder = fileURLToPath(new URL("../../test/programs/hold-lock.ts", import.meta.url))
@@ -83,6 +83,9 @@ test.each([
   ["15 s ago", 15, true],
   ["26 s ago", 26, false],
 ])("version 0.1, last heard %s, keeps the directory: %s", async (_name, ageSeconds, kept) => {
+  // The time stands still: a pause must not make it older.
+  vi.useFakeTimers({ toFake: ["Date"] })
+  onTestFinished(() => void vi.useRealTimers())
   writeFileSync(path, JSON.stringify({ pid: 7, started: "1", realm: "elsewhere", token: "theirs" }))
   const then = Date.now() / 1000 - ageSeconds
   utimesSync(path, then, then)

@@ -104,14 +104,14 @@ describe("the thread of PGlite", () => {
   })
 
   test("a long statement does not keep this thread from its work", async () => {
-    const database = await openPglite({ directory })
+    const thread = startPglite()
+    const database = await connectPglite(thread, clusterIn(directory), { transactionMaxMs: 60_000 })
     let done = false
-    const long = database
-      .query("SELECT count(*) FROM generate_series(1, 100000)")
-      .finally(() => (done = true))
+    const long = database.query("SELECT pg_sleep(600)").finally(() => (done = true))
     await new Promise((resolve) => setImmediate(resolve))
     expect(done).toBe(false)
-    await long
+    await thread.close()
+    await expect(long).rejects.toBeInstanceOf(StoreUnavailable)
     await database.close()
   })
 

@@ -8,7 +8,8 @@ import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
 import { encodeValue, valueParsers } from "./values.ts"
 
 const connectionsMaxDefault = 10
-const connectTimeoutMs = 5_000
+/** A busy server accepts connections no sooner than it answers. */
+const connectTimeoutMs = 15_000
 const statementTimeoutMs = 30_000
 /** The server's own timeout comes first; this one is for a server that no longer answers. */
 const answerTimeoutMs = statementTimeoutMs + 5_000

@@ -34,14 +34,15 @@ interface SharedRateLimiterParts {
   readonly gatewayId: string
   readonly clock: Clock
   readonly log: Log
+  /** A store that is silent for so long counts as unavailable. */
+  readonly answerMsMax?: number
 }
 
 const minuteMs = 60_000
 const leasesPerMinute = 20
 /** What is counted is told to the store within this time, and a refusal is not older. */
 const freshMs = 1_000
-/** A store that is silent for so long counts as unavailable. */
-const answerMsMax = 1_000
+const answerMsMaxDefault = 1_000
 const announceEveryMs = 10_000
 /** In one statement. */
 const exchangedMax = 1_000
@@ -173,7 +174,7 @@ export class SharedRateLimiter implements RateLimits {
     const timer = setTimeout(() => {
       this.#fail(new StoreUnavailable("The store does not answer"))
       silent.resolve()
-    }, answerMsMax)
+    }, this.#parts.answerMsMax ?? answerMsMaxDefault)
     try {
       await Promise.race([this.#exchange(), silent.promise])
     } finally {

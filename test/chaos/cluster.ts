@@ -14,7 +14,8 @@ export const writerModel = "writer"
 /** Whole ticks a token, so that what was charged can be added up exactly. */
 export const inputTokenTicks = 200n
 export const outputTokenTicks = 800n
-export const requestTimeoutMs = 15_000
+/** Long beyond any stall of the machine: only what a fault holds for good is to be ended by it. */
+export const requestTimeoutMs = 120_000
 
 const startTimeoutMs = 600_000
 const stopTimeoutMs = 600_000
@@ -221,10 +222,11 @@ function writeConfig(
     engine: { threads: 1, kv_memory_mib: 64, cache_memory_mib: 16 },
     limits: { requests_per_minute: 1_000_000, burst: 1_000_000 },
     routing: {
-      attempt_timeout_ms: 8_000,
+      // Twice what a busy machine stops for: a worker that is cut off is left, one that is only slow is not.
+      attempt_timeout_ms: 20_000,
       health_interval_ms: 500,
-      health_timeout_ms: 1_500,
-      queue_wait_ms: 10_000,
+      health_timeout_ms: 20_000,
+      queue_wait_ms: 60_000,
     },
     log: { level: "warn" },
     regions,

@@ -7,7 +7,7 @@ export const BillingConfig = z.strictObject({
   outage_grace_s: whole(1, 86_400)
     .default(300)
     .describe("How long requests are still admitted while the database is unavailable."),
-  recall_wait_ms: whole(0, 10_000)
+  recall_wait_ms: whole(0, 60_000)
     .default(250)
     .describe("How long a request that lacks credit waits for unused credit that other gateways hold."),
   provider: z

@@ -30,7 +30,7 @@ export interface MailSender {
   check(): Promise<void>
 }
 
-const timeoutMs = 10_000
+const timeoutMs = 20_000
 
 export function createMailSender(settings: MailSettings): MailSender {
   const { host, port, tls, ca, user, password, from } = settings

@@ -19,7 +19,7 @@ interface AnalyticsParts {
 }
 
 /** A question waits this long for what has just happened; an engine that is behind answers with what it has. */
-const freshWithinMs = 2_000
+const freshWithinMs = 10_000
 
 /** Null where no engine is available. */
 export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<AnalyticsTable & SequenceTable> {

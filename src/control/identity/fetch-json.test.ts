@@ -12,12 +12,13 @@ test.each([
   ["IPv4 in IPv6", "https://[::ffff:127.0.0.1]:1/jwks"],
   ["the metadata service", "https://169.254.169.254/latest"],
 ])("a private address is not connected to: %s", async (_, address) => {
-  fetcher = createJsonFetcher({ allowPrivate: false })
+  fetcher = createJsonFetcher({ allowPrivate: false, timeoutMs: 600_000 })
   await expect(fetcher.fetch(address)).rejects.toThrow("at a private address")
 })
 
 test("a name that resolves to a private address is refused when it is connected to", async () => {
-  fetcher = createJsonFetcher({ allowPrivate: false })
+  // Refused for its address, not for the time that a busy machine takes to look it up.
+  fetcher = createJsonFetcher({ allowPrivate: false, timeoutMs: 600_000 })
   await expect(fetcher.fetch("https://localhost:1/jwks")).rejects.toThrow("at a private address")
 })
 

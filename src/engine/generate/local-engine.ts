@@ -16,7 +16,7 @@ import type { GenerationOptions } from "./local-model.ts"
 const silenceMsMax = 60_000
 
 /** Templates, tokens and grammars of one request; sizes are bounded so that it takes far less. */
-export const prepareMsMax = 5_000
+export const prepareMsMax = 30_000
 
 interface LocalEngineOptions extends GenerationOptions {
   /** Makes the model's file before it is first opened, where it does not come as one. */

@@ -62,7 +62,7 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerPar
     liveTraffic: new LiveTraffic(systemClock, { batchShare: 1 }),
     callerNow: async (caller) => caller,
     errorBody: (_, { code }) => ({ code }),
-    timeoutMs: 60_000,
+    timeoutMs: 600_000,
     linesMax: 1_000,
     concurrency: 4,
     fileExpiryMs: 3_600_000,

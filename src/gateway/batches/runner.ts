@@ -50,7 +50,10 @@ export interface BatchRunner {
 /** A notification may be lost, and a gateway may die while it holds something. */
 const lookEveryMs = 5_000
 const renewEveryMs = 2_000
-const leaseMs = 10_000
+/** Longer than a busy machine may pause: what its gateway still runs is not run by another. */
+const leaseMs = 30_000
+/** What failed is tried again after so long. */
+const putOffMs = 10_000
 /** A part that so many gateways died of is not run again. */
 const attemptsMax = 5
 const sweepEveryMs = 60_000
@@ -142,6 +145,10 @@ class Runner {
     return new Date(this.#parts.clock.nowMs() + leaseMs)
   }
 
+  #putOffUntil(): Date {
+    return new Date(this.#parts.clock.nowMs() + putOffMs)
+  }
+
   #sweepNext(): void {
     this.#sweeping = this.#sweeping.then(() => this.#sweep())
   }
@@ -216,7 +223,7 @@ class Runner {
       const isStopping = this.#stop.signal.aborted
       if (!isStopping) log.error({ err: error, batch: batch.id }, "a batch could not be worked on")
       // What stops is taken up at once, what fails after a while.
-      await returnBatch(database, batch, isStopping ? null : this.#leasedUntil())
+      await returnBatch(database, batch, isStopping ? null : this.#putOffUntil())
     }
   }
 
@@ -274,7 +281,7 @@ class Runner {
   async #putOff(batch: Batch, part: BatchPart, error: unknown): Promise<void> {
     const { database, log } = this.#parts
     log.error({ err: error, batch: batch.id, part: part.number }, "a part of a batch failed")
-    if (!(error instanceof BlobDamaged)) await returnPart(database, part, this.#leasedUntil())
+    if (!(error instanceof BlobDamaged)) await returnPart(database, part, this.#putOffUntil())
     else if (part.attempts > attemptsMax) await this.#stopBatch(batch, damagedInput(error))
   }
 

@@ -31,7 +31,7 @@ export interface Redaction {
 
 const waitingMax = 1024
 /** A thread that works on one text for longer is ended; matching is linear, but a text may have mebibytes. */
-const workMsMax = 5_000
+const workMsMax = 15_000
 
 export function createRedaction(): Redaction {
   const pool = createPool<RedactService>({

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
 import { openTestDatabase } from "../../../test/database.ts"
 import { seeder } from "../../../test/platform.ts"
+import { ManualClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import { createContentCipher } from "../../store/content/cipher.ts"
@@ -16,11 +17,8 @@ import { SetRedactor, redactionRetryMs } from "./set-redactor.ts"
 const eventually = { timeout: 600_000, interval: 20 }
 const cipher = createContentCipher([Buffer.alloc(32, 3)])
 const ids = createIds()
-const times = { aheadMs: 0 }
-const clock = {
-  nowMs: () => Date.now() + times.aheadMs,
-  monotonicMs: () => performance.now() + times.aheadMs,
-}
+/** Stands still, so that no retry is due before a test says so. */
+const clock = new ManualClock(Date.now())
 let database: Database
 let organizations: string[]
 
@@ -29,7 +27,6 @@ beforeAll(async () => {
 })
 afterAll(async () => await database.close())
 beforeEach(async () => {
-  times.aheadMs = 0
   await database.query("DELETE FROM content")
   const seed = seeder({ database, ids })
   organizations = []
@@ -48,7 +45,7 @@ const body = (evidence: string): string =>
 /** Answers the id of its sequence. */
 async function store(organizationId: string, evidence = "secret", own = cipher): Promise<string> {
   const seqId = ids.next("seq")
-  const at = new Date()
+  const at = new Date(clock.nowMs())
   await insertContents(database, [
     {
       seqId,
@@ -134,19 +131,19 @@ test("a set that cannot answer is asked again; content is stored when it can, an
     await expect.poll(() => attempts, eventually).toBe(at + 1)
     await redactor.settle(org, AbortSignal.timeout(600_000))
     expect(await bodyOf(org, seqId)).toBe(null)
-    times.aheadMs += delayMs
+    clock.advance(delayMs)
     redactor.wake()
   }
   await expect.poll(() => bodyOf(org, seqId), eventually).toMatchObject({ evidence: "[…]" })
-  const lost = await store(org)
   fails.until = Infinity
   attempts = 0
+  const lost = await store(org)
   for (const delayMs of [...redactionRetryMs, 0]) {
     redactor.wake()
     const before = attempts
     await expect.poll(() => attempts, eventually).toBeGreaterThan(before)
     await redactor.settle(org, AbortSignal.timeout(600_000))
-    times.aheadMs += delayMs
+    clock.advance(delayMs)
   }
   expect(attempts).toBe(redactionRetryMs.length + 1)
   expect(await database.query("SELECT 1 FROM content WHERE seq_id = $1", [lost])).toEqual([])

@@ -56,6 +56,8 @@ export interface Reservation {
 /** Between the last moment at which this gateway admits and the moment at which others see the lease as expired. */
 const marginMs = 5_000
 const recallWaitMsDefault = 250
+/** Where it waits for longer. */
+const recallLookMs = 1_000
 const waitingMax = 10_000
 const spareEveryMs = 1_000
 /** An account unused for this long is dropped, and its lease returned. */
@@ -265,6 +267,8 @@ export class LeaseAccount {
         await returns.wait()
         answer = await this.#take()
         this.#serve()
+        // What others have spent meanwhile does not come back.
+        if (answer.kind === "refused" || answer.heldElsewhereTicks === 0n) break
       }
       return answer
     } finally {
@@ -384,18 +388,21 @@ function faultOf(answer: LeaseAnswer): Fault {
   }
 }
 
-/** Waits until it is notified or its time is over; a notification between two waits is not missed. */
+/** Waits until it is notified, for a second, or until its time is over; a notification between two waits is not missed. */
 class TimedCondition {
   #isNotified = false
   #isOver = false
   #wake: (() => void) | null = null
   readonly #timer: NodeJS.Timeout
+  /** Nobody tells when what others held is spent. */
+  readonly #look: NodeJS.Timeout
 
   constructor(timeoutMs: number) {
     this.#timer = setTimeout(() => {
       this.#isOver = true
       this.#wake?.()
     }, timeoutMs)
+    this.#look = setInterval(() => this.notify(), recallLookMs)
   }
 
   get isOver(): boolean {
@@ -415,5 +422,6 @@ class TimedCondition {
 
   close(): void {
     clearTimeout(this.#timer)
+    clearInterval(this.#look)
   }
 }

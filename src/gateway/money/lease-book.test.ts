@@ -52,7 +52,7 @@ async function open(gatewayId = ids.next("gw")): Promise<LeaseBook> {
     source: accountCredit,
     graceMs,
     // Each refusal waits so long: enough on a busy machine, as what is recalled comes back in memory.
-    recallWaitMs: 4_000,
+    recallWaitMs: 12_000,
     cheapestTicks: () => cheapest,
   })
   books.push(book)

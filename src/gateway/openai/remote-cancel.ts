@@ -21,19 +21,21 @@ export interface RemoteCancel {
 interface RemoteCancelParts {
   readonly database: Database
   readonly log: Log
+  /** How often it is asked for before nobody writes it. */
+  readonly attemptsMax?: number | undefined
   /** Cancels a response that this gateway writes; null when it does not. */
   cancelHere(organizationId: string, id: string): ResponseObject | null
 }
 
 /** A gateway that writes the response answers in milliseconds; a notification that was lost is sent again. */
 const answerWaitMs = 250
-const attemptsMax = 8
+const attemptsMaxDefault = 8
 
 /** What is notified is split at colons, so nothing else may be an id. */
 const responseIdForm = /^resp_[0-9a-z]{26}$/
 
 export async function openRemoteCancel(parts: RemoteCancelParts): Promise<RemoteCancel> {
-  const { database, log } = parts
+  const { database, log, attemptsMax = attemptsMaxDefault } = parts
   const answers = new EventEmitter()
   answers.setMaxListeners(0)
   const receive = ({ kind, responseId: id, organizationId }: CancellationMessage): void => {

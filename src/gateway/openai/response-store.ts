@@ -163,11 +163,12 @@ export class ResponseStore {
   }
 
   /** Where there are several gateways: responses are cancelled whichever writes them. */
-  async joinGateways(): Promise<RemoteCancel> {
+  async joinGateways(attemptsMax?: number): Promise<RemoteCancel> {
     const { database, log } = this.#parts
     this.#elsewhere = await openRemoteCancel({
       database,
       log,
+      attemptsMax,
       cancelHere: (organizationId, id) => this.cancelHere(organizationId, id),
     })
     return this.#elsewhere

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { noStages } from "../../../test/no-stages.ts"
 import type { Model } from "../../base/catalog.ts"
-import { systemClock } from "../../base/clock.ts"
+import { ManualClock, systemClock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Sequence } from "../meter.ts"
 import { LiveTraffic } from "../routing/live-traffic.ts"
@@ -32,7 +32,8 @@ const caller = {
 test("a text of a batch's line is no live traffic", async () => {
   const { signal } = new AbortController()
   const score = async (isBatch: boolean): Promise<boolean> => {
-    const traffic = new LiveTraffic(systemClock, { batchShare: 0.1 })
+    // Its clock stands still: what was live a moment ago stays so.
+    const traffic = new LiveTraffic(new ManualClock(0), { batchShare: 0.1 })
     const router = traffic.count({ open: async () => ({ close: () => undefined }) as unknown as Routed })
     const parts = { router, meter: { begin: () => sequence }, clock: systemClock, timeoutMs: 1000 }
     const model = { sku: "m" } as unknown as Model
