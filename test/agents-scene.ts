@@ -24,9 +24,8 @@ export async function openAgentsScene(
   const workers = [{ url: upstream.url, dialect: "openai" }]
   const far = { sku: "far", context_tokens_max: 262_144, workers }
   writeFileSync(file, JSON.stringify({ models: [far, ...models] }))
-  // The worker is in this process, which may stand still for longer than a health check waits.
   const server = await startServer({
-    env: { UMPIRE_CONFIG: file, UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" },
+    env: { UMPIRE_CONFIG: file },
   })
   return {
     server,

@@ -37,8 +37,7 @@ beforeAll(async () => {
   server = await startServer({
     env: {
       UMPIRE_CONFIG: config,
-      // The worker is in this process, which may stand still for longer than these wait.
-      UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
+      // The worker is in this process, which may stand still for longer than an attempt waits.
       UMPIRE_ROUTING_ATTEMPT_TIMEOUT_MS: "600000",
       UMPIRE_FILES_FILE_MIB_MAX: "2",
       UMPIRE_FILES_ORGANIZATION_MIB_MAX: "4",

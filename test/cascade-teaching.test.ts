@@ -69,8 +69,7 @@ beforeAll(async () => {
       ],
     }),
   )
-  // The worker is in this process, which may stand still for longer than a health check waits.
-  server = await startServer({ env: { UMPIRE_CONFIG: config, UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" } })
+  server = await startServer({ env: { UMPIRE_CONFIG: config } })
   client = createClient(server.url, { authorization: `Bearer ${server.key}` })
   at = { org_id: (await client.listOrganizations())[0]?.id ?? "", set_id: "flagged" }
   await createSet("flagged", "careful")

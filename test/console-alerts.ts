@@ -39,7 +39,9 @@ export function alertTests(scene: Scene): void {
     await dialog.getByLabel("Name").fill("Credit")
     await expect.poll(async () => await scene.problems()).toEqual([])
     await scene.submit("Create rule")
-    const row = scene.page.getByRole("row", { name: /^Credit/ })
+    // An alert that it raises has its name too.
+    const rules = scene.page.getByRole("table", { name: "Alert rules" })
+    const row = rules.getByRole("row", { name: /^Credit/ })
     await row.getByText("Fires when the balance is below $9,000,000.00.").waitFor()
     await scene.pick("Actions for Credit", "Edit")
     await dialog.getByLabel("Threshold, $").fill("8,000,000")

@@ -51,8 +51,7 @@ beforeAll(async () => {
   ]
   const config = join(folder, "umpire.yaml")
   writeFileSync(config, JSON.stringify({ models }))
-  // The worker is in this process, which may stand still for longer than a health check waits.
-  server = await startServer({ env: { UMPIRE_CONFIG: config, UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" } })
+  server = await startServer({ env: { UMPIRE_CONFIG: config } })
   client = createClient(server.url, { authorization: `Bearer ${server.key}` })
   org = (await client.listOrganizations())[0]?.id ?? ""
   // A bias decides alone, so that each answer is known.

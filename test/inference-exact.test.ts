@@ -27,8 +27,6 @@ beforeAll(async () => {
     env: {
       UMPIRE_CONFIG: file,
       UMPIRE_COMPAT_DECISIONS_GA: "true",
-      // The worker is in this process, which may stand still for longer than a health check waits.
-      UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
     },
   })
 })

@@ -66,9 +66,8 @@ beforeAll(async () => {
     ],
   }
   writeFileSync(join(folder, "umpire.yaml"), JSON.stringify(config))
-  // The worker is in this process, which may stand still for longer than a health check waits.
   server = await startServer({
-    env: { UMPIRE_CONFIG: join(folder, "umpire.yaml"), UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" },
+    env: { UMPIRE_CONFIG: join(folder, "umpire.yaml") },
   })
 })
 afterAll(async () => {

@@ -176,6 +176,7 @@ describe("stored responses", () => {
       stream: true,
       text: longText,
     })
+    expect(response.status).toBe(200)
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     let text = ""
     while (!text.includes("output_text.delta")) text += (await reader?.read())?.value ?? ""
@@ -188,15 +189,15 @@ describe("stored responses", () => {
   })
 })
 
-/** A schema that keeps a small model writing for as long as its context lasts, so that a busy machine is in time to stop it. */
+/** A schema that keeps a small model writing, so long that a busy machine is in time to stop it. */
 const longText = {
   format: {
     type: "json_schema",
     name: "long",
     schema: {
       type: "object",
-      properties: { text: { type: "string", minLength: 2000 } },
-      required: ["text"],
+      properties: { texts: { type: "array", items: { type: "string", minLength: 900 }, minItems: 3 } },
+      required: ["texts"],
       additionalProperties: false,
     },
   },

@@ -33,8 +33,7 @@ beforeAll(async () => {
   const file = join(directory, "umpire.yaml")
   const far = { sku: "far", context_tokens_max: 2048, workers: [{ url, dialect: "openai" }] }
   writeFileSync(file, JSON.stringify({ models: [far] }))
-  // The worker is in this process, which may stand still for longer than a health check waits.
-  server = await startServer({ env: { UMPIRE_CONFIG: file, UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000" } })
+  server = await startServer({ env: { UMPIRE_CONFIG: file } })
 })
 afterAll(async () => {
   await server.stop()

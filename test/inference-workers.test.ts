@@ -278,8 +278,6 @@ describe("behind the gateway", () => {
       env: {
         UMPIRE_CONFIG: file,
         UMPIRE_ENGINE_THREADS: "1",
-        // The worker is in this process, which may stand still for longer than a health check waits.
-        UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
       },
     })
   })

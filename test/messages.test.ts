@@ -24,8 +24,7 @@ beforeAll(async () => {
     ...["far", "frail", "full"].map((sku) => ({ sku, context_tokens_max: 32_768, workers })),
     { sku: "counting", file: counting.file },
   ]
-  // This process answers the health checks, and may pause.
-  writeFileSync(file, JSON.stringify({ models, routing: { health_timeout_ms: 600_000 } }))
+  writeFileSync(file, JSON.stringify({ models }))
   server = await startServer({ env: { UMPIRE_CONFIG: file } })
 })
 afterAll(async () => {

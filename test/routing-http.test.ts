@@ -16,8 +16,6 @@ const password = "correct horse battery staple"
 
 const config = {
   gateway: { region: "paris" },
-  // This process answers the health checks, and may pause.
-  routing: { health_timeout_ms: 600_000 },
   regions: [
     { id: "paris", country: "FR", latitude: 48.9, longitude: 2.4 },
     { id: "oslo", country: "NO", latitude: 59.9, longitude: 10.8 },

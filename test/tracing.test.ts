@@ -40,7 +40,6 @@ beforeAll(async () => {
   const remote = { sku: "remote-decide", context_tokens_max: 4096 }
   const config = {
     telemetry: { otlp_endpoint: collector.url },
-    routing: { health_timeout_ms: 600_000 },
     models: [
       { ...remote, workers: [{ url: worker.url, dialect: "umpire", model: "umpire-decide" }] },
       { ...remote, sku: "remote-chat", workers: [{ url: `http://127.0.0.1:${port}`, dialect: "openai" }] },

@@ -84,7 +84,7 @@ beforeAll(async () => {
     config,
     JSON.stringify({
       // Only the slow one is to be too slow, though this process, which is the workers, may pause.
-      routing: { attempt_timeout_ms: 20_000, health_timeout_ms: 600_000 },
+      routing: { attempt_timeout_ms: 20_000 },
       models: [
         entry("large", at, "1"),
         entry("down", nobody, "1"),
