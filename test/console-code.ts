@@ -3,7 +3,7 @@ import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, test } from "vitest"
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest"
 import type { Scene } from "./console-scene.ts"
 
 const run = promisify(execFile)
@@ -41,7 +41,7 @@ export function codeTests(scene: Scene): void {
         await scene.click("Copy code")
         const copied = async (): Promise<unknown> =>
           await scene.page.evaluate("navigator.clipboard.readText()")
-        await expect.poll(copied).toBe(shown)
+        await vi.waitFor(async () => expect(await copied()).toBe(shown), { timeout: answerMs })
         writeFileSync(join(folder, file), String(await copied()))
       }
       await scene.click("Close")
