@@ -88,10 +88,15 @@ export async function checkEachChargedOnce({ databaseUrl }: LabelServer, rows: n
   expect(charges.size).toBe(rows)
 }
 
+const newline = 10
+
 function countLines(state: string): number {
   if (!existsSync(state)) return 0
+  const bytes = readFileSync(state)
   // The first line is about the run.
-  return readFileSync(state).reduce((count, byte) => (byte === 10 ? count + 1 : count), -1)
+  let count = -1
+  for (let at = bytes.indexOf(newline); at >= 0; at = bytes.indexOf(newline, at + 1)) count++
+  return count
 }
 
 /** In MiB at each tenth of what is left, until the process ends. */
