@@ -177,5 +177,5 @@ export async function watchFor(page: Page, selector: string, text: string): Prom
     }
     new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true })
   }`)
-  return async () => void (await expect.poll(async () => await page.evaluate("window.wasShown")).toBe(true))
+  return async () => await expect.poll(async () => await page.evaluate("window.wasShown")).toBe(true)
 }
