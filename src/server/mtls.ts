@@ -57,9 +57,9 @@ const connectionsMax = 1000
 const chainMax = 8
 /** OpenSSL takes no more. */
 const sessionContextMax = 32
-const handshakeTimeoutMs = 30_000
+const handshakeTimeoutMs = 15_000
 const requestTimeoutMs = 30_000
-const headTimeoutMs = 30_000
+const headTimeoutMs = 15_000
 /** How long a stop waits for exchanges that run. */
 const closeMs = 5000
 /** Connections without a name learn of a change of the only provider within this time. */
