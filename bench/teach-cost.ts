@@ -24,7 +24,11 @@ export async function measureCost(modelFile: string): Promise<Cost[]> {
   const tokens = (length: number): Int32Array =>
     Int32Array.from({ length }, () => firstWord + Math.floor(random() * words))
   const run = async (count: number, pooling: "none" | "middle"): Promise<number> => {
-    const row = { evidence: tokens(count), branches: [tokens(branchTokens)], pooling }
+    const row = {
+      evidence: tokens(count),
+      questions: [{ stem: tokens(0), branches: [tokens(branchTokens)] }],
+      pooling,
+    }
     const before = process.cpuUsage()
     await graph.scoreRows([row])
     const { user, system } = process.cpuUsage(before)

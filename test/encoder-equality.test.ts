@@ -24,7 +24,7 @@ test("a row's margins do not depend on the length of the rows that share its run
     Int32Array.from({ length: count }, () => 1000 + Math.floor(random() * 20_000))
   const row = (evidence: number) => ({
     evidence: tokens(evidence),
-    branches: [tokens(8)],
+    questions: [{ stem: tokens(0), branches: [tokens(8)] }],
     pooling: "none" as const,
   })
   for (let length = 10; length < 20; length++) {

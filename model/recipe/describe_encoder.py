@@ -21,7 +21,7 @@ def description(model: onnx.ModelProto, calibration: dict) -> dict:
     keys = [value.type.tensor_type.shape.dim for value in model.graph.input if value.name.startswith("past_keys.")]
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     return {
-        "version": 2,
+        "version": 3,
         "name": "umpire-decide",
         "quantization": "INT8" if any(w.dtype == numpy.int8 for w in weights.values()) else "F32",
         "parameterCount": int(sum(w.size for name, w in weights.items() if w.size > 1 and not name.endswith(".scale"))),

@@ -19,6 +19,7 @@ except ModuleNotFoundError:
 try:
     import numpy
 
+    from .encoder.average import average
     from .encoder.convert import rename
 except ModuleNotFoundError:
     numpy = None
@@ -41,16 +42,10 @@ MADE = Example(
 
 class Texts(unittest.TestCase):
     def test_they_are_those_of_the_engine(self) -> None:
-        found = [text for question in MADE.questions for text in texts.branches(question)]
+        self.assertEqual([texts.stem(question) for question in MADE.questions], [None, "question: what? answer:", "question: how?"])
         self.assertEqual(
-            found,
-            [
-                "question: late?",
-                "question: what? answer: billing",
-                "question: what? answer: delivery: parcels",
-                "question: how? rating 0 of 1: calm",
-                "question: how? rating 1 of 1: angry",
-            ],
+            [text for question in MADE.questions for text in texts.branches(question)],
+            ["question: late?", "billing", "delivery: parcels", "rating 0 of 1: calm", "rating 1 of 1: angry"],
         )
         self.assertEqual([texts.targets(q) for q in MADE.questions], [[True], [False, True], [True, False]])
 
@@ -78,6 +73,18 @@ class Packing(unittest.TestCase):
         self.assertEqual(first[1][2], first[2][2])
         self.assertFalse({a[3] for a in first} & {a[3] for a in second})
 
+    def test_a_stem_is_read_once_and_its_branches_go_on_from_it(self) -> None:
+        row = rows.lay_out([self.item], self.item.size)
+        stem = [*map(ord, "question: what? answer:")]
+        places = [at for at, branch in enumerate(row.branches) if branch == 2]
+        self.assertEqual([row.ids[at] for at in places], stem)
+        self.assertEqual({row.parents[at] for at in places}, {0})
+        for place, text in ((3, "billing"), (4, "delivery: parcels")):
+            found = [at for at, branch in enumerate(row.branches) if branch == place]
+            self.assertEqual([row.ids[at] for at in found], [*map(ord, text), rows.SEPARATOR])
+            self.assertEqual({row.parents[at] for at in found}, {2})
+            self.assertEqual(row.positions[found[0]], len(stem))
+
     def test_what_does_not_fit_loses_whole_questions(self) -> None:
         fitted = rows.fit(self.item, self.item.size - 1)
         self.assertEqual(len(fitted.branches), 3)
@@ -101,11 +108,9 @@ class Networks(unittest.TestCase):
     def margins(self, made: Example) -> list[float]:
         item = rows.encode(letters, made)
         row = rows.lay_out([item], item.size)
-        ids, positions, documents, branches = (
-            torch.tensor([getattr(row, name)]) for name in ("ids", "positions", "documents", "branches")
-        )
+        ids, positions, documents, branches, parents = (torch.tensor([getattr(row, name)]) for name in rows.COLUMNS)
         with torch.no_grad():
-            hidden = self.network(ids, positions, branches, tree_mask(documents, branches))
+            hidden = self.network(ids, positions, branches, tree_mask(documents, branches, parents))
             return self.network.margins(hidden[0, [answer[0] for answer in row.answers]]).tolist()
 
     def test_a_branch_is_scored_the_same_alone_and_amid_others(self) -> None:
@@ -224,6 +229,10 @@ class RecallLosses(unittest.TestCase):
 
 @unittest.skipIf(numpy is None, "not installed: numpy")
 class Conversion(unittest.TestCase):
+    def test_an_average_lies_half_way(self) -> None:
+        made = average({"a": numpy.array([1.0, 3.0])}, {"a": numpy.array([2.0, -3.0])})
+        self.assertEqual(made["a"].tolist(), [1.5, 0.0])
+
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
         weights = {name: numpy.zeros((2, 2)) for name in (
             "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight",

@@ -14,6 +14,8 @@ from typing import Any, Callable, Iterator, Mapping, Sequence
 from ..examples import Example, Option, Question, choice, dress, predicate, score, shuffled_choice
 
 KEPT_BACK = 10  # banks that are never trained on
+# Those that were there when the choice was made: later banks do not change what is kept back.
+KEPT_BACK_GROUPS = tuple(f"w{number}" for number in range(1, 8))
 JOINED_SHARE = 0.06
 JOINED_CHARACTERS_MAX = 260
 QUESTIONS_PER_EXAMPLE = (1, 2, 2, 3, 3, 4)
@@ -95,7 +97,8 @@ def parse_bank(content: Mapping[str, Any], name: str, group: str) -> Bank:
 
 def kept_back(banks: Sequence[Bank], count: int = KEPT_BACK) -> set[str]:
     """The names of the banks to keep out of training: those whose names hash lowest, so no one picks them."""
-    names = sorted((bank.name for bank in banks), key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    first = (bank.name for bank in banks if bank.group in KEPT_BACK_GROUPS)
+    names = sorted(first, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
     return set(names[:count])
 
 

@@ -11,7 +11,7 @@ from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
 from .config import RECALLED_WEIGHT, SIMILARITY_CENTRE, TUNED_SHARE, Network, Rows
 from .network import Encoder, tree_mask, vectors
-from .rows import Encode, Item, encode, lay_out, wordpiece
+from .rows import COLUMNS, Encode, Item, encode, lay_out, wordpiece
 
 BATCH_TOKENS_MAX = 32_768
 
@@ -32,11 +32,11 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
     for batch in _batches(items):
         length = max(items[i].size for i in batch)
         laid = [lay_out([items[i]], length) for i in batch]
-        columns = (torch.tensor([getattr(row, name) for row in laid], device=device) for name in ("ids", "positions", "documents", "branches"))
-        ids, positions, documents, branches = columns
+        columns = (torch.tensor([getattr(row, name) for row in laid], device=device) for name in COLUMNS)
+        ids, positions, documents, branches, parents = columns
         answers = torch.tensor([(place, *answer) for place, row in enumerate(laid) for answer in row.answers], device=device)
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            hidden = network(ids, positions, branches, tree_mask(documents, branches))
+            hidden = network(ids, positions, branches, tree_mask(documents, branches, parents))
             ends = hidden[answers[:, 0], answers[:, 1]]
             margins, weights = network.margins(ends), network.similarity_weights(ends)
         found_by = (vectors(hidden, documents, branches, project) for project in (None, network.recall))

@@ -1,7 +1,7 @@
 """Checkpoint -> one ONNX graph that reads evidence, scores branches on evidence read before, or does both in one row.
 
-Rows [B, T] of tokens; group: -1 padding, 0 evidence, 1, 2, ... branches. A token sees evidence and its own group in its row,
-and the past that its row belongs to: B = P * R, row i sees past i // R. ends [M, 2]: row and token of every branch's last token,
+Rows [B, T] of tokens; group: -1 padding, 0 evidence, 1, 2, ... branches; parent: the group of a branch's stem, 0 where it has
+none. A token sees evidence, its own group and its parent in its row, and the past that its row belongs to: B = P * R, row i sees past i // R. ends [M, 2]: row and token of every branch's last token,
 where its margin is read; also how much the cosine of evidence and option counts (`similarity`), and the last layer beside its
 projection that recalls the untouched network (`hidden`), from which such vectors are made.
 
@@ -15,9 +15,11 @@ output channel, activations per run. token8: activations with a scale per token:
 
 A few channels of the network's activations are far larger than the rest, and a scale per token that has room for them leaves
 the rest few steps. So each channel is first divided by a factor that its weights are multiplied with (SmoothQuant), from the
-ranges that `activation_ranges` has measured.
+ranges that `activation_ranges` has measured. What GELU gives has no such channels, but is never far below zero: it is shifted, so that
+all steps lie above its lowest value.
 """
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy
 import onnx
@@ -29,6 +31,7 @@ from .config import SIMILARITY_SCALE, TUNED_SHARE
 KINDS = ("float32", "float16", "stored8", "int8", "token8")
 
 HEADS, BLOCK = 12, 64
+GELU_LOWEST = -0.17  # so that its results have all 8 bits above it
 EVIDENCE_MIN = 256  # from here on whole evidence goes through the fused attention, which keeps no T x T matrix
 MS = "com.microsoft"
 
@@ -60,6 +63,16 @@ class Graph:
 
     def part(self, shape: str, start: int, end: int) -> str:
         return self("Slice", shape, self.ints(start), self.ints(end))
+
+
+class Scaled(NamedTuple):
+    """What products read: [N, in] as float32, in 8 bits about `zero`, the scales of its rows [N, 1], and what was taken off its channels."""
+
+    plain: str
+    small: str
+    scales: str
+    zero: int
+    shift: numpy.ndarray | None
 
 
 class Exporter:
@@ -103,28 +116,36 @@ class Exporter:
         found = numpy.sqrt(of_values / of_weights)
         return (found / numpy.exp(numpy.log(found).mean())).astype("float32")
 
-    def scaled(self, x: str, name: str, factors: numpy.ndarray) -> tuple[str, str, str]:
-        """x [N, in] as float32, as uint8 about 128 with one scale per token, and those scales [N]."""
+    def scaled(self, x: str, name: str, factors: numpy.ndarray, lowest: float | None = None) -> Scaled:
+        """x [N, in] in 8 bits with one scale per token: about 128, or from 0 where it is never below `lowest`."""
         g = self.g
         if self.kind != "token8":
-            return x, "", ""
+            return Scaled(x, "", "", 0, None)
+        if lowest is not None:
+            x = g("Sub", x, g.scalar(lowest))
         if (factors != 1).any():
             x = g("Mul", x, g.weight(1 / factors, name + ".factors"))
-        scale = g("Mul", g("ReduceMax", g("Abs", x), g.ints(1), keepdims=0), g.scalar(1 / 127))
-        zero = g("Expand", g.scalar(128, "uint8"), g("Shape", scale))
-        return x, g("QuantizeLinear", x, scale, zero, axis=0), g("Unsqueeze", scale, g.ints(1))
+        zero, largest = (128, g("Abs", x)) if lowest is None else (0, x)
+        scale = g("Mul", g("ReduceMax", largest, g.ints(1), keepdims=0), g.scalar(1 / (255 - zero)))
+        zeros = g("Expand", g.scalar(zero, "uint8"), g("Shape", scale))
+        shift = None if lowest is None else lowest / factors
+        return Scaled(x, g("QuantizeLinear", x, scale, zeros, axis=0), g("Unsqueeze", scale, g.ints(1)), zero, shift)
 
-    def linear(self, x: tuple[str, str, str], name: str, weight: numpy.ndarray, bias: numpy.ndarray) -> str:
+    def linear(self, x: Scaled, name: str, weight: numpy.ndarray, bias: numpy.ndarray) -> str:
         """x [N, in] times weight [out, in], plus the bias."""
-        g, (plain, small, row_scale) = self.g, x
+        g = self.g
         if self.kind not in ("int8", "token8"):
-            return g("Gemm", plain, self.stored(weight, name), g.weight(bias, name + ".bias"), transB=1)
+            return g("Gemm", x.plain, self.stored(weight, name), g.weight(bias, name + ".bias"), transB=1)
         scale = numpy.maximum(abs(weight).max(1), 1e-9) / 127
-        w, s = g.weight(numpy.round(weight / scale[:, None]).astype("int8").T, name), g.weight(scale, name + ".scale")
+        rounded = numpy.round(weight / scale[:, None])
+        w, s = g.weight(rounded.astype("int8").T, name), g.weight(scale, name + ".scale")
         if self.kind == "int8":
-            return g("DynamicQuantizeMatMul", plain, w, s, "", g.weight(bias, name + ".bias"), domain=MS)
-        y = g("MatMulIntegerToFloat", small, w, g.scalar(1.0), s, g.scalar(128, "uint8"), domain=MS)
-        return g("Add", g("Mul", y, row_scale), g.weight(bias, name + ".bias"))
+            return g("DynamicQuantizeMatMul", x.plain, w, s, "", g.weight(bias, name + ".bias"), domain=MS)
+        y = g("MatMulIntegerToFloat", x.small, w, g.scalar(1.0), s, g.scalar(x.zero, "uint8"), domain=MS)
+        y = g("Add", g("Mul", y, x.scales), g.weight(bias, name + ".bias"))
+        if x.shift is None:
+            return y
+        return g("Add", y, g.weight(((rounded * scale[:, None]) @ x.shift).astype("float32"), name + ".shift"))
 
     def attend(self, g: Graph, q: str, k: str, v: str, past_k: str, past_v: str) -> str:
         """q, k [P, H, R*T, D+2], v [P, H, R*T, D]; answers [N, width]."""
@@ -169,14 +190,15 @@ class Exporter:
         if i == self.layers - 1:  # only the tokens that answer go on
             x, y = g("Gather", x, self.ends), g("Gather", y, self.ends)
 
-        def plain(x: str, n: str) -> str:
+        def plain(x: str, n: str, lowest: float | None = None) -> str:
             factors, weight = self.factors(name + n), self.state[f"{name}{n}.weight"]
-            return self.linear(self.scaled(x, name + n, factors), name + n, weight * factors, self.state[f"{name}{n}.bias"])
+            scaled = self.scaled(x, name + n, factors, lowest)
+            return self.linear(scaled, name + n, weight * factors, self.state[f"{name}{n}.bias"])
 
         # Two nodes: SkipLayerNormalization takes five times as long.
         norm = lambda x, y, n: g("LayerNormalization", g("Add", x, y), self.vector(f"{name}{n}.weight"), self.vector(f"{name}{n}.bias"), axis=-1, epsilon=1e-12)
         x = norm(x, plain(y, "attention_out"), "attention_norm")
-        return norm(x, plain(g("Gelu", plain(x, "up"), domain=MS), "down"), "feed_norm")
+        return norm(x, plain(g("Gelu", plain(x, "up"), domain=MS), "down", GELU_LOWEST), "feed_norm")
 
     def model(self) -> onnx.ModelProto:
         g, s, shape = self.g, self.state, self.g("Shape", "ids")
@@ -184,8 +206,10 @@ class Exporter:
         self.shape, self.pasts, rows, tokens = shape, g.part(past, 0, 1), g.part(shape, 0, 1), g.part(shape, 1, 2)
         per_past = g("Div", rows, self.pasts)
         self.row_shape = g.join(self.pasts, g.ints(HEADS), per_past, tokens)
-        none, group = g.scalar(0, "int32"), lambda axis: g("Unsqueeze", "group", g.ints(axis))
-        seen = g("Or", g("Equal", group(1), group(2)), g("Equal", group(1), none))
+        none, column = g.scalar(0, "int32"), lambda of, axis: g("Unsqueeze", of, g.ints(axis))
+        key = column("group", 1)
+        own, of_parent = (g("Equal", key, column(of, 2)) for of in ("group", "parent"))
+        seen = g("Or", g("Or", own, of_parent), g("Equal", key, none))
         unseen = g("Where", seen, g.scalar(0.0), g.scalar(-1e4))
         self.unseen = g("Reshape", unseen, g.join(self.pasts, g.ints(1), per_past, tokens, tokens))
         evidence = g("Squeeze", g.part(past, 2, 3))
@@ -207,7 +231,7 @@ class Exporter:
         x = g("Tanh", g("Gemm", x, self.stored(s["dense.weight"], "dense.weight"), self.vector("dense.bias"), transB=1))
         g("Reshape", g("Gemm", x, self.vector("out.weight"), self.vector("out.bias"), transB=1), g.ints(-1), name="margins")
         info, d = helper.make_tensor_value_info, self.size
-        inputs = [*(info(n, T.INT32, ["B", "T"]) for n in ("ids", "positions", "group")), info("ends", T.INT32, ["M", 2])]
+        inputs = [*(info(n, T.INT32, ["B", "T"]) for n in ("ids", "positions", "group", "parent")), info("ends", T.INT32, ["M", 2])]
         outputs = [info("margins", T.FLOAT, ["M"]), info("similarity", T.FLOAT, ["M"]), info("hidden", T.FLOAT, ["M", 2 * self.width])]
         for i in range(self.layers):
             inputs += [info(f"past_keys.{i}", T.FLOAT, ["P", HEADS, "E", d + 2]), info(f"past_values.{i}", T.FLOAT, ["P", HEADS, "E", d])]

@@ -1,4 +1,4 @@
-"""A BERT encoder that reads evidence once: evidence sees evidence, a branch sees the evidence and itself.
+"""A BERT encoder that reads evidence once: evidence sees evidence, a branch sees the evidence, its parent and itself.
 
 A branch's margin is read at its last token. The margin of a choice's option also has the cosine of two vectors, that of
 the evidence and that of the option's text read alone: the mean of the last layer over a text's tokens, which is what
@@ -80,10 +80,10 @@ class Encoder(nn.Module):
         return 2 * SIMILARITY_SCALE * torch.sigmoid(self.gate(hidden)).squeeze(-1).float()
 
 
-def tree_mask(documents: Tensor, branches: Tensor) -> Tensor:
+def tree_mask(documents: Tensor, branches: Tensor, parents: Tensor) -> Tensor:
     same = documents[:, :, None] == documents[:, None, :]
-    inside = (branches[:, None, :] == 0) | (branches[:, :, None] == branches[:, None, :])
-    return (same & inside)[:, None]
+    seen = branches[:, None, :]
+    return (same & ((seen == 0) | (seen == branches[:, :, None]) | (seen == parents[:, :, None])))[:, None]
 
 
 Vectors = Callable[[Tensor], Tensor]

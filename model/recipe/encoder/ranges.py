@@ -5,10 +5,10 @@ import torch
 from ..config import Recipe
 from .evaluate import load
 from .network import tree_mask
-from .rows import rows_folder
+from .rows import COLUMNS, rows_folder
 
 ROWS = 48  # of training, 4,096 tokens each
-READERS = ("qkv", "attention_out", "up", "down")
+READERS = ("qkv", "attention_out", "up")
 
 
 @torch.no_grad()
@@ -28,9 +28,9 @@ def activation_ranges(recipe: Recipe) -> None:
             getattr(block, reader).register_forward_pre_hook(watch(f"blocks.{number}.{reader}"))
     part = numpy.load(sorted(rows_folder(recipe).glob("part*.npz"))[0])
     for row in range(min(ROWS, len(part["ids"]))):
-        columns = (torch.from_numpy(part[name][row : row + 1].astype("int64")).to(device) for name in ("ids", "positions", "documents", "branches"))
-        ids, positions, documents, branches = columns
-        network(ids, positions, branches, tree_mask(documents, branches))
+        columns = (torch.from_numpy(part[name][row : row + 1].astype("int64")).to(device) for name in COLUMNS)
+        ids, positions, documents, branches, parents = columns
+        network(ids, positions, branches, tree_mask(documents, branches, parents))
     numpy.savez(recipe.work / "encoder-ranges.npz", **{name: value.float().cpu().numpy() for name, value in largest.items()})
     state = torch.load(recipe.checkpoint("encoder"), map_location="cpu", weights_only=True)
     numpy.savez(recipe.work / "encoder-weights.npz", **{name: value.numpy() for name, value in state.items()})

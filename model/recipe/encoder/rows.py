@@ -1,16 +1,17 @@
 """Examples -> packed rows of WordPiece tokens.
 
-A row holds documents side by side. Evidence is a document, its branches continue it; every option of a choice is one more
+A row holds documents side by side. Evidence is a document, its branches continue it. What the branches of a choice or score have
+in common, their stem, is read once: a branch of which they are the children. Every option of a choice is one more
 document of its own, read alone for the similarity. Answers are [row, column, target, group, evidence, option]: the last two
 are numbers of documents in the row, option 0 where there is none.
 """
 import pickle
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
-from typing import Callable, Sequence
+from typing import Callable, Mapping, Sequence
 
 from ..config import Recipe
 from ..examples import Example
@@ -21,6 +22,7 @@ from .config import Rows
 
 START, SEPARATOR, PADDING = 101, 102, 0
 NO_OPTION = 0
+COLUMNS = ("ids", "positions", "documents", "branches", "parents")
 CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick")
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
@@ -38,10 +40,12 @@ class Branch:
 class Item:
     ids: Sequence[int]
     branches: Sequence[Branch]
+    stems: Mapping[int, Sequence[int]]  # by group
 
     @property
     def size(self) -> int:
-        return len(self.ids) + sum(len(b.ids) + len(b.option or ()) for b in self.branches)
+        stems = sum(len(self.stems[group]) for group in {b.group for b in self.branches} - {NO_GROUP})
+        return len(self.ids) + stems + sum(len(b.ids) + len(b.option or ()) for b in self.branches)
 
 
 @dataclass
@@ -50,14 +54,17 @@ class Row:
     positions: list[int] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
     branches: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)  # the branch that is seen too; 0 where there is none
     answers: list[tuple[int, int, int, int, int]] = field(default_factory=list)
 
 
 def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
-    all_texts, about = [made.evidence[: limits.evidence_characters_max]], []
+    all_texts, about, stems = [made.evidence[: limits.evidence_characters_max]], [], {}
     for number, question in enumerate(made.questions):
         group = NO_GROUP if question.kind == "predicate" else number
         is_choice = question.kind == "choice"
+        if (stem := texts.stem(question)) is not None:
+            stems[group] = tokens_of([stem])[0][: limits.branch_tokens_max]
         for index, (text, target) in enumerate(zip(texts.branches(question), texts.targets(question))):
             all_texts.append(text)
             about.append((target, group, texts.described(question.options[index]) if is_choice else None))
@@ -72,16 +79,16 @@ def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
         )
         for ids, (target, group, text) in zip(found[1:], about)
     ]
-    return Item([START, *found[0][: limits.evidence_tokens_max], SEPARATOR], branches)
+    return Item([START, *found[0][: limits.evidence_tokens_max], SEPARATOR], branches, stems)
 
 
 def fit(item: Item, length: int) -> Item | None:
     """The item with whole questions dropped from the end until it fits; None when none is left."""
     branches = list(item.branches)
-    while branches and Item(item.ids, branches).size > length:
+    while branches and replace(item, branches=branches).size > length:
         last = branches[-1].group
         branches = branches[:-1] if last == NO_GROUP else [b for b in branches if b.group != last]
-    return Item(item.ids, branches) if branches else None
+    return replace(item, branches=branches) if branches else None
 
 
 def lay_out(items: Sequence[Item], length: int) -> Row:
@@ -90,9 +97,15 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
         document += 1
         evidence = document
         _append(row, item.ids, evidence, 0)
-        ends = []
-        for place, branch in enumerate(item.branches, 1):
-            _append(row, branch.ids, evidence, place)
+        ends, parents, place = [], {NO_GROUP: 0}, 0
+        for branch in item.branches:
+            stem = item.stems.get(branch.group, ())
+            if branch.group not in parents:
+                place += 1
+                parents[branch.group] = place
+                _append(row, stem, evidence, place)
+            place += 1
+            _append(row, branch.ids, evidence, place, parents[branch.group], len(stem))
             ends.append(len(row.ids) - 1)
         for end, branch in zip(ends, item.branches):
             option = NO_OPTION
@@ -109,11 +122,12 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
     return row
 
 
-def _append(row: Row, ids: Sequence[int], document: int, branch: int) -> None:
+def _append(row: Row, ids: Sequence[int], document: int, branch: int, parent: int = 0, offset: int = 0) -> None:
     row.ids += ids
-    row.positions += range(len(ids))
+    row.positions += range(offset, offset + len(ids))
     row.documents += [document] * len(ids)
     row.branches += [branch] * len(ids)
+    row.parents += [parent] * len(ids)
 
 
 def wordpiece(file: Path) -> Encode:
@@ -178,7 +192,7 @@ def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int]:
 
     numpy.savez(
         folder / f"part{part:03d}.npz",
-        **{name: column(name) for name in ("ids", "positions", "documents", "branches")},
+        **{name: column(name) for name in COLUMNS},
         answers=numpy.array(answers, numpy.int32).reshape(-1, 6),
     )
     for path in dealt:

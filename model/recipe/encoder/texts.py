@@ -2,14 +2,21 @@
 from ..examples import Option, Question
 
 
-def branches(question: Question) -> list[str]:
-    stem = f"question: {question.text}"
+def stem(question: Question) -> str | None:
+    """What the branches of a choice or score have in common, which is read once; None for a predicate."""
     if question.kind == "predicate":
-        return [stem]
+        return None
+    return f"question: {question.text} answer:" if question.kind == "choice" else f"question: {question.text}"
+
+
+def branches(question: Question) -> list[str]:
+    """After the stem, where there is one."""
+    if question.kind == "predicate":
+        return [f"question: {question.text}"]
     if question.kind == "choice":
-        return [f"{stem} answer: {described(option)}" for option in question.options]
+        return [described(option) for option in question.options]
     last = len(question.options) - 1
-    return [f"{stem} rating {i} of {last}: {described(o)}" for i, o in enumerate(question.options)]
+    return [f"rating {i} of {last}: {described(o)}" for i, o in enumerate(question.options)]
 
 
 def targets(question: Question) -> list[int]:

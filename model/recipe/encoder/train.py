@@ -18,9 +18,8 @@ from ..examples import UNKNOWN
 from .config import SIMILARITY_CENTRE, Network, Training
 from .losses import Losses, Recall, losses, recall_losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
-from .rows import rows_folder
+from .rows import COLUMNS, rows_folder
 
-COLUMNS = ("ids", "positions", "documents", "branches")
 BATCHES_AHEAD = 6
 REPORT_STEPS = 50
 AVERAGE_STEPS = 10
@@ -32,6 +31,7 @@ class Batch(NamedTuple):
     positions: Tensor
     documents: Tensor
     branches: Tensor
+    parents: Tensor
     answers: Tensor
     groups: Tensor
 
@@ -108,13 +108,14 @@ class Step(NamedTuple):
 
 def step_losses(network: Encoder, forward, teacher, make_mask, batch: Batch, device: str, smoothing: float) -> Step:
     """`teacher` gives the vectors that are to be recalled: a network's forward and its projection; None: not in this step."""
-    ids, positions, documents, branches, answers, groups = batch
+    ids, positions, documents, branches, parents, answers, groups = batch
     if make_mask is None:
-        mask = tree_mask(documents, branches)
+        mask = tree_mask(documents, branches, parents)
     else:
         def sees(b, _h, q, k):
             same = documents[b, q] == documents[b, k]
-            return same & ((branches[b, k] == 0) | (branches[b, k] == branches[b, q]))
+            seen = branches[b, k]
+            return same & ((seen == 0) | (seen == branches[b, q]) | (seen == parents[b, q]))
 
         mask = make_mask(sees, ids.shape[0], None, ids.shape[1], ids.shape[1], device=device)
     with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):

@@ -1,29 +1,35 @@
 import { expect, test } from "vitest"
 import type { Branch } from "../branch.ts"
-import { branchText } from "./encoder.ts"
+import { type BranchTexts, branchTexts } from "./encoder.ts"
 
 const question = "Which team?"
-const cases: [Branch, string][] = [
-  [{ kind: "predicate", question: "Is it late?", yesMeans: "", noMeans: "" }, "question: Is it late?"],
+const cases: [Branch, BranchTexts][] = [
+  [
+    { kind: "predicate", question: "Is it late?", yesMeans: "", noMeans: "" },
+    { stem: "", rest: "question: Is it late?" },
+  ],
   [
     { kind: "predicate", question: "Is it late?", yesMeans: "after Monday", noMeans: "in time" },
-    "question: Is it late? (after Monday)",
+    { stem: "", rest: "question: Is it late? (after Monday)" },
   ],
-  [{ kind: "choice", question, value: "billing", description: "" }, "question: Which team? answer: billing"],
+  [
+    { kind: "choice", question, value: "billing", description: "" },
+    { stem: "question: Which team? answer:", rest: "billing" },
+  ],
   [
     { kind: "choice", question, value: "billing", description: "money" },
-    "question: Which team? answer: billing: money",
+    { stem: "question: Which team? answer:", rest: "billing: money" },
   ],
   [
     { kind: "score", question: "How bad?", label: "awful", description: "", level: 2, levels: 3 },
-    "question: How bad? rating 2 of 2: awful",
+    { stem: "question: How bad?", rest: "rating 2 of 2: awful" },
   ],
   [
     { kind: "score", question: "How bad?", label: "fine", description: "no harm", level: 0, levels: 5 },
-    "question: How bad? rating 0 of 4: fine: no harm",
+    { stem: "question: How bad?", rest: "rating 0 of 4: fine: no harm" },
   ],
 ]
 
-test.each(cases)("the wording of a branch: %o", (branch, text) => {
-  expect(branchText(branch)).toBe(text)
+test.each(cases)("the wording of a branch: %o", (branch, texts) => {
+  expect(branchTexts(branch)).toEqual(texts)
 })

@@ -3,13 +3,29 @@
  * vector has, in its first and last part, the number of its tokens in the place of each token's last digit, in the middle one in
  * that of the rest by seven, and similarity counts by a branch's length.
  */
-import type { BranchPart, BranchScores, Graph, GraphRow, Past, Pooling, RowScores, Tokens } from "./graph.ts"
+import { questionLength } from "./job.ts"
+import type {
+  BranchPart,
+  BranchScores,
+  Graph,
+  GraphRow,
+  Past,
+  Pooling,
+  QuestionTokens,
+  RowScores,
+  Tokens,
+} from "./graph.ts"
 
 export type FakeRun =
   | { readonly kind: "rows"; readonly rows: number }
   | { readonly kind: "evidence"; readonly tokens: number; readonly start: number }
   | { readonly kind: "branch part"; readonly tokens: number; readonly offset: number }
-  | { readonly kind: "branches"; readonly branches: number; readonly pastTokens: number }
+  | {
+      readonly kind: "branches"
+      readonly branches: number
+      readonly tokens: number
+      readonly pastTokens: number
+    }
 
 interface FakePast extends Past {
   sum: number
@@ -60,16 +76,18 @@ export class FakeGraph implements Graph {
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
     await this.#run({ kind: "rows", rows: rows.length })
-    return rows.map(({ evidence, branches, pooling }) => ({
-      ...scoresOf(sum(evidence), branches),
+    return rows.map(({ evidence, questions, pooling }) => ({
+      ...scoresOf(sum(evidence), questions),
       vector: vectorOf(evidence, pooling),
     }))
   }
 
-  async scoreBranches(past: Past, branches: readonly Tokens[]): Promise<BranchScores> {
+  async scoreQuestions(past: Past, questions: readonly QuestionTokens[]): Promise<BranchScores> {
     this.#checkKept(past)
-    await this.#run({ kind: "branches", branches: branches.length, pastTokens: past.tokens })
-    return scoresOf((past as FakePast).sum, branches)
+    const branches = questions.reduce((count, question) => count + question.branches.length, 0)
+    const tokens = questions.reduce((count, question) => count + questionLength(question), 0)
+    await this.#run({ kind: "branches", branches, tokens, pastTokens: past.tokens })
+    return scoresOf((past as FakePast).sum, questions)
   }
 
   async close(): Promise<void> {
@@ -86,10 +104,13 @@ export class FakeGraph implements Graph {
   }
 }
 
-const scoresOf = (seen: number, branches: readonly Tokens[]): BranchScores => ({
-  margins: Float32Array.from(branches, (branch) => seen + sum(branch)),
-  similarityWeights: Float32Array.from(branches, ({ length }) => length),
-})
+function scoresOf(seen: number, questions: readonly QuestionTokens[]): BranchScores {
+  const margins = questions.flatMap(({ stem, branches }) =>
+    branches.map((branch) => seen + sum(stem) + sum(branch)),
+  )
+  const lengths = questions.flatMap(({ branches }) => branches.map(({ length }) => length))
+  return { margins: Float32Array.from(margins), similarityWeights: Float32Array.from(lengths) }
+}
 
 const sum = (tokens: Tokens): number => tokens.reduce((total, token) => total + token, 0)
 

@@ -13,8 +13,8 @@ servePeer<GraphService>({
   readEvidence: async ({ past, block, start }) => await opened().readEvidence(find(past), block, start),
   readBranch: async ({ past, part, at }) => await opened().readBranch(find(past), part, at),
   scoreRows: async (rows) => await opened().scoreRows(rows),
-  scoreBranches: async ({ past, branches, offset }) =>
-    await opened().scoreBranches(find(past), branches, offset),
+  scoreQuestions: async ({ past, questions, offset }) =>
+    await opened().scoreQuestions(find(past), questions, offset),
   release: (id) => void pasts.delete(id),
 })
 

@@ -1,8 +1,9 @@
 /**
  * The encoder's network in ONNX Runtime: evidence is read once, branches are scored on what was read.
  *
- * A run has rows of tokens. Each token has a group: -1 padding, 0 evidence, 1 and up the branches of its row. It sees the
- * evidence and its own group in its row, and the row's past: keys and values of evidence that was read before.
+ * A run has rows of tokens. Each token has a group: -1 padding, 0 evidence, 1 and up the stems and branches of its row. It sees
+ * the evidence, its own group and its parent, which is a branch's stem, and the row's past: keys and values of evidence that was
+ * read before.
  *
  * `run` of onnxruntime-node blocks its thread until it ends and cannot be stopped, so this belongs into a thread of its own.
  */
@@ -11,10 +12,16 @@ import type { EncoderDescription } from "./model-file.ts"
 
 export type Tokens = Int32Array
 
-/** Evidence and the branches about it, in one row. */
+/** Branches that begin alike: their stem is read once, and sees the evidence and itself. It is empty for a branch by itself. */
+export interface QuestionTokens {
+  readonly stem: Tokens
+  readonly branches: readonly Tokens[]
+}
+
+/** Evidence and the questions about it, in one row. */
 export interface GraphRow {
   readonly evidence: Tokens
-  readonly branches: readonly Tokens[]
+  readonly questions: readonly QuestionTokens[]
   readonly pooling: Pooling
 }
 
@@ -25,7 +32,7 @@ export interface GraphRow {
 export type Pooling = "none" | "middle" | "whole"
 
 export interface BranchScores {
-  /** One per branch. */
+  /** One per branch, question after question. */
   readonly margins: Float32Array
   /** How much the tuned similarity of its option to the evidence counts, one per branch. */
   readonly similarityWeights: Float32Array
@@ -58,8 +65,8 @@ export interface Graph {
   /** Reads the next part of a branch into a past; it sees the past and itself. */
   readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
   scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]>
-  /** `offset` is the position of the first token in its branch. */
-  scoreBranches(past: Past, branches: readonly Tokens[], offset?: number): Promise<BranchScores>
+  /** All in one row. `offset` is the position of the first token in its branch. */
+  scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset?: number): Promise<BranchScores>
   close(): Promise<void>
 }
 
@@ -119,13 +126,17 @@ interface LayeredPast extends Past {
   readonly values: readonly Float32Array[]
 }
 
-interface PlacedRow {
-  readonly parts: readonly Tokens[]
-  /** Group of the first part. */
-  readonly group: 0 | 1
-  /** Position of the first token of each part. */
+interface Part {
+  readonly tokens: Tokens
+  readonly group: number
+  /** The group of its stem; 0 for none. */
+  readonly parent: number
+  /** Position of its first token. */
   readonly offset: number
+  /** Whether a margin is read at its last token. */
+  readonly isBranch: boolean
 }
+type PlacedRow = readonly Part[]
 
 /** Tokens of a run: the row and the place in it. */
 type Places = readonly (readonly number[])[]
@@ -189,7 +200,7 @@ class OnnxGraph implements Graph {
   }
 
   async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
-    const row = { parts: [block], group: 0, offset: start } as const
+    const row = [evidencePart(block, start)]
     const ends = placesOf(0, 0, block.length)
     const inputs = noPast(this.#description, 1)
     const { hidden, middle } = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
@@ -198,8 +209,8 @@ class OnnxGraph implements Graph {
 
   async readBranch(past: Past, part: Tokens, { offset, row }: BranchPart): Promise<void> {
     const layered = past as LayeredPast
-    const placed = { parts: [part], group: 1, offset } as const
     const inputs = this.#pastInputs(layered)
+    const placed = questionParts([{ stem: part, branches: [] }], offset)
     await this.#read(layered, { row: placed, ends: [[0, 0]], inputs, to: row })
   }
 
@@ -208,7 +219,7 @@ class OnnxGraph implements Graph {
     past: LayeredPast,
     { row, ends, inputs, to }: Reading,
   ): Promise<{ hidden: Float32Array; middle: Float32Array }> {
-    const count = row.parts[0]?.length ?? 0
+    const count = lengthOf(row)
     const feeds = { ...this.#tokenInputs([row], count), ends: places(ends), ...inputs }
     const read = await this.#session.run(feeds, this.#cacheOutputs)
     for (const [layer, keys] of past.keys.entries())
@@ -254,16 +265,15 @@ class OnnxGraph implements Graph {
   }
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
-    const placed = rows.map(({ evidence, branches }): PlacedRow => ({
-      parts: [evidence, ...branches],
-      group: 0,
-      offset: 0,
-    }))
-    const ends = rows.flatMap(({ evidence, branches, pooling }, row) => {
-      let at = evidence.length - 1
-      const branchEnds = branches.map((branch) => [row, (at += branch.length)])
-      return pooling === "whole" ? [...branchEnds, ...placesOf(row, 0, evidence.length)] : branchEnds
-    })
+    const placed = rows.map(({ evidence, questions }) => [
+      evidencePart(evidence, 0),
+      ...questionParts(questions),
+    ])
+    const branchEnds = placed.map(branchEndsOf)
+    const ends = rows.flatMap(({ evidence, pooling }, row) => [
+      ...(branchEnds[row] ?? []),
+      ...(pooling === "whole" ? placesOf(row, 0, evidence.length) : []),
+    ])
     const isAnyPooled = rows.some(({ pooling }) => pooling !== "none")
     const outputs = isAnyPooled ? [...this.#scoreOutputs, this.#middleValues] : this.#scoreOutputs
     const scored = await this.#score(placed, {
@@ -273,9 +283,9 @@ class OnnxGraph implements Graph {
     })
     let taken = 0
     const middleSize = scored.middle.length / rows.length
-    return rows.map(({ evidence, branches, pooling }, row) => {
+    return rows.map(({ evidence, pooling }, row) => {
       const start = taken
-      const end = (taken += branches.length)
+      const end = (taken += branchEnds[row]?.length ?? 0)
       if (pooling === "whole") taken += evidence.length
       const sumMiddle = (): Float32Array =>
         this.#sumValues(scored.middle.subarray(row * middleSize, (row + 1) * middleSize), evidence.length)
@@ -290,11 +300,10 @@ class OnnxGraph implements Graph {
     })
   }
 
-  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<BranchScores> {
-    const rows = branches.map((branch): PlacedRow => ({ parts: [branch], group: 1, offset }))
-    const ends = branches.map((branch, row) => [row, branch.length - 1])
+  async scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset = 0): Promise<BranchScores> {
+    const row = questionParts(questions, offset)
     const inputs = this.#pastInputs(past as LayeredPast)
-    return await this.#score(rows, { ends, inputs, outputs: this.#scoreOutputs })
+    return await this.#score([row], { ends: branchEndsOf(row, 0), inputs, outputs: this.#scoreOutputs })
   }
 
   /** The scores and the last layer at the ends, and the middle layer's values if they are among the outputs. */
@@ -302,7 +311,7 @@ class OnnxGraph implements Graph {
     rows: readonly PlacedRow[],
     { ends, inputs, outputs }: { ends: Places; inputs: Feeds; outputs: readonly string[] },
   ): Promise<BranchScores & { hidden: Float32Array; middle: Float32Array }> {
-    const longest = Math.max(...rows.map(({ parts }) => parts.reduce((sum, part) => sum + part.length, 0)))
+    const longest = Math.max(...rows.map(lengthOf))
     const width = Math.ceil(longest / VECTOR_SIZE) * VECTOR_SIZE
     const feeds = { ...this.#tokenInputs(rows, width), ends: places(ends), ...inputs }
     const found = await this.#session.run(feeds, outputs)
@@ -319,12 +328,13 @@ class OnnxGraph implements Graph {
     const ids = new Int32Array(size)
     const positions = new Int32Array(size)
     const groups = new Int32Array(size).fill(PADDING_GROUP)
-    for (const [row, { parts, group: first, offset }] of rows.entries()) {
+    const parents = new Int32Array(size)
+    for (const [row, parts] of rows.entries()) {
       let at = row * width
-      for (const [part, tokens] of parts.entries()) {
-        const group = first + part
+      for (const { tokens, group, parent, offset } of parts) {
         ids.set(tokens, at)
         groups.fill(group, at, at + tokens.length)
+        parents.fill(parent, at, at + tokens.length)
         for (let index = 0; index < tokens.length; index++) {
           const place = offset + index
           positions[at++] =
@@ -333,7 +343,12 @@ class OnnxGraph implements Graph {
       }
     }
     const dims = [rows.length, width]
-    return { ids: ints(ids, dims), positions: ints(positions, dims), group: ints(groups, dims) }
+    return {
+      ids: ints(ids, dims),
+      positions: ints(positions, dims),
+      group: ints(groups, dims),
+      parent: ints(parents, dims),
+    }
   }
 
   #pastInputs({ tokens, keys, values }: LayeredPast): Feeds {
@@ -349,6 +364,36 @@ class OnnxGraph implements Graph {
   async close(): Promise<void> {
     await this.#session.release()
   }
+}
+
+const evidencePart = (tokens: Tokens, offset: number): Part => ({
+  tokens,
+  group: 0,
+  parent: 0,
+  offset,
+  isBranch: false,
+})
+
+function questionParts(questions: readonly QuestionTokens[], offset = 0): Part[] {
+  const parts: Part[] = []
+  let group = 0
+  for (const { stem, branches } of questions) {
+    const parent = stem.length === 0 ? 0 : ++group
+    if (parent > 0) parts.push({ tokens: stem, group, parent: 0, offset, isBranch: false })
+    for (const tokens of branches)
+      parts.push({ tokens, group: ++group, parent, offset: offset + stem.length, isBranch: true })
+  }
+  return parts
+}
+
+const lengthOf = (row: PlacedRow): number => row.reduce((sum, { tokens }) => sum + tokens.length, 0)
+
+function branchEndsOf(parts: PlacedRow, row: number): Places {
+  let at = -1
+  return parts.flatMap(({ tokens, isBranch }) => {
+    at += tokens.length
+    return isBranch ? [[row, at]] : []
+  })
 }
 
 type Feeds = Record<string, Tensor>
@@ -378,6 +423,7 @@ const namesOf = (description: EncoderDescription): string[] => [
   "ids",
   "positions",
   "group",
+  "parent",
   "ends",
   ...layerNames(description.layers, "past_"),
   ...layerNames(description.layers, ""),

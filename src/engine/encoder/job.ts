@@ -1,7 +1,7 @@
 /** What the scheduler knows of one request: its tokens, how far it is, what it does next, and the vectors of its texts. */
 import type { Share } from "../fair-share.ts"
 import type { Evidence } from "./evidence-cache.ts"
-import type { Past, Pooling, Tokens } from "./graph.ts"
+import type { Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
 export const ROW_TOKENS_MAX = 256
@@ -9,8 +9,8 @@ export const ROW_TOKENS_MAX = 256
 export interface EncoderWork {
   readonly organizationId: string
   readonly evidence: Tokens
-  readonly branches: readonly Tokens[]
-  /** Of each branch: the option that it proposes as a text of its own, where its vector is compared with the evidence's. */
+  readonly questions: readonly QuestionTokens[]
+  /** Of each branch, question after question: the option that it proposes as a text of its own, where its vector is compared with the evidence's. */
   readonly options: readonly (Tokens | undefined)[]
   /** What the caller reads of the evidence's vector. */
   readonly pooling: Pooling
@@ -24,7 +24,7 @@ export interface Cosines {
 }
 
 export interface Scored {
-  /** One per branch. */
+  /** One per branch, question after question. */
   readonly margins: Float64Array
   /** Of the evidence with the option of each branch; null for a branch without. */
   readonly cosines: readonly (Cosines | null)[]
@@ -50,6 +50,11 @@ export interface LongBranch {
   tokensRead: number
 }
 
+export interface JobBranch {
+  readonly question: QuestionTokens
+  readonly tokens: Tokens
+}
+
 export interface Job extends RunShare {
   readonly work: EncoderWork
   readonly organization: Organization
@@ -57,8 +62,9 @@ export interface Job extends RunShare {
   readonly settle: PromiseWithResolvers<Scored>
   readonly margins: Float64Array
   readonly similarityWeights: Float64Array
-  /** Numbers of the branches that are not scored yet, shortest first. */
-  readonly pending: number[]
+  readonly branches: readonly JobBranch[]
+  /** Branches before this one are scored or at work. */
+  nextBranch: number
   /** Numbers of the branches whose options have no vector yet, shortest first. */
   unreadOptions: number[]
   readonly optionVectors: Map<number, Float32Array>
@@ -71,7 +77,10 @@ export interface Job extends RunShare {
 }
 
 export function createJob(work: EncoderWork, organization: Organization, signal: AbortSignal): Job {
-  const { branches, options } = work
+  const { options } = work
+  const branches = work.questions.flatMap((question) =>
+    question.branches.map((tokens) => ({ question, tokens })),
+  )
   const unreadOptions = [...branches.keys()].filter((index) => options[index] !== undefined)
   return {
     work,
@@ -80,7 +89,8 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     settle: Promise.withResolvers<Scored>(),
     margins: new Float64Array(branches.length),
     similarityWeights: new Float64Array(branches.length),
-    pending: [...branches.keys()].toSorted((a, b) => branchOf(work, a).length - branchOf(work, b).length),
+    branches,
+    nextBranch: 0,
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
     pooling: unreadOptions.length > 0 ? "whole" : work.pooling,
@@ -92,14 +102,14 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
   }
 }
 
-export const branchOf = ({ branches }: EncoderWork, index: number): Tokens =>
-  branches[index] ?? new Int32Array()
-
 export const optionOf = ({ options }: EncoderWork, index: number): Tokens =>
   options[index] ?? new Int32Array()
 
-export const rowLength = ({ branches, evidence }: EncoderWork): number =>
-  branches.reduce((sum, branch) => sum + branch.length, evidence.length)
+export const questionLength = ({ stem, branches }: QuestionTokens): number =>
+  branches.reduce((sum, { length }) => sum + length, stem.length)
+
+export const rowLength = ({ questions, evidence }: EncoderWork): number =>
+  questions.reduce((sum, question) => sum + questionLength(question), evidence.length)
 
 /** What a finished job resolves to. */
 export function scoredOf({ margins, similarityWeights, optionVectors }: Job, vector: Float32Array): Scored {

@@ -24,7 +24,7 @@ const Calibration = z.strictObject({
 })
 
 const Description = z.object({
-  version: z.literal(2),
+  version: z.literal(3),
   name: z.string(),
   quantization: z.string(),
   parameterCount: z.number().int().positive(),

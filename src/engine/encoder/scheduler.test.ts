@@ -18,7 +18,10 @@ const tokens = (count: number, value = 1): Int32Array => new Int32Array(count).f
 const work = (evidence: number, branches: readonly number[], organizationId = "a"): EncoderWork => ({
   organizationId,
   evidence: tokens(evidence),
-  branches: branches.map((length, index) => tokens(length, index + 1)),
+  questions: branches.map((length, index) => ({
+    stem: new Int32Array(),
+    branches: [tokens(length, index + 1)],
+  })),
   options: [],
   pooling: branches.length === 0 ? ("whole" as const) : ("none" as const),
 })
@@ -28,12 +31,11 @@ const choice = (
   evidence: number,
   options: readonly (readonly number[])[],
   organizationId = "a",
+  stem = 20,
 ): EncoderWork => ({
-  ...work(
-    evidence,
-    options.map(() => 10),
-    organizationId,
-  ),
+  ...work(evidence, [], organizationId),
+  questions: [{ stem: tokens(stem, 7), branches: options.map((_, index) => tokens(10, index + 1)) }],
+  pooling: "none",
   options: options.map((option) => Int32Array.from(option)),
 })
 
@@ -43,8 +45,10 @@ const expectedCosines = ({ evidence, options }: EncoderWork): Cosines[] =>
     recalled: cosine(recalledPart(digits(evidence)), recalledPart(digits(option))),
   }))
 
-const expected = ({ evidence, branches }: EncoderWork): number[] =>
-  branches.map((branch) => [...evidence, ...branch].reduce((sum, token) => sum + token, 0))
+const expected = ({ evidence, questions }: EncoderWork): number[] =>
+  questions.flatMap(({ stem, branches }) =>
+    branches.map((branch) => [...evidence, ...stem, ...branch].reduce((sum, token) => sum + token, 0)),
+  )
 
 test("every branch is answered in its place and sees all of the evidence and of itself, whatever the sizes", async () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 1500 }), { minLength: 1, maxLength: 12 })
@@ -92,8 +96,31 @@ test("branches of several requests about one evidence share a run", async () => 
   await Promise.all([1, 2, 3].map(() => scheduler.submit(work(500, [30]), never)))
   expect(graph.runs).toEqual([
     { kind: "evidence", tokens: 500, start: 0 },
-    { kind: "branches", branches: 3, pastTokens: 500 },
+    { kind: "branches", branches: 3, tokens: 90, pastTokens: 500 },
   ])
+})
+
+test("what the options of a choice have in common is read once in a run", async () => {
+  const { graph, scheduler } = setUp()
+  const options = Array.from({ length: 50 }, (_, index) => [index])
+  const many = choice(500, options)
+  const { margins } = await scheduler.submit({ ...many, options: [] }, never)
+  expect([...margins]).toEqual(expected(many))
+  const runs = graph.runs.filter((run) => run.kind === "branches")
+  // 400 tokens: a stem of 20 and 38 options of 10.
+  expect(runs.map(({ branches, tokens: read }) => [branches, read])).toEqual([
+    [38, 400],
+    [12, 140],
+  ])
+})
+
+test("a stem that is too long for a run is read in parts of its own, and its options after it", async () => {
+  const { graph, scheduler } = setUp()
+  const long = choice(500, [[1], [2]], "a", 600)
+  const { margins } = await scheduler.submit({ ...long, options: [] }, never)
+  expect([...margins]).toEqual(expected(long))
+  const read = graph.runs.map((run) => (run.kind === "rows" ? 0 : run.kind === "evidence" ? 0 : run.tokens))
+  expect(read).toEqual([0, 512, 88, 10, 512, 88, 10])
 })
 
 test("one long branch is read at a time: each has a copy of what the evidence was read into", async () => {

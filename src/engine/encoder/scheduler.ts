@@ -6,14 +6,14 @@ import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
-import type { BranchScores, Graph, Tokens } from "./graph.ts"
+import type { BranchScores, Graph, QuestionTokens, Tokens } from "./graph.ts"
 import {
   type EncoderWork,
   type Job,
+  type JobBranch,
   type Organization,
   type RunShare,
   type Scored,
-  branchOf,
   createJob,
   optionOf,
   rowLength,
@@ -172,9 +172,8 @@ export class Scheduler {
     else if (evidence === null) throw new Error("The job has not started")
     else if (evidence.tokensRead < evidence.tokens.length) await this.#readBlock(job)
     else if (isDone(job)) this.#finish(job, evidence.vector)
-    else if (job.longBranch !== null || this.#isLong(job))
-      await this.#readLongBranch(this.#longBranchJob ?? job)
-    else await this.#scoreBranches(job)
+    else if (job.longBranch !== null || isLong(job)) await this.#readLongBranch(this.#longBranchJob ?? job)
+    else await this.#scoreQuestions(job)
   }
 
   /** Looks first for those that another request has had read meanwhile. */
@@ -204,7 +203,7 @@ export class Scheduler {
       }
     }
     const options = [...chosen.values()]
-    const rows = options.map(({ tokens }) => ({ evidence: tokens, branches: [], pooling: "whole" as const }))
+    const rows = options.map(({ tokens }) => ({ evidence: tokens, questions: [], pooling: "whole" as const }))
     const scores = await this.#graph.scoreRows(rows)
     this.#countRun(this.#runTokensMax)
     for (const [row, { job, index, tokens }] of options.entries()) {
@@ -273,33 +272,31 @@ export class Scheduler {
     }
   }
 
-  /** Branches of this job, then of others about the same evidence, shortest first. */
-  async #scoreBranches(first: Job): Promise<void> {
+  /** Branches of this job, then of others about the same evidence; a stem is read once in a run. */
+  async #scoreQuestions(first: Job): Promise<void> {
     const { evidence } = first
     if (evidence === null) return
-    const tokensMax = this.#branchRunTokensMax(first.work)
+    const tokensMax = Math.min(this.#branchRunTokensMax(first.work), branchTokensMax(evidence.tokens))
     const chosen: { job: Job; index: number }[] = []
-    let width = 0
+    const questions: { stem: Tokens; branches: Tokens[] }[] = []
+    let runTokens = 0
     for (const job of this.#about(first)) {
-      while (job.pending.length > 0) {
-        const index = job.pending[0] ?? 0
-        const wider = Math.max(width, branchOf(job.work, index).length)
-        const runTokens = wider * (chosen.length + 1)
-        if (chosen.length > 0 && runTokens > Math.min(tokensMax, branchTokensMax(wider, evidence.tokens)))
-          break
-        if (this.#isLong(job)) break
-        width = wider
-        job.pending.shift()
-        chosen.push({ job, index })
+      let last: QuestionTokens | undefined
+      for (let next = nextOf(job); next !== undefined && !isLong(job); next = nextOf(job)) {
+        const isNew = next.question !== last
+        const tokens = next.tokens.length + (isNew ? next.question.stem.length : 0)
+        if (chosen.length > 0 && runTokens + tokens > tokensMax) break
+        if (isNew) questions.push({ stem: next.question.stem, branches: [] })
+        last = next.question
+        questions.at(-1)?.branches.push(next.tokens)
+        chosen.push({ job, index: job.nextBranch++ })
+        runTokens += tokens
+        this.#serve(job, tokens)
       }
     }
-    const branches = chosen.map(({ job, index }) => branchOf(job.work, index))
-    const scores = await this.#graph.scoreBranches(evidence.past, branches)
-    this.#countRun(Math.min(tokensMax, branchTokensMax(width, evidence.tokens)))
-    for (const [row, { job, index }] of chosen.entries()) {
-      setScore(job, index, scores, row)
-      this.#serve(job, branchOf(job.work, index).length)
-    }
+    const scores = await this.#graph.scoreQuestions(evidence.past, questions)
+    this.#countRun(tokensMax)
+    for (const [place, { job, index }] of chosen.entries()) setScore(job, index, scores, place)
     for (const job of new Set(chosen.map(({ job }) => job))) this.#finishIfDone(job)
   }
 
@@ -312,32 +309,29 @@ export class Scheduler {
     }
   }
 
-  /** Whether the shortest branch that is left does not fit into one run. */
-  #isLong({ work, pending }: Job): boolean {
-    const { length } = branchOf(work, pending[0] ?? 0)
-    return length > Math.max(PART_TOKENS_MIN, branchTokensMax(length, work.evidence))
-  }
-
-  /** All parts but the last become a past of the branch's own; its end then sees the whole of it. */
+  /** All parts but the last become a past of the branch's own; its end then sees the whole of it. A stem ends with a part. */
   async #readLongBranch(job: Job): Promise<void> {
-    const { evidence, work } = job
+    const { evidence } = job
     if (evidence === null) return
-    const index = job.longBranch?.index ?? job.pending.shift() ?? 0
-    const branch = branchOf(work, index)
+    const index = job.longBranch?.index ?? job.nextBranch++
+    const { question, tokens } = job.branches[index] ?? { question: { stem: [] }, tokens: [] }
+    const stemEnd = question.stem.length
+    const branch = Int32Array.of(...question.stem, ...tokens)
     const long = (job.longBranch ??= {
       index,
       past: this.#graph.extendPast(evidence.past, branch.length),
       tokensRead: 0,
     })
-    const size = Math.max(PART_TOKENS_MIN, branchTokensMax(branch.length, work.evidence))
+    const size = partTokensMax(evidence.tokens)
     this.#longBranchJob = job
     const offset = long.tokensRead
-    const part = branch.subarray(offset, offset + size)
+    const part = branch.subarray(offset, Math.min(offset + size, offset < stemEnd ? stemEnd : branch.length))
     long.tokensRead += part.length
     if (long.tokensRead < branch.length) {
       await this.#graph.readBranch(long.past, part, { offset, row: evidence.tokens.length + offset })
     } else {
-      setScore(job, index, await this.#graph.scoreBranches(long.past, [part], offset))
+      const last = [{ stem: new Int32Array(), branches: [part] }]
+      setScore(job, index, await this.#graph.scoreQuestions(long.past, last, offset))
       this.#endLongBranch(job)
     }
     this.#countRun(size)
@@ -407,9 +401,22 @@ export function blockEnd(length: number, start: number, blockTokensMax: number):
   return Math.min(length, start + size)
 }
 
-/** Tokens of branches of a width that one run may have about this evidence. */
-const branchTokensMax = (width: number, evidence: Tokens): number =>
-  Math.min(BRANCH_TOKENS_MAX, Math.floor(RUN_SCORES_MAX / (evidence.length + width)))
+/** Tokens of branches that one run may have about this evidence. */
+const branchTokensMax = (evidence: Tokens): number =>
+  Math.min(BRANCH_TOKENS_MAX, Math.floor(RUN_SCORES_MAX / (evidence.length + BRANCH_TOKENS_MAX)))
+
+/** Of a branch that is read in parts. */
+const partTokensMax = (evidence: Tokens): number => Math.max(PART_TOKENS_MIN, branchTokensMax(evidence))
+
+const nextOf = ({ branches, nextBranch }: Job): JobBranch | undefined => branches[nextBranch]
+
+/** Whether the next branch does not fit into one run. */
+function isLong(job: Job): boolean {
+  const next = nextOf(job)
+  return (
+    next !== undefined && next.question.stem.length + next.tokens.length > partTokensMax(job.work.evidence)
+  )
+}
 
 function setScore(job: Job, index: number, { margins, similarityWeights }: BranchScores, from = 0): void {
   job.margins[index] = margins[from] ?? Number.NaN
@@ -417,10 +424,11 @@ function setScore(job: Job, index: number, { margins, similarityWeights }: Branc
 }
 
 /** Of a job that has evidence: whether all of that is read, and every branch and option. */
-const isDone = ({ evidence, pending, unreadOptions, longBranch }: Job): boolean =>
+const isDone = ({ evidence, branches, nextBranch, unreadOptions, longBranch }: Job): boolean =>
   evidence !== null &&
   evidence.tokensRead === evidence.tokens.length &&
-  pending.length + unreadOptions.length === 0 &&
+  nextBranch === branches.length &&
+  unreadOptions.length === 0 &&
   longBranch === null
 
 /** The least served first; among equals, one that came in at this level before one that has already run. */

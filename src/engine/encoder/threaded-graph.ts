@@ -8,6 +8,7 @@ import {
   type GraphOptions,
   type GraphRow,
   type Past,
+  type QuestionTokens,
   type RowScores,
   type Tokens,
   pastBytes,
@@ -28,8 +29,12 @@ export interface GraphService {
     output: void
   }
   scoreRows: { input: readonly GraphRow[]; output: RowScores[] }
-  scoreBranches: {
-    input: { readonly past: PastHandle; readonly branches: readonly Tokens[]; readonly offset: number }
+  scoreQuestions: {
+    input: {
+      readonly past: PastHandle
+      readonly questions: readonly QuestionTokens[]
+      readonly offset: number
+    }
     output: BranchScores
   }
   release: { input: number; output: void }
@@ -91,16 +96,16 @@ class ThreadedGraph implements Graph {
   }
 
   async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
-    const sent = rows.map(({ evidence, branches, pooling }) => ({ evidence, branches, pooling }))
+    const sent = rows.map(({ evidence, questions, pooling }) => ({ evidence, questions, pooling }))
     return await this.#thread.call("scoreRows", sent)
   }
 
-  async scoreBranches(past: Past, branches: readonly Tokens[], offset = 0): Promise<BranchScores> {
-    return await this.#thread.call("scoreBranches", {
-      past: handle(past),
+  async scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset = 0): Promise<BranchScores> {
+    const sent = questions.map(({ stem, branches }) => ({
+      stem,
       branches: branches.map((branch) => branch.slice()),
-      offset,
-    })
+    }))
+    return await this.#thread.call("scoreQuestions", { past: handle(past), questions: sent, offset })
   }
 
   async close(): Promise<void> {

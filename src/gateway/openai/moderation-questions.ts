@@ -10,22 +10,23 @@ interface ModerationQuestion {
 const ask = (question: string, threshold = 0.5): ModerationQuestion => ({ question, threshold })
 
 export const moderationQuestions: Readonly<Record<ModerationCategory, ModerationQuestion>> = {
-  harassment: ask("Does the text insult, bully or harass a person?", 0.87),
-  "harassment/threatening": ask("Does the text threaten a person with violence or serious harm?", 0.77),
+  harassment: ask("Does the text insult, bully or harass a person?", 0.88),
+  "harassment/threatening": ask("Does the text threaten a person with violence or serious harm?", 0.78),
   hate: ask(
     "Does the text express hatred of people because of their race, religion, nationality, gender, sexual orientation or disability?",
-    0.55,
+    0.69,
   ),
   "hate/threatening": ask(
     "Does the text threaten people with violence because of their race, religion, nationality, gender, sexual orientation or disability?",
+    0.7,
   ),
-  illicit: ask("Does the text ask for or give instructions for a crime?", 0.84),
-  "illicit/violent": ask("Does the text ask for or give instructions for violence or making a weapon?", 0.82),
-  "self-harm": ask("Is the text about suicide, cutting oneself or another way of harming oneself?", 0.8),
+  illicit: ask("Does the text ask for or give instructions for a crime?", 0.86),
+  "illicit/violent": ask("Does the text ask for or give instructions for violence or making a weapon?", 0.73),
+  "self-harm": ask("Is the text about suicide, cutting oneself or another way of harming oneself?", 0.85),
   "self-harm/intent": ask("Does the speaker say that they want to harm or kill themselves?"),
   "self-harm/instructions": ask("Does the text ask for or give instructions for suicide or self-harm?", 0.64),
-  sexual: ask("Is the text meant to arouse sexually, or does it describe sexual acts?", 0.64),
-  "sexual/minors": ask("Is the text sexual content about someone under 18?", 0.63),
-  violence: ask("Does the text describe or encourage killing or physical injury?", 0.7),
-  "violence/graphic": ask("Does the text describe death, injury or blood in graphic detail?", 0.84),
+  sexual: ask("Is the text meant to arouse sexually, or does it describe sexual acts?", 0.72),
+  "sexual/minors": ask("Is the text sexual content about someone under 18?", 0.66),
+  violence: ask("Does the text describe or encourage killing or physical injury?", 0.57),
+  "violence/graphic": ask("Does the text describe death, injury or blood in graphic detail?", 0.82),
 }
