@@ -6,6 +6,7 @@
 import { questionLength } from "./job.ts"
 import type {
   BranchPart,
+  BranchRow,
   BranchScores,
   Graph,
   GraphRow,
@@ -82,8 +83,9 @@ export class FakeGraph implements Graph {
     }))
   }
 
-  async scoreQuestions(past: Past, questions: readonly QuestionTokens[]): Promise<BranchScores> {
+  async scoreQuestions(past: Past, rows: readonly BranchRow[]): Promise<BranchScores> {
     this.#checkKept(past)
+    const questions = rows.flat()
     const branches = questions.reduce((count, question) => count + question.branches.length, 0)
     const tokens = questions.reduce((count, question) => count + questionLength(question), 0)
     await this.#run({ kind: "branches", branches, tokens, pastTokens: past.tokens })

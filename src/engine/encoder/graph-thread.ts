@@ -13,8 +13,7 @@ servePeer<GraphService>({
   readEvidence: async ({ past, block, start }) => await opened().readEvidence(find(past), block, start),
   readBranch: async ({ past, part, at }) => await opened().readBranch(find(past), part, at),
   scoreRows: async (rows) => await opened().scoreRows(rows),
-  scoreQuestions: async ({ past, questions, offset }) =>
-    await opened().scoreQuestions(find(past), questions, offset),
+  scoreQuestions: async ({ past, rows, offset }) => await opened().scoreQuestions(find(past), rows, offset),
   release: (id) => void pasts.delete(id),
 })
 

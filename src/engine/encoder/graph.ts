@@ -18,6 +18,9 @@ export interface QuestionTokens {
   readonly branches: readonly Tokens[]
 }
 
+/** Questions about evidence that was read before, in one row. */
+export type BranchRow = readonly QuestionTokens[]
+
 /** Evidence and the questions about it, in one row. */
 export interface GraphRow {
   readonly evidence: Tokens
@@ -65,8 +68,8 @@ export interface Graph {
   /** Reads the next part of a branch into a past; it sees the past and itself. */
   readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void>
   scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]>
-  /** All in one row. `offset` is the position of the first token in its branch. */
-  scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset?: number): Promise<BranchScores>
+  /** Rows of questions, scored row after row. `offset` is the position of the first token in its branch. */
+  scoreQuestions(past: Past, rows: readonly BranchRow[], offset?: number): Promise<BranchScores>
   close(): Promise<void>
 }
 
@@ -300,10 +303,14 @@ class OnnxGraph implements Graph {
     })
   }
 
-  async scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset = 0): Promise<BranchScores> {
-    const row = questionParts(questions, offset)
+  async scoreQuestions(past: Past, rows: readonly BranchRow[], offset = 0): Promise<BranchScores> {
+    const placed = rows.map((questions) => questionParts(questions, offset))
     const inputs = this.#pastInputs(past as LayeredPast)
-    return await this.#score([row], { ends: branchEndsOf(row, 0), inputs, outputs: this.#scoreOutputs })
+    return await this.#score(placed, {
+      ends: placed.flatMap(branchEndsOf),
+      inputs,
+      outputs: this.#scoreOutputs,
+    })
   }
 
   /** The scores and the last layer at the ends, and the middle layer's values if they are among the outputs. */

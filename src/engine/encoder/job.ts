@@ -1,10 +1,13 @@
 /** What the scheduler knows of one request: its tokens, how far it is, what it does next, and the vectors of its texts. */
 import type { Share } from "../fair-share.ts"
 import type { Evidence } from "./evidence-cache.ts"
-import type { Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
+import type { BranchRow, Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 
 /** A request of so many tokens is one row, evidence and branches together; many such requests share a run. */
 export const ROW_TOKENS_MAX = 256
+
+/** Branches about evidence that was read apart are rows of so many tokens, or of one longer branch. */
+const BRANCH_ROW_TOKENS_MAX = 64
 
 export interface EncoderWork {
   readonly organizationId: string
@@ -46,13 +49,19 @@ export interface Organization extends RunShare {
 /** A branch that is longer than one run and is read in parts. */
 export interface LongBranch {
   readonly index: number
+  /** Its stem and its own tokens. */
+  readonly branch: Tokens
+  readonly stemEnd: number
   readonly past: Past
   tokensRead: number
 }
 
-export interface JobBranch {
-  readonly question: QuestionTokens
-  readonly tokens: Tokens
+/** Branches of a request that are run together: always the same ones, so that its answers do not depend on who else asks. */
+export interface JobRow {
+  readonly questions: BranchRow
+  /** Number of its first branch. */
+  readonly first: number
+  readonly tokens: number
 }
 
 export interface Job extends RunShare {
@@ -62,9 +71,9 @@ export interface Job extends RunShare {
   readonly settle: PromiseWithResolvers<Scored>
   readonly margins: Float64Array
   readonly similarityWeights: Float64Array
-  readonly branches: readonly JobBranch[]
-  /** Branches before this one are scored or at work. */
-  nextBranch: number
+  readonly rows: readonly JobRow[]
+  /** Rows before this one are scored or at work. */
+  nextRow: number
   /** Numbers of the branches whose options have no vector yet, shortest first. */
   unreadOptions: number[]
   readonly optionVectors: Map<number, Float32Array>
@@ -78,9 +87,7 @@ export interface Job extends RunShare {
 
 export function createJob(work: EncoderWork, organization: Organization, signal: AbortSignal): Job {
   const { options } = work
-  const branches = work.questions.flatMap((question) =>
-    question.branches.map((tokens) => ({ question, tokens })),
-  )
+  const branches = work.questions.flatMap((question) => question.branches)
   const unreadOptions = [...branches.keys()].filter((index) => options[index] !== undefined)
   return {
     work,
@@ -89,8 +96,8 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     settle: Promise.withResolvers<Scored>(),
     margins: new Float64Array(branches.length),
     similarityWeights: new Float64Array(branches.length),
-    branches,
-    nextBranch: 0,
+    rows: branchRows(work.questions),
+    nextRow: 0,
     unreadOptions: unreadOptions.toSorted((a, b) => optionOf(work, a).length - optionOf(work, b).length),
     optionVectors: new Map(),
     pooling: unreadOptions.length > 0 ? "whole" : work.pooling,
@@ -104,6 +111,33 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
 
 export const optionOf = ({ options }: EncoderWork, index: number): Tokens =>
   options[index] ?? new Int32Array()
+
+/** In order; each has at least one branch, and its stem again. */
+function branchRows(questions: readonly QuestionTokens[]): JobRow[] {
+  const rows: JobRow[] = []
+  let row: { stem: Tokens; branches: Tokens[] }[] = []
+  let [tokens, first, next] = [0, 0, 0]
+  const end = (): void => {
+    if (row.length > 0) rows.push({ questions: row, first, tokens })
+    ;[row, tokens, first] = [[], 0, next]
+  }
+  for (const { stem, branches } of questions) {
+    let isOpen = false
+    for (const branch of branches) {
+      if (tokens + branch.length + (isOpen ? 0 : stem.length) > BRANCH_ROW_TOKENS_MAX) {
+        end()
+        isOpen = false
+      }
+      if (!isOpen) row.push({ stem, branches: [] })
+      tokens += branch.length + (isOpen ? 0 : stem.length)
+      isOpen = true
+      row.at(-1)?.branches.push(branch)
+      next++
+    }
+  }
+  end()
+  return rows
+}
 
 export const questionLength = ({ stem, branches }: QuestionTokens): number =>
   branches.reduce((sum, { length }) => sum + length, stem.length)

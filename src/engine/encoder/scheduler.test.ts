@@ -100,17 +100,18 @@ test("branches of several requests about one evidence share a run", async () => 
   ])
 })
 
-test("what the options of a choice have in common is read once in a run", async () => {
+test("what the options of a choice have in common is read once in a row", async () => {
   const { graph, scheduler } = setUp()
   const options = Array.from({ length: 50 }, (_, index) => [index])
   const many = choice(500, options)
   const { margins } = await scheduler.submit({ ...many, options: [] }, never)
   expect([...margins]).toEqual(expected(many))
   const runs = graph.runs.filter((run) => run.kind === "branches")
-  // 400 tokens: a stem of 20 and 38 options of 10.
+  // Rows of a stem of 20 and four options of 10; six of them in a run of at most 400 tokens.
   expect(runs.map(({ branches, tokens: read }) => [branches, read])).toEqual([
-    [38, 400],
-    [12, 140],
+    [24, 360],
+    [24, 360],
+    [2, 40],
   ])
 })
 
@@ -262,9 +263,9 @@ test("runs of a request of many branches are shorter while another organization 
     await Promise.all([many, ...others].map((one) => scheduler.submit(one, never)))
     return Math.max(...graph.runs.map((run) => (run.kind === "branches" ? run.branches : 0)))
   }
-  expect(await longest([])).toBe(40)
-  expect(await longest([work(5, [10])])).toBe(40)
-  expect(await longest([work(5, [10], "b")])).toBe(20)
+  expect(await longest([])).toBe(36)
+  expect(await longest([work(5, [10])])).toBe(36)
+  expect(await longest([work(5, [10], "b")])).toBe(18)
 })
 
 test("requests that have not run yet are taken in their order", async () => {

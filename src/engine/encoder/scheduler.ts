@@ -6,11 +6,12 @@ import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
-import type { BranchScores, Graph, QuestionTokens, Tokens } from "./graph.ts"
+import type { BranchScores, Graph, Past, Tokens } from "./graph.ts"
 import {
   type EncoderWork,
   type Job,
-  type JobBranch,
+  type JobRow,
+  type LongBranch,
   type Organization,
   type RunShare,
   type Scored,
@@ -272,31 +273,32 @@ export class Scheduler {
     }
   }
 
-  /** Branches of this job, then of others about the same evidence; a stem is read once in a run. */
+  /** Rows of this job, then of others about the same evidence. */
   async #scoreQuestions(first: Job): Promise<void> {
     const { evidence } = first
     if (evidence === null) return
     const tokensMax = Math.min(this.#branchRunTokensMax(first.work), branchTokensMax(evidence.tokens))
-    const chosen: { job: Job; index: number }[] = []
-    const questions: { stem: Tokens; branches: Tokens[] }[] = []
-    let runTokens = 0
+    const chosen: { job: Job; row: JobRow }[] = []
+    let width = 0
     for (const job of this.#about(first)) {
-      let last: QuestionTokens | undefined
-      for (let next = nextOf(job); next !== undefined && !isLong(job); next = nextOf(job)) {
-        const isNew = next.question !== last
-        const tokens = next.tokens.length + (isNew ? next.question.stem.length : 0)
-        if (chosen.length > 0 && runTokens + tokens > tokensMax) break
-        if (isNew) questions.push({ stem: next.question.stem, branches: [] })
-        last = next.question
-        questions.at(-1)?.branches.push(next.tokens)
-        chosen.push({ job, index: job.nextBranch++ })
-        runTokens += tokens
-        this.#serve(job, tokens)
+      for (let row = nextRow(job); row !== undefined && !isLong(job); row = nextRow(job)) {
+        const wider = Math.max(width, row.tokens)
+        if (chosen.length > 0 && wider * (chosen.length + 1) > tokensMax) break
+        width = wider
+        job.nextRow++
+        chosen.push({ job, row })
+        this.#serve(job, row.tokens)
       }
     }
-    const scores = await this.#graph.scoreQuestions(evidence.past, questions)
+    const scores = await this.#graph.scoreQuestions(
+      evidence.past,
+      chosen.map(({ row }) => row.questions),
+    )
     this.#countRun(tokensMax)
-    for (const [place, { job, index }] of chosen.entries()) setScore(job, index, scores, place)
+    let taken = 0
+    for (const { job, row } of chosen)
+      for (let index = row.first; index < row.first + branchCount(row); index++)
+        setScore(job, index, scores, taken++)
     for (const job of new Set(chosen.map(({ job }) => job))) this.#finishIfDone(job)
   }
 
@@ -313,15 +315,8 @@ export class Scheduler {
   async #readLongBranch(job: Job): Promise<void> {
     const { evidence } = job
     if (evidence === null) return
-    const index = job.longBranch?.index ?? job.nextBranch++
-    const { question, tokens } = job.branches[index] ?? { question: { stem: [] }, tokens: [] }
-    const stemEnd = question.stem.length
-    const branch = Int32Array.of(...question.stem, ...tokens)
-    const long = (job.longBranch ??= {
-      index,
-      past: this.#graph.extendPast(evidence.past, branch.length),
-      tokensRead: 0,
-    })
+    const long = (job.longBranch ??= this.#beginLongBranch(job, evidence.past))
+    const { index, branch, stemEnd } = long
     const size = partTokensMax(evidence.tokens)
     this.#longBranchJob = job
     const offset = long.tokensRead
@@ -330,13 +325,22 @@ export class Scheduler {
     if (long.tokensRead < branch.length) {
       await this.#graph.readBranch(long.past, part, { offset, row: evidence.tokens.length + offset })
     } else {
-      const last = [{ stem: new Int32Array(), branches: [part] }]
+      const last = [[{ stem: new Int32Array(), branches: [part] }]]
       setScore(job, index, await this.#graph.scoreQuestions(long.past, last, offset))
       this.#endLongBranch(job)
     }
     this.#countRun(size)
     this.#serve(job, part.length)
     this.#finishIfDone(job)
+  }
+
+  /** The only branch of the job's next row. */
+  #beginLongBranch(job: Job, evidence: Past): LongBranch {
+    const { questions = [], first = 0 } = job.rows[job.nextRow++] ?? {}
+    const { stem = new Int32Array(), branches = [] } = questions[0] ?? {}
+    const branch = Int32Array.of(...stem, ...(branches[0] ?? []))
+    const past = this.#graph.extendPast(evidence, branch.length)
+    return { index: first, branch, stemEnd: stem.length, past, tokensRead: 0 }
   }
 
   #endLongBranch(job: Job): void {
@@ -408,15 +412,13 @@ const branchTokensMax = (evidence: Tokens): number =>
 /** Of a branch that is read in parts. */
 const partTokensMax = (evidence: Tokens): number => Math.max(PART_TOKENS_MIN, branchTokensMax(evidence))
 
-const nextOf = ({ branches, nextBranch }: Job): JobBranch | undefined => branches[nextBranch]
+const nextRow = ({ rows, nextRow: next }: Job): JobRow | undefined => rows[next]
 
-/** Whether the next branch does not fit into one run. */
-function isLong(job: Job): boolean {
-  const next = nextOf(job)
-  return (
-    next !== undefined && next.question.stem.length + next.tokens.length > partTokensMax(job.work.evidence)
-  )
-}
+/** Whether the next row does not fit into one run: it is a single branch. */
+const isLong = (job: Job): boolean => (nextRow(job)?.tokens ?? 0) > partTokensMax(job.work.evidence)
+
+const branchCount = ({ questions }: JobRow): number =>
+  questions.reduce((count, { branches }) => count + branches.length, 0)
 
 function setScore(job: Job, index: number, { margins, similarityWeights }: BranchScores, from = 0): void {
   job.margins[index] = margins[from] ?? Number.NaN
@@ -424,10 +426,10 @@ function setScore(job: Job, index: number, { margins, similarityWeights }: Branc
 }
 
 /** Of a job that has evidence: whether all of that is read, and every branch and option. */
-const isDone = ({ evidence, branches, nextBranch, unreadOptions, longBranch }: Job): boolean =>
+const isDone = ({ evidence, rows, nextRow: next, unreadOptions, longBranch }: Job): boolean =>
   evidence !== null &&
   evidence.tokensRead === evidence.tokens.length &&
-  nextBranch === branches.length &&
+  next === rows.length &&
   unreadOptions.length === 0 &&
   longBranch === null
 

@@ -3,12 +3,12 @@ import { Connection } from "../../base/peer/connection.ts"
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import {
   type BranchPart,
+  type BranchRow,
   type BranchScores,
   type Graph,
   type GraphOptions,
   type GraphRow,
   type Past,
-  type QuestionTokens,
   type RowScores,
   type Tokens,
   pastBytes,
@@ -32,7 +32,7 @@ export interface GraphService {
   scoreQuestions: {
     input: {
       readonly past: PastHandle
-      readonly questions: readonly QuestionTokens[]
+      readonly rows: readonly BranchRow[]
       readonly offset: number
     }
     output: BranchScores
@@ -100,12 +100,11 @@ class ThreadedGraph implements Graph {
     return await this.#thread.call("scoreRows", sent)
   }
 
-  async scoreQuestions(past: Past, questions: readonly QuestionTokens[], offset = 0): Promise<BranchScores> {
-    const sent = questions.map(({ stem, branches }) => ({
-      stem,
-      branches: branches.map((branch) => branch.slice()),
-    }))
-    return await this.#thread.call("scoreQuestions", { past: handle(past), questions: sent, offset })
+  async scoreQuestions(past: Past, rows: readonly BranchRow[], offset = 0): Promise<BranchScores> {
+    const sent = rows.map((row) =>
+      row.map(({ stem, branches }) => ({ stem, branches: branches.map((branch) => branch.slice()) })),
+    )
+    return await this.#thread.call("scoreQuestions", { past: handle(past), rows: sent, offset })
   }
 
   async close(): Promise<void> {
