@@ -34,7 +34,7 @@ const large = createServer((request, response) => {
 })
 
 /** Two of three kinds are learnt from their words. */
-const texts = Array.from({ length: 60 }, (_, n) => {
+const texts = Array.from({ length: 120 }, (_, n) => {
   if (n % 3 === 0) return `Invoice ${n} shows the wrong amount, please refund my money.`
   if (n % 3 === 1) return `The weather in Lisbon on day ${n} is sunny with a light wind from the sea.`
   return `Memo ${n} of the archive.`
@@ -86,7 +86,7 @@ async function createSet(name: string, model: string): Promise<void> {
   const question = {
     type: "predicate" as const,
     name: "flag",
-    instructions: "Is it flagged?",
+    instructions: "Is it about money, or a memo that was flagged?",
     target_accuracy: 0.9,
   }
   const { org_id } = at
