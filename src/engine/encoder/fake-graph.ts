@@ -24,7 +24,8 @@ export type FakeRun =
   | {
       readonly kind: "branches"
       readonly branches: number
-      readonly tokens: number
+      /** Tokens of each row. */
+      readonly rows: readonly number[]
       readonly pastTokens: number
     }
 
@@ -87,8 +88,8 @@ export class FakeGraph implements Graph {
     this.#checkKept(past)
     const questions = rows.flat()
     const branches = questions.reduce((count, question) => count + question.branches.length, 0)
-    const tokens = questions.reduce((count, question) => count + questionLength(question), 0)
-    await this.#run({ kind: "branches", branches, tokens, pastTokens: past.tokens })
+    const lengths = rows.map((row) => row.reduce((count, question) => count + questionLength(question), 0))
+    await this.#run({ kind: "branches", branches, rows: lengths, pastTokens: past.tokens })
     return scoresOf((past as FakePast).sum, questions)
   }
 

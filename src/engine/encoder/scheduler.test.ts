@@ -96,7 +96,7 @@ test("branches of several requests about one evidence share a run", async () => 
   await Promise.all([1, 2, 3].map(() => scheduler.submit(work(500, [30]), never)))
   expect(graph.runs).toEqual([
     { kind: "evidence", tokens: 500, start: 0 },
-    { kind: "branches", branches: 3, tokens: 90, pastTokens: 500 },
+    { kind: "branches", branches: 3, rows: [30, 30, 30], pastTokens: 500 },
   ])
 })
 
@@ -108,11 +108,24 @@ test("what the options of a choice have in common is read once in a row", async 
   expect([...margins]).toEqual(expected(many))
   const runs = graph.runs.filter((run) => run.kind === "branches")
   // Rows of a stem of 20 and four options of 10; six of them in a run of at most 400 tokens.
-  expect(runs.map(({ branches, tokens: read }) => [branches, read])).toEqual([
-    [24, 360],
-    [24, 360],
-    [2, 40],
+  expect(runs.map(({ branches, rows }) => [branches, rows])).toEqual([
+    [24, [60, 60, 60, 60, 60, 60]],
+    [24, [60, 60, 60, 60, 60, 60]],
+    [2, [40]],
   ])
+})
+
+test("a request is cut into the same rows whoever else asks", async () => {
+  const many = work(2000, [70, ...Array.from({ length: 100 }, (_, index) => 5 + (index % 30))])
+  const rowsOf = async (others: readonly EncoderWork[]): Promise<number[]> => {
+    const { graph, scheduler } = setUp()
+    const first = scheduler.submit(many, never)
+    await Promise.all([first, ...others.map((one) => scheduler.submit(one, never))])
+    return graph.runs.flatMap((run) => (run.kind === "branches" && run.pastTokens === 2000 ? run.rows : []))
+  }
+  const alone = await rowsOf([])
+  expect(Math.max(...alone)).toBe(70)
+  expect(await rowsOf([work(5, [10], "b"), work(1000, [40, 40], "c")])).toEqual(alone)
 })
 
 test("a stem that is too long for a run is read in parts of its own, and its options after it", async () => {
@@ -120,8 +133,10 @@ test("a stem that is too long for a run is read in parts of its own, and its opt
   const long = choice(500, [[1], [2]], "a", 600)
   const { margins } = await scheduler.submit({ ...long, options: [] }, never)
   expect([...margins]).toEqual(expected(long))
-  const read = graph.runs.map((run) => (run.kind === "rows" ? 0 : run.kind === "evidence" ? 0 : run.tokens))
-  expect(read).toEqual([0, 512, 88, 10, 512, 88, 10])
+  const parts = graph.runs.flatMap((run) => (run.kind === "branch part" ? [run.tokens] : []))
+  expect(parts).toEqual([512, 88, 512, 88])
+  const ends = graph.runs.flatMap((run) => (run.kind === "branches" ? run.rows : []))
+  expect(ends).toEqual([10, 10])
 })
 
 test("one long branch is read at a time: each has a copy of what the evidence was read into", async () => {

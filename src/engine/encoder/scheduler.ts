@@ -281,7 +281,7 @@ export class Scheduler {
     const chosen: { job: Job; row: JobRow }[] = []
     let width = 0
     for (const job of this.#about(first)) {
-      for (let row = nextRow(job); row !== undefined && !isLong(job); row = nextRow(job)) {
+      for (let row = pendingRow(job); row !== undefined && !isLong(job); row = pendingRow(job)) {
         const wider = Math.max(width, row.tokens)
         if (chosen.length > 0 && wider * (chosen.length + 1) > tokensMax) break
         width = wider
@@ -412,10 +412,10 @@ const branchTokensMax = (evidence: Tokens): number =>
 /** Of a branch that is read in parts. */
 const partTokensMax = (evidence: Tokens): number => Math.max(PART_TOKENS_MIN, branchTokensMax(evidence))
 
-const nextRow = ({ rows, nextRow: next }: Job): JobRow | undefined => rows[next]
+const pendingRow = ({ rows, nextRow }: Job): JobRow | undefined => rows[nextRow]
 
 /** Whether the next row does not fit into one run: it is a single branch. */
-const isLong = (job: Job): boolean => (nextRow(job)?.tokens ?? 0) > partTokensMax(job.work.evidence)
+const isLong = (job: Job): boolean => (pendingRow(job)?.tokens ?? 0) > partTokensMax(job.work.evidence)
 
 const branchCount = ({ questions }: JobRow): number =>
   questions.reduce((count, { branches }) => count + branches.length, 0)
@@ -426,10 +426,10 @@ function setScore(job: Job, index: number, { margins, similarityWeights }: Branc
 }
 
 /** Of a job that has evidence: whether all of that is read, and every branch and option. */
-const isDone = ({ evidence, rows, nextRow: next, unreadOptions, longBranch }: Job): boolean =>
+const isDone = ({ evidence, rows, nextRow, unreadOptions, longBranch }: Job): boolean =>
   evidence !== null &&
   evidence.tokensRead === evidence.tokens.length &&
-  next === rows.length &&
+  nextRow === rows.length &&
   unreadOptions.length === 0 &&
   longBranch === null
 
