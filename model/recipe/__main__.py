@@ -108,6 +108,12 @@ def encoder_train(recipe: Recipe) -> None:
     train(recipe)
 
 
+def encoder_average(recipe: Recipe) -> None:
+    from .encoder.average import average
+
+    average(recipe)
+
+
 def encoder_evaluate(recipe: Recipe) -> None:
     from .encoder.evaluate import evaluate as run
 
@@ -153,6 +159,7 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         encoder_convert,
         encoder_rows,
         encoder_train,
+        encoder_average,
         encoder_evaluate,
         encoder_calibrate,
         encoder_ranges,

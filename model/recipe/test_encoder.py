@@ -12,14 +12,14 @@ try:
     from .encoder.config import Network, Training
     from .encoder.losses import losses, recall_losses
     from .encoder.network import Encoder, tree_mask, vectors
-    from .encoder.train import parameter_groups
+    from .encoder.train import Batch, hide_words, parameter_groups
 except ModuleNotFoundError:
     torch = None
 
 try:
     import numpy
 
-    from .encoder.average import average
+    from .encoder.average import mix
     from .encoder.convert import rename
 except ModuleNotFoundError:
     numpy = None
@@ -130,6 +130,17 @@ class Networks(unittest.TestCase):
             for got, mean in zip(found, each):
                 self.assertTrue(torch.allclose(got, mean / mean.norm(), atol=1e-5))
 
+    def test_only_words_of_the_evidence_are_hidden(self) -> None:
+        item = rows.encode(letters, MADE)
+        row = rows.lay_out([item], item.size)
+        columns = [torch.tensor([getattr(row, name)] * 8) for name in rows.COLUMNS]
+        answers = torch.tensor([(place, *answer) for place in range(8) for answer in row.answers])
+        batch = Batch(*columns, answers, answers[:, 3])
+        hidden = hide_words(batch, 1.0).ids != batch.ids
+        words = len(item.ids) - 2
+        self.assertEqual(set(hidden.sum(1).tolist()), {0, words})
+        self.assertFalse(hidden[:, 0].any() or hidden[:, words + 1 :].any())
+
     def test_lower_layers_learn_more_slowly(self) -> None:
         groups = parameter_groups(self.network, Training(layer_decay=0.5))
         scale_of = {id(p): group["scale"] for group in groups for p in group["params"]}
@@ -229,9 +240,9 @@ class RecallLosses(unittest.TestCase):
 
 @unittest.skipIf(numpy is None, "not installed: numpy")
 class Conversion(unittest.TestCase):
-    def test_an_average_lies_half_way(self) -> None:
-        made = average({"a": numpy.array([1.0, 3.0])}, {"a": numpy.array([2.0, -3.0])})
-        self.assertEqual(made["a"].tolist(), [1.5, 0.0])
+    def test_a_mixture_lies_between(self) -> None:
+        made = mix({"a": numpy.array([1.0, 3.0])}, {"a": numpy.array([2.0, -3.0])}, 0.25)
+        self.assertEqual(made["a"].tolist(), [1.25, 1.5])
 
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
         weights = {name: numpy.zeros((2, 2)) for name in (

@@ -18,6 +18,7 @@ KEPT_BACK = 10  # banks that are never trained on
 KEPT_BACK_GROUPS = tuple(f"w{number}" for number in range(1, 8))
 JOINED_SHARE = 0.06
 JOINED_CHARACTERS_MAX = 260
+ORIGIN_SHARE = 0.07
 QUESTIONS_PER_EXAMPLE = (1, 2, 2, 3, 3, 4)
 
 WHICH = (
@@ -49,6 +50,8 @@ AT_LEAST = (
 )
 BELOW = ('{q} Is it less than "{x}"?', 'Asked "{q}", would you say less than "{x}"?')
 EXACTLY = ('{q} Is the answer "{x}"?', 'Asked "{q}", would you say "{x}"?')
+ORIGIN = ("What kind of text is this?", "Where does this text come from?", "Which collection does this text belong to?", "What is this?")
+IS_FROM = ("Does this text come from: {x}?", "Is this an example of {x}?", "Could this be found among {x}?")
 JOINTS = (("Message {n}: {t}", "message {n}"), ("[{n}] {t}", "text [{n}]"), ("{n}. {t}", "number {n}"))
 ONLY = ("Look only at {m}. {q}", "Regarding {m}: {q}", "{q} (about {m})", "For {m}: {q}")
 
@@ -79,6 +82,7 @@ class Bank:
     group: str  # the folder that it lies in; banks of one folder are near each other
     attributes: tuple[Attribute, ...]
     rows: tuple[tuple[Any, ...], ...]
+    domain: str = ""
 
 
 def load_banks(folder: Path) -> list[Bank]:
@@ -92,7 +96,7 @@ def parse_bank(content: Mapping[str, Any], name: str, group: str) -> Bank:
     """Rows that do not fit their attributes are left out: one value each, an option, a level, a truth or null."""
     attributes = tuple(map(_attribute, content["attributes"]))
     rows = tuple(tuple(row) for row in content["rows"] if _fits(row, attributes))
-    return Bank(name, group, attributes, rows)
+    return Bank(name, group, attributes, rows, content["domain"])
 
 
 def kept_back(banks: Sequence[Bank], count: int = KEPT_BACK) -> set[str]:
@@ -105,11 +109,26 @@ def kept_back(banks: Sequence[Bank], count: int = KEPT_BACK) -> set[str]:
 def from_banks(rng: Random, banks: Sequence[Bank], per_row: int) -> Iterator[Example]:
     """`per_row` examples of every row that has a value at all."""
     strangers = {group: _strangers(banks, group) for group in {bank.group for bank in banks}}
+    domains = [bank.domain for bank in banks]
     for bank in banks:
         for row in bank.rows:
             for _ in range(per_row):
                 if made := from_row(rng, bank, row, strangers[bank.group]):
-                    yield made
+                    yield _with_origin(rng, bank, made, domains) if rng.random() < ORIGIN_SHARE else made
+
+
+def _with_origin(rng: Random, bank: Bank, made: Example, domains: Sequence[str]) -> Example:
+    """One question more, of what kind the text is: every domain is a label that its texts share."""
+    drawn = rng.sample(domains, min(len(domains), rng.choice((3, 5, 8, 12, 20))))
+    wrong = sorted({domain for domain in drawn if not _words((domain,)) & _words((bank.domain,))})
+    if not wrong:
+        return made
+    if rng.random() < 0.3:
+        holds = rng.random() < 0.5
+        question = predicate(rng.choice(IS_FROM).replace("{x}", bank.domain if holds else rng.choice(wrong)), holds)
+    else:
+        question = shuffled_choice(rng, rng.choice(ORIGIN), Option(bank.domain), [Option(domain) for domain in wrong])
+    return Example(made.evidence, (*made.questions, question), made.source)
 
 
 def from_row(rng: Random, bank: Bank, row: Sequence[Any], strangers: Sequence[Choice]) -> Example | None:
@@ -269,10 +288,11 @@ def _namer(rng: Random) -> Callable[[Choice], Option]:
 
 
 def _alike(one: Choice, other: Choice) -> bool:
-    def words(option: Choice) -> set[str]:
-        return {word for name in (*option.names, option.description) for word in name.lower().split() if len(word) > 3}
+    return bool(_words((*one.names, one.description)) & _words((*other.names, other.description)))
 
-    return bool(words(one) & words(other))
+
+def _words(texts: Sequence[str]) -> set[str]:
+    return {word for text in texts for word in text.lower().split() if len(word) > 3}
 
 
 def _is_option(rng: Random, right: Choice, others: Sequence[Choice]) -> Question:

@@ -7,6 +7,8 @@ SIMILARITY_SCALE, SIMILARITY_CENTRE = 40.0, 0.8
 # After training, chosen on the choices of the kept-back banks: how much of the tuned cosine's weight stays, and how much the
 # recalled cosine counts.
 TUNED_SHARE, RECALLED_WEIGHT = 0.5, 60.0
+# Of the weights that the training began from, where those were tuned ones, in the average that is shipped.
+START_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,14 @@ class Training:
     vectors alone (0.65).
     """
 
-    seconds: float = 1_100.0
+    seconds: float = 1_270.0
     rows_per_step: int = 32
-    rate: float = 3.5e-4
+    rate: float = 2.5e-4
     layer_decay: float = 0.92
     warm_up_steps: int = 150
-    close_from: float = 0.6  # from this share of the time on ...
+    close_from: float = 0.4  # from this share of the time on ...
     close_every: int = 2  # ... so often a step reads rows close to callers' questions
+    hidden_share: float = 0.1  # of the words of the evidence, in half of the rows
     smoothing: float = 0.03
     group_weight: float = 0.8
     similarity_weight: float = 0.3
@@ -58,4 +61,4 @@ class Training:
     compiled: bool = True  # costs two minutes and doubles the speed
     weight_decay: float = 0.01
     save_every_seconds: float = 90.0
-    seed: int = 1
+    seed: int = 2

@@ -20,7 +20,7 @@ from ..rows import _examples, _jobs
 from . import texts
 from .config import Rows
 
-START, SEPARATOR, PADDING = 101, 102, 0
+START, SEPARATOR, HIDDEN, PADDING = 101, 102, 103, 0
 NO_OPTION = 0
 COLUMNS = ("ids", "positions", "documents", "branches", "parents")
 CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick")

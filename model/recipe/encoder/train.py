@@ -18,7 +18,7 @@ from ..examples import UNKNOWN
 from .config import SIMILARITY_CENTRE, Network, Training
 from .losses import Losses, Recall, losses, recall_losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
-from .rows import COLUMNS, rows_folder
+from .rows import COLUMNS, HIDDEN, SEPARATOR, START, rows_folder
 
 BATCHES_AHEAD = 6
 REPORT_STEPS = 50
@@ -84,6 +84,16 @@ class RowReader:
         threading.Thread(target=fill, daemon=True).start()
         while True:
             yield waiting.get()
+
+
+def hide_words(batch: Batch, share: float) -> Batch:
+    """In every other row a share of the evidence's words is hidden: banks are read many times, and not to be learned by heart."""
+    ids, rows = batch.ids, len(batch.ids)
+    is_evidence = torch.zeros(rows, int(batch.documents.max()) + 1, dtype=torch.bool, device=ids.device)
+    is_evidence[batch.answers[:, 0], batch.answers[:, 4]] = True
+    words = is_evidence.gather(1, batch.documents) & (batch.branches == 0) & (ids != START) & (ids != SEPARATOR)
+    rates = share * (torch.rand(rows, 1, device=ids.device) < 0.5)
+    return batch._replace(ids=torch.where(words & (torch.rand(ids.shape, device=ids.device) < rates), HIDDEN, ids))
 
 
 def parameter_groups(network: Encoder, training: Training) -> list[dict]:
@@ -163,7 +173,8 @@ def train(recipe: Recipe, training: Training = Training(), shape: Network = Netw
     for step in itertools.count(1):
         batch = next(close_batches if done >= training.close_from and step % training.close_every == 0 else batches)
         teacher = (before_forward, project) if (step + 1) % training.recall_every == 0 else None
-        found, recall, right = step_losses(network, forward, teacher, make_mask, batch.to(device), device, training.smoothing)
+        read = hide_words(batch.to(device), training.hidden_share)
+        found, recall, right = step_losses(network, forward, teacher, make_mask, read, device, training.smoothing)
         loss = found.single + training.group_weight * found.group + training.similarity_weight * found.similarity
         if recall is not None:
             loss = loss + training.recall_vector_weight * recall.vectors + training.recall_cosine_weight * recall.cosines
