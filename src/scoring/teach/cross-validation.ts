@@ -131,12 +131,13 @@ const canChangeAnswers = (form: Form): boolean => form === "option_bias" || form
 
 /** One standard error of a normal distribution, one-sided. */
 const SIGNIFICANCE = 0.16
+const STANDARD_ERRORS_SURE = 2
 
 /**
- * Within a form the candidate of the least mean loss. A form that can change answers must have more of them right: the sign
- * test over the rows on which they differ must be significant. Among those left, the simplest that is not worse than the best
- * by more than one standard error of their difference. A temperature is held at the model's own answer by its prior, and is
- * taken where its loss is less.
+ * Within a form the candidate of the least mean loss. A form that can change answers must have more of them right: either the
+ * sign test over the rows on which they differ is significant, or its loss is surely less. Among those left, the simplest that
+ * is not worse than the best by more than one standard error of their difference. A temperature is held at the model's own
+ * answer by its prior, and is taken where its loss is less.
  */
 export function chooseCandidate(candidates: readonly Candidate[], scores: readonly Scores[]): number {
   const none: Scores = { losses: new Float64Array(), hits: new Float64Array() }
@@ -150,7 +151,10 @@ export function chooseCandidate(candidates: readonly Candidate[], scores: readon
   const [zeroShot = 0, temperature = 0] = [bestOf.get("zero_shot"), bestOf.get("temperature")]
   const safe = lossAt(temperature) < lossAt(zeroShot) ? temperature : zeroShot
   const bold = [...bestOf].filter(
-    ([form, index]) => canChangeAnswers(form) && isMoreOftenRight(scoresAt(index).hits, scoresAt(safe).hits),
+    ([form, index]) =>
+      canChangeAnswers(form) &&
+      (isMoreOftenRight(scoresAt(index).hits, scoresAt(safe).hits) ||
+        isSurelyBetter(scoresAt(index), scoresAt(safe))),
   )
   const finalists = [safe, ...bold.map(([, index]) => index)]
   return finalists[simplestOf(finalists.map((index) => scoresAt(index).losses))] ?? safe
@@ -171,6 +175,12 @@ export function isMoreOftenRight(hits: Float64Array, others: Float64Array): bool
   const won = changes.filter((change) => change > 0).length
   const lost = changes.filter((change) => change < 0).length
   return binomialAtMost(lost, won + lost, 0.5) <= SIGNIFICANCE
+}
+
+/** With few labels, few answers change; losses tell more, as every row counts in them. */
+function isSurelyBetter(own: Scores, other: Scores): boolean {
+  const gain = difference(other.losses, own.losses)
+  return mean(own.hits) > mean(other.hits) && mean(gain) > STANDARD_ERRORS_SURE * standardError(gain)
 }
 
 const difference = (a: Float64Array, b: Float64Array): Float64Array =>
