@@ -14,7 +14,7 @@ import { parseArgs } from "node:util"
 import { Agent, request } from "undici"
 import { noProxies } from "../src/base/addresses.ts"
 import { systemClock } from "../src/base/clock.ts"
-import { Metrics } from "../src/base/metrics.ts"
+import { Metrics } from "../src/base/telemetry.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
@@ -40,7 +40,7 @@ import { startPostgres, stopPostgres } from "../test/postgres.ts"
 import { bootstrapKey } from "../test/server.ts"
 import { noStages } from "../test/no-stages.ts"
 import { catalogResolver } from "../src/gateway/organization-access.ts"
-import { RequestTrace } from "../src/gateway/routing/trace.ts"
+import { RequestTrace } from "../src/gateway/telemetry.ts"
 
 const { values } = parseArgs({
   options: {

@@ -2,7 +2,7 @@
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { ManualClock } from "../src/base/clock.ts"
-import { Metrics } from "../src/base/metrics.ts"
+import { Metrics } from "../src/base/telemetry.ts"
 import { createIds, type Ids } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"

@@ -2,7 +2,7 @@
 import { request } from "node:https"
 import { noProxies } from "../src/base/addresses.ts"
 import { type Clock, systemClock } from "../src/base/clock.ts"
-import { Metrics } from "../src/base/metrics.ts"
+import { Metrics } from "../src/base/telemetry.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"

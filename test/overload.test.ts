@@ -5,7 +5,7 @@ import { silentLog } from "../src/base/log.ts"
 import { Fault } from "../src/contract/errors.ts"
 import type { ScoreWork } from "../src/engine/engine.ts"
 import { createRouter, type Router } from "../src/gateway/routing/router.ts"
-import { RequestTrace } from "../src/gateway/routing/trace.ts"
+import { RequestTrace } from "../src/gateway/telemetry.ts"
 
 const tickMs = 10
 const capacityTokensPerSecond = 10_000

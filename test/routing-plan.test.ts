@@ -8,7 +8,7 @@ import { Fault } from "../src/contract/errors.ts"
 import { createRouter } from "../src/gateway/routing/router.ts"
 import type { WorkerSettings } from "../src/gateway/routing/worker.ts"
 import { type Expectation, type RoutingCase, countryOf, expectedRouting } from "./routing-reference.ts"
-import { RequestTrace } from "../src/gateway/routing/trace.ts"
+import { RequestTrace } from "../src/gateway/telemetry.ts"
 
 const places: Record<string, { latitude: number; longitude: number }> = {
   oslo: { latitude: 59.91, longitude: 10.75 },

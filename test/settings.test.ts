@@ -9,7 +9,7 @@ import { loadConfig } from "../src/base/config.ts"
 import type { Config } from "../src/base/config-schema.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
-import { Metrics } from "../src/base/metrics.ts"
+import { Metrics } from "../src/base/telemetry.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
 import { fromCents } from "../src/base/money.ts"
 import type { PreparedScore } from "../src/engine/engine.ts"
@@ -28,7 +28,7 @@ import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
 import { freshDatabase } from "./postgres.ts"
 import { sequenceRecord } from "./sequence-record.ts"
-import { RequestTrace } from "../src/gateway/routing/trace.ts"
+import { RequestTrace } from "../src/gateway/telemetry.ts"
 
 const ids = createIds()
 const clock = systemClock

@@ -1,5 +1,5 @@
 /** Structured logs on standard error: one JSON object a line, with every secret-bearing field cut out. */
-import { activeSpan } from "./span.ts"
+import { activeSpan } from "./telemetry.ts"
 import pino, { type DestinationStream, type Logger } from "pino"
 
 export type Log = Logger

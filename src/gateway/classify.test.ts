@@ -10,7 +10,7 @@ import type { Sets } from "./question-sets/sets.ts"
 import { compileVersion } from "./question-sets/version.ts"
 import { catalogResolver } from "./organization-access.ts"
 import type { Routed } from "./routing/router.ts"
-import { RequestTrace } from "./routing/trace.ts"
+import { RequestTrace } from "./telemetry.ts"
 
 const noPrices = {
   inputTokenTicks: 0n,

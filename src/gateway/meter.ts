@@ -15,9 +15,8 @@ import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
-import type { ObserveFinished } from "./inference-metrics.ts"
+import type { ObserveFinished, RequestTrace } from "./telemetry.ts"
 import { type ReservationParts, Reservations } from "./reservations.ts"
-import type { RequestTrace } from "./routing/trace.ts"
 import {
   OpenRecord,
   type Outcome,

@@ -8,7 +8,7 @@ import { insertOrganization } from "../store/organizations.ts"
 import type { Database } from "../store/sql.ts"
 import { type ModelAccessGate, openModelAccess } from "./organization-access.ts"
 import type { Routed, Router } from "./routing/router.ts"
-import { RequestTrace } from "./routing/trace.ts"
+import { RequestTrace } from "./telemetry.ts"
 
 const now = new Date()
 let database: Database

@@ -11,7 +11,7 @@ import { fitsUtf8 } from "../contract/decisions.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { RecordedStage, SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
-import { RequestTrace, beginSequenceSpan, endSequenceSpan } from "./routing/trace.ts"
+import { RequestTrace, beginSequenceSpan, endSequenceSpan } from "./telemetry.ts"
 import { type Tags, mergeTags } from "./tags.ts"
 
 const callSources = [

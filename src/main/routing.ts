@@ -13,6 +13,7 @@ import type { DialectName } from "../engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
 import { workerClient } from "../engine/worker/client.ts"
 import { openPolicies } from "../gateway/organization-access.ts"
+import type { LiveTraffic } from "../gateway/routing/queue.ts"
 import { type Router, createRouter } from "../gateway/routing/router.ts"
 import type { WorkerEngines, WorkerSettings } from "../gateway/routing/worker.ts"
 import type { Change } from "../store/changes.ts"
@@ -25,6 +26,8 @@ interface RoutingNeeds {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
+  /** Told of live requests, where lines of batches wait for them. */
+  readonly liveTraffic?: LiveTraffic
   /** The engines of a model in this machine. */
   readonly local: (model: Model) => WorkerEngines
   /** The engines of a model at another server. */
@@ -76,7 +79,7 @@ function dialectClient(
 }
 
 export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
-  const { config, catalog, regions, database, clock, log } = needs
+  const { config, catalog, regions, database, clock, log, liveTraffic } = needs
   const { queue_wait_ms, health_interval_ms, health_timeout_ms } = config.routing
   const from = standing(config, regions)
   const workersOf = workersByModel(config)
@@ -99,6 +102,7 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
       failuresMax: failedChecksMax,
     },
     queueWaitMs: queue_wait_ms,
+    ...(liveTraffic ? { liveTraffic } : {}),
   })
   return {
     ...router,

@@ -4,7 +4,7 @@ import type { Span as OtelSpan, SpanContext, Tracer as OtelTracer } from "@opent
 import type * as OtelSdk from "@opentelemetry/sdk-trace"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import type { Attributes, Span, SpanKind, Tracer } from "../base/span.ts"
+import type { Attributes, Span, SpanKind, Tracer } from "../base/telemetry.ts"
 import { version } from "./version.ts"
 
 interface Telemetry {

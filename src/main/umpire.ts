@@ -7,9 +7,8 @@ import { type Clock, systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import { type Ids, createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
-import { Metrics } from "../base/metrics.ts"
+import { type Tracer, Metrics } from "../base/telemetry.ts"
 import { originCheck, parseOrigins } from "../base/origins.ts"
-import type { Tracer } from "../base/span.ts"
 import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
 import { lowerCollectorPriority } from "../base/thread-priority.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
@@ -51,7 +50,7 @@ import { decideHandlers } from "../gateway/question-sets/decide.ts"
 import { startJobs } from "../gateway/question-sets/jobs.ts"
 import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
-import { LiveTraffic } from "../gateway/routing/live-traffic.ts"
+import { LiveTraffic } from "../gateway/routing/queue.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import { type HttpParts, createHttp } from "../server/http.ts"
 import { loadPages } from "../server/pages.ts"
@@ -260,6 +259,7 @@ async function openGateway(
       findContentStates(database, organizationId, seqIds, new Date(clock.nowMs())),
   }
   const analytics = keep(await openAnalytics({ config, journal: money.journal, content: states, clock, log }))
+  const liveTraffic = new LiveTraffic(clock, { batchShare: config.batches.beside_live_percent / 100 })
   const routing = keep(
     await openRouting({
       config,
@@ -268,14 +268,13 @@ async function openGateway(
       database,
       clock,
       log,
+      liveTraffic,
       local: (model) => engines.of(model),
       remote: remoteEngines,
     }),
   )
   const access = keep(await openModelAccess(database, clock, catalog, graceMs))
-  const batchShare = config.batches.beside_live_percent / 100
-  const liveTraffic = new LiveTraffic(clock, { batchShare })
-  const router = liveTraffic.count(access.guard(routing))
+  const router = access.guard(routing)
   const { meter } = money
   const timeoutMs = config.server.request_timeout_ms
   const models = keep(await openVirtualModels(database, clock, catalog, graceMs))

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
-import { activeSpan } from "../base/span.ts"
+import { activeSpan } from "../base/telemetry.ts"
 import type { Principal } from "../contract/access.ts"
 import {
   type Call,

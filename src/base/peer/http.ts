@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { Fault } from "../../contract/errors.ts"
 import { abortable } from "../abort.ts"
 import { bringsBearer } from "../bearer-value.ts"
-import { activeSpan } from "../span.ts"
+import { activeSpan } from "../telemetry.ts"
 import { brokenAnswer, decodeFailure, encodeFailure } from "./failure.ts"
 import { decodeFrames, encodeFrame } from "./frames.ts"
 import {

@@ -1,6 +1,6 @@
 /** Workload identity as a whole: its handlers, the check of its tokens, and what the mTLS port needs of it. */
 import type { Log } from "../../base/log.ts"
-import type { Labels, Metrics } from "../../base/metrics.ts"
+import type { Labels, Metrics } from "../../base/telemetry.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import type { IssuedToken, ProviderTestResult, identityEndpoints } from "../../contract/identity.ts"

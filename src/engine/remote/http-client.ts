@@ -1,6 +1,6 @@
 /** Talks HTTP to a worker: pooled connections, a limit on every wait, and failures in the words of the catalog. */
 import { type Dispatcher, Pool } from "undici"
-import { activeSpan } from "../../base/span.ts"
+import { activeSpan } from "../../base/telemetry.ts"
 import { Fault } from "../../contract/errors.ts"
 
 export interface RemoteAddress {

@@ -7,7 +7,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { BatchPath } from "../../contract/openai/batches.ts"
 import { stagesHeader } from "../../contract/platform/virtual-models.ts"
 import { abstainedHeader, setHeader } from "../../contract/question-sets/decide.ts"
-import type { LiveTraffic } from "../routing/live-traffic.ts"
+import type { LiveTraffic } from "../routing/queue.ts"
 import type { BatchLine } from "./lines.ts"
 
 /** Who made the batch, and for which organization. */

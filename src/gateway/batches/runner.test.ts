@@ -15,7 +15,7 @@ import { findFile, insertFile, placeBlob, sweepFiles } from "../../store/files/f
 import { type FileStorage, openDirectoryStorage } from "../../store/files/storage.ts"
 import { readLines } from "../../store/lines.ts"
 import type { Database } from "../../store/sql.ts"
-import { LiveTraffic } from "../routing/live-traffic.ts"
+import { LiveTraffic } from "../routing/queue.ts"
 import { type LineReader, createLineReader } from "./lines.ts"
 import type { BatchCaller, LineEndpoint } from "./run-line.ts"
 import { type BatchRunner, type RunnerParts, startBatchRunner } from "./runner.ts"

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../base/clock.ts"
 import type { NamedPattern } from "../../base/redaction.ts"
-import type { Span } from "../../base/span.ts"
+import type { Span } from "../../base/telemetry.ts"
 import type { Principal } from "../../contract/access.ts"
 import {
   type ContentAnswer,

@@ -1,6 +1,6 @@
 /** Content in spans, where the operator wants it. */
 import { expect, test } from "vitest"
-import type { Attributes, Span } from "../../base/span.ts"
+import type { Attributes, Span } from "../../base/telemetry.ts"
 import type { AskedContent, ContentEnd, ContentStart } from "./keeper.ts"
 import { keepNothing } from "./keeper.ts"
 import { traceContent } from "./traced.ts"

@@ -7,7 +7,7 @@ import { type PreparedGeneration, noGenerationUsage } from "../../engine/generat
 import { noGuardrails } from "../guardrails/guardrails.ts"
 import { chatHandler } from "./chat.ts"
 import type { Usage } from "../sequence-record.ts"
-import { RequestTrace } from "../routing/trace.ts"
+import { RequestTrace } from "../telemetry.ts"
 import { catalogResolver } from "../organization-access.ts"
 import type { InferenceParts } from "./inference.ts"
 

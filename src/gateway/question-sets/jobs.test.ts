@@ -19,7 +19,7 @@ import type { Database } from "../../store/sql.ts"
 import type { Sequence } from "../meter.ts"
 import type { Routed } from "../routing/router.ts"
 import { type JobParts, startJobs } from "./jobs.ts"
-import { RequestTrace } from "../routing/trace.ts"
+import { RequestTrace } from "../telemetry.ts"
 
 const ids = createIds(systemClock)
 const now = new Date("2026-05-01T00:00:00Z")

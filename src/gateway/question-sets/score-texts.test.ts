@@ -1,12 +1,11 @@
 import { expect, test } from "vitest"
 import { noStages } from "../../../test/no-stages.ts"
 import type { Model } from "../../base/catalog.ts"
-import { ManualClock, systemClock } from "../../base/clock.ts"
+import { systemClock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Sequence } from "../meter.ts"
-import { LiveTraffic } from "../routing/live-traffic.ts"
-import type { Routed } from "../routing/router.ts"
-import { RequestTrace } from "../routing/trace.ts"
+import type { Routed, Router } from "../routing/router.ts"
+import { RequestTrace } from "../telemetry.ts"
 import { type TextCaller, scoreText } from "./score-texts.ts"
 
 const sequence: Sequence = {
@@ -31,27 +30,16 @@ const caller = {
 
 test("a text of a batch's line is no live traffic", async () => {
   const { signal } = new AbortController()
-  const score = async (isBatch: boolean): Promise<boolean> => {
-    // Its clock stands still: what was live a moment ago stays so.
-    const traffic = new LiveTraffic(new ManualClock(0), { batchShare: 0.1 })
-    const router = traffic.count({ open: async () => ({ close: () => undefined }) as unknown as Routed })
-    const parts = { router, meter: { begin: () => sequence }, clock: systemClock, timeoutMs: 1000 }
-    const model = { sku: "m" } as unknown as Model
-    await scoreText(parts, { ...caller, isBatch }, model, { evidence: "a", branches: [] }, signal)
-    // Beside live traffic a second line waits.
-    const first = await traffic.enterLine(signal)
-    const waiting = new AbortController()
-    const second = traffic.enterLine(waiting.signal).then(
-      () => false,
-      () => true,
-    )
-    waiting.abort()
-    const isLive = await second
-    first()
-    return isLive
+  const asked: boolean[] = []
+  const open: Router["open"] = async ({ isBatch }) => {
+    asked.push(isBatch === true)
+    return { close: () => undefined } as unknown as Routed
   }
-  expect(await score(true)).toBe(false)
-  expect(await score(false)).toBe(true)
+  const parts = { router: { open }, meter: { begin: () => sequence }, clock: systemClock, timeoutMs: 1000 }
+  const model = { sku: "m" } as unknown as Model
+  for (const isBatch of [true, false])
+    await scoreText(parts, { ...caller, isBatch }, model, { evidence: "a", branches: [] }, signal)
+  expect(asked).toEqual([true, false])
 })
 
 test("a full worker is asked again for a job, and once where a client waits", async () => {

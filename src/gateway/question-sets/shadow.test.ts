@@ -10,7 +10,7 @@ import type { Database } from "../../store/sql.ts"
 import type { Routed } from "../routing/router.ts"
 import { type ShadowParts, createShadows } from "./shadow.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
-import { RequestTrace } from "../routing/trace.ts"
+import { RequestTrace } from "../telemetry.ts"
 
 const predicate = (name: string) =>
   ({ type: "predicate", name, instructions: "Is it?", threshold: null, below: "abstain" }) as const

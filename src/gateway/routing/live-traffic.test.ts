@@ -1,18 +1,30 @@
 import { expect, test } from "vitest"
-import { LiveTraffic } from "./live-traffic.ts"
-import { RequestTrace } from "./trace.ts"
-import type { Routed, Router } from "./router.ts"
+import { silentLog } from "../../base/log.ts"
 import { systemClock } from "../../base/clock.ts"
+import { RequestTrace } from "../telemetry.ts"
+import { LiveTraffic } from "./queue.ts"
+import { createRouter } from "./router.ts"
 
-const never = new AbortController().signal
 const request = { model: "m", organizationId: "o", hint: null, trace: new RequestTrace(systemClock) }
 
 function scene(batchShare: number) {
   const time = { ms: 10_000 }
   const traffic = new LiveTraffic({ monotonicMs: () => time.ms }, { batchShare, quietMs: 1_000 })
-  // Only its end matters here.
-  const inner = { open: async () => ({ close: () => undefined }) as unknown as Routed }
-  const router: Pick<Router, "open"> = traffic.count(inner)
+  const router = createRouter({
+    regions: [{ id: "here", country: "XX", latitude: 0, longitude: 0 }],
+    from: null,
+    workers: new Map([
+      ["m", [{ id: "w", regionId: "here", slotsMax: 1, waitingMax: 1, attemptTimeoutMs: null, engines: {} }]],
+    ]),
+    policies: {
+      of: async () => ({ policy: { mode: "nearest", fallback: "disabled", regions: [] }, visible: null }),
+    },
+    clock: systemClock,
+    log: silentLog,
+    health: { intervalMs: 1_000, timeoutMs: 1_000, failuresMax: 1 },
+    queueWaitMs: 1_000,
+    liveTraffic: traffic,
+  })
   /** Whether a line may run now. */
   const mayRun = async (): Promise<(() => void) | null> => {
     const stop = new AbortController()
@@ -61,15 +73,12 @@ test("lines of batches are no live traffic, and a request that finds no route is
   const line = await router.open({ ...request, isBatch: true })
   expect([await mayRun(), await mayRun()]).not.toContain(null)
   line.close()
-  const traffic = new LiveTraffic({ monotonicMs: () => time.ms }, { batchShare: 0.01, quietMs: 0 })
-  const broken = traffic.count({ open: () => Promise.reject(new Error("nowhere")) })
-  await expect(broken.open(request)).rejects.toThrow("nowhere")
-  expect(await traffic.enterLine(never)).toBeTypeOf("function")
+  await expect(router.open({ ...request, model: "nowhere" })).rejects.toMatchObject({ code: "region_denied" })
+  time.ms += 1_000
+  expect([await mayRun(), await mayRun()]).not.toContain(null)
 })
 
 test("a line that no longer waits is told so", async () => {
-  const { router } = scene(0.01)
-  await router.open(request)
   const traffic = new LiveTraffic(systemClock, { batchShare: 0.5 })
   await expect(traffic.enterLine(AbortSignal.abort(new Error("stopped")))).rejects.toThrow("stopped")
 })

@@ -8,7 +8,7 @@ import { noGenerationUsage } from "../../engine/generate/generate.ts"
 import { Route, type RouteParts } from "./route.ts"
 import { routedGenerator, routedScorer } from "./router.ts"
 import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
-import { RequestTrace } from "./trace.ts"
+import { RequestTrace } from "../telemetry.ts"
 
 const clock = new ManualClock(0)
 const never = new AbortController().signal

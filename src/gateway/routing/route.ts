@@ -3,7 +3,7 @@
  *
  *   choose a worker: the plan's regions in order, at most two workers of each
  *   -> wait for a slot in its queue, ask its circuit breaker: from here on it is an Attempt
- *   -> prepare the work there -> run it (routed.ts)
+ *   -> prepare the work there -> run it (router.ts)
  *
  * A failure of the worker at any step goes on with the next one, within the retry budget. A mistake of the request, or a
  * caller that goes away, ends it. When no worker is left it is `overloaded` if all were full, else `routing_failed`.
@@ -12,9 +12,9 @@ import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JoinedSignal } from "../../base/abort.ts"
-import { type Span, withSpan } from "../../base/span.ts"
+import { type Span, withSpan } from "../../base/telemetry.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
-import type { RequestTrace } from "./trace.ts"
+import type { RequestTrace } from "../telemetry.ts"
 import type { Permit, Worker, WorkerEngines, WorkerPool } from "./worker.ts"
 
 export interface RouteParts {

@@ -15,10 +15,11 @@ import type {
   PreparedGeneration,
 } from "../../engine/generate/generate.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
-import { planRoute } from "./plan.ts"
-import type { Policies } from "../organization-access.ts"
 import { type Placed, type Work, Route } from "./route.ts"
-import type { RequestTrace } from "./trace.ts"
+import { planRoute } from "./plan.ts"
+import type { LiveTraffic } from "./queue.ts"
+import type { Policies } from "../organization-access.ts"
+import type { RequestTrace } from "../telemetry.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
 interface RouterParts {
@@ -33,6 +34,8 @@ interface RouterParts {
   readonly health: HealthOptions
   /** How long a request may wait for a place. */
   readonly queueWaitMs: number
+  /** Told of live requests, where lines of batches wait for them. */
+  readonly liveTraffic?: Pick<LiveTraffic, "enterLive">
 }
 
 export interface RouteRequest {
@@ -82,19 +85,16 @@ export function createRouter(parts: RouterParts): Router {
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
     async open(request) {
-      const pool = pools.get(request.model) ?? emptyPool
-      const { policy, visible } = await parts.policies.of(request.organizationId)
-      const plan = planRoute({
-        policy,
-        regions: parts.regions,
-        visible,
-        hosts: (regionId) => pool.inRegion(regionId).length > 0,
-        hint: request.hint,
-        from: parts.from,
-        latencyMs: (regionId) => Math.min(...pool.inRegion(regionId).map(({ latencyMs }) => latencyMs)),
-      })
-      pool.countRequest()
-      return new RoutedRequest(parts, pool, request, plan)
+      const leave = request.isBatch === true ? undefined : parts.liveTraffic?.enterLive()
+      try {
+        const pool = pools.get(request.model) ?? emptyPool
+        const plan = await planFor(parts, pool, request)
+        pool.countRequest()
+        return new RoutedRequest(parts, pool, request, plan, leave)
+      } catch (error) {
+        leave?.()
+        throw error
+      }
     },
     add,
     report: () =>
@@ -110,21 +110,47 @@ export function createRouter(parts: RouterParts): Router {
   }
 }
 
+async function planFor(
+  { policies, regions, from }: RouterParts,
+  pool: WorkerPool,
+  { organizationId, hint }: RouteRequest,
+): Promise<readonly Region[]> {
+  const { policy, visible } = await policies.of(organizationId)
+  return planRoute({
+    policy,
+    regions,
+    visible,
+    hosts: (regionId) => pool.inRegion(regionId).length > 0,
+    hint,
+    from,
+    latencyMs: (regionId) => Math.min(...pool.inRegion(regionId).map(({ latencyMs }) => latencyMs)),
+  })
+}
+
 /** One request: each piece of its work has a route of its own, and all of them end with it. */
 class RoutedRequest implements Routed {
   readonly #parts: RouterParts
   readonly #pool: WorkerPool
   readonly #request: RouteRequest
   readonly #plan: readonly Region[]
+  /** Ends it as live traffic. */
+  readonly #leave: (() => void) | undefined
   readonly #routes: Route[] = []
   /** One for all answers of the request: it knows which of them is the first. */
   #generator: RoutedGenerator | undefined
 
-  constructor(parts: RouterParts, pool: WorkerPool, request: RouteRequest, plan: readonly Region[]) {
+  constructor(
+    parts: RouterParts,
+    pool: WorkerPool,
+    request: RouteRequest,
+    plan: readonly Region[],
+    leave: (() => void) | undefined,
+  ) {
     this.#parts = parts
     this.#pool = pool
     this.#request = request
     this.#plan = plan
+    this.#leave = leave
   }
 
   get scorer(): RoutedScorer {
@@ -141,6 +167,7 @@ class RoutedRequest implements Routed {
   }
 
   close(): void {
+    this.#leave?.()
     for (const route of this.#routes) route.close()
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import { ManualClock } from "../../base/clock.ts"
-import { RequestTrace } from "./trace.ts"
+import { ManualClock } from "../base/clock.ts"
+import { RequestTrace } from "./telemetry.ts"
 
 test("a phase that was never entered has no time, and one that took none has zero", () => {
   const trace = new RequestTrace(new ManualClock(0))

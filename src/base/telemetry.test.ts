@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { Metrics } from "./metrics.ts"
+import { Metrics } from "./telemetry.ts"
 
 test("counters, gauges and histograms are written as Prometheus reads them", () => {
   const metrics = new Metrics()
