@@ -41,7 +41,7 @@ import {
   setReader,
 } from "./score-stages.ts"
 import type { ScoreParts } from "./stages.ts"
-import { readTags, referenceOf } from "./tags.ts"
+import type { Tags } from "./tags.ts"
 
 export interface ClassifyParts extends ScoreParts {
   readonly models: Pick<ModelResolver, "resolve">
@@ -75,6 +75,10 @@ interface DecisionRequest {
   readonly sequence: Sequence
 }
 
+interface TaggedRequest extends DecisionRequest {
+  readonly tags: Tags
+}
+
 function begin(parts: ClassifyParts, call: BytesCall, wire: Wire): DecisionRequest {
   const { principal, standing, request } = call
   if (!principal) throw new Error("Cannot classify: the endpoint lets in callers without a principal")
@@ -101,7 +105,7 @@ function begin(parts: ClassifyParts, call: BytesCall, wire: Wire): DecisionReque
 async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionRequest): Promise<EncodedJson> {
   const { wire, call, owner, sequence } = asked
   try {
-    tagByHeader(sequence, call.request, call.body)
+    const tags = tagByHeader(sequence, call.request, call.body)
     const classification = await decode(wire, call.body, owner, call.request.signal).catch(
       (error: unknown) => {
         sequence.name(modelNamedIn(call.body))
@@ -111,8 +115,8 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
     sequence.name(classification.model)
     refuseCalibration(call.request)
     const { text, usage, costTicks, observed, counted, keep } = classification.questionNames
-      ? await askSet(parts, asked, classification)
-      : await askModel(parts, asked, classification)
+      ? await askSet(parts, { ...asked, tags }, classification)
+      : await askModel(parts, { ...asked, tags }, classification)
     const [isKept] = await Promise.all([keep(), sequence.finish(usage, success)])
     call.header(costHeader, usdText(costTicks))
     if (counted) parts.answerCounter.count(counted)
@@ -139,7 +143,7 @@ interface Answered {
 
 async function askModel(
   parts: ClassifyParts,
-  asked: DecisionRequest,
+  asked: TaggedRequest,
   classification: Classification,
 ): Promise<Answered> {
   const resolved = await resolveFor(parts, asked, classification.model, classification.evidence)
@@ -160,7 +164,7 @@ async function askModel(
 /** The answers are the contract's; where the set abstains, a header names the question. */
 async function askSet(
   parts: ClassifyParts,
-  asked: DecisionRequest,
+  asked: TaggedRequest,
   request: Classification,
 ): Promise<Answered> {
   const { call, organizationId } = asked
@@ -202,7 +206,7 @@ function traceConfidence(
 
 function beginContent(
   { content }: ClassifyParts,
-  { wire, call, organizationId, principal, sequence }: DecisionRequest,
+  { wire, call, organizationId, principal, sequence, tags }: TaggedRequest,
   classification: Classification,
 ): PendingContent {
   return content.begin({
@@ -211,7 +215,7 @@ function beginContent(
     principal,
     endpoint: wire,
     startedMs: call.request.startedMs,
-    reference: referenceOf(readTags(call.request)),
+    tags,
     span: sequence.trace.span,
     asked: () => askedContent(classification),
   })

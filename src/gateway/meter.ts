@@ -13,6 +13,7 @@ import type { Log } from "../base/log.ts"
 import type { Ticks } from "../base/money.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { tagsHeader } from "../contract/tags.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/writer.ts"
 import type { ObserveFinished, RequestTrace } from "./telemetry.ts"
@@ -258,14 +259,16 @@ export async function finishFailed(sequence: Sequence, usage: Usage, error: unkn
   }
 }
 
-/** Tags a request by its header; one that is refused for it is recorded with the model that it named. */
+/** Tags a request by its header, where it has one; one that is refused for it is recorded with the model that it named. */
 export function tagByHeader(
   sequence: Pick<Sequence, "tag" | "name">,
   request: RequestFacts,
   body: Uint8Array,
 ): Tags {
+  const header = request.header(tagsHeader)
+  if (header === null) return {}
   try {
-    const tags = readTags(request)
+    const tags = readTags(header)
     sequence.tag(tags)
     return tags
   } catch (error) {

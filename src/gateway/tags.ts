@@ -1,5 +1,4 @@
 /** Reads the tags of a request: from its header, and from what the inference APIs have for the same purpose. */
-import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { tagKeyForm, tagLimits, tagsHeader } from "../contract/tags.ts"
 
@@ -10,9 +9,8 @@ const { tagsMax, keyCharactersMax, valueCharactersMax } = tagLimits
 const controlCharacters = /[\u0000-\u001f\u007f]/g
 
 /** Throws Fault `invalid_header` that names the rule which the header breaks. */
-export function readTags(request: Pick<RequestFacts, "header">): Tags {
-  const header = request.header(tagsHeader)
-  if (header === null || header.trim() === "") return {}
+export function readTags(header: string): Tags {
+  if (header.trim() === "") return {}
   const tags = new Map<string, string>()
   for (const pair of header.split(",")) {
     const [key, value] = readPair(pair.trim())
@@ -69,9 +67,6 @@ const cutValue = (text: string): string =>
   Array.from(text.slice(0, 2 * valueCharactersMax).replaceAll(controlCharacters, " "))
     .slice(0, valueCharactersMax)
     .join("")
-
-/** The caller's own name for a request, by which its content can be deleted. */
-export const referenceOf = (tags: Tags): string | null => tags["reference"] ?? null
 
 /** The first wins where both have a key; what is too much is left out. */
 export function mergeTags(first: Tags, second: Tags): Tags {

@@ -26,7 +26,7 @@ const start = {
   principal,
   startedMs: 1_000,
   endpoint: "decisions",
-  reference: null,
+  tags: {},
 }
 const end = { model: "m", questionSet: null, answers: [], review: null, output: null }
 

@@ -24,6 +24,7 @@ import { findContentSettings, listKeyContent } from "../../store/content/setting
 import { FreshCache } from "../../store/fresh-cache.ts"
 import type { Journal } from "../../store/journal/writer.ts"
 import type { Database } from "../../store/sql.ts"
+import type { Tags } from "../tags.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
 import type { Redaction } from "./redactor.ts"
 import { isSampled } from "./sample.ts"
@@ -37,8 +38,8 @@ export interface ContentStart {
   /** Unix milliseconds at which the request began. */
   readonly startedMs: number
   readonly endpoint: string
-  /** The caller's own. */
-  readonly reference: string | null
+  /** The caller's own; by the one called `reference` its content can be deleted. */
+  readonly tags: Tags
   /** Of the request, where it is traced. */
   readonly span?: Span | undefined
   /** What is asked: asked for only when something is kept, as is the answer. */
@@ -188,7 +189,8 @@ const ownVerdicts: readonly unknown[] = ["yes", "no"]
 
 function recordOf(cipher: ContentCipher, content: PreparedContent, end: ContentEnd): ContentRecord {
   const { plan, start, asked, redacted, redactions } = content
-  const { seqId, organizationId, principal, startedMs, reference } = start
+  const { seqId, organizationId, principal, startedMs, tags } = start
+  const reference = tags["reference"] ?? null
   const keepsEvidence = plan.keep === "evidence_and_answers"
   const redact = (text: string): string => {
     if (plan.patterns.length === 0) return text

@@ -18,7 +18,7 @@ import type { Guard, Guardrails } from "../guardrails/guardrails.ts"
 import type { ContentMessage } from "../../contract/content.ts"
 import { GatheredAnswer, conversationInput } from "../content/generation.ts"
 import type { AskedContent, ContentKeeper, PendingContent } from "../content/keeper.ts"
-import { type Tags, bodyTags, mergeTags, referenceOf } from "../tags.ts"
+import { type Tags, bodyTags, mergeTags } from "../tags.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import { readRoutingHint, regionHeader } from "../routing/plan.ts"
@@ -110,7 +110,7 @@ export class MeteredCall {
       principal: this.#principal,
       startedMs: this.#asker.request.startedMs,
       endpoint: this.#callSource,
-      reference: referenceOf(this.#tags),
+      tags: this.#tags,
       span: this.sequence.trace.span,
       asked: () => ({ evidence: null, questions: [], input: asked() }),
     })

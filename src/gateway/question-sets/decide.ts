@@ -10,6 +10,7 @@ import {
   setHeader,
 } from "../../contract/question-sets/decide.ts"
 import type { Table } from "../../contract/table.ts"
+import { tagsHeader } from "../../contract/tags.ts"
 import { answer } from "../classification/answer.ts"
 import { type Meter, type Sequence, finishFailed, success } from "../meter.ts"
 import { noUsage } from "../sequence-record.ts"
@@ -20,7 +21,7 @@ import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import { type ModelResolver, stickyKey } from "../organization-access.ts"
 import { joinMargins, scoreStages, setReader } from "../score-stages.ts"
 import type { ScoreParts } from "../stages.ts"
-import { readTags, referenceOf } from "../tags.ts"
+import { readTags } from "../tags.ts"
 import type { Sets } from "./sets.ts"
 import type { Shadows } from "./shadow.ts"
 import { type AskedQuestion, type AskedVersion, type Verdict, selectQuestions } from "./version.ts"
@@ -55,7 +56,8 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
   call.header(sequenceHeader, sequence.id)
   try {
     sequence.name(`set:${call.params.set_id}`)
-    sequence.tag(readTags(request))
+    const tags = readTags(request.header(tagsHeader) ?? "")
+    sequence.tag(tags)
     const { input, questions: questionNames } = call.body
     const found = await parts.sets
       .find(organizationId, { name: call.params.set_id, version: call.body.version ?? null })
@@ -88,7 +90,7 @@ async function decide(parts: DecideParts, call: DecideCall): Promise<QuestionSet
       principal,
       endpoint: "decisions",
       startedMs: request.startedMs,
-      reference: referenceOf(readTags(request)),
+      tags,
       span: sequence.trace.span,
       asked: () => askedContent(classification),
     })
