@@ -1,14 +1,37 @@
-/** One encoder ready to score: turns texts into tokens, checks that they fit, and hands them to the scheduler. */
+/**
+ * One encoder ready to score: turns texts into tokens, checks that they fit, and hands them to the scheduler, whose network runs in
+ * a thread of its own, so that requests are read and answered meanwhile.
+ */
 import { availableParallelism } from "node:os"
+import { Connection } from "../../base/peer/connection.ts"
+import { threadChannel } from "../../base/peer/supervisor.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
 import type { ReadScore } from "../engine-service.ts"
 import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
-import type { Graph, Pooling, QuestionTokens, Tokens } from "./graph.ts"
+import {
+  type BranchPart,
+  type BranchRow,
+  type BranchScores,
+  type Graph,
+  type GraphOptions,
+  type GraphRow,
+  type Past,
+  type Pooling,
+  type QuestionTokens,
+  type RowScores,
+  type Tokens,
+  pastBytes,
+} from "./graph.ts"
 import type { EncoderWork } from "./job.ts"
-import { type EncoderFile, factsOf, readEncoderFile, versionOf } from "./model-file.ts"
+import {
+  type EncoderDescription,
+  type EncoderFile,
+  factsOf,
+  readEncoderFile,
+  versionOf,
+} from "./model-file.ts"
 import { type SchedulerStats, Scheduler } from "./scheduler.ts"
-import { openThreadedGraph } from "./threaded-graph.ts"
 
 const DEFAULT_CACHE_BYTES = 256 * 1024 * 1024
 /**
@@ -323,3 +346,102 @@ function normalize(text: string): string {
   // Character by character: lower-casing a whole text would turn the last sigma of a word into its final form.
   return Array.from(unaccented, (character) => character.toLowerCase()).join("")
 }
+
+/** What the thread of the network serves. */
+export interface GraphService {
+  open: {
+    input: { readonly description: EncoderDescription; readonly options: GraphOptions }
+    output: void
+  }
+  readEvidence: {
+    input: { readonly past: PastHandle; readonly block: Tokens; readonly start: number }
+    output: Float32Array
+  }
+  readBranch: {
+    input: { readonly past: PastHandle; readonly part: Tokens; readonly at: BranchPart }
+    output: void
+  }
+  scoreRows: { input: readonly GraphRow[]; output: RowScores[] }
+  scoreQuestions: {
+    input: {
+      readonly past: PastHandle
+      readonly rows: readonly BranchRow[]
+      readonly offset: number
+    }
+    output: BranchScores
+  }
+  release: { input: number; output: void }
+}
+
+export interface PastHandle extends Past {
+  readonly id: number
+  /** What it begins with. */
+  readonly base: PastHandle | null
+}
+
+async function openThreadedGraph(description: EncoderDescription, options: GraphOptions): Promise<Graph> {
+  const thread = new Connection<GraphService>(threadChannel(new URL("./graph-thread.ts", import.meta.url)))
+  try {
+    await thread.call("open", { description, options })
+  } catch (error) {
+    await thread.close()
+    throw error
+  }
+  return new ThreadedGraph(thread, description)
+}
+
+/** The network in its thread; this side has handles of what lies there. */
+class ThreadedGraph implements Graph {
+  readonly #thread: Connection<GraphService>
+  readonly #description: EncoderDescription
+  #lastId = 0
+
+  constructor(thread: Connection<GraphService>, description: EncoderDescription) {
+    this.#thread = thread
+    this.#description = description
+  }
+
+  bytesOf(tokens: number): number {
+    return pastBytes(this.#description, tokens)
+  }
+
+  createPast(tokens: number): PastHandle {
+    return { id: ++this.#lastId, tokens, bytes: this.bytesOf(tokens), base: null }
+  }
+
+  extendPast(past: Past, tokens: number): PastHandle {
+    return { ...this.createPast(past.tokens + tokens), base: handle(past) }
+  }
+
+  releasePast(past: Past): void {
+    // A thread that is gone has nothing left to release.
+    void this.#thread.call("release", handle(past).id).catch(() => undefined)
+  }
+
+  async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
+    return await this.#thread.call("readEvidence", { past: handle(past), block: block.slice(), start })
+  }
+
+  async readBranch(past: Past, part: Tokens, at: BranchPart): Promise<void> {
+    await this.#thread.call("readBranch", { past: handle(past), part: part.slice(), at })
+  }
+
+  async scoreRows(rows: readonly GraphRow[]): Promise<RowScores[]> {
+    const sent = rows.map(({ evidence, questions, pooling }) => ({ evidence, questions, pooling }))
+    return await this.#thread.call("scoreRows", sent)
+  }
+
+  async scoreQuestions(past: Past, rows: readonly BranchRow[], offset = 0): Promise<BranchScores> {
+    const sent = rows.map((row) =>
+      row.map(({ stem, branches }) => ({ stem, branches: branches.map((branch) => branch.slice()) })),
+    )
+    return await this.#thread.call("scoreQuestions", { past: handle(past), rows: sent, offset })
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.close()
+  }
+}
+
+/** Every past that is given to this graph was made by it. */
+const handle = (past: Past): PastHandle => past as PastHandle

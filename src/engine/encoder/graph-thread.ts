@@ -1,7 +1,7 @@
 /** The thread that runs the network: a run blocks its thread, and requests are prepared and cancelled meanwhile. */
 import { servePeer } from "../../base/peer/connection.ts"
 import { type Graph, type Past, openGraph } from "./graph.ts"
-import type { GraphService, PastHandle } from "./threaded-graph.ts"
+import type { GraphService, PastHandle } from "./encoder.ts"
 
 const pasts = new Map<number, Past>()
 let graph: Graph | undefined

@@ -4,7 +4,6 @@
  */
 import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
-import { levelWith } from "../fair-share.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
 import type { BranchScores, Graph, Past, Tokens } from "./graph.ts"
 import {
@@ -16,6 +15,7 @@ import {
   type RunShare,
   type Scored,
   createJob,
+  newShare,
   optionOf,
   rowLength,
   scoredOf,
@@ -86,7 +86,6 @@ export class Scheduler {
     }
     const organization = this.#organization(work.organizationId)
     const job = createJob(work, organization, signal)
-    levelWith(job, organization.jobs)
     organization.jobs.add(job)
     this.#jobs++
     this.#forgetAsked()
@@ -392,8 +391,7 @@ export class Scheduler {
   #organization(id: string): Organization {
     const known = this.#organizations.get(id)
     if (known !== undefined) return known
-    const created: Organization = { servedTokens: 0, hasRun: false, jobs: new Set() }
-    levelWith(created, this.#organizations.values())
+    const created: Organization = { ...newShare(this.#organizations.values()), jobs: new Set() }
     this.#organizations.set(id, created)
     return created
   }

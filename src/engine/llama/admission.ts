@@ -1,7 +1,7 @@
 /** Admission of jobs: they wait by organization, and run while there are cells and trunk sequences for them. */
 import assert from "node:assert/strict"
 import { Fault } from "../../contract/errors.ts"
-import { type Share, levelWith } from "../fair-share.ts"
+import { type Share, levelWith } from "./fair-share.ts"
 import type { Decoder } from "./decoder.ts"
 import { TRIE_START } from "./plan.ts"
 import {
