@@ -152,7 +152,7 @@ async function serveUmpire(): Promise<Served> {
     database,
     clock,
     log,
-    local: () => ({ scorer: async () => instantScorer }),
+    local: () => ({ scorer: instantScorer }),
     remote: remoteEngines,
   })
   const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)

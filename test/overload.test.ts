@@ -92,13 +92,13 @@ class Simulation {
               waitingMax,
               attemptTimeoutMs: null,
               engines: {
-                scorer: async () => ({
+                scorer: {
                   prepare: async (work) => ({
                     inputTokens: work.evidence.length / bytesPerToken,
                     run: async () => await worker.run(work),
                     discard: () => undefined,
                   }),
-                }),
+                },
               },
             },
           ],

@@ -69,13 +69,13 @@ async function routed(given: RoutingCase): Promise<Expectation> {
     waitingMax: 1,
     attemptTimeoutMs: null,
     engines: {
-      scorer: async () => ({
+      scorer: {
         prepare: async () => {
           asked.push(regionId)
           if (given.dead.includes(regionId)) throw new Fault("inference_failed", "Cannot: it is dead")
           return { inputTokens: 1, run: async () => new Float64Array([1]), discard: () => undefined }
         },
-      }),
+      },
     },
   })
   const { mode, fallback, listed, visible } = given

@@ -91,7 +91,7 @@ const prepared: PreparedScore = {
   run: async () => new Float64Array(1),
   discard: () => undefined,
 }
-const ready: WorkerEngines = { scorer: async () => ({ prepare: async () => prepared }) }
+const ready: WorkerEngines = { scorer: { prepare: async () => prepared } }
 const work = (organizationId: string) => ({ organizationId, evidence: "e", branches: [] })
 
 async function prepare(routing: Routing): Promise<PreparedScore> {
@@ -132,7 +132,7 @@ test("routing.queue_wait_ms: a request that waits for longer is refused", async 
 
 test("routing.attempt_timeout_ms: a remote worker that does not begin to answer in time is left", async () => {
   const silent: WorkerEngines = {
-    scorer: async () => ({ prepare: async () => await new Promise<never>(() => undefined) }),
+    scorer: { prepare: async () => await new Promise<never>(() => undefined) },
   }
   const routing = await route({ UMPIRE_ROUTING_ATTEMPT_TIMEOUT_MS: "10" }, silent, { remote: true })
   expect(await codeOf(prepare(routing))).toBe("inference_failed")

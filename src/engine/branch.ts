@@ -59,16 +59,3 @@ export function promptText(branch: Branch): string {
 
 const described = (text: string, description: string): string =>
   description === "" ? text : `${text} - ${description}`
-
-/** Characters of a branch's own texts, without those of a wording. */
-export function branchLength(branch: Branch): number {
-  const { question } = branch
-  switch (branch.kind) {
-    case "predicate":
-      return question.length + branch.yesMeans.length + branch.noMeans.length
-    case "choice":
-      return question.length + branch.value.length + branch.description.length
-    case "score":
-      return question.length + branch.label.length + branch.description.length
-  }
-}

@@ -9,14 +9,14 @@ const never = new AbortController().signal
 test("a stream that is left after its first item discards its prepared work", async () => {
   const discarded: string[] = []
   const handlers = engineHandlers(() => ({
-    scorer: () => ({
+    scorer: {
       prepare: async () => ({
         inputTokens: 1,
         run: async () => Float64Array.of(0),
         discard: () => void discarded.push("score"),
       }),
-    }),
-    generator: () => ({
+    },
+    generator: {
       prepare: async () => ({
         inputTokensMost: 1,
         outputTokensMost: 1,
@@ -32,14 +32,14 @@ test("a stream that is left after its first item discards its prepared work", as
         },
         discard: () => void discarded.push("generate"),
       }),
-    }),
-    embedder: () => ({
+    },
+    embedder: {
       prepare: async () => ({
         inputTokens: 1,
         run: async () => [],
         discard: () => void discarded.push("embed"),
       }),
-    }),
+    },
   }))
   const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a")] }
   const generateWork = { organizationId: "o", messages: [] } as unknown as GenerateWork

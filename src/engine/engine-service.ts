@@ -61,13 +61,11 @@ export type GenerationItem =
       readonly usage: GenerationUsage
     }
 
-type ModelScorer = Pick<ScoreEngine, "prepare" | "vector">
-
-/** What a model can do; a function opens the engine when it is first used. */
+/** What a model can do. */
 export interface ModelEngines {
-  readonly scorer?: () => ModelScorer | Promise<ModelScorer>
-  readonly generator?: () => Pick<GenerateEngine, "prepare"> | Promise<Pick<GenerateEngine, "prepare">>
-  readonly embedder?: () => Pick<EmbedEngine, "prepare"> | Promise<Pick<EmbedEngine, "prepare">>
+  readonly scorer?: Pick<ScoreEngine, "prepare" | "vector">
+  readonly generator?: Pick<GenerateEngine, "prepare">
+  readonly embedder?: Pick<EmbedEngine, "prepare">
 }
 
 type Find = (model: string, method: keyof EngineService) => ModelEngines
@@ -88,7 +86,7 @@ async function* score(
   work: ScoreWork,
   signal: AbortSignal,
 ): AsyncGenerator<number, Float64Array | ReadScore, undefined> {
-  const engine = await opened(find(model, "score").scorer)
+  const engine = served(find(model, "score").scorer)
   const prepared = await engine.prepare(work, signal)
   try {
     yield prepared.inputTokens
@@ -105,7 +103,7 @@ async function makeVector(
   work: VectorWork,
   signal: AbortSignal,
 ): Promise<EvidenceVector> {
-  const engine = await opened(find(model, "vector").scorer)
+  const engine = served(find(model, "vector").scorer)
   if (engine.vector) return await engine.vector(work, signal)
   throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
 }
@@ -116,7 +114,7 @@ async function* generate(
   work: GenerateWork,
   signal: AbortSignal,
 ): AsyncGenerator<GenerationItem, GenerationUsage, number> {
-  const engine = await opened(find(model, "generate").generator)
+  const engine = served(find(model, "generate").generator)
   const prepared = await engine.prepare(work, signal)
   const { inputTokensMost, outputTokensMost, notEnforced } = prepared
   try {
@@ -138,7 +136,7 @@ async function* embed(
   work: EmbedWork,
   signal: AbortSignal,
 ): AsyncGenerator<number, readonly Float32Array[], undefined> {
-  const engine = await opened(find(model, "embed").embedder)
+  const engine = served(find(model, "embed").embedder)
   const prepared = await engine.prepare(work, signal)
   try {
     yield prepared.inputTokens
@@ -148,9 +146,9 @@ async function* embed(
   }
 }
 
-async function opened<Engine>(open: (() => Engine | Promise<Engine>) | undefined): Promise<Engine> {
-  if (!open) throw new Fault("inference_failed", "Cannot run the work: the model does not serve this kind")
-  return await open()
+function served<Engine>(engine: Engine | undefined): Engine {
+  if (engine) return engine
+  throw new Fault("inference_failed", "Cannot run the work: the model does not serve this kind")
 }
 
 /** An error that is no Fault is a mistake of ours: it is written here, and the other side learns only that it happened. */
@@ -249,7 +247,7 @@ export function serveScorer<Work extends { readonly inputTokens: number }, Stats
         scorer = await open(options)
         return scorer.facts
       },
-      ...engineHandlers(() => ({ scorer: () => ({ prepare, vector }) })),
+      ...engineHandlers(() => ({ scorer: { prepare, vector } })),
     },
     {
       status: (): ScoreStatus<Stats> | undefined => {

@@ -1,8 +1,14 @@
-/** A model of this machine, for one purpose: in memory or not, with those who use it or wait for it. */
+/**
+ * A model of this machine, for one purpose: in memory or not, with those who use it or wait for it; and the engine's ports to it,
+ * which keep it in memory for as long as a piece of work needs it.
+ */
 import { abortable } from "../base/abort.ts"
 import type { Clock } from "../base/clock.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import { Fault } from "../contract/errors.ts"
+import type { ModelFacts, PreparedScore, ScoreEngine } from "./engine.ts"
+import type { EmbedEngine, GenerateEngine, GenerationEvent, PreparedGeneration } from "./generate/generate.ts"
+import type { LocalEngine } from "./generate/local-engine.ts"
 
 export interface Loadable {
   /** Of the process that has the model. */
@@ -240,5 +246,175 @@ export class Resident<Engine extends Loadable> {
   #end(): void {
     this.#lastUsedMs = this.#clock.monotonicMs()
     if (--this.#uses === 0) this.#draining?.resolve()
+  }
+}
+
+/** Keeps a model in memory for a piece of work. */
+interface Hold {
+  /** From now on the work itself sees aborts. */
+  begin(): void
+  release(): void
+}
+
+/** Prepares with a model that stays until the work has run, is discarded, or is aborted before it ran. */
+async function prepareWith<Engine, Prepared extends { discard(): void }>(
+  resident: Resident<Engine & { close(): Promise<void> }>,
+  signal: AbortSignal,
+  prepare: (engine: Engine) => Promise<Prepared>,
+): Promise<{ readonly prepared: Prepared; readonly hold: Hold }> {
+  const use = await resident.use(signal)
+  try {
+    const prepared = await prepare(use.engine)
+    const hold = holdFor(use, signal, () => prepared.discard())
+    signal.throwIfAborted()
+    return { prepared, hold }
+  } catch (error) {
+    use.release()
+    throw error
+  }
+}
+
+function holdFor(use: Use<unknown>, signal: AbortSignal, discard: () => void): Hold {
+  let hasBegun = false
+  const abort = (): void => {
+    if (hasBegun) return
+    // Whoever wanted it is gone, and need not say so.
+    discard()
+    use.release()
+  }
+  if (signal.aborted) abort()
+  signal.addEventListener("abort", abort, { once: true })
+  return {
+    begin: () => {
+      hasBegun = true
+    },
+    release: () => {
+      signal.removeEventListener("abort", abort)
+      use.release()
+    },
+  }
+}
+
+/** Runs what was prepared, and lets the model go. */
+async function runOnce<Result>(hold: Hold, run: () => Promise<Result>): Promise<Result> {
+  hold.begin()
+  try {
+    return await run()
+  } finally {
+    hold.release()
+  }
+}
+
+export function residentScorer(resident: Resident<ScoreEngine>): ScoreEngine {
+  let facts: ModelFacts | undefined
+  return {
+    // They do not change: a model need not be in memory to be described.
+    facts: async () => {
+      const use = facts ? null : await resident.use()
+      try {
+        facts ??= await use?.engine.facts()
+      } finally {
+        use?.release()
+      }
+      if (!facts) throw new Fault("inference_failed", "Cannot describe the model: it was not loaded")
+      return facts
+    },
+    prepare: async (work, signal) => {
+      const { prepared, hold } = await prepareWith(resident, signal, async (engine) =>
+        engine.prepare(work, signal),
+      )
+      return heldScore(prepared, hold)
+    },
+    vector: async (work, signal) => {
+      const use = await resident.use(signal)
+      try {
+        if (use.engine.vector) return await use.engine.vector(work, signal)
+        throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
+      } finally {
+        use.release()
+      }
+    },
+    stats: () => resident.engine?.stats?.(),
+    close: async () => undefined,
+  }
+}
+
+function heldScore(prepared: PreparedScore, hold: Hold): PreparedScore {
+  return {
+    inputTokens: prepared.inputTokens,
+    get reading() {
+      return prepared.reading
+    },
+    run: async (signal) => await runOnce(hold, async () => await prepared.run(signal)),
+    discard: () => {
+      prepared.discard()
+      hold.release()
+    },
+  }
+}
+
+export function residentGenerator(resident: Resident<LocalEngine>): GenerateEngine {
+  return {
+    prepare: async (work, signal) => {
+      const { prepared, hold } = await prepareWith(resident, signal, async (engine) =>
+        engine.prepare(work, signal),
+      )
+      return heldGeneration(prepared, hold)
+    },
+    close: async () => undefined,
+  }
+}
+
+function heldGeneration(prepared: PreparedGeneration, hold: Hold): PreparedGeneration {
+  return {
+    inputTokensMost: prepared.inputTokensMost,
+    outputTokensMost: prepared.outputTokensMost,
+    isHandedOn: prepared.isHandedOn,
+    notEnforced: prepared.notEnforced,
+    usage: () => prepared.usage(),
+    run: (outputTokensMax, signal) => heldEvents(prepared.run(outputTokensMax, signal), hold, signal),
+    discard: () => {
+      prepared.discard()
+      hold.release()
+    },
+  }
+}
+
+/** As long as a generation may take to say what it used. */
+const stoppedAfterMs = 10_000
+
+async function* heldEvents(
+  events: AsyncIterable<GenerationEvent>,
+  hold: Hold,
+  signal: AbortSignal,
+): AsyncGenerator<GenerationEvent, void, undefined> {
+  hold.begin()
+  // A reader that is gone for good does not end what it reads; an engine that is asked to stop has stopped by then.
+  const abort = (): void => void setTimeout(() => hold.release(), stoppedAfterMs).unref()
+  signal.addEventListener("abort", abort, { once: true })
+  try {
+    yield* events
+  } finally {
+    signal.removeEventListener("abort", abort)
+    hold.release()
+  }
+}
+
+export function residentEmbedder(resident: Resident<LocalEngine>): EmbedEngine {
+  return {
+    prepare: async (work, signal) => {
+      const { prepared, hold } = await prepareWith(resident, signal, async (engine) =>
+        engine.prepareEmbedding(work, signal),
+      )
+      return {
+        inputTokens: prepared.inputTokens,
+        run: async (runSignal) => await runOnce(hold, async () => await prepared.run(runSignal)),
+        discard: () => {
+          prepared.discard()
+          hold.release()
+        },
+      }
+    },
+    close: async () => undefined,
   }
 }

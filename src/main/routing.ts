@@ -61,8 +61,8 @@ export function remoteEngines(
       ? workerClient({ url, key, model: called })
       : dialectClient(model, called, { url, key, dialect })
   const { check } = client
-  if (model.kind === "embedding") return { embedder: async () => client.embedder, check }
-  return { scorer: async () => client.scorer, generator: async () => client.generator, check }
+  if (model.kind === "embedding") return { embedder: client.embedder, check }
+  return { scorer: client.scorer, generator: client.generator, check }
 }
 
 function dialectClient(

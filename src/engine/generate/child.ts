@@ -37,10 +37,10 @@ async function openEngines(options: GenerationOptions): Promise<ModelEngines> {
   if (options.kind === "generation") {
     const model = await LocalModel.open(options)
     warmCompiler()
-    return { generator: () => ({ prepare: async (work) => generationOf(model, work) }) }
+    return { generator: { prepare: async (work) => generationOf(model, work) } }
   }
   const model = await EmbeddingModel.open(options)
-  return { embedder: () => ({ prepare: async (work) => embeddingOf(model, work) }) }
+  return { embedder: { prepare: async (work) => embeddingOf(model, work) } }
 }
 
 function generationOf(model: LocalModel, work: GenerateWork): PreparedGeneration {

@@ -38,14 +38,14 @@ function serving(events: AsyncIterable<GenerationEvent> = words("x", "y"), runs:
   const handlers = engineHandlers((model) => {
     if (model !== "m") throw new Fault("inference_failed", "no such model")
     return {
-      scorer: () => ({
+      scorer: {
         prepare: async () => ({
           inputTokens: 9,
           run: async () => (runs.push("score"), margins),
           discard: () => void runs.push("discard"),
         }),
-      }),
-      generator: () => ({
+      },
+      generator: {
         prepare: async () => ({
           inputTokensMost: 3,
           outputTokensMost: 4,
@@ -53,7 +53,7 @@ function serving(events: AsyncIterable<GenerationEvent> = words("x", "y"), runs:
           usage: () => usage,
           discard: () => undefined,
         }),
-      }),
+      },
     }
   })
   return (request, response) =>

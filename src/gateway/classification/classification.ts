@@ -10,7 +10,7 @@ import {
 } from "../../base/json.ts"
 import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type Branch, branchLength, promptText } from "../../engine/branch.ts"
+import { type Branch, promptText } from "../../engine/branch.ts"
 
 /** Which endpoint asked, and so in which shape the answers go back. */
 export type Wire = "decisions" | "systemone"
@@ -132,6 +132,19 @@ export function expandQuestion(question: Question): Branch[] {
 /** So short that it fits however many bytes its characters take; most branches are, and need not be counted. */
 const isShort = (branch: Branch): boolean =>
   (branchLength(branch) + WORDING_CHARACTERS_MAX) * 3 <= LIMITS.expandedQuestionBytesMax
+
+/** Characters of a branch's own texts, without those of a wording. */
+export function branchLength(branch: Branch): number {
+  const { question } = branch
+  switch (branch.kind) {
+    case "predicate":
+      return question.length + branch.yesMeans.length + branch.noMeans.length
+    case "choice":
+      return question.length + branch.value.length + branch.description.length
+    case "score":
+      return question.length + branch.label.length + branch.description.length
+  }
+}
 
 /**
  * The limit counts a branch as it is put to a language model, whichever model answers. Sizes of well-formed parts add up, so

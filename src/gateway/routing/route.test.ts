@@ -36,12 +36,12 @@ type Run = (signal: AbortSignal) => Promise<Float64Array>
 function scorer(asked: string[], name: string, run: Run = async () => new Float64Array([1])): WorkerEngines {
   return {
     check: async () => undefined,
-    scorer: async () => ({
+    scorer: {
       prepare: async () => {
         asked.push(name)
         return { inputTokens: 7, run, discard: () => undefined }
       },
-    }),
+    },
   }
 }
 
@@ -77,10 +77,10 @@ async function score(route: TestRoute, signal: AbortSignal = never): Promise<Flo
 
 const full = (id: string): Worker =>
   worker(id, {
-    scorer: async () => ({
+    scorer: {
       prepare: async () =>
         Promise.reject(new Fault("overloaded", "Cannot: full", { retryAfterMs: id === "a.1" ? 9000 : 4000 })),
-    }),
+    },
   })
 const failing = (id: string): Worker =>
   worker(
@@ -90,7 +90,7 @@ const failing = (id: string): Worker =>
 
 const text = (word: string): GenerationEvent => ({ kind: "text", text: word, logprobs: null })
 const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>): WorkerEngines => ({
-  generator: async () => ({
+  generator: {
     prepare: async (): Promise<PreparedGeneration> => ({
       inputTokensMost: 3,
       outputTokensMost: 5,
@@ -98,7 +98,7 @@ const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>)
       usage: () => noGenerationUsage,
       discard: () => undefined,
     }),
-  }),
+  },
 })
 
 const busy = async (target: Worker, tokens: number): Promise<void> => {
@@ -209,9 +209,9 @@ describe("a request that is answered whole", () => {
   test("is not tried again for a mistake of its own, which is not held against the worker", async () => {
     const asked: string[] = []
     const refusing = worker("a.1", {
-      scorer: async () => ({
+      scorer: {
         prepare: async () => Promise.reject(new Fault("context_length_exceeded", "Cannot: too long")),
-      }),
+      },
     })
     const route = routeOver([refusing, worker("b.1", scorer(asked, "b.1"))])
     await expect(score(route)).rejects.toMatchObject({ code: "context_length_exceeded" })
@@ -232,7 +232,7 @@ describe("a request that is answered whole", () => {
 
   test("ends when its caller goes away while the engine is still being loaded", async () => {
     const gone = new AbortController()
-    const loading = worker("a.1", { scorer: async () => await new Promise(() => undefined) })
+    const loading = worker("a.1", { scorer: { prepare: async () => await new Promise(() => undefined) } })
     const answer = score(routeOver([loading]), gone.signal)
     setImmediate(() => gone.abort(new Fault("client_closed", "gone")))
     await expect(answer).rejects.toMatchObject({ code: "client_closed" })

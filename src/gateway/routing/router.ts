@@ -3,7 +3,6 @@ import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { branchLength } from "../../engine/branch.ts"
 import type { EvidenceReading, PreparedScore, ScoreEngine } from "../../engine/engine.ts"
 import type {
   EmbedEngine,
@@ -14,6 +13,7 @@ import type {
   PreparedEmbedding,
   PreparedGeneration,
 } from "../../engine/generate/generate.ts"
+import { branchLength } from "../classification/classification.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { type Placed, type Work, Route } from "./route.ts"
 import { planRoute } from "./plan.ts"
@@ -405,16 +405,13 @@ interface Preparer<Request, Prepared> {
 }
 
 async function prepareAt<Request, Prepared>(
-  open: (() => Preparer<Request, Prepared> | Promise<Preparer<Request, Prepared>>) | undefined,
+  engine: Preparer<Request, Prepared> | undefined,
   request: Request,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  if (!open)
-    throw new Fault(
-      "invalid_request",
-      "Cannot run the request: the model's workers do not offer this operation",
-    )
-  const engine = await open()
-  signal.throwIfAborted()
-  return await engine.prepare(request, signal)
+  if (engine) return await engine.prepare(request, signal)
+  throw new Fault(
+    "invalid_request",
+    "Cannot run the request: the model's workers do not offer this operation",
+  )
 }
