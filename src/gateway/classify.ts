@@ -35,12 +35,12 @@ import { selectQuestions } from "./question-sets/version.ts"
 import {
   type StageReader,
   type StagedAnswers,
+  type ScoreParts,
   joinMargins,
   plainReader,
   scoreStages,
   setReader,
-} from "./score-stages.ts"
-import type { ScoreParts } from "./stages.ts"
+} from "./stages.ts"
 import type { Tags } from "./tags.ts"
 
 export interface ClassifyParts extends ScoreParts {

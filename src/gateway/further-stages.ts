@@ -1,29 +1,18 @@
-/** The stages of a cascade after its first: their money, their budget, and what becomes of their failures. */
+/**
+ * What only a virtual model needs of its stages: those of a cascade after its first, with their money, their budget and what becomes of
+ * their failures, and the header that tells the stages.
+ */
 import type { Model } from "../base/catalog.ts"
 import { type Ticks, ticksOfUsd } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
-import { type CascadeRule, warningHeader } from "../contract/platform/virtual-models.ts"
+import { type CascadeRule, stagesHeader, warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Branch } from "../engine/branch.ts"
-import { type Question, branchCount } from "./classification/classification.ts"
+import type { RecordedStage } from "../store/journal/record.ts"
+import { branchCount } from "./classification/classification.ts"
 import { type Usage, costOf, noUsage } from "./sequence-record.ts"
 import type { Resolved } from "./organization-access.ts"
-import {
-  type ScoreParts,
-  type ScoreRequest,
-  type StageAnswer,
-  firstThatServes,
-  headerToken,
-  scoreAt,
-} from "./stages.ts"
+import type { AskStage, ScoreParts, StageAnswer, StagedRequest } from "./stages.ts"
 import { tokensMost } from "./tokens-most.ts"
-
-export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
-  readonly resolved: Resolved
-  readonly questions: readonly Question[]
-  /** When the request began. */
-  readonly startedMs: number
-  readonly header: (name: string, value: string) => void
-}
 
 /** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
 class BudgetSpent extends Error {}
@@ -35,8 +24,15 @@ const moneyCodes: readonly string[] = [
   "tag_budget_exceeded",
 ]
 
+interface FurtherParts extends Pick<ScoreParts, "clock" | "timeoutMs"> {
+  readonly request: StagedRequest
+  readonly cascade: CascadeRule
+  readonly stages: Resolved["stages"][number][]
+  readonly askStage: AskStage
+}
+
 export class FurtherStages {
-  readonly #parts: ScoreParts
+  readonly #parts: FurtherParts
   readonly #request: StagedRequest
   readonly #cascade: CascadeRule
   readonly #stages: Resolved["stages"][number][]
@@ -46,12 +42,8 @@ export class FurtherStages {
   /** What the stages that answered cost, also where it is not charged. */
   #spentTicks: Ticks = 0n
 
-  constructor(
-    parts: ScoreParts,
-    request: StagedRequest,
-    cascade: CascadeRule,
-    stages: Resolved["stages"][number][],
-  ) {
+  constructor(parts: FurtherParts) {
+    const { request, cascade, stages } = parts
     this.#parts = parts
     this.#request = request
     this.#cascade = cascade
@@ -101,26 +93,22 @@ export class FurtherStages {
   }
 
   async #run(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer> {
-    const { sequence, resolved } = this.#request
-    const models = this.#stages[stage] ?? []
     if (this.#unpaid) throw this.#unpaid
     const leftMs = this.#leftMs()
     if (leftMs !== null && leftMs <= 0) throw new BudgetSpent()
     const timer = leftMs === null ? null : AbortSignal.timeout(Math.ceil(leftMs))
     const either = timer ? AbortSignal.any([signal, timer]) : signal
-    const branches = this.#branchesOf(at)
     try {
-      return await firstThatServes(
-        sequence,
-        { models, virtual: resolved.virtual, questions: at.length },
-        either,
-        async ({ model }) => {
-          const admit = async (most: Usage): Promise<void> => await this.#admit(stage, model, most)
-          const { reading, ...request } = this.#request
+      return await this.#parts.askStage(
+        {
+          models: this.#stages[stage] ?? [],
+          questions: at.length,
+          branches: this.#branchesOf(at),
           // Vectors are of the first stage; the version tells whether what was fitted fits this one.
-          const version = reading ? { reading: { vector: false } } : {}
-          return await scoreAt(this.#parts, { ...request, ...version, branches, model, admit }, either)
+          ...(this.#request.reading ? { reading: { vector: false } } : {}),
+          admit: async (model, most) => await this.#admit(stage, model, most),
         },
+        either,
       )
     } catch (error) {
       if (signal.aborted || timer?.aborted !== true) throw error
@@ -180,3 +168,25 @@ export class FurtherStages {
     })
   }
 }
+
+/** `answering` is the model whose stage is still open. */
+export function tellStages(
+  header: (name: string, value: string) => void,
+  stages: readonly RecordedStage[],
+  answering: Model | null = null,
+): void {
+  const told = stages.map(({ model, result, questions, ms, ...used }) =>
+    [
+      headerToken(model),
+      `result=${result}`,
+      ...(questions === null ? [] : [`questions=${questions}`]),
+      `tokens=${used.input_tokens + used.cached_input_tokens + used.output_tokens}`,
+      `ms=${ms}`,
+    ].join(";"),
+  )
+  header(stagesHeader, [...told, ...(answering ? [headerToken(answering.sku)] : [])].join(", "))
+}
+
+/** Names may have letters of any alphabet; headers may not. */
+export const headerToken = (name: string): string =>
+  name.replaceAll(/[^A-Za-z0-9._/:-]/gu, (character) => encodeURIComponent(character))

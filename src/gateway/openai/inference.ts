@@ -25,7 +25,8 @@ import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import { type ModelResolver, type Resolved, stickyKey } from "../organization-access.ts"
-import { type Turn, firstThatServes, tellStages } from "../stages.ts"
+import { type Turn, firstThatServes } from "../stages.ts"
+import { tellStages } from "../further-stages.ts"
 import { BegunRuns } from "./begun-runs.ts"
 
 /** Who asks, for which organization. */

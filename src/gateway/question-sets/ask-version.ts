@@ -1,6 +1,6 @@
 /** Asks a version of a set about a text for a job or a shadow: by what would answer a live request for it, stage by stage. */
 import type { ModelResolver } from "../organization-access.ts"
-import { scoreStages, setReader } from "../score-stages.ts"
+import { scoreStages, setReader } from "../stages.ts"
 import { type TextCaller, type TextScorerParts, recordText } from "./score-texts.ts"
 import { type AskedVersion, type Verdict, selectQuestions } from "./version.ts"
 

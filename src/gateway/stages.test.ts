@@ -14,8 +14,7 @@ import type { Question } from "./classification/classification.ts"
 import { createMeter, success } from "./meter.ts"
 import { noUsage } from "./sequence-record.ts"
 import type { Resolved } from "./organization-access.ts"
-import type { StagedRequest } from "./further-stages.ts"
-import { type StageReader, plainReader, scoreStages, setReader } from "./score-stages.ts"
+import { type StagedRequest, type StageReader, plainReader, scoreStages, setReader } from "./stages.ts"
 import { tokensMost } from "./tokens-most.ts"
 
 const model = (sku: string, inputTokenTicks: bigint): Model =>
