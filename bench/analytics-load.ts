@@ -8,7 +8,7 @@ import { columnNames } from "../src/store/events/event.ts"
 import { type Events, openEvents } from "../src/store/events/events.ts"
 import { analyticsConsumer, openExporter } from "../src/store/events/exporter.ts"
 import type { Place } from "../src/store/events/service.ts"
-import { openJournal } from "../src/store/journal/writer.ts"
+import { openJournal } from "../src/store/journal/journal.ts"
 import { Chance, makeRecord } from "../test/analytics-samples.ts"
 
 export const dayMs = 86_400_000

@@ -8,7 +8,7 @@ import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
 import { openEvents } from "../src/store/events/events.ts"
 import { analyticsConsumer, openExporter } from "../src/store/events/exporter.ts"
-import { openJournal } from "../src/store/journal/writer.ts"
+import { openJournal } from "../src/store/journal/journal.ts"
 import { Chance, epochMs, organizations, spanMs } from "./analytics-samples.ts"
 
 const program = join(import.meta.dirname, "programs", "export-events.ts")

@@ -2,8 +2,8 @@
 import { mkdir, writeFile } from "node:fs/promises"
 import { type Filter, dimensions, metrics } from "../src/contract/analytics.ts"
 import type { Question } from "../src/store/events/reports.ts"
-import { type JournalPosition, type SequenceRecord, encodeLine } from "../src/store/journal/record.ts"
-import { segmentPath } from "../src/store/journal/segments.ts"
+import { type JournalPosition, encodeLine, segmentPath } from "../src/store/journal/journal.ts"
+import type { SequenceRecord } from "../src/store/journal/record.ts"
 
 export const epochMs = Date.UTC(2026, 0, 30)
 export const spanMs = 5 * 86_400_000

@@ -10,7 +10,7 @@ import { ContentApplier, contentConsumer } from "../src/gateway/content/applier.
 import { DroppedCounts } from "../src/gateway/content/dropped.ts"
 import { findContentStates } from "../src/store/content/content.ts"
 import type { ContentRecord } from "../src/store/content/record.ts"
-import { openJournal } from "../src/store/journal/writer.ts"
+import { openJournal } from "../src/store/journal/journal.ts"
 import { openTestDatabase } from "./database.ts"
 import { type SeededContent, cipher, seedContent } from "./kept-content.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"

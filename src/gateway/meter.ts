@@ -15,7 +15,7 @@ import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { tagsHeader } from "../contract/tags.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
-import type { Journal } from "../store/journal/writer.ts"
+import type { Journal } from "../store/journal/journal.ts"
 import type { ObserveFinished, RequestTrace } from "./telemetry.ts"
 import { type ReservationParts, Reservations } from "./reservations.ts"
 import {

@@ -10,7 +10,7 @@ import type { Principal } from "../contract/access.ts"
 import { fitsUtf8 } from "../contract/decisions.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { RecordedStage, SequenceRecord } from "../store/journal/record.ts"
-import type { Journal } from "../store/journal/writer.ts"
+import type { Journal } from "../store/journal/journal.ts"
 import { RequestTrace, beginSequenceSpan, endSequenceSpan } from "./telemetry.ts"
 import { type Tags, mergeTags } from "./tags.ts"
 

@@ -21,7 +21,7 @@ import type { Change } from "../store/changes.ts"
 import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
 import { hasSealedContent } from "../store/content/content.ts"
 import type { ContentRecord } from "../store/content/record.ts"
-import { openJournal } from "../store/journal/writer.ts"
+import { openJournal } from "../store/journal/journal.ts"
 import type { Database } from "../store/sql.ts"
 
 interface ContentNeeds {

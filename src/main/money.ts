@@ -23,7 +23,7 @@ import {
   openLeaseBook,
 } from "../gateway/money/lease-book.ts"
 import { openPayers, openTagBudgets } from "../gateway/reservations.ts"
-import { type Journal, openJournal } from "../store/journal/writer.ts"
+import { type Journal, openJournal } from "../store/journal/journal.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { inspectJournal } from "./billing.ts"
 import { releaseGateway } from "../store/leases.ts"

@@ -2,7 +2,7 @@
 import { lockBillingAccount } from "./billing-accounts.ts"
 import { enterKeySpend } from "./budgets.ts"
 import type { AccountSum, ChargeWords, UsageDigest } from "./journal/digest.ts"
-import type { JournalPosition } from "./journal/record.ts"
+import type { JournalPosition } from "./journal/journal.ts"
 import { type Sql, type Transaction, isUniqueViolation } from "./sql.ts"
 
 interface UsageBatch {

@@ -5,7 +5,7 @@ import { systemClock } from "../../src/base/clock.ts"
 import { silentLog } from "../../src/base/log.ts"
 import { openEvents } from "../../src/store/events/events.ts"
 import { analyticsConsumer, openExporter } from "../../src/store/events/exporter.ts"
-import { openJournal } from "../../src/store/journal/writer.ts"
+import { openJournal } from "../../src/store/journal/journal.ts"
 import { Chance, makeRecord } from "../analytics-samples.ts"
 
 const [, , directory = "", first = "0"] = process.argv

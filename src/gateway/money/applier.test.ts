@@ -9,7 +9,7 @@ import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
-import { type Journal, openJournal } from "../../store/journal/writer.ts"
+import { type Journal, openJournal } from "../../store/journal/journal.ts"
 import type { Database } from "../../store/sql.ts"
 import { Applier } from "./applier.ts"
 

@@ -10,9 +10,8 @@ import {
   stretchBytesMax,
 } from "../../store/journal/digest.ts"
 import { describeDamage, setAside } from "../../store/journal/damage.ts"
-import { type JournalPosition, isBefore } from "../../store/journal/record.ts"
+import { type JournalPosition, type Journal, isBefore } from "../../store/journal/journal.ts"
 import { readJournal } from "../../store/journal/segments.ts"
-import type { Journal } from "../../store/journal/writer.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import {
   type AppliedUsage,

@@ -1,6 +1,6 @@
 /** Stores records of a gateway's journal of content: each batch once, with how far the journal is stored. */
 import type { Ids } from "../../base/ids.ts"
-import { type JournalPosition, journalStart } from "../journal/record.ts"
+import { type JournalPosition, journalStart } from "../journal/journal.ts"
 import type { Sql, Transaction } from "../sql.ts"
 import { insertContents } from "./content.ts"
 import type { ContentRecord } from "./record.ts"

@@ -1,6 +1,6 @@
 /** One line of the journal of content: what is encrypted, and what the store needs to know of it. */
 import type { ReviewReason } from "../../contract/question-sets/review.ts"
-import type { JournalEntry } from "../journal/record.ts"
+import type { JournalEntry } from "../journal/journal.ts"
 
 export interface ContentRecord extends JournalEntry {
   readonly organization_id: string

@@ -6,8 +6,7 @@ import { type TestEvents, openTestEvents } from "../../../test/analytics-engines
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { systemClock } from "../../base/clock.ts"
 import { silentLog } from "../../base/log.ts"
-import { listSegments } from "../journal/segments.ts"
-import { type Journal, openJournal } from "../journal/writer.ts"
+import { type Journal, listSegments, openJournal } from "../journal/journal.ts"
 import { type Events, openEvents } from "./events.ts"
 import { type Exporter, analyticsConsumer, openExporter } from "./exporter.ts"
 

@@ -9,8 +9,13 @@ import { dirname } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import { type JournalPosition, isBefore, journalStart } from "../journal/record.ts"
-import { listSegments, segmentPath } from "../journal/segments.ts"
+import {
+  type JournalPosition,
+  isBefore,
+  journalStart,
+  listSegments,
+  segmentPath,
+} from "../journal/journal.ts"
 import type { Events } from "./events.ts"
 
 export const analyticsConsumer = "analytics"

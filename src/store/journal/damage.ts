@@ -1,7 +1,7 @@
 /** What of the journal could not be read: named, set aside in a file of its own, and told to the operator. */
 import { readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { segmentName } from "./segments.ts"
+import { segmentName } from "./journal.ts"
 
 export interface Damage {
   /**

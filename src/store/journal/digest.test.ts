@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
 import { Digester, digestRecords, digestStretch, digestedApartBytesMin, stretchBytesMax } from "./digest.ts"
-import { type JournalPosition, type RecordedStage, journalStart } from "./record.ts"
-import { type Journal, openJournal } from "./writer.ts"
+import { type JournalPosition, type Journal, journalStart, openJournal } from "./journal.ts"
+import type { RecordedStage } from "./record.ts"
 
 const never = new AbortController().signal
 const may = Date.UTC(2026, 4, 31, 23, 59, 59, 999)

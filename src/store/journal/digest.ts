@@ -5,7 +5,8 @@ import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf, periodAt } from "../../base/clock.ts"
 import { type KeyDaySpend, budgetId } from "../budgets.ts"
 import type { Damage } from "./damage.ts"
-import { type JournalPosition, type SequenceRecord, isBefore } from "./record.ts"
+import { type JournalPosition, isBefore } from "./journal.ts"
+import type { SequenceRecord } from "./record.ts"
 import { readJournal } from "./segments.ts"
 
 /** What an account owes for a month, or what was used of a budget in a period. */

@@ -9,14 +9,18 @@ import { ManualClock } from "../../base/clock.ts"
 import type { Damage } from "./damage.ts"
 import {
   type JournalPosition,
-  type SequenceRecord,
+  type Journal,
+  type JournalSettings,
   decodeLines,
   encodeLine,
   journalStart,
   lineBytesMax,
-} from "./record.ts"
-import { listSegments, readJournal, segmentPath } from "./segments.ts"
-import { type Journal, type JournalSettings, openJournal } from "./writer.ts"
+  listSegments,
+  segmentPath,
+  openJournal,
+} from "./journal.ts"
+import type { SequenceRecord } from "./record.ts"
+import { readJournal } from "./segments.ts"
 
 let directory: string
 let journal: Journal | undefined

@@ -5,18 +5,19 @@
  * `Journal.passed`; a segment is deleted when every consumer is past it. Positions are meant to be stored: two numbers that
  * only ever grow. What is damaged is passed over and told; everything else is read.
  */
-import { type FileHandle, open, readdir } from "node:fs/promises"
-import { join } from "node:path"
+import { type FileHandle, open } from "node:fs/promises"
 import type { Damage } from "./damage.ts"
 import {
   type JournalEntry,
   type JournalPosition,
-  type SequenceRecord,
   decodeLines,
   isBefore,
   lineBytesMax as lineBytesMaxDefault,
+  listSegments,
   newline,
-} from "./record.ts"
+  segmentPath,
+} from "./journal.ts"
+import type { SequenceRecord } from "./record.ts"
 
 export interface JournalBatch<Entry extends JournalEntry = SequenceRecord> {
   readonly records: readonly Entry[]
@@ -58,24 +59,6 @@ export async function readJournal<Entry extends JournalEntry = SequenceRecord>(
     if (batch.next.offset > offset) return { ...batch, damages: [...missing, ...batch.damages] }
   }
   return { records: [], next: until && isBefore(from, until) ? until : from, damages: missing }
-}
-
-const suffix = ".journal"
-const digits = 10
-
-export const segmentName = (segment: number): string => `${String(segment).padStart(digits, "0")}${suffix}`
-
-export const segmentPath = (directory: string, segment: number): string =>
-  join(directory, segmentName(segment))
-
-/** In order. */
-export async function listSegments(directory: string): Promise<number[]> {
-  const names = await readdir(directory)
-  return names
-    .filter((name) => name.endsWith(suffix))
-    .map((name) => Number(name.slice(0, -suffix.length)))
-    .filter((segment) => Number.isSafeInteger(segment))
-    .toSorted((a, b) => a - b)
 }
 
 interface Stretch extends JournalPosition {

@@ -1,20 +1,15 @@
-/** Writes the journal: a record survives a crash of the process once `append` resolves, and a power cut within 20 ms. */
+/**
+ * The journal: a folder of numbered segments, each a file of lines, each line a record behind its checksum. It is written here (a record
+ * survives a crash of the process once `append` resolves, and a power cut within 20 ms) and read in segments.ts.
+ */
 import { writeSync } from "node:fs"
-import { type FileHandle, mkdir, open, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { type FileHandle, mkdir, open, readFile, readdir, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setImmediate as endOfTurn } from "node:timers/promises"
+import { crc32 } from "node:zlib"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { type DirectoryLock, lockDirectory } from "../directory-lock.ts"
-import {
-  type JournalEntry,
-  type JournalPosition,
-  type SequenceRecord,
-  encodeLine,
-  isBefore,
-  journalStart,
-  lineBytesMax,
-} from "./record.ts"
-import { listSegments, segmentPath } from "./segments.ts"
+import type { SequenceRecord } from "./record.ts"
 
 export interface JournalSettings {
   readonly directory: string
@@ -306,3 +301,111 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     }
   }
 }
+
+const suffix = ".journal"
+const digits = 10
+
+export const segmentName = (segment: number): string => `${String(segment).padStart(digits, "0")}${suffix}`
+
+export const segmentPath = (directory: string, segment: number): string =>
+  join(directory, segmentName(segment))
+
+/** In order. */
+export async function listSegments(directory: string): Promise<number[]> {
+  const names = await readdir(directory)
+  return names
+    .filter((name) => name.endsWith(suffix))
+    .map((name) => Number(name.slice(0, -suffix.length)))
+    .filter((segment) => Number.isSafeInteger(segment))
+    .toSorted((a, b) => a - b)
+}
+
+/** Between two lines. */
+export interface JournalPosition {
+  /** The number of the segment, from 1; grows with every start of the gateway and every full segment. */
+  readonly segment: number
+  /** Bytes of the segment that are read. */
+  readonly offset: number
+}
+
+export const journalStart: JournalPosition = { segment: 0, offset: 0 }
+
+export function isBefore(a: JournalPosition, b: JournalPosition): boolean {
+  return a.segment < b.segment || (a.segment === b.segment && a.offset < b.offset)
+}
+
+/** A line is `<crc32 of the JSON, 8 hex digits> <JSON>\n`. */
+const checksumLength = 8
+/** More than any record needs: the gateway cuts texts and lists that come from outside. */
+export const lineBytesMax = 64 * 1024
+export const newline = 0x0a
+
+/** What every line says of itself, first: where a line is damaged, the next one is found by it. */
+export interface JournalEntry {
+  readonly seq_id: string
+}
+
+export function encodeLine(record: JournalEntry, bytesMax = lineBytesMax): string {
+  const json = JSON.stringify(record)
+  const line = `${checksum(json)} ${json}\n`
+  if (Buffer.byteLength(line) > bytesMax)
+    throw new RangeError(
+      `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
+    )
+  return line
+}
+
+interface DecodedLines<Entry> {
+  readonly records: readonly Entry[]
+  /** Whole lines whose checksum does not match: damage, never a torn write, which has no end. */
+  readonly damaged: readonly { readonly at: number; readonly bytes: Buffer }[]
+  /** Up to the end of the last whole line. */
+  readonly bytes: number
+}
+
+/** Reads whole lines; what follows the last line end is left for later. Empty lines are probes of the writer. */
+export function decodeLines<Entry extends JournalEntry = SequenceRecord>(bytes: Buffer): DecodedLines<Entry> {
+  const records: Entry[] = []
+  const damaged: { at: number; bytes: Buffer }[] = []
+  let start = 0
+  for (let end = bytes.indexOf(newline); end >= 0; end = bytes.indexOf(newline, start)) {
+    const line = bytes.subarray(start, end)
+    const whole = decodeLine(line)
+    // Each journal has entries of one kind.
+    if (whole) records.push(whole as Entry)
+    else if (line.length > 0)
+      for (const { at, part } of splitMerged(line)) {
+        const record = decodeLine(part)
+        if (record) records.push(record as Entry)
+        else damaged.push({ at: start + at, bytes: part })
+      }
+    start = end + 1
+  }
+  return { records, damaged, bytes: start }
+}
+
+const lineStart = /[0-9a-f]{8} \{"seq_id":/g
+
+/** Where the end of a line was damaged, one line holds two: each part is tried by itself, without the damaged end. */
+function splitMerged(line: Buffer): { readonly at: number; readonly part: Buffer }[] {
+  const text = line.toString("latin1")
+  const starts = Array.from(text.matchAll(lineStart), ({ index }) => index).filter((at) => at > 0)
+  return [0, ...starts].map((at, index) => {
+    const next = starts[index]
+    return { at, part: line.subarray(at, next === undefined ? line.length : next - 1) }
+  })
+}
+
+function decodeLine(line: Buffer): JournalEntry | null {
+  const json = line.subarray(checksumLength + 1)
+  if (line.toString("latin1", 0, checksumLength) !== checksum(json)) return null
+  try {
+    // The checksum says that encodeLine wrote it.
+    return JSON.parse(json.toString("utf8")) as JournalEntry
+  } catch {
+    // Written by something else: one line must not keep all others from being read.
+    return null
+  }
+}
+
+const checksum = (json: Buffer | string): string => crc32(json).toString(16).padStart(checksumLength, "0")
