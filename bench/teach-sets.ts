@@ -7,7 +7,7 @@ import { startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
-import { decodeDecisions } from "../src/gateway/classification/decode.ts"
+import { decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { decodeFloats, encodeFloats } from "../src/scoring/teach/artefact.ts"
 import {
   type QuestionKind,

@@ -3,8 +3,7 @@ import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import type { DecisionAnswer } from "../src/contract/decisions.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
-import { answer } from "../src/gateway/classification/answer.ts"
-import { decodeDecisions } from "../src/gateway/classification/decode.ts"
+import { answer, decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { decisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal

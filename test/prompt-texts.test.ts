@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest"
 import { z } from "zod"
 import { readGguf } from "../src/engine/llama/gguf.ts"
 import { splitTemplate } from "../src/engine/llama/prompt.ts"
-import { decodeDecisions } from "../src/gateway/classification/decode.ts"
-import { decodeSystemOne } from "../src/gateway/classification/decode-systemone.ts"
+import { decodeDecisions } from "../src/gateway/classification/wire.ts"
+import { decodeSystemOne } from "../src/gateway/classification/systemone.ts"
 
 const Fixture = z.object({
   prefix: z.object({ evidence: z.string(), text: z.string() }),

@@ -12,7 +12,7 @@ import {
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
-import { answer } from "./classification/answer.ts"
+import { type Compatibility, type Decode, answer, createDecode } from "./classification/wire.ts"
 import {
   type Classification,
   type Question,
@@ -20,7 +20,6 @@ import {
   parseSetReference,
 } from "./classification/classification.ts"
 import { lowestConfidence } from "./classification/confidence.ts"
-import { type Compatibility, type Decode, createDecode } from "./classification/decode.ts"
 import { askedContent, plainEnd, setEnd } from "./content/classification.ts"
 import type { ContentKeeper, PendingContent } from "./content/keeper.ts"
 import { type Meter, type Sequence, finishFailed, modelNamedIn, success, tagByHeader } from "./meter.ts"

@@ -4,7 +4,7 @@ import type { Catalog, Model } from "../base/catalog.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ScoreEngine } from "../engine/engine.ts"
 import { branchCount } from "./classification/classification.ts"
-import { decodeDecisions } from "./classification/decode.ts"
+import { decodeDecisions } from "./classification/wire.ts"
 
 interface MarginsParts {
   readonly catalog: Catalog

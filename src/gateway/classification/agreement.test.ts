@@ -6,8 +6,8 @@ import { goodClassificationInputs } from "../../../test/good-classification-inpu
 import { DecisionsRequest } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { SystemOneRequest } from "../../contract/systemone.ts"
-import { decodeDecisions } from "./decode.ts"
-import { decodeSystemOne } from "./decode-systemone.ts"
+import { decodeDecisions } from "./wire.ts"
+import { decodeSystemOne } from "./systemone.ts"
 
 const encoder = new TextEncoder()
 

@@ -2,10 +2,9 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { DecisionsResponse } from "../../contract/decisions.ts"
 import { SystemOneResponse } from "../../contract/systemone.ts"
-import { answer } from "./answer.ts"
+import { answer, decodeDecisions } from "./wire.ts"
 import type { Classification } from "./classification.ts"
-import { decodeDecisions } from "./decode.ts"
-import { decodeSystemOne } from "./decode-systemone.ts"
+import { decodeSystemOne } from "./systemone.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const decisionsOf = (questions: unknown[]): Classification =>

@@ -94,6 +94,31 @@ export function branchCount(question: Question): number {
   }
 }
 
+/** Hands each question the margins of its own branches. */
+export function eachQuestion<Result>(
+  { questions }: Classification,
+  margins: Float64Array,
+  read: (question: Question, margins: Float64Array) => Result,
+): Result[] {
+  // Most requests ask one question, whose margins are all of them.
+  if (questions.length === 1 && questions[0]) return [read(questions[0], margins)]
+  let start = 0
+  return questions.map((question) => {
+    // A copy of a few numbers costs less than a view of them.
+    const own = margins.slice(start, start + branchCount(question))
+    start += own.length
+    return read(question, own)
+  })
+}
+
+/** Of a predicate. */
+export const onlyMargin = (margins: Float64Array): number => margins[0] ?? Number.NaN
+
+export function memberAt<Member>(list: readonly Member[], position: number): Member {
+  // Readings have one element per option or level, so the position is always inside.
+  return list[position] as Member
+}
+
 /** Expands decoded questions into branches; throws Fault `too_many_branches` or `question_too_large`. */
 export function composeClassification(decoded: Omit<Classification, "branches">): Classification {
   const { wire, model, evidence, questions, questionNames } = decoded

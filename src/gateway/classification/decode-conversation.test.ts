@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { decodeDecisions } from "./decode.ts"
+import { decodeDecisions } from "./wire.ts"
 
 const question = { type: "predicate", instructions: "Is it rude?" }
 const decode = (body: object, isGa: boolean) =>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { createDecode, decodeBody, decodedApartBytesMin } from "./decode.ts"
+import { createDecode, decodeBody, decodedApartBytesMin } from "./wire.ts"
 
 const compatibility = { nullDescriptions: false, decisionsGa: false }
 const never = new AbortController().signal

@@ -2,7 +2,7 @@
 import { servePeer } from "../../base/peer/connection.ts"
 import { returnMemoryWhenIdle } from "../../base/thread-memory.ts"
 import { lowerThreadPriority } from "../../base/thread-priority.ts"
-import { type DecodeService, decodeBody } from "./decode.ts"
+import { type DecodeService, decodeBody } from "./wire.ts"
 
 lowerThreadPriority()
 returnMemoryWhenIdle()

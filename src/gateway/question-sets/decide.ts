@@ -11,7 +11,7 @@ import {
 } from "../../contract/question-sets/decide.ts"
 import type { Table } from "../../contract/table.ts"
 import { tagsHeader } from "../../contract/tags.ts"
-import { answer } from "../classification/answer.ts"
+import { answer } from "../classification/wire.ts"
 import { type Meter, type Sequence, finishFailed, success } from "../meter.ts"
 import { noUsage } from "../sequence-record.ts"
 import { askedContent, setEnd } from "../content/classification.ts"

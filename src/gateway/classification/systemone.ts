@@ -1,4 +1,4 @@
-/** Decodes the body of POST /v1/systemone; every refusal is a Fault with a stable code and the path of what is wrong. */
+/** The wire of POST /v1/systemone, both ways; every refusal is a Fault with a stable code and the path of what is wrong. */
 import { LIMITS, isBlank } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { JsonObject, type JsonValue, depthOf, isList, printJson } from "../../base/json.ts"
@@ -9,11 +9,14 @@ import {
   asObject,
   asOneOf,
   asString,
+  memberAt,
   composeClassification,
+  eachQuestion,
   entryPath,
   fieldPath,
   invalid,
   isSetReference,
+  onlyMargin,
   readBody,
   refuseCountOutside,
   refuseLongName,
@@ -22,6 +25,7 @@ import {
   refuseUnknownFields,
   wrong,
 } from "./classification.ts"
+import { readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
 
 export interface SystemOneCompatibility {
   /** Take null instructions and criteria as empty ones, for clients that send them; a null state stays refused. */
@@ -190,3 +194,61 @@ function renderText(value: JsonValue | undefined, path: string): string {
   }
   return printJson(value)
 }
+
+/** Written key by key: an object would move integer-like IDs and option names to the front. */
+export function encodeSystemOne(
+  classification: Classification,
+  margins: Float64Array,
+  inputTokens: number,
+): string {
+  const answers = eachQuestion(classification, margins, (question, own): [string, string] => [
+    // A System One question always has its ID for a name.
+    question.name ?? "",
+    systemOneAnswer(question, own),
+  ])
+  return writeObject([
+    ["answers", writeObject(answers)],
+    ["model", JSON.stringify(classification.model)],
+    ["usage", JSON.stringify({ input_tokens: inputTokens, output_tokens: 0 })],
+  ])
+}
+
+function systemOneAnswer(question: Question, margins: Float64Array): string {
+  switch (question.type) {
+    case "predicate":
+      return JSON.stringify({ type: "noul", noul: readPredicate(onlyMargin(margins)) })
+    case "choice": {
+      const { probabilities, winner, confidence } = readChoice(margins)
+      const names = question.options.map(({ value }) => String(value))
+      return writeObject([
+        ["type", '"choice"'],
+        ["choice", JSON.stringify(memberAt(names, winner))],
+        ["confidence", JSON.stringify(confidence)],
+        [
+          "probabilities",
+          writeObject(names.map((name, option) => [name, JSON.stringify(memberAt(probabilities, option))])),
+        ],
+      ])
+    }
+    case "score": {
+      const { probabilities, score, confidence } = readScore(margins)
+      return writeObject([
+        ["type", '"score"'],
+        ["score", JSON.stringify(score)],
+        ["confidence", JSON.stringify(confidence)],
+        [
+          "probabilities",
+          writeObject(probabilities.map((each, level) => [String(level), JSON.stringify(each)])),
+        ],
+        [
+          "legend",
+          writeObject(question.levels.map(({ label }, level) => [String(level), JSON.stringify(label)])),
+        ],
+      ])
+    }
+  }
+}
+
+/** Keys with values that are JSON already. */
+const writeObject = (entries: readonly (readonly [string, string])[]): string =>
+  `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(",")}}`

@@ -1,4 +1,8 @@
-/** Decodes the bodies of both classification endpoints: small ones at once, large ones in a thread; those of decisions by the rules here. */
+/**
+ * The wires of both classification endpoints, both ways: a body becomes a `Classification`, small ones at once and large ones in a
+ * thread, and the margins of its branches become the JSON of the answers. The rules of decisions are here, those of System One in
+ * systemone.ts.
+ */
 import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
@@ -10,6 +14,7 @@ import {
   isBlank,
 } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
+import { UnusableMargin, readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
 import {
   type Classification,
   type Question,
@@ -19,10 +24,13 @@ import {
   asOneOf,
   asOptionalString,
   asString,
+  memberAt,
   composeClassification,
+  eachQuestion,
   fieldPath,
   invalid,
   isSetReference,
+  onlyMargin,
   readBody,
   refuseCountOutside,
   refuseLongName,
@@ -33,7 +41,7 @@ import {
   wrong,
 } from "./classification.ts"
 import { conversationText, instructionsText } from "./decode-conversation.ts"
-import { type SystemOneCompatibility, decodeSystemOne } from "./decode-systemone.ts"
+import { type SystemOneCompatibility, decodeSystemOne, encodeSystemOne } from "./systemone.ts"
 
 /** What the thread serves. */
 export interface DecodeService {
@@ -285,3 +293,71 @@ function decodeLevels(question: JsonObject, path: string): { label: string; desc
 
 const decodeDescription = (object: JsonObject, path: string): string =>
   asOptionalString(object.get("description"), fieldPath(path, "description")) ?? ""
+
+/**
+ * The JSON text of a 200. Margins are those of `classification.branches`, in their order; a wrong number of them, or
+ * one that is not finite, is Fault `invalid_worker_response`.
+ */
+export function answer(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  const { branches } = classification
+  if (margins.length !== branches.length) {
+    throw unusable(`${margins.length} margins came back for ${branches.length} branches`)
+  }
+  try {
+    return encode(classification, margins, inputTokens)
+  } catch (cause) {
+    if (!(cause instanceof UnusableMargin)) throw cause
+    throw unusable(cause.message, cause)
+  }
+}
+
+const unusable = (found: string, cause?: unknown): Fault =>
+  new Fault("invalid_worker_response", `Cannot read the scores: ${found}; send the request again`, { cause })
+
+function encode(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  switch (classification.wire) {
+    case "decisions":
+      return encodeDecisions(classification, margins, inputTokens)
+    case "systemone":
+      return encodeSystemOne(classification, margins, inputTokens)
+  }
+}
+
+/** Put together from parts: JSON.stringify would look at every field of an object that always has the same. */
+function encodeDecisions(classification: Classification, margins: Float64Array, inputTokens: number): string {
+  const answers = eachQuestion(classification, margins, decisionAnswer).join(",")
+  const usage =
+    `{"input_tokens":${inputTokens},"input_tokens_details":{"cache_write_tokens":0,"cached_tokens":0},` +
+    `"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":${inputTokens}}`
+  return `{"answers":[${answers}],"model":${JSON.stringify(classification.model)},"usage":${usage}}`
+}
+
+function decisionAnswer(question: Question, margins: Float64Array): string {
+  const name = question.name === null ? "null" : JSON.stringify(question.name)
+  switch (question.type) {
+    case "predicate":
+      return `{"type":"predicate","name":${name},"probability":${readPredicate(onlyMargin(margins))}}`
+    case "choice": {
+      const { probabilities, winner, confidence } = readChoice(margins)
+      const values = question.options.map(({ value }) => JSON.stringify(value))
+      const each = values.map(
+        (value, option) => `{"value":${value},"probability":${memberAt(probabilities, option)}}`,
+      )
+      return (
+        `{"type":"choice","name":${name},"choice":${memberAt(values, winner)},"confidence":${confidence},` +
+        `"probabilities":[${each.join(",")}]}`
+      )
+    }
+    case "score": {
+      const { probabilities, score, confidence } = readScore(margins)
+      const each = question.levels.map(
+        ({ label }, value) =>
+          `{"label":${JSON.stringify(label)},"value":${value},"probability":${memberAt(probabilities, value)}}`,
+      )
+      return (
+        `{"type":"score","name":${name},"score":${score},"confidence":${confidence},` +
+        `"probabilities":[${each.join(",")}]}`
+      )
+    }
+  }
+}
