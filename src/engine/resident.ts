@@ -2,7 +2,7 @@
  * A model of this machine, for one purpose: in memory or not, with those who use it or wait for it; and the engine's ports to it,
  * which keep it in memory for as long as a piece of work needs it.
  */
-import { abortable } from "../base/abort.ts"
+import { abortable } from "../base/peer/connection.ts"
 import type { Clock } from "../base/clock.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import { Fault } from "../contract/errors.ts"

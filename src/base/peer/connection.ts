@@ -1,7 +1,6 @@
 /** Both sides of a peer in a process or thread: a connection matches answers with calls and watches the peer; the peer runs handlers. */
 import { parentPort } from "node:worker_threads"
 import { Fault } from "../../contract/errors.ts"
-import { abortable } from "../abort.ts"
 import { decodeFailure, encodeFailure } from "./failure.ts"
 import {
   type CallName,
@@ -235,6 +234,27 @@ function isFromPeer(message: unknown): message is FromPeer {
   if (message.kind === "failure")
     return "failure" in message && typeof message.failure === "object" && message.failure !== null
   return message.kind === "item" || message.kind === "output"
+}
+
+/** Rejects with the signal's reason after `onAbort`; a later outcome of the promise is ignored. */
+export async function abortable<Result>(
+  promise: Promise<Result>,
+  signal: AbortSignal | undefined,
+  onAbort: () => void = () => undefined,
+): Promise<Result> {
+  if (!signal) return await promise
+  const aborted = Promise.withResolvers<never>()
+  const abort = (): void => {
+    onAbort()
+    aborted.reject(signal.reason)
+  }
+  if (signal.aborted) abort()
+  signal.addEventListener("abort", abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted.promise])
+  } finally {
+    signal.removeEventListener("abort", abort)
+  }
 }
 
 interface ServeSettings {

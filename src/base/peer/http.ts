@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Fault } from "../../contract/errors.ts"
-import { abortable } from "../abort.ts"
+import { type AnyHandler, abortable, isStream } from "./connection.ts"
 import { bringsBearer } from "../bearer-value.ts"
 import { activeSpan } from "../telemetry.ts"
 import { brokenAnswer, decodeFailure, encodeFailure } from "./failure.ts"
@@ -20,7 +20,6 @@ import {
   type StreamName,
   type StreamOf,
 } from "./peer.ts"
-import { type AnyHandler, isStream } from "./connection.ts"
 
 export interface HttpSettings {
   /** Said in every request and every answer. It changes when either side would misunderstand the other. */

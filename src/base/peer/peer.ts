@@ -9,7 +9,7 @@
  *       score: { input: Work; item: number; output: Float64Array }
  *     }
  *
- * The module that runs outside calls `servePeer<Engine>({ open, score })` (serve.ts) with one handler for each method; a
+ * The module that runs outside calls `servePeer<Engine>({ open, score })` (connection.ts) with one handler for each method; a
  * stream's handler is an async generator. The gateway's side picks a client; all of them have `call` and `stream`:
  *
  *     new Supervisor<Engine>({ spawn: () => childChannel(new URL("./child.ts", import.meta.url)), open: options })

@@ -2,8 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises"
 import { fork } from "node:child_process"
 import { type WorkerOptions, Worker } from "node:worker_threads"
-import { abortable } from "../abort.ts"
-import { type ConnectionSettings, Connection } from "./connection.ts"
+import { type ConnectionSettings, abortable, Connection } from "./connection.ts"
 import {
   type CallName,
   type Channel,

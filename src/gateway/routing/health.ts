@@ -2,8 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import { JoinedSignal } from "../../base/abort.ts"
-import type { Worker } from "./worker.ts"
+import { type Worker, JoinedSignal } from "./worker.ts"
 
 export interface HealthOptions {
   readonly intervalMs: number

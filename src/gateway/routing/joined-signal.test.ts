@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { JoinedSignal } from "./abort.ts"
+import { JoinedSignal } from "./worker.ts"
 
 test("a wait ends with the reason of the first source that is aborted", async () => {
   const [first, second] = [new AbortController(), new AbortController()]

@@ -11,11 +11,10 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { JoinedSignal } from "../../base/abort.ts"
+import { type Permit, type Worker, type WorkerEngines, type WorkerPool, JoinedSignal } from "./worker.ts"
 import { type Span, withSpan } from "../../base/telemetry.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
 import type { RequestTrace } from "../telemetry.ts"
-import type { Permit, Worker, WorkerEngines, WorkerPool } from "./worker.ts"
 
 export interface RouteParts {
   readonly plan: readonly Region[]

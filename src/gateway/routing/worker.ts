@@ -1,4 +1,7 @@
-/** The workers of a model: whether each may be used now (circuit breaker, health), how much it has to do, and which suits a request best. */
+/**
+ * The workers of a model: whether each may be used now (circuit breaker, health), how much it has to do, which suits a request best,
+ * and the signal that ends what waits for one.
+ */
 import { hash } from "node:crypto"
 import type { Clock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -337,5 +340,54 @@ class GivenPermit implements Permit {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#breaker.learn(outcome, this.#epoch)
+  }
+}
+
+/**
+ * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at sources that live long, such as a
+ * worker's, for every signal that was listened to; this one leaves nothing behind after `release`.
+ */
+export class JoinedSignal {
+  readonly #controller = new AbortController()
+  readonly #sources: AbortSignal[] = []
+  readonly #waits = new Set<(reason: unknown) => void>()
+  // It listens to signals only, so that what an event comes from is one.
+  readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
+
+  constructor(...sources: readonly AbortSignal[]) {
+    for (const source of sources) this.listenTo(source)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** Adds a source; one that is there already counts once. */
+  listenTo(source: AbortSignal): void {
+    if (this.#sources.includes(source)) return
+    this.#sources.push(source)
+    if (source.aborted) this.abort(source.reason)
+    else source.addEventListener("abort", this.#onAbort)
+  }
+
+  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
+  until<Result>(work: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      if (this.signal.aborted) reject(this.signal.reason as Error)
+      this.#waits.add(reject)
+      void work.then(resolve, reject).then(() => this.#waits.delete(reject))
+    })
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason)
+    // The reason of the first abort, which is the signal's.
+    for (const reject of this.#waits) reject(this.signal.reason)
+  }
+
+  /** Stops listening to its sources. */
+  release(): void {
+    for (const source of this.#sources) source.removeEventListener("abort", this.#onAbort)
+    this.#sources.length = 0
   }
 }
