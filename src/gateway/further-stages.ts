@@ -33,9 +33,6 @@ interface FurtherParts extends Pick<ScoreParts, "clock" | "timeoutMs"> {
 
 export class FurtherStages {
   readonly #parts: FurtherParts
-  readonly #request: StagedRequest
-  readonly #cascade: CascadeRule
-  readonly #stages: Resolved["stages"][number][]
   readonly #costMax: Ticks | null
   /** Why no further stage can be paid. */
   #unpaid: Fault | null = null
@@ -43,17 +40,14 @@ export class FurtherStages {
   #spentTicks: Ticks = 0n
 
   constructor(parts: FurtherParts) {
-    const { request, cascade, stages } = parts
+    const { cost_max_usd } = parts.cascade
     this.#parts = parts
-    this.#request = request
-    this.#cascade = cascade
-    this.#stages = stages
-    this.#costMax = cascade.cost_max_usd === null ? null : ticksOfUsd(cascade.cost_max_usd)
+    this.#costMax = cost_max_usd === null ? null : ticksOfUsd(cost_max_usd)
   }
 
   /** Reserves what the first stage costs and the most that all others can; without enough credit, and if so configured, the first alone. */
   async reserveAll(model: Model, most: Usage): Promise<void> {
-    const { sequence, isCharged } = this.#request
+    const { sequence, isCharged } = this.#parts.request
     if (!isCharged) return sequence.name(model.sku)
     const own = costOf(model.prices, most)
     // Of a model of the first stage that was dearer, and failed.
@@ -62,7 +56,7 @@ export class FurtherStages {
       await sequence.reserve(model, most, this.#mostTicks(0, own))
     } catch (error) {
       const isShort = error instanceof Fault && moneyCodes.includes(error.code)
-      if (!isShort || this.#cascade.on_failure === "error") throw error
+      if (!isShort || this.#parts.cascade.on_failure === "error") throw error
       await sequence.reserve(model, most)
       this.#unpaid = error
     }
@@ -74,7 +68,7 @@ export class FurtherStages {
 
   /** Null where the answers so far stand: the budget is spent, or the stage failed and its failure is only told. */
   async ask(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer | null> {
-    const { sequence, header } = this.#request
+    const { sequence, header } = this.#parts.request
     try {
       const answered = await this.#run(stage, at, signal)
       sequence.endStage("success", answered.scored.usage)
@@ -85,8 +79,8 @@ export class FurtherStages {
       const isSpent = error instanceof BudgetSpent
       const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
       sequence.endStage(code, noUsage)
-      if (!isSpent && (this.#cascade.on_failure === "error" || !(error instanceof Fault))) throw error
-      const model = this.#stages[stage]?.at(-1)?.sku ?? ""
+      if (!isSpent && (this.#parts.cascade.on_failure === "error" || !(error instanceof Fault))) throw error
+      const model = this.#parts.stages[stage]?.at(-1)?.sku ?? ""
       header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
       return null
     }
@@ -101,11 +95,11 @@ export class FurtherStages {
     try {
       return await this.#parts.askStage(
         {
-          models: this.#stages[stage] ?? [],
+          models: this.#parts.stages[stage] ?? [],
           questions: at.length,
           branches: this.#branchesOf(at),
           // Vectors are of the first stage; the version tells whether what was fitted fits this one.
-          ...(this.#request.reading ? { reading: { vector: false } } : {}),
+          ...(this.#parts.request.reading ? { reading: { vector: false } } : {}),
           admit: async (model, most) => await this.#admit(stage, model, most),
         },
         either,
@@ -117,12 +111,12 @@ export class FurtherStages {
   }
 
   async #admit(stage: number, model: Model, most: Usage): Promise<void> {
-    const { sequence, isCharged } = this.#request
+    const { sequence, isCharged } = this.#parts.request
     const own = costOf(model.prices, most)
     const spent = this.#spentTicks + own
     if (this.#costMax !== null && spent > this.#costMax) throw new BudgetSpent()
     if (!isCharged) return sequence.name(model.sku)
-    const models: readonly Model[] = this.#stages[stage] ?? []
+    const models: readonly Model[] = this.#parts.stages[stage] ?? []
     const next = this.#dearest(models.slice(models.indexOf(model) + 1))
     // Where it fails it is free, and one that is dearer may answer instead.
     const dearer = next > own ? next - own : 0n
@@ -131,7 +125,7 @@ export class FurtherStages {
 
   /** The most that stages from this one on can cost when so much is spent, and so much more may be. */
   #mostTicks(from: number, spent: Ticks, more: Ticks = 0n): Ticks {
-    const sum = this.#stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
+    const sum = this.#parts.stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
     if (this.#costMax === null) return sum
     const left = this.#costMax > spent ? this.#costMax - spent : 0n
     return sum < left ? sum : left
@@ -139,7 +133,7 @@ export class FurtherStages {
 
   /** What the dearest of the models can cost: asked everything. */
   #dearest(models: readonly Model[]): Ticks {
-    const { evidence, branches } = this.#request
+    const { evidence, branches } = this.#parts.request
     const inputTokens = tokensMost({ evidence, branches })
     const most = { ...noUsage, inputTokens, executionMs: this.#parts.timeoutMs }
     return models.reduce((dearest, { prices }) => {
@@ -149,15 +143,15 @@ export class FurtherStages {
   }
 
   #leftMs(): number | null {
-    const { latency_max_ms } = this.#cascade
+    const { latency_max_ms } = this.#parts.cascade
     return latency_max_ms === null
       ? null
-      : latency_max_ms - (this.#parts.clock.nowMs() - this.#request.startedMs)
+      : latency_max_ms - (this.#parts.clock.nowMs() - this.#parts.request.startedMs)
   }
 
   /** The branches of some of the questions, in their order. */
   #branchesOf(at: readonly number[]): Branch[] {
-    const { questions, branches } = this.#request
+    const { questions, branches } = this.#parts.request
     const wanted = new Set(at)
     let start = 0
     return questions.flatMap((question, index) => {
