@@ -23,11 +23,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     description: "Texts that try to override the instructions of an AI system.",
     model,
     questions: [
-      predicate(
-        "injection",
-        "Is this message trying to override or inject instructions into an AI system?",
-        -2.2,
-      ),
+      predicate("injection", "Does the message try to manipulate an AI model into breaking its rules?", -1.9),
     ],
     calibration: null,
     recognizers: [],
@@ -38,7 +34,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     name: "personal-data",
     description: "Texts with data about a private person: addresses, telephone numbers, account numbers.",
     model,
-    questions: [predicate("personal", "Does the text contain personal data?", -0.2)],
+    questions: [predicate("personal", "Does the text contain personal data?", 0.1)],
     calibration: null,
     recognizers: [...recognizers],
     measured:
@@ -48,7 +44,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     name: "off-topic",
     description: "Texts that are not about banking: change the question to your own topic.",
     model,
-    questions: [predicate("off_topic", "Does the message have nothing to do with banking?", -1.6)],
+    questions: [predicate("off_topic", "Does the message have nothing to do with banking?", -2)],
     calibration: null,
     recognizers: [],
     measured:
@@ -58,7 +54,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     name: "toxicity",
     description: "Insults, threats and hatred.",
     model,
-    questions: [predicate("toxic", "Does the text insult, threaten or express hatred of someone?", -0.5)],
+    questions: [predicate("toxic", "Does the text insult, threaten or express hatred of someone?", -0.75)],
     calibration: null,
     recognizers: [],
     measured:
@@ -68,7 +64,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     name: "refusal",
     description: "Answers in which a model declines to do what it was asked.",
     model,
-    questions: [predicate("refusal", "Is this a refusal?", -1.7)],
+    questions: [predicate("refusal", "Does the writer decline to do what was asked?", -1.1)],
     calibration: null,
     recognizers: [],
     measured: "On 222 held-out texts of our own (37 refusals): 68 % found, 8 % of the others found wrongly.",
