@@ -28,7 +28,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     calibration: null,
     recognizers: [],
     measured:
-      "On 222 held-out texts of our own (37 injections, the others look-alikes and everyday texts): 62 % found, 6 % of the others found wrongly. On 400 rows of deepset's prompt injections (English and German): 24 % found, 1 % found wrongly. Much of what is tried gets through: do not rely on it alone.",
+      "On 222 held-out texts of our own (37 injections, the others look-alikes and everyday texts): 68 % found, 8 % of the others found wrongly. On 400 rows of deepset's prompt injections (English and German): 29 % found, 4 % found wrongly. Much of what is tried gets through: do not rely on it alone.",
   },
   {
     name: "personal-data",
@@ -38,7 +38,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     calibration: null,
     recognizers: [...recognizers],
     measured:
-      "On 222 held-out texts of our own (37 with personal data), with its recognizers: 95 % found, 6 % of the others found wrongly.",
+      "On 222 held-out texts of our own (37 with personal data), with its recognizers: all found, 6 % of the others found wrongly.",
   },
   {
     name: "off-topic",
@@ -48,7 +48,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     calibration: null,
     recognizers: [],
     measured:
-      "As it stands, on 400 questions of TREC against 400 of Banking77: 96 % of the others found, 4 % of those about banking found wrongly; on 74 held-out texts of our own 78 % and 3 %. Your topic will differ: measure it, and teach the set.",
+      "As it stands, on 400 questions of TREC against 400 of Banking77: 93 % of the others found, 2 % of those about banking found wrongly; on 74 held-out texts of our own 81 % and 3 %. Your topic will differ: measure it, and teach the set.",
   },
   {
     name: "toxicity",
@@ -58,7 +58,7 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     calibration: null,
     recognizers: [],
     measured:
-      "On 222 held-out texts of our own (37 toxic): 76 % found, 9 % of the others found wrongly, most of them harsh words about things.",
+      "On 222 held-out texts of our own (37 toxic): 76 % found, 8 % of the others found wrongly, most of them harsh words about things.",
   },
   {
     name: "refusal",
@@ -67,6 +67,6 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     questions: [predicate("refusal", "Does the writer decline to do what was asked?", -1.1)],
     calibration: null,
     recognizers: [],
-    measured: "On 222 held-out texts of our own (37 refusals): 68 % found, 8 % of the others found wrongly.",
+    measured: "On 222 held-out texts of our own (37 refusals): 51 % found, 4 % of the others found wrongly.",
   },
 ]
