@@ -11,8 +11,8 @@ export default defineConfig({
     reporters: ["default", "./test/summary-reporter.ts"],
     globalSetup: ["./test/global-setup.ts"],
     pool: "forks",
-    // One more than two processors can run: many tests wait for a server, a browser or a deadline.
-    maxWorkers: Math.min(3, availableParallelism() + 1),
+    // Two more than the processors can run: many tests wait for a server, a browser or a deadline.
+    maxWorkers: Math.min(4, availableParallelism() + 2),
     sequence: { sequencer: LongestFirst },
     testTimeout: 900_000,
     // On a busy machine a page draws later than the second that is the default.

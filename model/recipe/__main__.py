@@ -103,9 +103,11 @@ def encoder_rows(recipe: Recipe) -> None:
 
 
 def encoder_train(recipe: Recipe) -> None:
+    from .encoder.config import Training
     from .encoder.train import train
 
-    train(recipe)
+    for seed in Training().seeds:
+        train(recipe, seed)
 
 
 def encoder_average(recipe: Recipe) -> None:

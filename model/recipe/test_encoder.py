@@ -19,7 +19,7 @@ except ModuleNotFoundError:
 try:
     import numpy
 
-    from .encoder.average import mix
+    from .encoder.average import mean, mix
     from .encoder.convert import rename
 except ModuleNotFoundError:
     numpy = None
@@ -243,6 +243,10 @@ class Conversion(unittest.TestCase):
     def test_a_mixture_lies_between(self) -> None:
         made = mix({"a": numpy.array([1.0, 3.0])}, {"a": numpy.array([2.0, -3.0])}, 0.25)
         self.assertEqual(made["a"].tolist(), [1.25, 1.5])
+
+    def test_a_mean_is_of_every_training(self) -> None:
+        made = mean([{"a": numpy.array([1.0, 3.0], "float16")}, {"a": numpy.array([2.0, -3.0], "float16")}])
+        self.assertEqual(made["a"].tolist(), [1.5, 0.0])
 
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
         weights = {name: numpy.zeros((2, 2)) for name in (

@@ -1,12 +1,16 @@
-"""The trained weights, mixed with those that the training began from: what one of them has lost the other may still have."""
-from collections.abc import Mapping
+"""The mean of the trainings' weights, mixed with those that they began from: what one of them has lost the others may still have."""
+from collections.abc import Mapping, Sequence
 
 import numpy
 
 from ..config import Recipe
-from .config import START_SHARE
+from .config import START_SHARE, Training
 
 Weights = Mapping[str, numpy.ndarray]
+
+
+def mean(trained: Sequence[Weights]) -> dict[str, numpy.ndarray]:
+    return {name: numpy.mean([one[name].astype("float32") for one in trained], axis=0) for name in trained[0]}
 
 
 def mix(trained: Weights, start: Weights, share: float) -> dict[str, numpy.ndarray]:
@@ -16,12 +20,13 @@ def mix(trained: Weights, start: Weights, share: float) -> dict[str, numpy.ndarr
 
 
 def average(recipe: Recipe) -> None:
-    """Replaces the checkpoint; nothing to do for a training from the pretrained weights."""
+    """Writes the checkpoint; a training from the pretrained weights has nothing to be mixed with."""
     import torch
 
-    start, checkpoint = recipe.work / "encoder-start.npz", recipe.checkpoint("encoder")
-    if not start.exists():
-        return
-    trained = {name: value.numpy() for name, value in torch.load(checkpoint, map_location="cpu", weights_only=True).items()}
-    mixed = mix(trained, dict(numpy.load(start)), START_SHARE)
-    torch.save({name: torch.from_numpy(value).half() for name, value in mixed.items()}, checkpoint)
+    paths = [recipe.checkpoint(f"encoder-{seed}") for seed in Training().seeds]
+    stored = [torch.load(path, map_location="cpu", weights_only=True) for path in paths]
+    made = mean([{name: value.numpy() for name, value in one.items()} for one in stored])
+    start = recipe.work / "encoder-start.npz"
+    if start.exists():
+        made = mix(made, dict(numpy.load(start)), START_SHARE)
+    torch.save({name: torch.from_numpy(value).half() for name, value in made.items()}, recipe.checkpoint("encoder"))

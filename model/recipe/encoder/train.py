@@ -150,9 +150,9 @@ def step_losses(network: Encoder, forward, teacher, make_mask, batch: Batch, dev
     return Step(losses(margins, targets, groups, cosines, has_option, smoothing), recall, right)
 
 
-def train(recipe: Recipe, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
+def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.manual_seed(training.seed)
+    torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
     # Where a tuned network is given it is tuned further, and what it recalls is the vectors to recall.
     start = recipe.work / "encoder-start.npz"
@@ -161,10 +161,10 @@ def train(recipe: Recipe, training: Training = Training(), shape: Network = Netw
     project = before.recall if start.exists() else None
     average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
-    rows, close = (RowReader(rows_folder(recipe, close), training.seed) for close in (False, True))
-    out = recipe.checkpoint("encoder")
+    rows, close = (RowReader(rows_folder(recipe, close), seed) for close in (False, True))
+    out = recipe.checkpoint(f"encoder-{seed}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    print(json.dumps(asdict(training)), "rows", rows.count, "answers", len(rows.answers), "close rows", close.count, flush=True)
+    print(json.dumps(asdict(training)), "seed", seed, "rows", rows.count, "answers", len(rows.answers), "close rows", close.count, flush=True)
     compiles = training.compiled and device == "cuda"
     forward, before_forward = (torch.compile(m.forward, dynamic=False) if compiles else m.forward for m in (network, before))
     make_mask = torch.compile(create_block_mask) if compiles else None
