@@ -16,7 +16,7 @@ TEMPERATURES = tuple(0.6 * 1.06**step for step in range(40))  # 0.6 to 5.8
 TOLERANCE = 0.01
 BIASES = {
     "predicate": (0.0,),  # yes and no alike
-    "choice": tuple(float(b) for b in range(-20, 2)),  # the recalled cosine makes margins large
+    "choice": (-20.0,),  # a plain softmax; -4 fits the kept-back choices 1.6 % better, and makes the calibration error of public sets worse
     "score": tuple(b / 2 for b in range(-12, 5)),
 }
 
