@@ -11,7 +11,7 @@ export default defineConfig({
     reporters: ["default", "./test/summary-reporter.ts"],
     globalSetup: ["./test/global-setup.ts"],
     pool: "forks",
-    // Two more than the processors can run: many tests wait for a server, a browser or a deadline.
+    // On two processors two more than they can run: many tests wait for a server, a browser or a deadline.
     maxWorkers: Math.min(4, availableParallelism() + 2),
     sequence: { sequencer: LongestFirst },
     testTimeout: 900_000,
