@@ -135,10 +135,11 @@ def encoder_ranges(recipe: Recipe) -> None:
 
 
 def encoder_export(recipe: Recipe) -> None:
+    from .encoder.export import KINDS
     from .encoder.export import export as run
 
     weights, ranges = (recipe.work / f"encoder-{name}.npz" for name in ("weights", "ranges"))
-    for kind in ("float32", "token8"):
+    for kind in KINDS:
         run(weights, recipe.work / f"umpire-decide-{kind}.onnx", kind, ranges)
 
 

@@ -21,6 +21,7 @@ try:
 
     from .encoder.average import mean, mix
     from .encoder.convert import rename
+    from .encoder.rounding import rounded
 except ModuleNotFoundError:
     numpy = None
 
@@ -247,6 +248,17 @@ class Conversion(unittest.TestCase):
     def test_a_mean_is_of_every_training(self) -> None:
         made = mean([{"a": numpy.array([1.0, 3.0], "float16")}, {"a": numpy.array([2.0, -3.0], "float16")}])
         self.assertEqual(made["a"].tolist(), [1.5, 0.0])
+
+    def test_products_and_tables_are_rounded_to_steps_of_their_rows_and_stay_so(self) -> None:
+        rows = numpy.array([[1.0, 0.4, -0.2], [0.0, 0.0, 0.0], [-254.0, 3.0, 2.9]])
+        once = rounded({"blocks.0.up.weight": rows, "token.weight": rows, "dense.weight": rows})
+        self.assertEqual(once["dense.weight"].tolist(), rows.astype("float32").tolist())
+        for name in ("blocks.0.up.weight", "token.weight"):
+            steps = once[name] / numpy.array([[1 / 127], [1.0], [2.0]])
+            numpy.testing.assert_allclose(steps, [[127, 51, -25], [0, 0, 0], [-127, 2, 1]], rtol=1e-6)
+        again = rounded(once)
+        for name, array in once.items():
+            numpy.testing.assert_allclose(again[name], array, rtol=1e-6)
 
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
         weights = {name: numpy.zeros((2, 2)) for name in (

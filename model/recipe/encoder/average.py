@@ -1,10 +1,14 @@
-"""The mean of the trainings' weights, mixed with those that they began from: what one of them has lost the others may still have."""
+"""The mean of the trainings' weights, mixed with those that they began from: what one of them has lost the others may still have.
+
+Then rounded to what the 8-bit file can keep: these are the weights of the model, whichever form it is exported in.
+"""
 from collections.abc import Mapping, Sequence
 
 import numpy
 
 from ..config import Recipe
 from .config import START_SHARE, Training
+from .rounding import rounded
 
 Weights = Mapping[str, numpy.ndarray]
 
@@ -29,4 +33,4 @@ def average(recipe: Recipe) -> None:
     start = recipe.work / "encoder-start.npz"
     if start.exists():
         made = mix(made, dict(numpy.load(start)), START_SHARE)
-    torch.save({name: torch.from_numpy(value).half() for name, value in made.items()}, recipe.checkpoint("encoder"))
+    torch.save({name: torch.from_numpy(value) for name, value in rounded(made).items()}, recipe.checkpoint("encoder"))

@@ -10,13 +10,11 @@ row's own: own attention is done first, the logarithm of its sum of weights is t
 the keys does that within the product), and the weight of the zero row, whose score is 0, is the share of the own part. The
 keys' last column is added to the score: -10000 where a past is padded. No past is that zero row alone.
 
-float16 and stored8 (int8 with a scale per 64 weights): stored so, computed as float32. int8: computed so, weights with a scale per
-output channel, activations per run. token8: activations with a scale per token: an answer does not depend on its batch.
-
-A few channels of the network's activations are far larger than the rest, and a scale per token that has room for them leaves
-the rest few steps. So each channel is first divided by a factor that its weights are multiplied with (SmoothQuant), from the
-ranges that `activation_ranges` has measured. What GELU gives has no such channels, but is never far below zero: it is shifted, so that
-all steps lie above its lowest value.
+int8: products of 8-bit numbers. The weights are whole steps already (`rounding`), so nothing of them is lost. What a product reads
+is made of two numbers of 7 bits, the second for what the first leaves over, and goes through the product twice; so the answers
+are those of float32 within a few thousandths, and do not depend on what else is in a run. With 7 bits no sum saturates where a
+processor adds pairs of products in 16 bits. The first number's steps span the range that `activation_ranges` has measured, and
+some more; what lies beyond is cut off.
 """
 from pathlib import Path
 from typing import NamedTuple
@@ -27,11 +25,14 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 from .config import SIMILARITY_SCALE, TUNED_SHARE
+from .rounding import steps_of
 
-KINDS = ("float32", "float16", "stored8", "int8", "token8")
+KINDS = ("float32", "int8")
 
-HEADS, BLOCK = 12, 64
-GELU_LOWEST = -0.17  # so that its results have all 8 bits above it
+HEADS = 12
+GELU_LOWEST = -0.17
+ROOM = 1.25  # times the measured range
+PART_STEPS, PART_MIDDLE = 127, 64  # of a number of 7 bits
 EVIDENCE_MIN = 256  # from here on whole evidence goes through the fused attention, which keeps no T x T matrix
 MS = "com.microsoft"
 
@@ -65,87 +66,60 @@ class Graph:
         return self("Slice", shape, self.ints(start), self.ints(end))
 
 
-class Scaled(NamedTuple):
-    """What products read: [N, in] as float32, in 8 bits about `zero`, the scales of its rows [N, 1], and what was taken off its channels."""
+class Parts(NamedTuple):
+    """What products read, [N, in]: as float32, and as two 8-bit numbers, the first in steps of `step` about `zero`."""
 
     plain: str
-    small: str
-    scales: str
+    coarse: str
+    fine: str
+    step: float
     zero: int
-    shift: numpy.ndarray | None
 
 
 class Exporter:
     def __init__(self, state: dict[str, numpy.ndarray], kind: str, ranges: dict[str, numpy.ndarray] | None = None) -> None:
-        """`ranges`: by the name of a product, the largest magnitude of each channel that it reads."""
+        """`ranges`: by the name of a product, the largest magnitude that it reads."""
         self.state, self.ranges = state, ranges or {}
         self.kind, self.g = kind, Graph()
         self.width = self.state["norm.weight"].shape[0]
         self.size = self.width // HEADS
         self.layers = 1 + max(int(k.split(".")[1]) for k in self.state if k.startswith("blocks."))
 
-    def stored(self, array: numpy.ndarray, name: str) -> str:
-        """A weight in its stored form; what turns it into float32 is done once, when a session is made."""
-        g = self.g
-        if self.kind == "float16":
-            return g("Cast", g.weight(array.astype("float16"), name), to=T.FLOAT)
-        if self.kind != "stored8":
-            return g.weight(array, name)
-        blocks = array.reshape(-1, BLOCK)
-        scale = numpy.maximum(abs(blocks).max(1, keepdims=True), 1e-9) / 127
-        small = g("Cast", g.weight(numpy.round(blocks / scale).astype("int8"), name), to=T.FLOAT)
-        return g("Reshape", g("Mul", small, g.weight(scale, name + ".scale")), g.ints(*array.shape))
-
     def vector(self, name: str) -> str:
         return self.g.weight(self.state[name], name)
 
     def table(self, ids: str, name: str) -> str:
         g, rows = self.g, self.state[name]
-        if self.kind.startswith("float"):
-            return g("Gather", self.stored(rows, name), ids)
-        scale = numpy.maximum(abs(rows).max(1, keepdims=True), 1e-9) / 127
-        small = g("Gather", g.weight(numpy.round(rows / scale).astype("int8"), name), ids)
-        return g("Mul", g("Cast", small, to=T.FLOAT), g("Gather", g.weight(scale, name + ".scale"), ids))
+        if self.kind == "float32":
+            return g("Gather", g.weight(rows, name), ids)
+        steps, step = steps_of(rows)
+        steps = g("Cast", g("Gather", g.weight(steps, name), ids), to=T.FLOAT)
+        return g("Mul", steps, g("Gather", g.weight(step, name + ".scale"), ids))
 
-    def factors(self, name: str) -> numpy.ndarray:
-        """What each channel that the product reads is divided by, and its weights multiplied with: half of the way to equal ranges."""
-        weight = self.state[name + ".weight"]
-        if self.kind != "token8" or name not in self.ranges:
-            return numpy.ones(weight.shape[1], "float32")
-        of_values, of_weights = (numpy.maximum(x, 1e-4) for x in (self.ranges[name], abs(weight).max(0)))
-        found = numpy.sqrt(of_values / of_weights)
-        return (found / numpy.exp(numpy.log(found).mean())).astype("float32")
-
-    def scaled(self, x: str, name: str, factors: numpy.ndarray, lowest: float | None = None) -> Scaled:
-        """x [N, in] in 8 bits with one scale per token: about 128, or from 0 where it is never below `lowest`."""
+    def parts(self, x: str, name: str, lowest: float | None = None) -> Parts:
+        """Of x [N, in]; `lowest` where it is never below that."""
         g = self.g
-        if self.kind != "token8":
-            return Scaled(x, "", "", 0, None)
-        if lowest is not None:
-            x = g("Sub", x, g.scalar(lowest))
-        if (factors != 1).any():
-            x = g("Mul", x, g.weight(1 / factors, name + ".factors"))
-        zero, largest = (128, g("Abs", x)) if lowest is None else (0, x)
-        scale = g("Mul", g("ReduceMax", largest, g.ints(1), keepdims=0), g.scalar(1 / (255 - zero)))
-        zeros = g("Expand", g.scalar(zero, "uint8"), g("Shape", scale))
-        shift = None if lowest is None else lowest / factors
-        return Scaled(x, g("QuantizeLinear", x, scale, zeros, axis=0), g("Unsqueeze", scale, g.ints(1)), zero, shift)
+        if self.kind == "float32":
+            return Parts(x, "", "", 0, 0)
+        highest = ROOM * float(self.ranges[name])
+        step = (highest - (-highest if lowest is None else lowest)) / PART_STEPS
+        zero = PART_MIDDLE if lowest is None else round(-lowest / step)
+        of_coarse = g.scalar(step), g.scalar(zero, "uint8")
+        coarse = g("QuantizeLinear", x, *of_coarse)
+        rest = g("Sub", x, g("DequantizeLinear", coarse, *of_coarse))
+        fine = g("QuantizeLinear", rest, g.scalar(step / PART_STEPS), g.scalar(PART_MIDDLE, "uint8"))
+        return Parts(x, coarse, fine, step, zero)
 
-    def linear(self, x: Scaled, name: str, weight: numpy.ndarray, bias: numpy.ndarray) -> str:
+    def linear(self, x: Parts, name: str, weight: numpy.ndarray, bias: numpy.ndarray) -> str:
         """x [N, in] times weight [out, in], plus the bias."""
         g = self.g
-        if self.kind not in ("int8", "token8"):
-            return g("Gemm", x.plain, self.stored(weight, name), g.weight(bias, name + ".bias"), transB=1)
-        scale = numpy.maximum(abs(weight).max(1), 1e-9) / 127
-        rounded = numpy.round(weight / scale[:, None])
-        w, s = g.weight(rounded.astype("int8").T, name), g.weight(scale, name + ".scale")
-        if self.kind == "int8":
-            return g("DynamicQuantizeMatMul", x.plain, w, s, "", g.weight(bias, name + ".bias"), domain=MS)
-        y = g("MatMulIntegerToFloat", x.small, w, g.scalar(1.0), s, g.scalar(x.zero, "uint8"), domain=MS)
-        y = g("Add", g("Mul", y, x.scales), g.weight(bias, name + ".bias"))
-        if x.shift is None:
-            return y
-        return g("Add", y, g.weight(((rounded * scale[:, None]) @ x.shift).astype("float32"), name + ".shift"))
+        if self.kind == "float32":
+            return g("Gemm", x.plain, g.weight(weight, name), g.weight(bias, name + ".bias"), transB=1)
+        steps, step = steps_of(weight)
+        w, s = g.weight(steps.T, name), g.weight(step[:, 0], name + ".scale")
+        times = lambda part, size, zero, *more: g("MatMulIntegerToFloat", part, w, g.scalar(size), s, g.scalar(zero, "uint8"), *more, domain=MS)
+        coarse = times(x.coarse, x.step, x.zero, "", g.weight(bias, name + ".bias"))
+        return g("Add", coarse, times(x.fine, x.step / PART_STEPS, PART_MIDDLE))
 
     def attend(self, g: Graph, q: str, k: str, v: str, past_k: str, past_v: str) -> str:
         """q, k [P, H, R*T, D+2], v [P, H, R*T, D]; answers [N, width]."""
@@ -166,8 +140,7 @@ class Exporter:
         weight, bias = self.state[name + "qkv.weight"].reshape(3, HEADS, size, w), self.state[name + "qkv.bias"].reshape(3, HEADS, size)
         more = lambda a, *last: numpy.concatenate([a, *(numpy.full((HEADS, 1, *a.shape[2:]), x, a.dtype) for x in last)], 1)
         flat = lambda a, *last: more(a, *last).reshape(-1, *a.shape[2:])
-        factors = self.factors(name + "qkv")
-        s, weight = self.scaled(x, name + "qkv", factors), weight * factors
+        s = self.parts(x, name + "qkv")
         q = self.linear(s, name + "q", flat(weight[0] / size**0.5, 0, 0), flat(bias[0] / size**0.5, 0, 1))
         k = self.linear(s, name + "k", flat(weight[1], 0, 0), flat(bias[1], 1, 0))
         v = self.linear(s, name + "v", flat(weight[2]), flat(bias[2]))
@@ -191,9 +164,7 @@ class Exporter:
             x, y = g("Gather", x, self.ends), g("Gather", y, self.ends)
 
         def plain(x: str, n: str, lowest: float | None = None) -> str:
-            factors, weight = self.factors(name + n), self.state[f"{name}{n}.weight"]
-            scaled = self.scaled(x, name + n, factors, lowest)
-            return self.linear(scaled, name + n, weight * factors, self.state[f"{name}{n}.bias"])
+            return self.linear(self.parts(x, name + n, lowest), name + n, self.state[f"{name}{n}.weight"], self.state[f"{name}{n}.bias"])
 
         # Two nodes: SkipLayerNormalization takes five times as long.
         norm = lambda x, y, n: g("LayerNormalization", g("Add", x, y), self.vector(f"{name}{n}.weight"), self.vector(f"{name}{n}.bias"), axis=-1, epsilon=1e-12)
@@ -228,7 +199,7 @@ class Exporter:
         g("Concat", x, recalled, axis=-1, name="hidden")
         gate = g("Sigmoid", g("Gemm", x, self.vector("gate.weight"), self.vector("gate.bias"), transB=1))
         g("Reshape", g("Mul", gate, g.scalar(2 * SIMILARITY_SCALE * TUNED_SHARE)), g.ints(-1), name="similarity")
-        x = g("Tanh", g("Gemm", x, self.stored(s["dense.weight"], "dense.weight"), self.vector("dense.bias"), transB=1))
+        x = g("Tanh", g("Gemm", x, self.vector("dense.weight"), self.vector("dense.bias"), transB=1))
         g("Reshape", g("Gemm", x, self.vector("out.weight"), self.vector("out.bias"), transB=1), g.ints(-1), name="margins")
         info, d = helper.make_tensor_value_info, self.size
         inputs = [*(info(n, T.INT32, ["B", "T"]) for n in ("ids", "positions", "group", "parent")), info("ends", T.INT32, ["M", 2])]

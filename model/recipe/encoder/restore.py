@@ -1,11 +1,10 @@
-"""An exported 8-bit file (token8) back to weights: to go on from where a checkpoint is gone."""
+"""An exported 8-bit file back to weights: to go on from where a checkpoint is gone."""
 from pathlib import Path
 
 import numpy
 
 from .export import HEADS
-
-TABLES = ("token.weight", "position.weight", "segment.weight")
+from .rounding import TABLES
 
 
 def restore(source: Path, out: Path) -> None:
@@ -23,10 +22,9 @@ def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     width = found["norm.weight"].shape[0]
     size = width // HEADS
 
-    def product(name: str, reads: str | None = None) -> numpy.ndarray:
-        """[out, in]; without the factors of the channels that it reads, which several products may share."""
-        made = stored[name].T.astype("float32") * stored[name + ".scale"][:, None]
-        return made * stored.get((reads or name) + ".factors", numpy.float32(1))
+    def product(name: str) -> numpy.ndarray:
+        """[out, in]"""
+        return stored[name].T.astype("float32") * stored[name + ".scale"][:, None]
 
     def heads(array: numpy.ndarray, scale: float = 1.0) -> numpy.ndarray:
         """Without the rows that the export adds to each head."""
@@ -36,7 +34,7 @@ def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     for layer in range(layers):
         name = f"blocks.{layer}."
         scales = {"q": size**0.5, "k": 1.0, "v": 1.0}
-        found[name + "qkv.weight"] = numpy.concatenate([heads(product(name + part, name + "qkv"), scale) for part, scale in scales.items()])
+        found[name + "qkv.weight"] = numpy.concatenate([heads(product(name + part), scale) for part, scale in scales.items()])
         found[name + "qkv.bias"] = numpy.concatenate([heads(stored[f"{name}{part}.bias"], scale) for part, scale in scales.items()])
         for part in ("attention_out", "up", "down"):
             found[f"{name}{part}.weight"], found[f"{name}{part}.bias"] = product(name + part), stored[f"{name}{part}.bias"]
