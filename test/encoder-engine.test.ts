@@ -1,10 +1,10 @@
 /** The encoder's process: killed, hung, out of memory, given a bad file; callers get an answer or a clean error. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { afterEach, describe, expect, test } from "vitest"
+import { afterEach, describe, expect, test, vi } from "vitest"
 import { predicate } from "../src/engine/branch.ts"
 import {
   type EncoderEngine,
@@ -252,5 +252,21 @@ test("a vector is the same beside others in one run as alone", async () => {
   for (const [at, text] of texts.entries()) {
     const alone = await vectorOf(engine, text)
     expect(product(alone, beside[at] ?? new Float32Array())).toBeCloseTo(1, 3)
+  }
+})
+
+/** Where the library reports to its vendor, it begins by opening a log in the folder of temporary files. */
+test("nothing is reported to the vendor of the library", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "umpire-encoder-"))
+  try {
+    vi.stubEnv("TMPDIR", folder)
+    // The library holds back on machines of continuous integration by itself.
+    vi.stubEnv("CI", undefined)
+    const engine = await start()
+    await (await engine.prepare(short, never)).run(never)
+    expect(await readdir(folder)).toEqual([])
+  } finally {
+    vi.unstubAllEnvs()
+    await rm(folder, { recursive: true })
   }
 })
