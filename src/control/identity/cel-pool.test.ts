@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { type CelPool, CelStopped, createCelPool } from "./cel-pool.ts"
-import type { PolicyText } from "./cel.ts"
+import type { PolicyText } from "./policy-text.ts"
 
 let pool: CelPool
 beforeAll(async () => {

@@ -2,16 +2,9 @@
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import { PeerGone } from "../../base/peer/peer.ts"
 import { createPool } from "../../base/peer/pool.ts"
-import {
-  type Claims,
-  type ExpressionCheck,
-  type ExpressionFlaw,
-  type PolicyFlaw,
-  type PolicyOutcome,
-  type PolicyText,
-  expressionsOf,
-} from "./cel.ts"
+import type { Claims, ExpressionFlaw, PolicyFlaw, PolicyOutcome } from "./cel.ts"
 import type { CelService, Stopped } from "./cel-worker.ts"
+import { type ExpressionCheck, type PolicyText, expressionsOf } from "./policy-text.ts"
 
 const waitingMax = 512
 /** A thread ends its steps by itself; this is for one that cannot, and then the thread ends with it. */

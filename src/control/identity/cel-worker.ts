@@ -4,17 +4,15 @@ import type { Handlers } from "../../base/peer/peer.ts"
 import { servePeer } from "../../base/peer/connection.ts"
 import {
   type Claims,
-  type ExpressionCheck,
   type ExpressionFlaw,
   type PolicyOutcome,
-  type PolicyText,
-  expressionsOf,
   findFlaw,
   isPrepared,
   prepareExpression,
   runPolicy,
 } from "./cel.ts"
 import { OutOfTime, compiling, running, within } from "./cel-bounds.ts"
+import { type ExpressionCheck, type PolicyText, expressionsOf } from "./policy-text.ts"
 
 export interface CelService {
   check: { input: ExpressionCheck; output: { readonly flaw: ExpressionFlaw | null } | Stopped }

@@ -13,18 +13,13 @@ import {
 } from "@bufbuild/cel"
 import { strings } from "./cel-strings.ts"
 import { CelMistake, checkTypes, nestingMax } from "./cel-check.ts"
+import type { ExpressionCheck, PolicyText } from "./policy-text.ts"
 
 /** Where an expression goes wrong; line and column count from 1. */
 export interface ExpressionFlaw {
   readonly message: string
   readonly line: number
   readonly column: number
-}
-
-export interface PolicyText {
-  readonly condition: string | null
-  readonly transformations: Readonly<Record<string, string>>
-  readonly rules: readonly string[]
 }
 
 export type PolicyFlaw = ExpressionFlaw & { readonly path: string }
@@ -58,32 +53,6 @@ const programsMax = 2000
 
 const conditionTypes = ["bool", "dyn"]
 const attributeTypes = ["bool", "dyn", "double", "int", "list", "map", "null_type", "string", "uint"]
-
-/** One expression of a policy, and what it may use and answer. */
-export interface ExpressionCheck {
-  readonly path: string
-  readonly text: string
-  readonly purpose: "condition" | "attribute" | "rule"
-  /** The attributes that a rule can read. */
-  readonly attributes: readonly string[]
-}
-
-export function expressionsOf(policy: PolicyText): ExpressionCheck[] {
-  const attributes = Object.keys(policy.transformations)
-  const check = (path: string, text: string, purpose: ExpressionCheck["purpose"]): ExpressionCheck => ({
-    path,
-    text,
-    purpose,
-    attributes,
-  })
-  return [
-    ...(policy.condition === null ? [] : [check("attribute_condition", policy.condition, "condition")]),
-    ...Object.entries(policy.transformations).map(([name, text]) =>
-      check(`attribute_transformations.${name}`, text, "attribute"),
-    ),
-    ...policy.rules.map((text, index) => check(`authorization_rules.${index}.condition`, text, "rule")),
-  ]
-}
 
 /** Enough for a list of two thousand names; more is slow to parse. */
 const signsMax = 3000

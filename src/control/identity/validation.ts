@@ -5,7 +5,7 @@ import { Fault } from "../../contract/errors.ts"
 import { identityLimits } from "../../contract/identity.ts"
 import type { IdentityProvider, OidcConfig, X509Config } from "../../store/identity-providers.ts"
 import type { CelPool } from "./cel-pool.ts"
-import type { PolicyText } from "./cel.ts"
+import type { PolicyText } from "./policy-text.ts"
 import { findWeakness, isSelfSigned, readCertificates } from "./certificates.ts"
 import { isPublicKey } from "./key-sets.ts"
 
