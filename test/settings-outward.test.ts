@@ -44,8 +44,8 @@ async function startStripe(): Promise<StripeFake> {
   return stripe
 }
 
-function stripeOf(environment: Record<string, string>): PaymentProvider {
-  const provider = providersOf(configOf(environment)).get("stripe")
+async function stripeOf(environment: Record<string, string>): Promise<PaymentProvider> {
+  const provider = (await providersOf(configOf(environment))).get("stripe")
   if (!provider) throw new Error("Stripe is not configured")
   return provider
 }
@@ -54,7 +54,7 @@ const customer = { billingAccountId: "ba_1", email: "ada@example.com" }
 
 test("billing.stripe_api_url and billing.stripe_secret_key: Stripe is asked there, with the key", async () => {
   const [stripe, other] = [await startStripe(), await startStripe()]
-  const provider = stripeOf({
+  const provider = await stripeOf({
     UMPIRE_BILLING_STRIPE_SECRET_KEY: "sk_test_one",
     UMPIRE_BILLING_STRIPE_API_URL: stripe.url,
   })
@@ -71,8 +71,8 @@ test("billing.stripe_webhook_secret: events are taken only with its signature", 
     UMPIRE_BILLING_STRIPE_API_URL: stripe.url,
   }
   const [configured, without] = [
-    stripeOf({ ...settings, UMPIRE_BILLING_STRIPE_WEBHOOK_SECRET: stripe.webhookSecret }),
-    stripeOf(settings),
+    await stripeOf({ ...settings, UMPIRE_BILLING_STRIPE_WEBHOOK_SECRET: stripe.webhookSecret }),
+    await stripeOf(settings),
   ]
   stripe.enterCard(await configured.createCustomer(customer), "pm_good")
   const [event] = stripe.events
@@ -123,9 +123,9 @@ async function startMail(options: SMTPServerOptions = {}): Promise<{ port: strin
   return { port: String(port), mails }
 }
 
-function senderOf(environment: Record<string, string>): MailSender {
+async function senderOf(environment: Record<string, string>): Promise<MailSender> {
   const settings = { UMPIRE_EMAIL_SMTP_HOST: "127.0.0.1", ...environment }
-  const sender = mailSenderOf(configOf(settings), () => "https://umpire.example")
+  const sender = await mailSenderOf(configOf(settings), () => "https://umpire.example")
   if (!sender) throw new Error("No mail server is configured")
   return sender
 }
@@ -140,9 +140,9 @@ const event = JSON.stringify({
 const mail = { id: "dlv_1", address: "grace@example.com", event }
 
 test("email.smtp_host, smtp_port and from: alerts are sent there, from that sender; without a host none is", async () => {
-  expect(mailSenderOf(configOf({}), () => "")).toBeNull()
+  expect(await mailSenderOf(configOf({}), () => "")).toBeNull()
   const { port, mails } = await startMail()
-  const sender = senderOf({
+  const sender = await senderOf({
     UMPIRE_EMAIL_SMTP_PORT: port,
     UMPIRE_EMAIL_SMTP_TLS: "off",
     UMPIRE_EMAIL_FROM: "Umpire of Acme <alerts@acme.example>",
@@ -157,9 +157,9 @@ test.each(["starttls", "implicit"])(
   async (tls) => {
     const { port, mails } = await startMail({ secure: tls === "implicit" })
     const settings = { UMPIRE_EMAIL_SMTP_PORT: port, UMPIRE_EMAIL_SMTP_TLS: tls }
-    expect((await senderOf(settings).send(mail)).error).not.toBeNull()
+    expect((await (await senderOf(settings)).send(mail)).error).not.toBeNull()
     expect(mails).toEqual([])
-    const trusting = senderOf({ ...settings, UMPIRE_EMAIL_SMTP_CA_FILE: authority.certificateFile })
+    const trusting = await senderOf({ ...settings, UMPIRE_EMAIL_SMTP_CA_FILE: authority.certificateFile })
     expect(await trusting.send(mail)).toMatchObject({ error: null })
     expect(mails).toMatchObject([{ isSecure: true }])
   },
@@ -172,9 +172,9 @@ test("email.smtp_user and email.smtp_password: the server is signed in to with t
     UMPIRE_EMAIL_SMTP_CA_FILE: authority.certificateFile,
     UMPIRE_EMAIL_SMTP_USER: "ada",
   }
-  const wrong = senderOf({ ...settings, UMPIRE_EMAIL_SMTP_PASSWORD: "wrong" })
+  const wrong = await senderOf({ ...settings, UMPIRE_EMAIL_SMTP_PASSWORD: "wrong" })
   expect((await wrong.send(mail)).error).not.toBeNull()
-  const right = senderOf({ ...settings, UMPIRE_EMAIL_SMTP_PASSWORD: "right" })
+  const right = await senderOf({ ...settings, UMPIRE_EMAIL_SMTP_PASSWORD: "right" })
   expect(await right.send(mail)).toMatchObject({ error: null })
   expect(mails).toMatchObject([{ user: "ada" }])
 })

@@ -210,12 +210,12 @@ test("email.recipients: handed to alert rules", () => {
   expect(platform({ UMPIRE_EMAIL_RECIPIENTS: "anyone" }).email).toMatchObject({ recipients: "anyone" })
 })
 
-test("billing.provider, billing.stripe_secret_key: new accounts pay there, and its secret is needed", () => {
+test("billing.provider, billing.stripe_secret_key: new accounts pay there, and its secret is needed", async () => {
   const stripe = { UMPIRE_BILLING_PROVIDER: "stripe" }
   expect(platform({}).paymentProvider).toBe("local")
-  expect(() => providersOf(configOf(stripe))).toThrow("billing.stripe_secret_key is not set")
+  await expect(providersOf(configOf(stripe))).rejects.toThrow("billing.stripe_secret_key is not set")
   const withKey = { ...stripe, UMPIRE_BILLING_STRIPE_SECRET_KEY: "sk_test_1" }
-  expect([...providersOf(configOf(withKey)).keys()]).toEqual(["local", "stripe"])
+  expect([...(await providersOf(configOf(withKey))).keys()]).toEqual(["local", "stripe"])
   expect(platform(withKey).paymentProvider).toBe("stripe")
 })
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
-import { type MailSender, createMailSender } from "../control/alerts/email.ts"
+import type { MailSender } from "../control/alerts/email.ts"
 import { alertTasks } from "../control/alerts/evaluate.ts"
 import type { AlertFacts } from "../control/alerts/measure.ts"
 import { startWorkerHeartbeat } from "../control/alerts/worker-heartbeat.ts"
@@ -42,7 +42,7 @@ export async function openAlerts({
   publicUrl,
 }: AlertNeeds): Promise<Alerts> {
   const webhooks = createWebhookSender({ allowPrivate: config.webhooks.allow_private })
-  const mail = mailSenderOf(config, publicUrl)
+  const mail = await mailSenderOf(config, publicUrl)
   const deliverer = await startDeliverer({
     ...control,
     log,
@@ -77,8 +77,9 @@ export async function openAlerts({
 }
 
 /** Null when no mail server is configured. */
-export function mailSenderOf({ email }: Config, publicUrl: () => string): MailSender | null {
+export async function mailSenderOf({ email }: Config, publicUrl: () => string): Promise<MailSender | null> {
   if (email.smtp_host === undefined) return null
+  const { createMailSender } = await import("../control/alerts/email.ts")
   return createMailSender({
     host: email.smtp_host,
     port: email.smtp_port,

@@ -7,7 +7,6 @@ import type { BillingParts } from "../control/billing/parts.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { createLocalProvider } from "../control/payments/local.ts"
 import type { PaymentProvider } from "../control/payments/provider.ts"
-import { createStripeProvider } from "../control/payments/stripe.ts"
 import { type Damage, describeDamage, readSetAside } from "../store/journal/damage.ts"
 import { type JournalPosition, isBefore } from "../store/journal/journal.ts"
 import { readJournal } from "../store/journal/segments.ts"
@@ -15,9 +14,11 @@ import type { Sql } from "../store/sql.ts"
 import { findJournalPosition } from "../store/usage.ts"
 
 /** Accounts keep the provider that they were made with, so the local one is always there. */
-export function providersOf({ billing }: Config): ReadonlyMap<string, PaymentProvider> {
+export async function providersOf({ billing }: Config): Promise<ReadonlyMap<string, PaymentProvider>> {
   const providers = new Map([["local", createLocalProvider()]])
-  if (billing.stripe_secret_key)
+  if (billing.stripe_secret_key) {
+    // Of two hundred modules, which a server without Stripe need not load.
+    const { createStripeProvider } = await import("../control/payments/stripe.ts")
     providers.set(
       "stripe",
       createStripeProvider({
@@ -26,6 +27,7 @@ export function providersOf({ billing }: Config): ReadonlyMap<string, PaymentPro
         apiUrl: billing.stripe_api_url,
       }),
     )
+  }
   if (!providers.has(billing.provider))
     throw new ConfigError(
       `Cannot use billing.provider ${billing.provider}: billing.stripe_secret_key is not set`,

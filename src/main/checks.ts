@@ -204,7 +204,7 @@ async function store(config: Config): Promise<Finding> {
 
 /** Connects, upgrades to TLS and signs in, as an alert would; nothing is sent. */
 async function email(config: Config): Promise<Finding> {
-  const mail = mailSenderOf(config, () => "")
+  const mail = await mailSenderOf(config, () => "")
   if (!mail) return ok("e-mail", "not configured; alerts go to webhooks only")
   await mail.check()
   const { smtp_host, smtp_port, smtp_tls } = config.email

@@ -346,7 +346,7 @@ async function openFront(
   const uploads = keep(createUploadReader())
   const billing: BillingParts = {
     ...parts,
-    providers: providersOf(config),
+    providers: await providersOf(config),
     log,
     settle: async () => await money.settle(),
     publicUrl,

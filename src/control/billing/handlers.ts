@@ -23,7 +23,6 @@ import {
   viewSpendControls,
 } from "./accounts.ts"
 import { invoiceHtml } from "./invoice-html.ts"
-import { invoicePdf } from "./invoice-pdf.ts"
 import { viewInvoice } from "./invoices.ts"
 import { type BillingParts, readAccount } from "./parts.ts"
 import { removeMethod, setUpMethod } from "./payment-methods.ts"
@@ -87,6 +86,8 @@ export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
       const invoice = await readInvoice(database, call.params)
       const lines = await listInvoiceLines(database, invoice.id)
       call.header("content-disposition", `inline; filename="${fileName(invoice)}.pdf"`)
+      // Loaded when the first invoice is asked for: a server starts faster without it.
+      const { invoicePdf } = await import("./invoice-pdf.ts")
       return new Document(await invoicePdf(invoice, lines, parts.seller))
     },
     async getInvoiceHtml(call) {
