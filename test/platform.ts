@@ -81,7 +81,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const lastUsed = openLastUsed(database, log)
   const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
-  const state = { url: "" }
+  const state: { url: string; openapi?: ReturnType<typeof openapi> } = { url: "" }
   const uploads = createUploadReader()
   const rateLimits = options.rateLimits ?? new RateLimiter(clock)
   const http = createHttp({
@@ -114,7 +114,8 @@ export async function startPlatform(database: Database, options: PlatformOptions
         },
         ...options.parts,
       }),
-      getOpenapi: async () => openapi(table, { title: "Umpire", version: "0", description: "Test" }),
+      getOpenapi: async () =>
+        (state.openapi ??= openapi(table, { title: "Umpire", version: "0", description: "Test" })),
     },
     metrics: new Metrics(),
     gate: principals,
