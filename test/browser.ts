@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { type BrowserContext, type BrowserContextOptions, type Page, chromium } from "playwright-core"
+import { keptFolder } from "./run-folder.ts"
 
 const named = process.env["UMPIRE_TEST_CHROMIUM"]
 const executable = named ?? "/usr/bin/chromium"
@@ -69,7 +70,7 @@ async function ensureChromium(): Promise<void> {
 }
 
 /** Test files that run at once take turns: apt refuses a second one of itself. */
-const turn = `flock ${join(tmpdir(), "umpire-chromium.lock")} sh -c`
+const turn = `flock ${join(keptFolder(), "umpire-chromium.lock")} sh -c`
 const steps = "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium"
 
 /** Answers why there is still none, for the case that there is none. */

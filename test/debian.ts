@@ -1,8 +1,8 @@
 /** Programs of Debian that tests run. A missing one is fetched or is an error: a test that cannot run must not look like one that passed. */
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { keptFolder } from "./run-folder.ts"
 
 const fetchMs = 900_000
 
@@ -11,7 +11,7 @@ const fetchMs = 900_000
  * machine changes. Test files that run at once take turns.
  */
 export function unpackDebian(...names: readonly [string, ...string[]]): string {
-  const folder = join(tmpdir(), `umpire-debian-${names.join("+")}`)
+  const folder = join(keptFolder(), `umpire-debian-${names.join("+")}`)
   const all = names.join(" ")
   const files = join(folder, "files")
   if (existsSync(files)) return files

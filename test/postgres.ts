@@ -2,31 +2,17 @@
 import { spawn, execFile } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { existsSync } from "node:fs"
-import {
-  access,
-  chmod,
-  chown,
-  cp,
-  mkdtemp,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  writeFile,
-} from "node:fs/promises"
+import { access, chmod, chown, cp, open, readdir, readFile, rename, writeFile } from "node:fs/promises"
 import { createRequire } from "node:module"
-import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { promisify } from "node:util"
 import pg from "pg"
 import { freePort } from "./free-port.ts"
+import { runFolderVariable } from "./run-folder.ts"
 
 const run = promisify(execFile)
 
-/** Where the run keeps what its processes share; set by the global setup. */
-export const runFolderVariable = "UMPIRE_TEST_RUN_DIR"
 const overrideVariable = "UMPIRE_TEST_POSTGRES_URL"
 
 const startTimeoutMs = 600_000
@@ -252,12 +238,4 @@ export async function stopShared(folder: string): Promise<void> {
   // Written by publish above.
   const server = text === null ? null : (JSON.parse(text) as PostgresServer | { failure: string })
   if (server !== null && "pid" in server) await stopPostgres(server)
-}
-
-export function createRunFolder(): Promise<string> {
-  return mkdtemp(join(tmpdir(), "umpire-test-"))
-}
-
-export function removeRunFolder(folder: string): Promise<void> {
-  return rm(folder, { recursive: true, force: true })
 }
