@@ -2,15 +2,18 @@
 import { join } from "node:path"
 import type { Config } from "../base/config-schema.ts"
 import { openPglite } from "./pglite.ts"
-import { openPostgres } from "./postgres.ts"
 import type { Database } from "./sql.ts"
 
 type DatabaseConfig = Pick<Config, "data_dir"> & {
   readonly database: Pick<Config["database"], "pool_max"> & { readonly url?: string | undefined }
 }
 
-export function openDatabase({ data_dir, database: { url, pool_max } }: DatabaseConfig): Promise<Database> {
-  return url === undefined
-    ? openPglite({ directory: join(data_dir, "database") })
-    : openPostgres({ url, connectionsMax: pool_max })
+export async function openDatabase({
+  data_dir,
+  database: { url, pool_max },
+}: DatabaseConfig): Promise<Database> {
+  if (url === undefined) return await openPglite({ directory: join(data_dir, "database") })
+  // Its client is loaded where it is used.
+  const { openPostgres } = await import("./postgres.ts")
+  return await openPostgres({ url, connectionsMax: pool_max })
 }
