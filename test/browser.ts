@@ -8,7 +8,9 @@ import { type BrowserContext, type BrowserContextOptions, type Page, chromium } 
 import { keptFolder } from "./run-folder.ts"
 
 const named = process.env["UMPIRE_TEST_CHROMIUM"]
-const executable = named ?? "/usr/bin/chromium"
+/** The shell has no window and takes a quarter less processor time for the same pages. */
+const browsers = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"]
+const findBrowser = (): string | undefined => (named ? [named] : browsers).find((file) => existsSync(file))
 
 const flags = [
   "--no-sandbox",
@@ -32,10 +34,10 @@ export interface Browser {
 }
 
 export async function openBrowser(options: BrowserContextOptions = {}): Promise<Browser> {
-  await ensureChromium()
+  const executablePath = findBrowser() ?? (await installBrowser())
   const profile = mkdtempSync(join(tmpdir(), "umpire-chromium-"))
   const context = await chromium.launchPersistentContext(profile, {
-    executablePath: executable,
+    executablePath,
     headless: true,
     timeout: patienceMs,
     args: flags,
@@ -60,18 +62,19 @@ export async function openBrowser(options: BrowserContextOptions = {}): Promise<
 }
 
 /** A missing browser is installed or is an error: a test that cannot run must not look like one that passed. */
-async function ensureChromium(): Promise<void> {
-  if (existsSync(executable)) return
+async function installBrowser(): Promise<string> {
   const why = named ? "UMPIRE_TEST_CHROMIUM names a file that does not exist" : await install()
-  if (!existsSync(executable))
-    throw new Error(
-      `Cannot test the console: ${executable} is missing (${why}); install Debian's package chromium, or name another browser by UMPIRE_TEST_CHROMIUM`,
-    )
+  const found = findBrowser()
+  if (found) return found
+  throw new Error(
+    `Cannot test the console: there is no browser (${why}); install Debian's package chromium-headless-shell or chromium, or name another by UMPIRE_TEST_CHROMIUM`,
+  )
 }
 
 /** Test files that run at once take turns: apt refuses a second one of itself. */
 const turn = `flock ${join(keptFolder(), "umpire-chromium.lock")} sh -c`
-const steps = "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium"
+const get = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq"
+const steps = `apt-get update -qq && { ${get} chromium-headless-shell fonts-liberation || ${get} chromium; }`
 
 /** Answers why there is still none, for the case that there is none. */
 async function install(): Promise<string> {
@@ -79,7 +82,7 @@ async function install(): Promise<string> {
   process.stderr.write("Installing Chromium for the tests of the console (once)...\n")
   try {
     // Not synchronously: a worker that does not answer for a minute is taken for dead.
-    await promisify(execFile)("sh", ["-c", `${turn} '[ -e ${executable} ] || { ${steps}; }'`], {
+    await promisify(execFile)("sh", ["-c", `${turn} '[ -e ${browsers.join(" -o -e ")} ] || { ${steps}; }'`], {
       timeout: installMs,
     })
     return "apt-get ended with 0"
