@@ -5,7 +5,6 @@
 import { writeSync } from "node:fs"
 import { type FileHandle, mkdir, open, readFile, readdir, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { setImmediate as endOfTurn } from "node:timers/promises"
 import { crc32 } from "node:zlib"
 import { type Clock, systemClock } from "../../base/clock.ts"
 import { type DirectoryLock, lockDirectory } from "../directory-lock.ts"
@@ -39,7 +38,7 @@ const reservedShare = 1 / 8
 const syncWithinMs = 20
 const probeEveryMs = 1_000
 const waitingMax = 100_000
-const writeCharactersMax = 4 * mebibyte
+const writeBytesMax = 4 * mebibyte
 
 /** Usage cannot be recorded now. */
 class JournalUnavailable extends Error {
@@ -47,7 +46,7 @@ class JournalUnavailable extends Error {
 }
 
 interface Waiting {
-  readonly line: string
+  readonly line: Buffer
   readonly resolve: () => void
   readonly reject: (error: Error) => void
 }
@@ -107,7 +106,9 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
   #offset = 0
   #bytes = 0
   #waiting: Waiting[] = []
-  #writing: Promise<void> | null = null
+  #isWriting = false
+  /** Resolves when nothing waits to be written. */
+  #written = Promise.resolve()
   #syncTimer: NodeJS.Timeout | null = null
   #failure: Error | null = null
   #probedMs = -Infinity
@@ -166,7 +167,7 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
   async roll(): Promise<void> {
     if (this.#offset === 0) return
     this.#isRolling = true
-    await this.#enqueue("\n")
+    await this.#enqueue(emptyLine)
   }
 
   /** Called before the first record: where the newest segments were lost, their numbers must not be used again. */
@@ -185,14 +186,14 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
   /** Everything is written and on disk after it. */
   async close(): Promise<void> {
     this.#closed = true
-    await this.#writing
+    await this.#written
     if (this.#syncTimer) clearTimeout(this.#syncTimer)
     await this.#settings.sync(this.#file)
     await this.#file.close()
     await this.#lock.release()
   }
 
-  #enqueue(line: string): Promise<void> {
+  #enqueue(line: Buffer): Promise<void> {
     if (this.#closed)
       return Promise.reject(new JournalUnavailable("Cannot record usage: the journal is closed"))
     if (this.#waiting.length >= waitingMax)
@@ -201,18 +202,18 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
       )
     return new Promise((resolve, reject) => {
       this.#waiting.push({ line, resolve, reject })
-      this.#writing ??= this.#writeWaiting()
+      if (!this.#isWriting) this.#written = this.#writeWaiting()
     })
   }
 
-  /** One write for all records of one turn of the event loop: under load, many records share one system call. */
+  /** A record is written in the turn that appends it; those that come while the disk or a new segment is waited for, together. */
   async #writeWaiting(): Promise<void> {
-    await endOfTurn()
+    this.#isWriting = true
     while (this.#waiting.length > 0) {
       const batch = this.#takeBatch()
       try {
-        await this.#rotate()
-        const length = this.#write(batch.map(({ line }) => line).join(""))
+        if (this.#isSegmentOver) await this.#begin(this.#segment + 1)
+        const length = this.#write(Buffer.concat(batch.map(({ line }) => line)))
         if (this.#settings.durability === "power") await this.#settings.sync(this.#file)
         else this.#syncTimer ??= setTimeout(() => void this.#syncLater(), syncWithinMs)
         this.#offset += length
@@ -223,12 +224,12 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
         await this.#undo(error, batch)
       }
     }
-    this.#writing = null
+    this.#isWriting = false
   }
 
   #takeBatch(): Waiting[] {
-    let characters = 0
-    const count = this.#waiting.findIndex(({ line }) => (characters += line.length) > writeCharactersMax)
+    let bytes = 0
+    const count = this.#waiting.findIndex(({ line }) => (bytes += line.length) > writeBytesMax)
     return this.#waiting.splice(0, count <= 0 ? this.#waiting.length : count)
   }
 
@@ -238,8 +239,7 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
    * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
    * record and the answer. A kill in that time charges for an answer that was not delivered (decision 5).
    */
-  #write(lines: string): number {
-    const bytes = Buffer.from(lines)
+  #write(bytes: Buffer): number {
     for (let done = 0; done < bytes.length;)
       done += writeSync(this.#file.fd, bytes, done, bytes.length - done, this.#offset + done)
     return bytes.length
@@ -262,10 +262,8 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     }
   }
 
-  async #rotate(): Promise<void> {
-    if (this.#offset < this.#settings.segmentBytesMax && !this.#isRolling) return
-    this.#isRolling = false
-    await this.#begin(this.#segment + 1)
+  get #isSegmentOver(): boolean {
+    return this.#offset >= this.#settings.segmentBytesMax || this.#isRolling
   }
 
   async #begin(segment: number): Promise<void> {
@@ -276,6 +274,7 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     this.#file = next
     this.#segment = segment
     this.#offset = 0
+    this.#isRolling = false
     await full.close()
   }
 
@@ -284,7 +283,7 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     const nowMs = this.#settings.clock.monotonicMs()
     if (nowMs - this.#probedMs < probeEveryMs) return
     this.#probedMs = nowMs
-    await this.#enqueue("\n").catch(() => undefined)
+    await this.#enqueue(emptyLine).catch(() => undefined)
   }
 
   async #prune(): Promise<void> {
@@ -345,13 +344,15 @@ export interface JournalEntry {
   readonly seq_id: string
 }
 
-export function encodeLine(record: JournalEntry, bytesMax = lineBytesMax): string {
-  const json = JSON.stringify(record)
-  const line = `${checksum(json)} ${json}\n`
-  if (Buffer.byteLength(line) > bytesMax)
-    throw new RangeError(
-      `Cannot record the sequence ${record.seq_id}: its JSON has ${Buffer.byteLength(json)} bytes`,
-    )
+const noChecksum = "0".repeat(checksumLength)
+const emptyLine = Buffer.from("\n")
+
+export function encodeLine(record: JournalEntry, bytesMax = lineBytesMax): Buffer {
+  const line = Buffer.from(`${noChecksum} ${JSON.stringify(record)}\n`)
+  const json = line.subarray(checksumLength + 1, -1)
+  if (line.length > bytesMax)
+    throw new RangeError(`Cannot record the sequence ${record.seq_id}: its JSON has ${json.length} bytes`)
+  line.write(checksum(json), "latin1")
   return line
 }
 
@@ -408,4 +409,4 @@ function decodeLine(line: Buffer): JournalEntry | null {
   }
 }
 
-const checksum = (json: Buffer | string): string => crc32(json).toString(16).padStart(checksumLength, "0")
+const checksum = (json: Buffer): string => crc32(json).toString(16).padStart(checksumLength, "0")
