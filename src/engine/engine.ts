@@ -19,7 +19,7 @@ export interface ScoreWork {
   readonly evidence: string
   readonly branches: readonly Branch[]
   /** Also say which model read the evidence, and with `vector` what it made of it, in the same run. */
-  readonly reading?: { readonly vector: boolean }
+  readonly reading?: { readonly vector: boolean } | undefined
 }
 
 /** What a model says of evidence beside the margins. */

@@ -246,7 +246,7 @@ async function scoreFor<Answer>(
     branches,
     startedMs: call.request.startedMs,
     header: (name: string, value: string) => call.header(name, value),
-    ...(reading ? { reading } : {}),
+    reading,
     sequence,
     hint: readRoutingHint(call.request),
     isBatch: call.request.isBatch === true,

@@ -99,8 +99,8 @@ export class FurtherStages {
           questions: at.length,
           branches: this.#branchesOf(at),
           // Vectors are of the first stage; the version tells whether what was fitted fits this one.
-          ...(this.#parts.request.reading ? { reading: { vector: false } } : {}),
-          admit: async (model, most) => await this.#admit(stage, model, most),
+          reading: this.#parts.request.reading && { vector: false },
+          admit: (model, most) => this.#admit(stage, model, most),
         },
         either,
       )

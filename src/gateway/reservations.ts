@@ -11,12 +11,12 @@ import { Fault } from "../contract/errors.ts"
 import { budgetId } from "../store/budgets.ts"
 import { listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
-import type { SequenceRecord } from "../store/journal/record.ts"
 import { findOrganization } from "../store/organizations.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
 import { listTagBudgets } from "../store/tag-budgets.ts"
 import type { Reservation } from "./money/lease-account.ts"
 import type { LeaseBook } from "./money/lease-book.ts"
+import type { RecordedHolds } from "./sequence-record.ts"
 import type { Tags } from "./tags.ts"
 
 export interface ReservationParts {
@@ -155,18 +155,18 @@ export class Reservations {
     this.#minuteLimits.countWritten(outputTokens)
   }
 
-  /** Who pays, and which budgets the cost is held under. */
-  recorded(): Pick<SequenceRecord, "billing_account_id" | "billing_mode" | "budgets" | "tag_budgets"> {
+  recorded(): RecordedHolds {
     const periodsOf = (id: string): BudgetPeriod[] =>
       this.#held.filter(({ of }) => of === id).map(({ period }) => period)
     const ofKey = periodsOf(this.#principal.id)
     return {
       billing_account_id: this.#payerId,
       billing_mode: this.#credit?.mode ?? null,
-      ...(ofKey.length > 0 ? { budgets: ofKey } : {}),
-      ...(this.#tagBudgets.length > 0
-        ? { tag_budgets: Object.fromEntries(this.#tagBudgets.map(({ id }) => [id, periodsOf(id)])) }
-        : {}),
+      budgets: ofKey.length > 0 ? ofKey : undefined,
+      tag_budgets:
+        this.#tagBudgets.length > 0
+          ? Object.fromEntries(this.#tagBudgets.map(({ id }) => [id, periodsOf(id)]))
+          : undefined,
     }
   }
 }

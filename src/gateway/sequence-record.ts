@@ -87,13 +87,21 @@ const messageCharactersMax = 1_000
 const toolCallsMax = 128
 const toolNameCharactersMax = 64
 
+/** Who pays, and which budgets the cost is held under. */
+export interface RecordedHolds extends Pick<
+  SequenceRecord,
+  "billing_account_id" | "budgets" | "tag_budgets"
+> {
+  readonly billing_mode: "prepaid" | "postpaid" | null
+}
+
 /** What the end of a request adds to its record. */
 interface SequenceEnd {
   readonly usage: Usage
   readonly outcome: Outcome
   readonly costTicks: Ticks
   /** Who pays, and what its cost was held under. */
-  readonly held: Pick<SequenceRecord, "billing_account_id" | "billing_mode" | "budgets" | "tag_budgets">
+  readonly held: RecordedHolds
 }
 
 export class OpenRecord {
@@ -103,7 +111,7 @@ export class OpenRecord {
   readonly #clock: Clock
   readonly #ids: Ids
   readonly #start: SequenceStart
-  #description: SequenceDescription = {}
+  readonly #description: SequenceDescription = {}
   #tags: Tags = {}
   #model = ""
   #region: string | null = null
@@ -127,7 +135,7 @@ export class OpenRecord {
   }
 
   describe(description: SequenceDescription): void {
-    this.#description = { ...this.#description, ...description }
+    Object.assign(this.#description, description)
   }
 
   tag(tags: Tags): void {
@@ -166,6 +174,9 @@ export class OpenRecord {
     const mayRepeat = request.sequenceId !== undefined
     const mayYetSucceed = mayRepeat && outcome.result !== "success" && costTicks === 0n
     if (mayYetSucceed) this.id = this.#ids.next("seq")
+    const isUser = principal.kind === "session"
+    const description = this.#description
+    const { guardrails } = description
     return {
       seq_id: this.id,
       timestamp: chargedMsOf(request),
@@ -190,32 +201,25 @@ export class OpenRecord {
       stop_reason: outcome.stopReason,
       region: outcome.region ?? this.#region,
       cost_ticks: String(costTicks),
-      ...this.#details(),
-      ...held,
-      ...(this.stages.isUsed ? { stages: this.stages.records(costTicks) } : {}),
-      ...(mayRepeat && !mayYetSucceed ? { may_repeat: true } : {}),
-    }
-  }
-
-  #details(): Partial<SequenceRecord> {
-    const { principal } = this.#start
-    const { questionSetId, questionSet, questionSetVersion, questions, abstained, guardrails, virtualModel } =
-      this.#description
-    const isUser = principal.kind === "session"
-    return {
       principal_kind: isUser ? "user" : principal.kind,
       principal_id: isUser ? (principal.userId ?? principal.id) : principal.id,
-      question_set_id: questionSetId ?? null,
-      question_set: questionSet ?? null,
-      question_set_version: questionSetVersion ?? null,
-      questions: questions ?? null,
-      abstained: abstained ?? null,
+      question_set_id: description.questionSetId ?? null,
+      question_set: description.questionSet ?? null,
+      question_set_version: description.questionSetVersion ?? null,
+      questions: description.questions ?? null,
+      abstained: description.abstained ?? null,
       tags: guardrails ? mergeTags(guardrails, this.#tags) : this.#tags,
       attempts: this.trace.attempts,
       queue_ms: this.trace.msIn("queue"),
       route_ms: this.trace.msIn("route"),
       engine_ms: this.trace.msIn("engine"),
-      ...(virtualModel === undefined ? {} : { virtual_model: virtualModel }),
+      virtual_model: description.virtualModel,
+      billing_account_id: held.billing_account_id,
+      billing_mode: held.billing_mode,
+      budgets: held.budgets,
+      tag_budgets: held.tag_budgets,
+      stages: this.stages.isUsed ? this.stages.records(costTicks) : undefined,
+      may_repeat: mayRepeat && !mayYetSucceed ? true : undefined,
     }
   }
 

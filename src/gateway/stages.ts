@@ -69,16 +69,25 @@ export async function scoreStages<Answer>(
   const { virtual, cascade } = resolved
   const [firstStage, ...later] = resolved.stages
   const all = questions.map((_, at) => at)
-  const askStage: AskStage = async ({ models, questions: count, admit, ...work }, until) =>
-    await firstThatServes(sequence, { models, virtual, questions: count }, until, async ({ model }) => {
-      const admitted = admit && { admit: async (most: Usage) => await admit(model, most) }
-      return await scoreAt(parts, { ...request, ...work, ...admitted, model }, until)
-    })
+  const askStage: AskStage = ({ models, questions: count, branches, reading, admit }, until) =>
+    firstThatServes(sequence, { models, virtual, questions: count }, until, ({ model }) =>
+      scoreAt(
+        parts,
+        {
+          ...request,
+          branches: branches ?? request.branches,
+          reading: reading ?? request.reading,
+          admit: admit && ((most) => admit(model, most)),
+          model,
+        },
+        until,
+      ),
+    )
   const further = cascade ? new FurtherStages({ ...parts, request, cascade, stages: later, askStage }) : null
-  const admit = further && {
-    admit: async (model: Model, most: Usage) => await further.reserveAll(model, most),
-  }
-  const first = await askStage({ models: firstStage, questions: all.length, ...admit }, signal)
+  const admit = further
+    ? (model: Model, most: Usage): Promise<void> => further.reserveAll(model, most)
+    : undefined
+  const first = await askStage({ models: firstStage, questions: all.length, admit }, signal)
   const reading = { reading: first.scored.reading, isFirst: first.model === firstStage[0], stage: 0 }
   const answers = [...reader.read(all, first.scored.margins, reading)]
   if (virtual === null) {
@@ -285,7 +294,7 @@ export type AskStage = (
     /** How many they are asked. */
     readonly questions: number
     /** Admits what a model may use, instead of a reservation of its own. */
-    readonly admit?: (model: Model, most: Usage) => Promise<void>
+    readonly admit?: ((model: Model, most: Usage) => Promise<void>) | undefined
   },
   signal: AbortSignal,
 ) => Promise<StageAnswer>
@@ -319,7 +328,7 @@ export interface ScoreRequest extends ScoreWork {
   /** False: nothing is reserved, so that nothing is charged. */
   readonly isCharged: boolean
   /** Admits what it may use, instead of a reservation of its own. */
-  readonly admit?: (most: Usage) => Promise<void>
+  readonly admit?: ((most: Usage) => Promise<void>) | undefined
 }
 
 export interface Scored {
@@ -359,8 +368,7 @@ export async function score(parts: ScoreParts, request: ScoreRequest, signal: Ab
       await reserve(noUsage)
       return { margins: new Float64Array(), usage: noUsage, reading: null }
     }
-    const work = { organizationId, evidence, branches, ...(reading ? { reading } : {}) }
-    prepared = await routed.scorer.prepare(work, signal)
+    prepared = await routed.scorer.prepare({ organizationId, evidence, branches, reading }, signal)
     // Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens.
     const { inputTokens } = prepared
     await reserve({ ...noUsage, inputTokens, executionMs: parts.timeoutMs })

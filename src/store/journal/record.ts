@@ -50,15 +50,15 @@ export interface SequenceRecord {
   readonly route_ms?: number | null
   readonly engine_ms?: number | null
   /** The budgets of the key that its cost was held under. */
-  readonly budgets?: readonly BudgetPeriod[]
+  readonly budgets?: readonly BudgetPeriod[] | undefined
   /** By the ids of its tags' budgets: those that its cost was held under; it counts as spent for all of them. */
-  readonly tag_budgets?: Readonly<Record<string, readonly BudgetPeriod[]>>
+  readonly tag_budgets?: Readonly<Record<string, readonly BudgetPeriod[]>> | undefined
   /** The name that was asked, where it is a virtual model's; `model` is then the one that answered. */
-  readonly virtual_model?: string | null
+  readonly virtual_model?: string | null | undefined
   /** Of a virtual model, in order; tokens and cost above are their sums. */
-  readonly stages?: readonly RecordedStage[]
+  readonly stages?: readonly RecordedStage[] | undefined
   /** It may stand in the journal again, under the same id and time: of a line of a batch, or under an Idempotency-Key. */
-  readonly may_repeat?: true
+  readonly may_repeat?: true | undefined
 }
 
 /** One model's part in a request for a virtual model. */
