@@ -243,7 +243,7 @@ function unknownAccess(error: unknown): unknown {
   })
 }
 
-interface OrganizationRouting {
+export interface OrganizationRouting {
   readonly policy: Policy
   /** Null means every region. */
   readonly visible: readonly string[] | null

@@ -250,18 +250,20 @@ export class Attempt {
   }
 
   /** Runs a step of the work for as long as its joined signal allows, also one that does not heed it. */
-  async step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+  step<Result>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const either = this.joined(signal)
     either.signal.throwIfAborted()
-    return await this.inEngine(() => either.until(work(either.signal)))
+    return this.inEngine(() => either.until(work(either.signal)))
   }
 
   /** Counts the time of a call to the engine. */
   async inEngine<Result>(work: () => Promise<Result>): Promise<Result> {
     const startedMs = this.#clock.monotonicMs()
+    this.#trace.enter("engine")
     try {
-      return await this.#trace.measure("engine", () => withSpan(this.#span, work))
+      return await withSpan(this.#span, work)
     } finally {
+      this.#trace.leave("engine")
       this.#engineMs += this.#clock.monotonicMs() - startedMs
     }
   }

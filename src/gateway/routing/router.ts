@@ -18,7 +18,7 @@ import { type HealthChecks, type HealthOptions, startHealthChecks } from "./heal
 import { type Placed, type Work, Route } from "./route.ts"
 import { planRoute } from "./plan.ts"
 import type { LiveTraffic } from "./queue.ts"
-import type { Policies } from "../organization-access.ts"
+import type { OrganizationRouting, Policies } from "../organization-access.ts"
 import type { RequestTrace } from "../telemetry.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
@@ -88,7 +88,8 @@ export function createRouter(parts: RouterParts): Router {
       const leave = request.isBatch === true ? undefined : parts.liveTraffic?.enterLive()
       try {
         const pool = pools.get(request.model) ?? emptyPool
-        const plan = await planFor(parts, pool, request)
+        const routing = await parts.policies.of(request.organizationId)
+        const plan = planFor(parts, pool, request, routing)
         pool.countRequest()
         return new RoutedRequest(parts, pool, request, plan, leave)
       } catch (error) {
@@ -110,12 +111,12 @@ export function createRouter(parts: RouterParts): Router {
   }
 }
 
-async function planFor(
-  { policies, regions, from }: RouterParts,
+function planFor(
+  { regions, from }: RouterParts,
   pool: WorkerPool,
-  { organizationId, hint }: RouteRequest,
-): Promise<readonly Region[]> {
-  const { policy, visible } = await policies.of(organizationId)
+  { hint }: RouteRequest,
+  { policy, visible }: OrganizationRouting,
+): readonly Region[] {
   return planRoute({
     policy,
     regions,
@@ -213,10 +214,10 @@ export type NewRoute = () => Route
 
 export function routedScorer(newRoute: NewRoute): RoutedScorer {
   return {
-    async prepare(work, signal) {
+    prepare(work, signal) {
       const { organizationId, evidence, branches } = work
       const bytes = branches.reduce((sum, branch) => sum + branchLength(branch), evidence.length)
-      return await RoutedWork.place<Float64Array, PreparedScore>(
+      return RoutedWork.place<Float64Array, PreparedScore>(
         newRoute(),
         {
           slot: { organizationId, tokens: Math.ceil(bytes / bytesPerToken), isReady: true },
@@ -232,12 +233,12 @@ export function routedScorer(newRoute: NewRoute): RoutedScorer {
 
 function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
   return {
-    async prepare(work: EmbedWork, signal) {
+    prepare(work: EmbedWork, signal) {
       const tokens = work.inputs.reduce(
         (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
         0,
       )
-      return await RoutedWork.place<readonly Float32Array[], PreparedEmbedding>(
+      return RoutedWork.place<readonly Float32Array[], PreparedEmbedding>(
         newRoute(),
         {
           slot: { organizationId, tokens: Math.ceil(tokens), isReady: true },
@@ -404,12 +405,12 @@ interface Preparer<Request, Prepared> {
   prepare(request: Request, signal: AbortSignal): Promise<Prepared>
 }
 
-async function prepareAt<Request, Prepared>(
+function prepareAt<Request, Prepared>(
   engine: Preparer<Request, Prepared> | undefined,
   request: Request,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  if (engine) return await engine.prepare(request, signal)
+  if (engine) return engine.prepare(request, signal)
   throw new Fault(
     "invalid_request",
     "Cannot run the request: the model's workers do not offer this operation",

@@ -350,7 +350,8 @@ class GivenPermit implements Permit {
 export class JoinedSignal {
   readonly #controller = new AbortController()
   readonly #sources: AbortSignal[] = []
-  readonly #waits = new Set<(reason: unknown) => void>()
+  /** Ends what is waited for, one thing after the other. */
+  #giveUp: (reason: Error) => void = () => undefined
   // It listens to signals only, so that what an event comes from is one.
   readonly #onAbort = (event: Event): void => this.abort((event.target as AbortSignal).reason)
 
@@ -370,19 +371,19 @@ export class JoinedSignal {
     else source.addEventListener("abort", this.#onAbort)
   }
 
-  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. */
+  /** What `work` becomes, or a rejection with the signal's reason as soon as it is aborted. The first outcome wins. */
   until<Result>(work: Promise<Result>): Promise<Result> {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) reject(this.signal.reason as Error)
-      this.#waits.add(reject)
-      void work.then(resolve, reject).then(() => this.#waits.delete(reject))
+      this.#giveUp = reject
+      work.then(resolve, reject)
     })
   }
 
   abort(reason: unknown): void {
     this.#controller.abort(reason)
     // The reason of the first abort, which is the signal's.
-    for (const reject of this.#waits) reject(this.signal.reason)
+    this.#giveUp(this.signal.reason as Error)
   }
 
   /** Stops listening to its sources. */
