@@ -80,10 +80,10 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    authenticate: async (value) => await authenticate(value, caches, parts).catch(unavailable),
-    standing: async (principal, subject) => await standingIn(principal, subject, caches).catch(unavailable),
-    current: async (principal, organizationId) =>
-      await currentIn(principal, organizationId, caches, parts).catch(unavailable),
+    authenticate: (value) => authenticate(value, caches, parts).catch(unavailable),
+    standing: (principal, subject) => standingIn(principal, subject, caches).catch(unavailable),
+    current: (principal, organizationId) =>
+      currentIn(principal, organizationId, caches, parts).catch(unavailable),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {

@@ -116,7 +116,9 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
     const { text, usage, costTicks, observed, counted, keep } = classification.questionNames
       ? await askSet(parts, { ...asked, tags }, classification)
       : await askModel(parts, { ...asked, tags }, classification)
-    const [isKept] = await Promise.all([keep(), sequence.finish(usage, success)])
+    const keeping = keep()
+    await sequence.finish(usage, success)
+    const isKept = await keeping
     call.header(costHeader, usdText(costTicks))
     if (counted) parts.answerCounter.count(counted)
     if (observed) parts.shadows.observe({ ...observed, isKept })
@@ -220,17 +222,17 @@ function beginContent(
   })
 }
 
-async function resolveFor(
+function resolveFor(
   { models }: ClassifyParts,
   { call, organizationId }: DecisionRequest,
   name: string,
   evidence: string,
 ): Promise<Resolved> {
   const key = stickyKey(call.request, evidence)
-  return await models.resolve({ organizationId, name, wanted: "decisions", key })
+  return models.resolve({ organizationId, name, wanted: "decisions", key })
 }
 
-async function scoreFor<Answer>(
+function scoreFor<Answer>(
   parts: ClassifyParts,
   { call, organizationId, sequence }: DecisionRequest,
   resolved: Resolved,
@@ -253,7 +255,7 @@ async function scoreFor<Answer>(
     onPlaced: (region: string) => call.header(regionHeader, region),
     isCharged: true,
   }
-  return await scoreStages(parts, request, reader, call.request.signal)
+  return scoreStages(parts, request, reader, call.request.signal)
 }
 
 const calibrationHeader = "x-umpire-calibration"

@@ -153,11 +153,13 @@ class MeteredSequence implements Sequence {
       throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
     this.name(model.sku)
     this.#prices = model.prices
-    await this.#parts.journal.checkRoom().catch((cause: unknown) => {
+    try {
+      await this.#parts.journal.checkRoom()
+    } catch (cause) {
       throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
         cause,
       })
-    })
+    }
     const wish = this.#wish(model, most, furtherTicks)
     await this.#reservations.reserve(organizationId, this.#record.tags, model, wish)
   }

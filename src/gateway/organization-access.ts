@@ -268,12 +268,15 @@ export async function openPolicies(database: Database, clock: Clock, graceMs: nu
   const close = await listenToChanges(database, forget)
   return {
     async of(organizationId) {
-      const known = await cache.get(organizationId).catch((cause: unknown) => {
+      let known: OrganizationRouting | null
+      try {
+        known = await cache.get(organizationId)
+      } catch (cause) {
         if (!(cause instanceof StoreUnavailable)) throw cause
         throw new Fault("routing_failed", "Cannot route the request: where it may run is not known now", {
           cause,
         })
-      })
+      }
       if (known) return known
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },

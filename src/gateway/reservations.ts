@@ -300,14 +300,17 @@ export async function openPayers(database: Database, clock: Clock, graceMs: numb
   })
   return {
     async of(organizationId) {
-      const accountId = await cache.get(organizationId).catch((cause: unknown) => {
+      let accountId: string | null
+      try {
+        accountId = await cache.get(organizationId)
+      } catch (cause) {
         if (!(cause instanceof StoreUnavailable)) throw cause
         throw new Fault(
           "metering_unavailable",
           "Cannot admit the request: who pays for it is not known now",
           { cause },
         )
-      })
+      }
       if (accountId !== null) return accountId
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },

@@ -100,7 +100,12 @@ export async function handleRequest(request: HttpRequest, parts: RequestParts): 
 
 async function runStages(request: HttpRequest, parts: RequestParts): Promise<unknown> {
   const admitting = activeSpan()?.child("admit")
-  const input = await admit(request, parts).finally(() => admitting?.end())
+  let input: CallInput
+  try {
+    input = await admit(request, parts)
+  } finally {
+    admitting?.end()
+  }
   return await callHandler(request, input, parts)
 }
 
@@ -130,7 +135,7 @@ async function takeBody(request: HttpRequest): Promise<unknown> {
 
 type CallInput = Pick<Call, "params" | "query" | "body" | "standing">
 
-async function callHandler(
+function callHandler(
   request: HttpRequest,
   input: CallInput,
   { idempotency, log }: RequestParts,
@@ -140,14 +145,14 @@ async function callHandler(
   const call: Call = { ...input, principal, request: facts, idempotency: null, header }
   const key = facts.header("idempotency-key")
   const repeatable = key === null ? null : idempotentRequest(key, request, input)
-  const handle = async (given: Call): Promise<unknown> => {
+  const handle = (given: Call): Promise<unknown> => {
     request.isHandled = true
-    return await handler(given)
+    return handler(given)
   }
-  if (!repeatable) return await handle(call)
-  return await runIdempotent(repeatable, { endpoint, header, log }, idempotency, async (run, kept) => {
+  if (!repeatable) return handle(call)
+  return runIdempotent(repeatable, { endpoint, header, log }, idempotency, (run, kept) => {
     const given = endpoint.metered ? repeatableFacts(facts, repeatable, run) : facts
-    return await handle({ ...call, request: given, idempotency: run, header: kept })
+    return handle({ ...call, request: given, idempotency: run, header: kept })
   })
 }
 

@@ -77,12 +77,12 @@ class Book implements LeaseBook {
     ])
   }
 
-  async reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
+  reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
     const period = this.#parts.source.periodOf(accountId, atMs)
     const key = `${accountId} ${period.startsOn}`
     let account = this.#accounts.get(key)
     if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#parts, accountId, period)))
-    return await account.reserve(ticks)
+    return account.reserve(ticks)
   }
 
   applied(sums: readonly AccountSum[]): void {
