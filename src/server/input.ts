@@ -236,7 +236,8 @@ function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fau
       if (size <= bytesMax) chunks.push(chunk)
       else stop(tooLarge())
     }
-    let timer = setTimeout(checkRate, bodyGraceMs)
+    // Mostly the body came with the head.
+    let timer = message.complete ? undefined : setTimeout(checkRate, bodyGraceMs)
     message.on("data", take)
     message.on("end", () => {
       clearTimeout(timer)

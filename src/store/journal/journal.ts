@@ -38,7 +38,6 @@ const reservedShare = 1 / 8
 const syncWithinMs = 20
 const probeEveryMs = 1_000
 const waitingMax = 100_000
-const writeBytesMax = 4 * mebibyte
 
 /** Usage cannot be recorded now. */
 class JournalUnavailable extends Error {
@@ -206,14 +205,15 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     })
   }
 
-  /** A record is written in the turn that appends it; those that come while the disk or a new segment is waited for, together. */
+  /** A record is written in the turn that appends it; those that come while the disk or a new segment is waited for are written, and synced, together. */
   async #writeWaiting(): Promise<void> {
     this.#isWriting = true
     while (this.#waiting.length > 0) {
-      const batch = this.#takeBatch()
+      const batch = this.#waiting.splice(0)
       try {
         if (this.#isSegmentOver) await this.#begin(this.#segment + 1)
-        const length = this.#write(Buffer.concat(batch.map(({ line }) => line)))
+        let length = 0
+        for (const { line } of batch) length += this.#write(line, this.#offset + length)
         if (this.#settings.durability === "power") await this.#settings.sync(this.#file)
         else this.#syncTimer ??= setTimeout(() => void this.#syncLater(), syncWithinMs)
         this.#offset += length
@@ -227,22 +227,16 @@ export class Journal<Entry extends JournalEntry = SequenceRecord> {
     this.#isWriting = false
   }
 
-  #takeBatch(): Waiting[] {
-    let bytes = 0
-    const count = this.#waiting.findIndex(({ line }) => (bytes += line.length) > writeBytesMax)
-    return this.#waiting.splice(0, count <= 0 ? this.#waiting.length : count)
-  }
-
   /**
-   * Writes behind what is there and returns how many bytes that took.
+   * Writes a line and returns how many bytes that took.
    *
-   * Synchronous: the kernel takes a batch in some ten microseconds, and no other thread has to be scheduled between the
+   * Synchronous: the kernel takes a line in some microseconds, and no other thread has to be scheduled between the
    * record and the answer. A kill in that time charges for an answer that was not delivered (decision 5).
    */
-  #write(bytes: Buffer): number {
-    for (let done = 0; done < bytes.length;)
-      done += writeSync(this.#file.fd, bytes, done, bytes.length - done, this.#offset + done)
-    return bytes.length
+  #write(line: Buffer, at: number): number {
+    for (let done = 0; done < line.length;)
+      done += writeSync(this.#file.fd, line, done, line.length - done, at + done)
+    return line.length
   }
 
   /** Half a batch must not stay behind: its requests are answered as failed and must not be charged. */
