@@ -24,7 +24,7 @@ import {
   answerSet,
   verdictOf,
 } from "./question-sets/version.ts"
-import type { Routed, Router } from "./routing/router.ts"
+import type { Router } from "./routing/router.ts"
 import { type Usage, costOf, noUsage } from "./sequence-record.ts"
 
 /** What is made of the margins of a question, and whether another model should be asked. */
@@ -343,19 +343,17 @@ export async function score(parts: ScoreParts, request: ScoreRequest, signal: Ab
   const { model, organizationId, evidence, branches, reading, sequence, hint, isCharged } = request
   const { trace } = sequence
   sequence.describe({ branches: branches.length })
-  const routed: Routed = await trace.measure("route", () =>
-    parts.router.open({
-      model: model.sku,
-      organizationId,
-      hint,
-      isBatch: request.isBatch === true,
-      trace,
-      onPlaced: (region) => {
-        sequence.placed(region)
-        request.onPlaced?.(region)
-      },
-    }),
-  )
+  const routed = await parts.router.open({
+    model: model.sku,
+    organizationId,
+    hint,
+    isBatch: request.isBatch === true,
+    trace,
+    onPlaced: (region) => {
+      sequence.placed(region)
+      request.onPlaced?.(region)
+    },
+  })
   const reserve = async (usage: Usage): Promise<void> => {
     if (request.admit) await request.admit(usage)
     else if (isCharged) await sequence.reserve(model, usage)

@@ -47,15 +47,6 @@ export class RequestTrace {
     this.span = span
   }
 
-  async measure<Result>(phase: Phase, work: () => Promise<Result>): Promise<Result> {
-    this.enter(phase)
-    try {
-      return await work()
-    } finally {
-      this.leave(phase)
-    }
-  }
-
   enter(phase: Phase): void {
     const hasBegun = this.#phases[phase].enter(this.#clock.monotonicMs())
     // Attempts have spans of their own: an engine is entered for every token.

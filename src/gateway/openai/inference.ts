@@ -122,20 +122,17 @@ export class MeteredCall {
     const { request } = this.#asker
     // Of a model that did not serve.
     this.#routed?.close()
-    const { trace } = this.sequence
-    this.#routed = await trace.measure("route", () =>
-      this.#parts.router.open({
-        model: model.sku,
-        organizationId: this.organizationId,
-        hint: readRoutingHint(request),
-        isBatch: request.isBatch === true,
-        trace,
-        onPlaced: (region) => {
-          this.sequence.placed(region)
-          this.#asker.header?.(regionHeader, region)
-        },
-      }),
-    )
+    this.#routed = await this.#parts.router.open({
+      model: model.sku,
+      organizationId: this.organizationId,
+      hint: readRoutingHint(request),
+      isBatch: request.isBatch === true,
+      trace: this.sequence.trace,
+      onPlaced: (region) => {
+        this.sequence.placed(region)
+        this.#asker.header?.(regionHeader, region)
+      },
+    })
     return this.#routed
   }
 

@@ -118,12 +118,18 @@ export class Route {
     for (;;) {
       signal.throwIfAborted()
       const worker = this.#chooseWorker(prefixKey, work.slot.tokens)
-      const slot = work.sharesSlot
-        ? worker.queue.share(work.slot)
-        : await this.#slotAt(worker, work.slot, signal)
-      const permit = slot && worker.breaker.request()
+      let slot: Slot | null
+      trace.enter("queue")
+      try {
+        slot = work.sharesSlot ? worker.queue.share(work.slot) : worker.queue.take(work.slot)
+        slot ??= await this.#waitForSlot(worker, work.slot, signal)
+      } finally {
+        trace.leave("queue")
+      }
+      if (!slot) continue
+      const permit = worker.breaker.request()
       if (permit) return new Attempt(worker, slot, permit, clock, trace)
-      slot?.release()
+      slot.release()
     }
   }
 
@@ -159,16 +165,6 @@ export class Route {
   #mayTry(): boolean {
     if (this.#tried.length > attemptsMax) return false
     return !this.#isRetry || this.#parts.pool.takeRetry()
-  }
-
-  async #slotAt(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
-    const { trace } = this.#parts
-    trace.enter("queue")
-    try {
-      return worker.queue.take(request) ?? (await this.#waitForSlot(worker, request, signal))
-    } finally {
-      trace.leave("queue")
-    }
   }
 
   /** Null when the worker is full, or dies while the request waits. */

@@ -85,7 +85,9 @@ export function createRouter(parts: RouterParts): Router {
   const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
   return {
     async open(request) {
-      const leave = request.isBatch === true ? undefined : parts.liveTraffic?.enterLive()
+      const { trace, isBatch } = request
+      const leave = isBatch === true ? undefined : parts.liveTraffic?.enterLive()
+      trace.enter("route")
       try {
         const pool = pools.get(request.model) ?? emptyPool
         const routing = await parts.policies.of(request.organizationId)
@@ -95,6 +97,8 @@ export function createRouter(parts: RouterParts): Router {
       } catch (error) {
         leave?.()
         throw error
+      } finally {
+        trace.leave("route")
       }
     },
     add,
