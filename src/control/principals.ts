@@ -80,10 +80,9 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   const caches = openCaches(parts)
   const stopListening = await listenToChanges(database, (change) => forget(caches, change))
   return {
-    authenticate: (value) => authenticate(value, caches, parts).catch(unavailable),
-    standing: (principal, subject) => standingIn(principal, subject, caches).catch(unavailable),
-    current: (principal, organizationId) =>
-      currentIn(principal, organizationId, caches, parts).catch(unavailable),
+    authenticate: (value) => authenticate(value, caches, parts),
+    standing: (principal, subject) => standingIn(principal, subject, caches),
+    current: (principal, organizationId) => currentIn(principal, organizationId, caches, parts),
     forget: (change) => forget(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
@@ -95,7 +94,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
 }
 
 function openCaches({ database, clock }: PrincipalsParts): Caches {
-  const options = { clock, freshMs, staleMs, entriesMax: cachedMax }
+  const options = { clock, freshMs, staleMs, entriesMax: cachedMax, unavailable }
   return {
     keys: new FreshCache(options, async (id) => {
       const known = await findKeyPrincipal(database, id)
@@ -134,7 +133,7 @@ async function authenticate(
     case undefined:
       return null
     case "workload":
-      return (await workload?.(bearer.token)) ?? null
+      return (await workload?.(bearer.token).catch(rethrow)) ?? null
     case "session": {
       const known = await sessions.get(Buffer.from(hashSecret(bearer.secret)).toString("hex"))
       const principal = known && principalOfSession(known, nowMs)
@@ -149,13 +148,15 @@ async function authenticate(
   }
 }
 
-function unavailable(cause: unknown): never {
-  if (!(cause instanceof StoreUnavailable)) throw cause
-  throw new Fault(
+const unavailable = (cause: StoreUnavailable): Fault =>
+  new Fault(
     "authentication_failed",
     "Cannot check the credentials: the store does not answer; try again later",
     { cause },
   )
+
+function rethrow(error: unknown): never {
+  throw error instanceof StoreUnavailable ? unavailable(error) : error
 }
 
 /** Both secrets are compared whatever the outcome of the first, so that timing tells nothing. */

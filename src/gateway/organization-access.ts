@@ -23,7 +23,7 @@ import { FreshCache } from "../store/fresh-cache.ts"
 import { listModelAccess } from "../store/model-access.ts"
 import { findOrganization } from "../store/organizations.ts"
 import { findRoutingPolicy } from "../store/routing-policies.ts"
-import { type Database, StoreUnavailable } from "../store/sql.ts"
+import type { Database, StoreUnavailable } from "../store/sql.ts"
 import { listVirtualModels } from "../store/virtual-models.ts"
 import type { Policy } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
@@ -69,7 +69,13 @@ export async function openVirtualModels(
   graceMs: number,
 ): Promise<VirtualModels> {
   const cache = new FreshCache<readonly VirtualModel[]>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) => unroutable("its model is not known now", cause),
+    },
     async (organizationId) => {
       const records = await listVirtualModels(database, organizationId)
       return records.map(({ name, description, rule }) => ({ name, description, rule, enabled: true }))
@@ -79,13 +85,8 @@ export async function openVirtualModels(
     if (table === "virtual_models") cache.forget(id)
   }
   const close = await listenToChanges(database, forget)
-  const ownOf = async (organizationId: string): Promise<readonly VirtualModel[]> => {
-    const own = await cache.get(organizationId).catch((cause: unknown) => {
-      if (!(cause instanceof StoreUnavailable)) throw cause
-      throw new Fault("routing_failed", "Cannot route the request: its model is not known now", { cause })
-    })
-    return own ?? []
-  }
+  const ownOf = async (organizationId: string): Promise<readonly VirtualModel[]> =>
+    (await cache.get(organizationId)) ?? []
   return { ...createResolver(catalog, ownOf), forget, close }
 }
 
@@ -190,7 +191,13 @@ export async function openModelAccess(
   graceMs: number,
 ): Promise<ModelAccessGate> {
   const granted = new FreshCache<ReadonlySet<string>>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) => unroutable("which models it may use is not known now", cause),
+    },
     async (organizationId) => await readGranted(database, organizationId),
   )
   const forget = ({ table, id }: Change): void => {
@@ -226,7 +233,7 @@ async function openChecked(
     await check(request.model, request.organizationId)
   } catch (error) {
     routed.close()
-    throw unknownAccess(error)
+    throw error
   }
   return routed
 }
@@ -236,12 +243,8 @@ async function readGranted(database: Database, organizationId: string): Promise<
   return new Set(entries.filter(({ state }) => state === "grant").map(({ modelSku }) => modelSku))
 }
 
-function unknownAccess(error: unknown): unknown {
-  if (!(error instanceof StoreUnavailable)) return error
-  return new Fault("routing_failed", "Cannot route the request: which models it may use is not known now", {
-    cause: error,
-  })
-}
+const unroutable = (found: string, cause: StoreUnavailable): Fault =>
+  new Fault("routing_failed", `Cannot route the request: ${found}`, { cause })
 
 export interface OrganizationRouting {
   readonly policy: Policy
@@ -259,7 +262,13 @@ export interface Policies {
 /** `graceMs` is how long a policy goes on being used while the store is away. */
 export async function openPolicies(database: Database, clock: Clock, graceMs: number): Promise<Policies> {
   const cache = new FreshCache(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) => unroutable("where it may run is not known now", cause),
+    },
     async (organizationId) => await read(database, organizationId),
   )
   const forget = ({ table, id }: Change): void => {
@@ -268,15 +277,7 @@ export async function openPolicies(database: Database, clock: Clock, graceMs: nu
   const close = await listenToChanges(database, forget)
   return {
     async of(organizationId) {
-      let known: OrganizationRouting | null
-      try {
-        known = await cache.get(organizationId)
-      } catch (cause) {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        throw new Fault("routing_failed", "Cannot route the request: where it may run is not known now", {
-          cause,
-        })
-      }
+      const known = await cache.get(organizationId)
       if (known) return known
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },

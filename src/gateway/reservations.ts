@@ -12,7 +12,7 @@ import { budgetId } from "../store/budgets.ts"
 import { listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import { findOrganization } from "../store/organizations.ts"
-import { type Database, StoreUnavailable } from "../store/sql.ts"
+import type { Database } from "../store/sql.ts"
 import { listTagBudgets } from "../store/tag-budgets.ts"
 import type { Reservation } from "./money/lease-account.ts"
 import type { LeaseBook } from "./money/lease-book.ts"
@@ -292,7 +292,16 @@ const cachedMax = 10_000
 /** `graceMs` is how long a cached payer is used while the store is unavailable. */
 export async function openPayers(database: Database, clock: Clock, graceMs: number): Promise<Payers> {
   const cache = new FreshCache<string>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) =>
+        new Fault("metering_unavailable", "Cannot admit the request: who pays for it is not known now", {
+          cause,
+        }),
+    },
     async (organizationId) => (await findOrganization(database, organizationId))?.billingAccountId ?? null,
   )
   const close = await listenToChanges(database, ({ table, id }) => {
@@ -300,17 +309,7 @@ export async function openPayers(database: Database, clock: Clock, graceMs: numb
   })
   return {
     async of(organizationId) {
-      let accountId: string | null
-      try {
-        accountId = await cache.get(organizationId)
-      } catch (cause) {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        throw new Fault(
-          "metering_unavailable",
-          "Cannot admit the request: who pays for it is not known now",
-          { cause },
-        )
-      }
+      const accountId = await cache.get(organizationId)
       if (accountId !== null) return accountId
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },
@@ -321,7 +320,20 @@ export async function openPayers(database: Database, clock: Clock, graceMs: numb
 /** `graceMs` is how long what is cached is used while the store is unavailable. */
 export async function openTagBudgets(database: Database, clock: Clock, graceMs: number): Promise<TagBudgets> {
   const cache = new FreshCache<readonly MatchedTagBudget[]>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) =>
+        new Fault(
+          "metering_unavailable",
+          "Cannot admit the request: the budgets of its tags are not known now",
+          {
+            cause,
+          },
+        ),
+    },
     async (organizationId) =>
       (await listTagBudgets(database, organizationId)).map((known) => ({
         id: known.id,
@@ -342,14 +354,7 @@ export async function openTagBudgets(database: Database, clock: Clock, graceMs: 
     async of(organizationId, tags) {
       // Most requests have none, and need not know.
       if (Object.keys(tags).length === 0) return []
-      const known = await cache.get(organizationId).catch((cause: unknown) => {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        throw new Fault(
-          "metering_unavailable",
-          "Cannot admit the request: the budgets of its tags are not known now",
-          { cause },
-        )
-      })
+      const known = await cache.get(organizationId)
       return (known ?? []).filter(({ key, value }) => Object.hasOwn(tags, key) && tags[key] === value)
     },
     close,

@@ -10,7 +10,7 @@ import type { ChatMessage, GenerateWork, GenerationEvent } from "../../engine/ge
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { FreshCache } from "../../store/fresh-cache.ts"
 import { type Guardrail, listEnabledGuardrails } from "../../store/guardrails.ts"
-import { type Database, StoreUnavailable } from "../../store/sql.ts"
+import type { Database } from "../../store/sql.ts"
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
@@ -81,7 +81,14 @@ const sentenceCharactersMax = 100_000
 export async function openGuardrails(parts: GuardrailParts, graceMs: number): Promise<Guardrails> {
   const { database, clock } = parts
   const rules = new FreshCache<readonly Guardrail[]>(
-    { clock, freshMs, staleMs: freshMs + graceMs, entriesMax: cachedMax },
+    {
+      clock,
+      freshMs,
+      staleMs: freshMs + graceMs,
+      entriesMax: cachedMax,
+      unavailable: (cause) =>
+        new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", { cause }),
+    },
     async (organizationId) => await listEnabledGuardrails(database, organizationId),
   )
   const forget = ({ table, id }: Change): void => {
@@ -91,12 +98,7 @@ export async function openGuardrails(parts: GuardrailParts, graceMs: number): Pr
   const verdicts = new Map<string, boolean>()
   return {
     begin: async (call, asked) => {
-      const all = await rules.get(call.organizationId).catch((cause: unknown) => {
-        if (!(cause instanceof StoreUnavailable)) throw cause
-        throw new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", {
-          cause,
-        })
-      })
+      const all = await rules.get(call.organizationId)
       const own = (all ?? []).filter(({ apiKeyId }) => apiKeyId === null || apiKeyId === call.principal.id)
       if (own.length === 0) return { model: asked.model, work: asked.work, output: (events) => events }
       return await new GuardedRequest(parts, call, own, verdicts).begin(asked)
