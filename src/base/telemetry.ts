@@ -40,17 +40,20 @@ export class Metrics {
 
   /** Returns a function that finds the series of some labels; callers that count often keep it, since formatting labels takes longer. */
   counters(name: string, help: string): (labels: Labels) => (by?: number) => void {
-    const series = new Map<string, number>()
+    const series = new Map<string, { count: number }>()
     this.#add({
       name,
       help,
       type: "counter",
-      lines: () => [...series].map(([key, value]) => `${key} ${value}`),
+      lines: () => [...series].map(([key, { count }]) => `${key} ${count}`),
     })
     return (labels) => {
       const key = name + drawLabels(labels)
+      let known: { count: number } | undefined
       return (by = 1) => {
-        if (series.has(key) || series.size < seriesMax) series.set(key, (series.get(key) ?? 0) + by)
+        known ??= series.get(key)
+        if (known) known.count += by
+        else if (series.size < seriesMax) series.set(key, { count: by })
       }
     }
   }

@@ -93,7 +93,8 @@ export class Reservations {
   async reserve(organizationId: string, tags: Tags, model: Model, wish: Wish): Promise<void> {
     const { leases, payers, tagBudgets } = this.#parts
     const payerId = await payers.of(organizationId)
-    this.#tagBudgets = await tagBudgets.of(organizationId, tags)
+    // Most requests have none, and need not know.
+    if (Object.keys(tags).length > 0) this.#tagBudgets = await tagBudgets.of(organizationId, tags)
     this.#checkModel(model)
     try {
       await this.#minuteLimits.take(wish.inputTokens, this.#tagBudgets)
@@ -352,8 +353,6 @@ export async function openTagBudgets(database: Database, clock: Clock, graceMs: 
   })
   return {
     async of(organizationId, tags) {
-      // Most requests have none, and need not know.
-      if (Object.keys(tags).length === 0) return []
       const known = await cache.get(organizationId)
       return (known ?? []).filter(({ key, value }) => Object.hasOwn(tags, key) && tags[key] === value)
     },

@@ -204,40 +204,30 @@ function decodeQuestionName(question: JsonObject, path: string): string {
 function decodeQuestion(value: JsonValue, path: string, isGa: boolean): Question {
   const question = asObject(value, path)
   const type = asOneOf(question.get("type"), ["predicate", "choice", "score"], fieldPath(path, "type"))
+  refuseUnknownFields(question, questionFields[type], path)
+  const name = asOptionalString(question.get("name"), fieldPath(path, "name"))
+  const given = question.get("instructions")
+  const at = fieldPath(path, "instructions")
+  const instructions = isGa ? instructionsText(given, at) : asString(given, at)
   switch (type) {
     case "predicate":
-      refuseUnknownFields(question, ["type", "name", "instructions"], path)
-      return { type, ...decodeStem(question, path, isGa), yesMeans: "", noMeans: "" }
-    case "choice":
-      refuseUnknownFields(question, ["type", "name", "instructions", "choices"], path)
-      return {
-        type,
-        ...decodeStem(question, path, isGa),
-        options: decodeOptions(question, fieldPath(path, "choices")),
-      }
-    case "score":
-      refuseUnknownFields(question, ["type", "name", "instructions", "levels"], path)
-      return {
-        type,
-        ...decodeStem(question, path, isGa),
-        levels: decodeLevels(question, fieldPath(path, "levels")),
-      }
+      return { type, name, path, instructions, yesMeans: "", noMeans: "" }
+    case "choice": {
+      const options = decodeOptions(question, fieldPath(path, "choices"))
+      return { type, name, path, instructions, options }
+    }
+    case "score": {
+      const levels = decodeLevels(question, fieldPath(path, "levels"))
+      return { type, name, path, instructions, levels }
+    }
   }
 }
 
-function decodeStem(
-  question: JsonObject,
-  path: string,
-  isGa: boolean,
-): Pick<Question, "name" | "path" | "instructions"> {
-  const given = question.get("instructions")
-  const at = fieldPath(path, "instructions")
-  return {
-    name: asOptionalString(question.get("name"), fieldPath(path, "name")),
-    path,
-    instructions: isGa ? instructionsText(given, at) : asString(given, at),
-  }
-}
+const questionFields = {
+  predicate: ["type", "name", "instructions"],
+  choice: ["type", "name", "instructions", "choices"],
+  score: ["type", "name", "instructions", "levels"],
+} as const satisfies Record<Question["type"], readonly string[]>
 
 interface Option {
   readonly value: string | boolean

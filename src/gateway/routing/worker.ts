@@ -349,7 +349,7 @@ class GivenPermit implements Permit {
  */
 export class JoinedSignal {
   readonly #controller = new AbortController()
-  readonly #sources: AbortSignal[] = []
+  #sources: AbortSignal[] = []
   /** Ends what is waited for, one thing after the other. */
   #giveUp: (reason: Error) => void = () => undefined
   // It listens to signals only, so that what an event comes from is one.
@@ -389,6 +389,6 @@ export class JoinedSignal {
   /** Stops listening to its sources. */
   release(): void {
     for (const source of this.#sources) source.removeEventListener("abort", this.#onAbort)
-    this.#sources.length = 0
+    this.#sources = []
   }
 }
