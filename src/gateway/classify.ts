@@ -116,9 +116,7 @@ async function classify(parts: ClassifyParts, decode: Decode, asked: DecisionReq
     const { text, usage, costTicks, observed, counted, keep } = classification.questionNames
       ? await askSet(parts, { ...asked, tags }, classification)
       : await askModel(parts, { ...asked, tags }, classification)
-    const keeping = keep()
-    await sequence.finish(usage, success)
-    const isKept = await keeping
+    const [isKept] = await Promise.all([keep(), sequence.finish(usage, success)])
     call.header(costHeader, usdText(costTicks))
     if (counted) parts.answerCounter.count(counted)
     if (observed) parts.shadows.observe({ ...observed, isKept })
