@@ -12,7 +12,7 @@ keys' last column is added to the score: -10000 where a past is padded. No past 
 
 int8: products of 8-bit numbers. The weights are whole steps already (`rounding`), so nothing of them is lost. What a product reads
 is made of two numbers of 7 bits, the second for what the first leaves over, and goes through the product twice; so the answers
-are those of float32 within a few thousandths, and do not depend on what else is in a run. With 7 bits no sum saturates where a
+are those of float32 within 0.02, and do not depend on what else is in a run. With 7 bits no sum saturates where a
 processor adds pairs of products in 16 bits. The first number's steps span the range that `activation_ranges` has measured, and
 some more; what lies beyond is cut off.
 """
