@@ -65,7 +65,7 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerPar
     timeoutMs: 600_000,
     linesMax: 1_000,
     concurrency: 4,
-    fileExpiryMs: 3_600_000,
+    fileExpiryMs: hourMs,
     endpoints: {
       "/v1/decisions": endpoint,
       "/v1/systemone": endpoint,
@@ -77,13 +77,15 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerPar
   })
 }
 
-async function givenBatch(organizationId: string, lines: number): Promise<string> {
+const hourMs = 3_600_000
+
+async function givenBatch(organizationId: string, lines: number, windowMs = hourMs): Promise<string> {
   const text = Array.from({ length: lines }, (_, n) =>
     JSON.stringify({ custom_id: `row-${n}`, method: "POST", url: "/v1/decisions", body: { n } }),
   ).join("\n")
   const blob = await storage.stage(pieces(text))
   const createdAt = new Date()
-  const expiresAt = new Date(createdAt.getTime() + 3_600_000)
+  const expiresAt = new Date(createdAt.getTime() + windowMs)
   const caller = {
     principal: { kind: "key", id: "key_1" },
     standing: { organizationId, role: "member", permissions: ["inference"] },
@@ -94,7 +96,7 @@ async function givenBatch(organizationId: string, lines: number): Promise<string
     const { storage: storageId, sha256 } = await insertFile(
       sql,
       storage,
-      { ...file, createdAt, expiresAt },
+      { ...file, createdAt, expiresAt: new Date(createdAt.getTime() + hourMs) },
       blob,
     )
     return await insertBatch(sql, {
@@ -187,6 +189,18 @@ test("a line runs with what its caller may do by then, and a caller that may do 
   expect(JSON.parse(failed.errors ?? "[]")).toMatchObject([{ code: "permission_denied" }])
   expect([failed.completed, failed.failed, [...seen]]).toEqual([5, 65, ["key_now"]])
   expect(new Set(await codesIn(failed))).toEqual(new Set(["permission_denied"]))
+})
+
+test("a batch whose window ends before it is validated runs nothing, and names each of its lines as expired", async () => {
+  const id = await organization()
+  let asked = 0
+  await start(async () => {
+    asked++
+    return {}
+  })
+  const expired = await until(id, await givenBatch(id, 40, 0), "expired")
+  expect([expired.total, expired.completed, expired.failed, asked]).toEqual([40, 0, 40, 0])
+  expect(await codesIn(expired)).toEqual(Array.from({ length: 40 }, () => "batch_expired"))
 })
 
 test("storage that fails for a while takes no attempts and no results away", async () => {

@@ -117,10 +117,11 @@ export async function stopBatch(
   )
 }
 
+/** One that is being validated expires afterwards: only then are its lines known, and each can be named. */
 export async function expireBatches(sql: Sql, now: Date): Promise<void> {
   await sql.query(
     `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = $1
-     WHERE status IN ('validating', 'in_progress') AND expires_at <= $1`,
+     WHERE status = 'in_progress' AND expires_at <= $1`,
     [now],
   )
 }
