@@ -18,9 +18,13 @@ import {
 } from "./peer.ts"
 
 export interface ConnectionSettings {
-  /** A peer that has answered once and then answers no ping for this long is killed; absent, it may be busy for any time. */
+  /**
+   * A peer that has answered once and then answers no ping for this long is killed; absent, it may be busy for any time. Only
+   * time in which this event loop runs counts: while it stands still (a stopped process, a suspended machine), no answer can be
+   * received.
+   */
   readonly silenceMsMax?: number | undefined
-  /** A peer that has answered nothing for this long after its start is killed. */
+  /** A peer that has answered nothing for this long after its start is killed; counted in the same way. */
   readonly startMsMax?: number | undefined
   /** Calls and streams that may be open; one more is refused as `overloaded`. */
   readonly pendingMax?: number | undefined
@@ -45,9 +49,11 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   readonly #ended = Promise.withResolvers<string>()
   readonly #pending = new Map<number, Pending>()
   readonly #watch: NodeJS.Timeout
-  readonly #startedMs = performance.now()
-  /** Null before the first answer: loading a model may keep a process from its pings. */
-  #heardMs: number | null = null
+  readonly #checkMs: number
+  /** Checks since the last answer, or since the start. */
+  #silentChecks = 0
+  /** False before the first answer: loading a model may keep a process from its pings. */
+  #hasAnswered = false
   #lastId = 0
   #killedFor: string | null = null
   #gone: PeerGone | null = null
@@ -62,8 +68,8 @@ export class Connection<S extends Service<S>> implements Peer<S> {
     )
     channel.keepAlive?.(false)
     const { silenceMsMax = Infinity, startMsMax = Infinity } = settings
-    const checkMs = Math.min(pingMs, silenceMsMax / 4, startMsMax / 4)
-    this.#watch = setInterval(() => this.#check(silenceMsMax, startMsMax), checkMs).unref()
+    this.#checkMs = Math.min(pingMs, silenceMsMax / 4, startMsMax / 4)
+    this.#watch = setInterval(() => this.#check(silenceMsMax, startMsMax), this.#checkMs).unref()
   }
 
   get pid(): number | undefined {
@@ -139,7 +145,8 @@ export class Connection<S extends Service<S>> implements Peer<S> {
 
   #receive(received: unknown): void {
     if (!isFromPeer(received)) return this.kill("it sent garbage")
-    if (received.kind !== "pong" || this.#heardMs !== null) this.#heardMs = performance.now()
+    if (received.kind !== "pong") this.#hasAnswered = true
+    if (this.#hasAnswered) this.#silentChecks = 0
     if (received.kind === "pong") return this.#settings.onStatus?.(received.status)
     // Absent when the call was aborted while its answer was on the way.
     const pending = this.#pending.get(received.id)
@@ -152,9 +159,10 @@ export class Connection<S extends Service<S>> implements Peer<S> {
   }
 
   #check(silenceMsMax: number, startMsMax: number): void {
-    const nowMs = performance.now()
-    if (this.#heardMs === null && nowMs - this.#startedMs > startMsMax) this.kill("it did not start in time")
-    else if (this.#heardMs !== null && nowMs - this.#heardMs > silenceMsMax) this.kill("it fell silent")
+    // However long the event loop stood still, one check counts once; messages that wait are received before the next.
+    const silentMs = ++this.#silentChecks * this.#checkMs
+    if (!this.#hasAnswered && silentMs > startMsMax) this.kill("it did not start in time")
+    else if (this.#hasAnswered && silentMs > silenceMsMax) this.kill("it fell silent")
     else if (silenceMsMax !== Infinity) this.#send({ kind: "ping" })
   }
 
