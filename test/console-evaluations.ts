@@ -18,6 +18,14 @@ export function evaluationTests(scene: Scene): void {
     })
   const ask = async (question: string): Promise<void> =>
     await scene.page.getByLabel("Question to ask of every row").fill(question)
+  const makeCascade = async (name: string, cascade: object): Promise<void> => {
+    const made = await fetch(`${scene.server.url}/v1/organizations/${scene.orgId}/models`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${scene.server.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ name, cascade }),
+    })
+    expect(made.status).toBe(200)
+  }
   const goTo = async (place: string): Promise<void> => {
     const places = scene.page.getByRole("navigation", { name: "Pages" })
     await places.getByRole("link", { name: place, exact: true }).click()
@@ -88,13 +96,10 @@ export function evaluationTests(scene: Scene): void {
   })
 
   test("an evaluation of a cascade is compared with its models: accuracy by cost and by time, drawn and in a table", async () => {
-    const cascade = { models: ["umpire-decide", "umpire-chat"], thresholds: { predicate: 0.7 } }
-    const made = await fetch(`${scene.server.url}/v1/organizations/${scene.orgId}/models`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${scene.server.key}`, "content-type": "application/json" },
-      body: JSON.stringify({ name: "careful", cascade }),
+    await makeCascade("careful", {
+      models: ["umpire-decide", "umpire-chat"],
+      thresholds: { predicate: 0.7 },
     })
-    expect(made.status).toBe(200)
     await scene.open("evaluate")
     await upload("cascade.csv", rows.slice(0, 4))
     await scene.click("One label")
@@ -115,6 +120,41 @@ export function evaluationTests(scene: Scene): void {
       .getByRole("img", { name: /^Accuracy by cost: careful \d.*%.*; umpire-decide .*; umpire-chat / })
       .waitFor()
     expect(await scene.problems()).toEqual([])
+    expect(scene.complaints).toEqual([])
+  })
+
+  test("rows that all failed say why and what to do, of a model of a cascade and of the evaluation itself", async () => {
+    // Its first model answers every row; the organization has no access to the second.
+    await makeCascade("hopeful", {
+      models: ["umpire-decide", "umpire-reserved"],
+      thresholds: { predicate: 0.5 },
+    })
+    await scene.open("evaluate")
+    await upload("hopeful.csv", rows.slice(0, 4))
+    await scene.click("One label")
+    await ask("Does the customer want a refund?")
+    await scene.page.getByLabel("Model", { exact: true }).selectOption("hopeful")
+    await scene.click("Evaluate 4 rows")
+    await scene.page.getByText("Done: 4 of 4 rows").waitFor()
+    await scene.click("Evaluate 2 models of the cascade")
+    const told = scene.page.getByRole("alert").filter({ hasText: "has no result to compare" })
+    await told
+      .getByText(/4 rows: .*no access to the model umpire-reserved.*\(model_access_required\)/)
+      .waitFor()
+    // The other one is shown, and this one can be asked again.
+    await scene.page
+      .getByRole("table", { name: "The cascade and its models" })
+      .getByRole("row")
+      .nth(2)
+      .waitFor()
+    await scene.page.getByRole("button", { name: "Evaluate 1 model of the cascade" }).waitFor()
+    expect(await scene.problems()).toEqual([])
+    await told.getByRole("link", { name: "umpire-reserved" }).click()
+    await scene.page.getByText("Done: 4 of 4 rows, 4 failed").waitFor()
+    await scene.page.getByText(/^No row was answered.*evaluate again/).waitFor()
+    await scene.page.getByText(/^4 rows: .*no access to the model umpire-reserved/).waitFor()
+    await scene.click("Evaluate again")
+    await scene.expectValue("Question to ask of every row", "Does the customer want a refund?")
     expect(scene.complaints).toEqual([])
   })
 

@@ -10,7 +10,7 @@ export function SequenceLink({ id, children }: { id: string; children?: ReactNod
       to="/o/$orgId/requests/$seqId"
       params={{ orgId, seqId: id }}
       title="What is recorded of this request"
-      className="text-accent underline-offset-2 hover:underline"
+      className="text-accent underline underline-offset-2"
     >
       {children ?? <span className="font-mono">{id}</span>}
     </Link>

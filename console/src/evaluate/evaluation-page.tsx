@@ -5,7 +5,6 @@ import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { type BatchResults, batchName, isEnded, useBatch, useResults } from "../batches/batch-query.ts"
 import { BatchProgress } from "../batches/batch-status.tsx"
 import type { Sheet } from "../batches/sheet.ts"
-import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { plural } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
@@ -15,6 +14,8 @@ import { judgeRows } from "./judged.ts"
 import { Members } from "./members.tsx"
 import { planOfSheet } from "./plan.ts"
 import { Results } from "./results.tsx"
+import { RowErrorList } from "./row-error-list.tsx"
+import { rowErrors } from "./row-errors.ts"
 
 const route = getRouteApi("/o/$orgId/evaluate/$batchId")
 
@@ -86,15 +87,16 @@ function Outcome({ batch }: { batch: BatchObject }): ReactNode {
 function Judged({ results }: { results: BatchResults }): ReactNode {
   const { sheet, lines, missing } = results
   const judged = useMemo(() => sheet && judgeRows(sheet, lines), [sheet, lines])
-  const failed = lines.filter(({ error }) => error !== null)
-  const last = failed.at(-1)
+  const failed = lines.filter(({ error }) => error !== null).length
   if (missing || !judged) return <Notice tone="warn">{goneSentence}</Notice>
   return (
     <>
-      {last?.error ? (
+      {failed > 0 ? (
         <Notice tone="bad">
-          {plural(failed.length, "row")} failed; the last one: {last.error.message}{" "}
-          {last.sequenceId ? <SequenceLink id={last.sequenceId}>request</SequenceLink> : null}
+          {failed === lines.length
+            ? "No row was answered, so there is nothing to measure. Remove the cause, then evaluate again."
+            : `${plural(failed, "row")} failed.`}
+          <RowErrorList errors={rowErrors(lines)} />
         </Notice>
       ) : null}
       {judged.unknown > 0 ? (

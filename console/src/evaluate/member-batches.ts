@@ -1,23 +1,31 @@
 /** Which batches stand for the models of a cascade beside its own evaluation. */
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 
-type Listed = Pick<BatchObject, "id" | "status" | "metadata">
+type Listed = Pick<BatchObject, "id" | "status" | "request_counts" | "metadata">
 
-const cameToNothing = new Set<BatchObject["status"]>(["failed", "expired", "cancelled"])
+export interface Member<T> {
+  readonly model: string
+  /** The newest that did not come to nothing. */
+  readonly batch: T | null
+  /** Where there is none, the newest that did: it says why, and the member can be asked again. */
+  readonly failed: T | null
+}
 
-/** The newest of each member; one that came to nothing stands for none, so that the member can be asked again. */
+const ended = new Set<BatchObject["status"]>(["failed", "expired", "cancelled"])
+
+const cameToNothing = ({ status, request_counts }: Listed): boolean =>
+  ended.has(status) || (status === "completed" && request_counts.completed === 0)
+
 export function memberBatches<T extends Listed>(
   newestFirst: readonly T[],
   cascadeBatchId: string,
   members: readonly string[],
-): T[] {
-  return members.flatMap(
-    (model) =>
-      newestFirst.find(
-        ({ status, metadata }) =>
-          metadata?.["compared_with"] === cascadeBatchId &&
-          metadata["model"] === model &&
-          !cameToNothing.has(status),
-      ) ?? [],
-  )
+): Member<T>[] {
+  return members.map((model) => {
+    const own = newestFirst.filter(
+      ({ metadata }) => metadata?.["compared_with"] === cascadeBatchId && metadata["model"] === model,
+    )
+    const batch = own.find((one) => !cameToNothing(one)) ?? null
+    return { model, batch, failed: batch ? null : (own[0] ?? null) }
+  })
 }

@@ -6,7 +6,14 @@ import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { evaluate } from "../../../src/scoring/evaluation.ts"
 import { useWrite } from "../api.ts"
 import { ownQuestions } from "../batches/asked.ts"
-import { type BatchResults, batchesKey, isEnded, resultsQuery, useBatches } from "../batches/batch-query.ts"
+import {
+  type BatchResults,
+  batchesKey,
+  isEnded,
+  resultsQuery,
+  useBatches,
+  useResults,
+} from "../batches/batch-query.ts"
 import type { Sheet } from "../batches/sheet.ts"
 import { startBatch } from "../batches/start-batch.ts"
 import { Button } from "../parts/button.tsx"
@@ -18,6 +25,8 @@ import { modelsQuery, useOrganization } from "../session.ts"
 import { type TradeOff, TradeOffChart } from "./trade-off-chart.tsx"
 import { judgeRows } from "./judged.ts"
 import { memberBatches } from "./member-batches.ts"
+import { RowErrorList } from "./row-error-list.tsx"
+import { rowErrors } from "./row-errors.ts"
 
 /** Nothing where the model is no cascade. */
 export function Members({ batch, results }: { batch: BatchObject; results: BatchResults }): ReactNode {
@@ -26,9 +35,11 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
   const { data: all = [] } = useBatches()
   const { sheet } = results
   const members = models.find(({ model_sku }) => model_sku === sheet?.model)?.virtual?.cascade?.models
-  const beside = memberBatches(all, batch.id, members ?? [])
+  const asked = memberBatches(all, batch.id, members ?? [])
+  const beside = asked.flatMap((one) => one.batch ?? [])
   const found = useQueries({ queries: beside.map((one) => resultsQuery(orgId, one)) })
-  if (!sheet || !members) return null
+  // Where no row was answered there is nothing to compare, and the page says why.
+  if (!sheet || !members || results.lines.every(({ error }) => error !== null)) return null
   const own = tradeOffOf(sheet.model, batch.id, results)
   if (!own)
     return (
@@ -42,10 +53,13 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
     const data = found[at]?.data
     return data ? (tradeOffOf(one.metadata?.["model"] ?? "", one.id, data) ?? []) : []
   })
-  const missing = members.filter((model) => !beside.some(({ metadata }) => metadata?.["model"] === model))
+  const missing = asked.flatMap((one) => (one.batch ? [] : one.model))
   return (
     <Panel title="The cascade beside its models">
       <div className="flex flex-col gap-4">
+        {asked.map(({ model, failed }) =>
+          failed ? <NoResult key={model} model={model} batch={failed} /> : null,
+        )}
         {missing.length > 0 ? <Start batch={batch} sheet={sheet} models={missing} /> : null}
         {beside.some((one) => !isEnded(one)) ? (
           <Notice tone="info">Its models are being asked about the same rows.</Notice>
@@ -53,6 +67,25 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
         {others.length > 0 ? <TradeOffs points={[own, ...others]} /> : null}
       </div>
     </Panel>
+  )
+}
+
+function NoResult({ model, batch }: { model: string; batch: BatchObject }): ReactNode {
+  const { id: orgId } = useOrganization()
+  const { data } = useResults(batch)
+  return (
+    <Notice tone="bad">
+      The evaluation of{" "}
+      <Link
+        to="/o/$orgId/evaluate/$batchId"
+        params={{ orgId, batchId: batch.id }}
+        className="font-mono text-xs underline underline-offset-2"
+      >
+        {model}
+      </Link>{" "}
+      has no result to compare. Remove the cause, then ask it again.
+      <RowErrorList errors={rowErrors(data?.lines ?? [])} />
+    </Notice>
   )
 }
 

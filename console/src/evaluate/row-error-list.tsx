@@ -1,0 +1,21 @@
+/** The errors of rows that failed, the most frequent ones. */
+import type { ReactNode } from "react"
+import { SequenceLink } from "../analytics/sequence-link.tsx"
+import { plural } from "../parts/format.ts"
+import type { RowError } from "./row-errors.ts"
+
+const shownMax = 3
+
+export function RowErrorList({ errors }: { errors: readonly RowError[] }): ReactNode {
+  return (
+    <ul aria-label="Why rows failed">
+      {errors.slice(0, shownMax).map(({ code, message, rows, sequenceId }) => (
+        <li key={message}>
+          {plural(rows, "row")}: {message} <span className="font-mono text-xs">({code})</span>{" "}
+          {sequenceId ? <SequenceLink id={sequenceId}>request</SequenceLink> : null}
+        </li>
+      ))}
+      {errors.length > shownMax ? <li>and {plural(errors.length - shownMax, "other error")}</li> : null}
+    </ul>
+  )
+}
