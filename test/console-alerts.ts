@@ -114,7 +114,7 @@ export function alertTests(scene: Scene): void {
     const chat = { model: "umpire-chat", messages, max_tokens: 4 }
     const show = async (answer: Response): Promise<void> => {
       const id = answer.headers.get("x-umpire-sequence")
-      // Content is stored a while after the record is there, and the page of a record does not look again.
+      // Content is stored a while after the record is there.
       const state = async (): Promise<unknown> => {
         const reply = await fetch(`${server.url}${path}/sequences/${id}`, {
           headers: { authorization: `Bearer ${server.key}` },
@@ -133,6 +133,21 @@ export function alertTests(scene: Scene): void {
     await scene.expectValue("Message", "Say hello.")
     const decided = await server.post("/v1/decisions", decision)
     await show(decided)
+    // Opened before its content was stored, the page looks again.
+    const record = `**${path}/sequences/${decided.headers.get("x-umpire-sequence")}`
+    let isStored = false
+    await page.route(record, async (route) => {
+      const response = await route.fetch({ timeout: 0 })
+      const { data } = (await response.json()) as { data: object }
+      const early = { ...data, content: "none", timestamp: Date.now() }
+      await route.fulfill(isStored ? { response } : { response, json: { data: early } })
+    })
+    await page.reload()
+    await page.getByText("Nothing is stored yet.").waitFor()
+    await expect.poll(async () => await scene.problems()).toEqual([])
+    isStored = true
+    await scene.click("Show content")
+    await page.unroute(record)
     await scene.click("Open in playground")
     await page.getByRole("heading", { name: "Playground", level: 1 }).waitFor()
     await scene.expectValue("Evidence text", "It came last week.")

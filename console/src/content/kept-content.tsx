@@ -21,14 +21,32 @@ import { useIsOwner, useOrganization } from "../session.ts"
 import { chatOfContent, draftOfContent } from "./draft-of-content.ts"
 
 const absent: Record<Exclude<ContentState, "answers" | "evidence_and_answers">, string> = {
-  none: "Nothing was kept of this request.",
+  none: "Nothing is kept of this request.",
   deleted: "The content of this request was deleted.",
   expired: "The content of this request was deleted at the end of its retention.",
 }
 
-export function KeptContentPanel({ seqId, state }: { seqId: string; state: ContentState }): ReactNode {
+export function KeptContentPanel({
+  seqId,
+  state,
+  follows,
+}: {
+  seqId: string
+  state: ContentState
+  /** It may still be stored, and the page looks again. */
+  follows: boolean
+}): ReactNode {
   const { id: orgId } = useOrganization()
   const [shown, setShown] = useState(false)
+  if (follows)
+    return (
+      <Panel title="Evidence and answers">
+        <p role="status" className="text-soft text-sm">
+          Nothing is stored yet. What is kept of a request follows its record within a minute; this page looks
+          again.
+        </p>
+      </Panel>
+    )
   if (state !== "answers" && state !== "evidence_and_answers")
     return (
       <Panel title="Evidence and answers">

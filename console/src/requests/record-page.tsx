@@ -1,9 +1,11 @@
 /** One request, in full: how it ended, where its time went, its tokens and cost, and its caller. */
-import { useQuery } from "@tanstack/react-query"
+import { useQuery, useQueryClient } from "@tanstack/react-query"
 import { Link, getRouteApi, useNavigate, useRouter } from "@tanstack/react-router"
 import { type ReactNode, useEffect } from "react"
 import type { SequenceDetail } from "../../../src/contract/sequences.ts"
 import { ClientError, api } from "../api.ts"
+import { contentFollowsMsMax, contentMayFollow, isContentKept } from "../content/content-follows.ts"
+import { contentSettingsQuery } from "../content/content-panel.tsx"
 import { KeptContentPanel } from "../content/kept-content.tsx"
 import { Button, CopyButton } from "../parts/button.tsx"
 import { Figure } from "../parts/figure.tsx"
@@ -21,12 +23,26 @@ import { useNames } from "./use-names.ts"
 
 const route = getRouteApi("/o/$orgId/requests/$seqId")
 
+/** While its content may still be stored. */
+const lookAgainMs = 2_000
+
 export function RecordPage(): ReactNode {
   const { seqId: seq_id } = route.useParams()
   const { id: org_id } = useOrganization()
+  const queries = useQueryClient()
   const query = useQuery({
     queryKey: ["sequence", org_id, seq_id],
-    queryFn: async () => await api.getSequence({ params: { org_id, seq_id } }),
+    queryFn: async () => {
+      const sequence = await api.getSequence({ params: { org_id, seq_id } })
+      const contentFollows =
+        contentMayFollow(sequence, Date.now()) &&
+        isContentKept(
+          sequence,
+          await queries.fetchQuery({ ...contentSettingsQuery(org_id), staleTime: contentFollowsMsMax }),
+        )
+      return { sequence, contentFollows }
+    },
+    refetchInterval: ({ state: { data } }) => (data?.contentFollows ? lookAgainMs : false),
   })
   const missing = query.error instanceof ClientError && query.error.status === 404
   return (
@@ -48,7 +64,7 @@ export function RecordPage(): ReactNode {
         </div>
       ) : (
         <Loaded query={query} what="the request">
-          {(sequence) => <Record sequence={sequence} />}
+          {(found) => <Record {...found} />}
         </Loaded>
       )}
     </Page>
@@ -105,7 +121,13 @@ function Ways({ seqId }: { seqId: string }): ReactNode {
   )
 }
 
-function Record({ sequence }: { sequence: SequenceDetail }): ReactNode {
+function Record({
+  sequence,
+  contentFollows,
+}: {
+  sequence: SequenceDetail
+  contentFollows: boolean
+}): ReactNode {
   return (
     <>
       {sequence.error_code ? (
@@ -130,7 +152,12 @@ function Record({ sequence }: { sequence: SequenceDetail }): ReactNode {
           </Panel>
           {sequence.stages.length > 0 ? <Stages sequence={sequence} /> : null}
           {sequence.attempts.length > 0 ? <Attempts sequence={sequence} /> : null}
-          <KeptContentPanel key={sequence.seq_id} seqId={sequence.seq_id} state={sequence.content} />
+          <KeptContentPanel
+            key={sequence.seq_id}
+            seqId={sequence.seq_id}
+            state={sequence.content}
+            follows={contentFollows}
+          />
         </div>
         <div className="flex min-w-0 flex-col gap-4">
           <Panel title="Tokens and cost">
