@@ -19,6 +19,16 @@ import {
  * repetitions with 409 until it ends.
  */
 const attemptsMax = 20
+/** Of connections that cannot be opened, over 3 seconds where they are refused: the address is wrong, or nothing runs there. */
+const unreachableMax = 5
+const unreachableCodes = [
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]
 const pauseMsMax = 10_000
 const retryAfterMsMax = 60_000
 const timeoutMs = 60_000
@@ -176,8 +186,10 @@ async function decide({ address, key, run }, [input, questions, model]) {
       .update(JSON.stringify([run, body]))
       .digest("hex")}`,
   }
-  for (let attempt = 1; ; attempt++) {
+  for (let attempt = 1, unreachable = 0; ; attempt++) {
     const { failure, status, retryAfter, text } = await post(address, headers, body)
+    if (unreachableCodes.includes(failure) && ++unreachable === unreachableMax)
+      return { error: `Cannot reach Umpire in ${attempt} attempts: ${failure}` }
     const isPassing = failure !== undefined || passing.includes(status)
     if (!isPassing || attempt === attemptsMax) {
       if (failure !== undefined) return { error: `Umpire does not answer: ${failure}` }

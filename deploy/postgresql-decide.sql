@@ -30,10 +30,15 @@ if input.strip() == "":
 # The pauses between them are 142 seconds together: longer than a first attempt runs on at the server, which answers its
 # repetitions with 409 until it ends.
 attempts_max = 20
+# Of connections that cannot be opened, over 3 seconds where they are refused: the address is wrong, or nothing runs there.
+unreachable_max = 5
 pause_s_max = 10
 retry_after_s_max = 60
+connect_timeout_s = 5
 timeout_s = 60
-passing = (409, 429, 502, 503, 504)
+# Stands for the status of an attempt without a connection.
+unreachable = 0
+passing = (unreachable, 409, 429, 502, 503, 504)
 
 settings = plpy.execute("SELECT url, key, run FROM umpire.settings")
 if len(settings) == 0:
@@ -52,25 +57,32 @@ def connection():
         place = urllib.parse.urlsplit(url)
         kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
         SD["url"], SD["path"] = url, place.path
-        SD["connection"] = kind(place.hostname, place.port, timeout=timeout_s)
+        SD["connection"] = kind(place.hostname, place.port, timeout=connect_timeout_s)
     return SD["connection"]
 
 def ask():
+    is_open = False
     try:
+        if connection().sock is None:
+            connection().connect()
+            connection().sock.settimeout(timeout_s)
+        is_open = True
         connection().request("POST", SD["path"] + "/v1/decisions", body.encode(), headers)
         response = connection().getresponse()
         return response.status, response.getheader("retry-after"), response.read()
     except (OSError, http.client.HTTPException) as failure:
         # The server closed it, or is away; the next request opens another.
         connection().close()
-        return 503, None, json.dumps({"error": {"message": str(failure)}}).encode()
+        return 503 if is_open else unreachable, None, json.dumps({"error": {"message": str(failure)}}).encode()
     except ValueError:
         # Its message quotes the header, with the key.
         return None, None, b""
 
+statuses = []
 for attempt in range(1, attempts_max + 1):
     status, retry_after, answer = ask()
-    if status not in passing or attempt == attempts_max:
+    statuses.append(status)
+    if status not in passing or attempt == attempts_max or statuses.count(unreachable) == unreachable_max:
         break
     # A sleep of the database's own, which a cancelled query ends.
     pause = min(0.1 * 2 ** attempt, pause_s_max)
@@ -85,9 +97,12 @@ except ValueError:
     found = {}
 if not isinstance(found, dict):
     found = {}
-if status != 200 or "answers" not in found:
-    plpy.error("Umpire answered %s: %s" % (status, found.get("error", {}).get("message", "no reason")))
-return json.dumps(found["answers"])
+if status == 200 and "answers" in found:
+    return json.dumps(found["answers"])
+reason = found.get("error", {}).get("message", "no reason")
+if status == unreachable:
+    plpy.error("Cannot reach Umpire in %s attempts: %s" % (attempt, reason))
+plpy.error("Umpire answered %s: %s" % (status, reason))
 $$;
 
 -- How probable it is that the answer is yes.

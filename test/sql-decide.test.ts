@@ -11,6 +11,7 @@ import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api"
 import pg from "pg"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { unpackDebian } from "./debian.ts"
+import { freePort } from "./free-port.ts"
 import { TestGateway, prepareAccount, readBooks } from "./gateways.ts"
 import {
   type FreshDatabase,
@@ -197,6 +198,22 @@ test("a server that is full, goes away, is still at it or closes its connections
   expect(seen[6]).not.toBe(seen[0])
   await shop.query("UPDATE umpire.settings SET run = ''")
   stub.close()
+  await use(gateway.url)
+})
+
+test("a server that cannot be reached ends the query after a few attempts, with the reason", async () => {
+  for (const [url, ofPython, ofNode] of [
+    [`http://127.0.0.1:${await freePort()}`, /Cannot reach Umpire in 5 attempts: .*refused/, "ECONNREFUSED"],
+    ["http://umpire.invalid", /Cannot reach Umpire in 5 attempts: /, ""],
+  ] as const) {
+    await use(url)
+    await expect(shop.query("SELECT umpire.yes_no('x', 'Is it?', 'test')")).rejects.toThrow(ofPython)
+    const { rowsOf, close } = await openDuckdb({ url, key: bootstrapKey })
+    await expect(rowsOf("SELECT umpire_yes_no('x', 'Is it?')")).rejects.toThrow(
+      `Cannot reach Umpire in 5 attempts: ${ofNode}`,
+    )
+    await close()
+  }
   await use(gateway.url)
 })
 
