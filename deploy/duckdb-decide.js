@@ -19,7 +19,10 @@ import {
  * repetitions with 409 until it ends.
  */
 const attemptsMax = 20
-/** Of connections that cannot be opened, over 3 seconds where they are refused: the address is wrong, or nothing runs there. */
+/**
+ * Of connections that cannot be opened, over 3 seconds where they are refused, to an address that has not answered yet: it is
+ * wrong, or nothing runs there. One that has answered is away for a while.
+ */
 const unreachableMax = 5
 const unreachableCodes = [
   "ECONNREFUSED",
@@ -171,6 +174,9 @@ async function decideAll(settings, rows) {
   return error === undefined ? { answers } : { error }
 }
 
+/** In the thread that asks: it asks one address. */
+let hasAnswered = false
+
 /** Never throws: a failure is told where the query is. */
 async function decide({ address, key, run }, [input, questions, model]) {
   // There is nothing to ask about.
@@ -188,7 +194,8 @@ async function decide({ address, key, run }, [input, questions, model]) {
   }
   for (let attempt = 1, unreachable = 0; ; attempt++) {
     const { failure, status, retryAfter, text } = await post(address, headers, body)
-    if (unreachableCodes.includes(failure) && ++unreachable === unreachableMax)
+    if (failure === undefined) hasAnswered = true
+    if (unreachableCodes.includes(failure) && ++unreachable >= unreachableMax && !hasAnswered)
       return { error: `Cannot reach Umpire in ${attempt} attempts: ${failure}` }
     const isPassing = failure !== undefined || passing.includes(status)
     if (!isPassing || attempt === attemptsMax) {

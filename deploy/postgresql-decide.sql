@@ -30,7 +30,8 @@ if input.strip() == "":
 # The pauses between them are 142 seconds together: longer than a first attempt runs on at the server, which answers its
 # repetitions with 409 until it ends.
 attempts_max = 20
-# Of connections that cannot be opened, over 3 seconds where they are refused: the address is wrong, or nothing runs there.
+# Of connections that cannot be opened, over 3 seconds where they are refused, to an address that has not answered in this
+# session: it is wrong, or nothing runs there. One that has answered is away for a while.
 unreachable_max = 5
 pause_s_max = 10
 retry_after_s_max = 60
@@ -69,6 +70,7 @@ def ask():
         is_open = True
         connection().request("POST", SD["path"] + "/v1/decisions", body.encode(), headers)
         response = connection().getresponse()
+        SD["answered"] = url
         return response.status, response.getheader("retry-after"), response.read()
     except (OSError, http.client.HTTPException) as failure:
         # The server closed it, or is away; the next request opens another.
@@ -82,7 +84,9 @@ statuses = []
 for attempt in range(1, attempts_max + 1):
     status, retry_after, answer = ask()
     statuses.append(status)
-    if status not in passing or attempt == attempts_max or statuses.count(unreachable) == unreachable_max:
+    if status not in passing or attempt == attempts_max:
+        break
+    if statuses.count(unreachable) == unreachable_max and SD.get("answered") != url:
         break
     # A sleep of the database's own, which a cancelled query ends.
     pause = min(0.1 * 2 ** attempt, pause_s_max)

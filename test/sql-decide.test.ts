@@ -217,6 +217,34 @@ test("a server that cannot be reached ends the query after a few attempts, with 
   await use(gateway.url)
 })
 
+test("a server that has answered is waited for longer than one that never did", async () => {
+  const answering = createServer((request, response) => {
+    request.resume().on("end", () => {
+      response
+        .writeHead(200, { "content-type": "application/json", connection: "close" })
+        .end(JSON.stringify({ answers: [{ type: "predicate", probability: 0.75 }] }))
+    })
+  })
+  const listen = async (port: number): Promise<void> =>
+    await new Promise((resolve) => answering.listen(port, "127.0.0.1", resolve))
+  await listen(0)
+  // True for a TCP server that listens.
+  const { port } = answering.address() as AddressInfo
+  await use(`http://127.0.0.1:${port}`)
+  const query = "SELECT umpire.yes_no('x', 'Is it?') AS p"
+  expect((await shop.query(query)).rows).toEqual([{ p: 0.75 }])
+  const other = await connect("postgres")
+  await new Promise((resolve) => answering.close(resolve))
+  const waiting = shop.query(query)
+  // Asks as often and begins later, so the session that waits has made as many attempts by then.
+  await expect(other.query(query)).rejects.toThrow(/Cannot reach Umpire in 5 attempts: /)
+  await listen(port)
+  expect((await waiting).rows).toEqual([{ p: 0.75 }])
+  await other.end()
+  answering.close()
+  await use(gateway.url)
+})
+
 type RegisterUmpire = (
   connection: DuckDBConnection,
   server: { readonly url: string; readonly key: string; readonly run?: string },
