@@ -24,13 +24,14 @@ const attemptsMax = 20
  * wrong, or nothing runs there. One that has answered is away for a while.
  */
 const unreachableMax = 5
-const unreachableCodes = [
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
+/** Of connections that were open. Any other failure, of TLS too, means that none could be opened. */
+const interruptedCodes = [
+  "ECONNRESET",
+  "EPIPE",
+  "UND_ERR_SOCKET",
+  "UND_ERR_HEADERS_TIMEOUT",
+  "UND_ERR_BODY_TIMEOUT",
+  "TimeoutError",
 ]
 const pauseMsMax = 10_000
 const retryAfterMsMax = 60_000
@@ -195,10 +196,11 @@ async function decide({ address, key, run }, [input, questions, model]) {
   for (let attempt = 1, unreachable = 0; ; attempt++) {
     const { failure, status, retryAfter, text } = await post(address, headers, body)
     if (failure === undefined) hasAnswered = true
-    if (unreachableCodes.includes(failure) && ++unreachable >= unreachableMax && !hasAnswered)
-      return { error: `Cannot reach Umpire in ${attempt} attempts: ${failure}` }
+    const isUnreachable = failure !== undefined && !interruptedCodes.includes(failure)
+    if (isUnreachable) unreachable++
     const isPassing = failure !== undefined || passing.includes(status)
-    if (!isPassing || attempt === attemptsMax) {
+    if (!isPassing || attempt === attemptsMax || (unreachable === unreachableMax && !hasAnswered)) {
+      if (isUnreachable) return { error: `Cannot reach Umpire in ${attempt} attempts: ${failure}` }
       if (failure !== undefined) return { error: `Umpire does not answer: ${failure}` }
       const found = parse(text)
       if (status === 200 && Array.isArray(found?.answers)) return { answer: JSON.stringify(found.answers) }

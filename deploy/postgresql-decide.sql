@@ -52,29 +52,41 @@ headers = {
     "idempotency-key": "sql-" + hashlib.sha256(json.dumps([settings[0]["run"], body]).encode()).hexdigest(),
 }
 
-def connection():
-    # One for each session and server; kept open.
-    if SD.get("url") != url:
+def connect():
+    kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+    try:
         place = urllib.parse.urlsplit(url)
-        kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
-        SD["url"], SD["path"] = url, place.path
-        SD["connection"] = kind(place.hostname, place.port, timeout=connect_timeout_s)
-    return SD["connection"]
+        if place.scheme not in kinds or not place.hostname or "@" in place.netloc:
+            return None
+        return kinds[place.scheme](place.hostname, place.port, timeout=connect_timeout_s), place.path
+    except (ValueError, http.client.InvalidURL):
+        return None
+
+# One for each session and server; kept open.
+if SD.get("url") != url:
+    connected = connect()
+    if connected is None:
+        plpy.error("Cannot ask Umpire: the url in umpire.settings must begin with http:// or https:// and name a host, and no user")
+    SD["connection"], SD["path"] = connected
+    SD["url"] = url
+connection = SD["connection"]
 
 def ask():
     is_open = False
     try:
-        if connection().sock is None:
-            connection().connect()
-            connection().sock.settimeout(timeout_s)
+        if connection.sock is None:
+            connection.connect()
+            connection.sock.settimeout(timeout_s)
         is_open = True
-        connection().request("POST", SD["path"] + "/v1/decisions", body.encode(), headers)
-        response = connection().getresponse()
+        connection.request("POST", SD["path"] + "/v1/decisions", body.encode(), headers)
+        response = connection.getresponse()
         SD["answered"] = url
         return response.status, response.getheader("retry-after"), response.read()
+    except http.client.InvalidURL:
+        return None, None, b""
     except (OSError, http.client.HTTPException) as failure:
         # The server closed it, or is away; the next request opens another.
-        connection().close()
+        connection.close()
         return 503 if is_open else unreachable, None, json.dumps({"error": {"message": str(failure)}}).encode()
     except ValueError:
         # Its message quotes the header, with the key.
@@ -103,7 +115,8 @@ if not isinstance(found, dict):
     found = {}
 if status == 200 and "answers" in found:
     return json.dumps(found["answers"])
-reason = found.get("error", {}).get("message", "no reason")
+error = found.get("error")
+reason = error.get("message", "no reason") if isinstance(error, dict) else "no reason"
 if status == unreachable:
     plpy.error("Cannot reach Umpire in %s attempts: %s" % (attempt, reason))
 plpy.error("Umpire answered %s: %s" % (status, reason))

@@ -201,19 +201,56 @@ test("a server that is full, goes away, is still at it or closes its connections
   await use(gateway.url)
 })
 
+test("an address that cannot be asked is refused each time, and nobody else gets its key", async () => {
+  const refusal =
+    "the url in umpire.settings must begin with http:// or https:// and name a host, and no user"
+  const ask = "SELECT umpire.yes_no('ticket 1', 'Is it urgent?', 'test') AS urgent"
+  expect((await shop.query(ask)).rows).toEqual([{ urgent: 0.5 }])
+  for (const url of [
+    "localhost:8484",
+    "http://",
+    "http://127.0.0.1:99999",
+    "http://a b",
+    "http://[1",
+    "http://user:secret@127.0.0.1",
+  ]) {
+    await use(url)
+    // The server that was asked before is not asked in its place.
+    for (let time = 0; time < 2; time++) await expect(shop.query(ask)).rejects.toThrow(refusal)
+  }
+  await use(gateway.url)
+  expect((await shop.query(ask)).rows).toEqual([{ urgent: 0.5 }])
+})
+
 test("a server that cannot be reached ends the query after a few attempts, with the reason", async () => {
-  for (const [url, ofPython, ofNode] of [
+  const sessions: pg.Client[] = []
+  const threads: DuckdbThread[] = []
+  const cases = [
     [`http://127.0.0.1:${await freePort()}`, /Cannot reach Umpire in 5 attempts: .*refused/, "ECONNREFUSED"],
     ["http://umpire.invalid", /Cannot reach Umpire in 5 attempts: /, ""],
-  ] as const) {
+    // It does not speak TLS.
+    [gateway.url.replace("http:", "https:"), /Cannot reach Umpire in 5 attempts: .*SSL/i, "ERR_SSL_"],
+  ] as const
+  const refusals = []
+  for (const [url, ofPython, ofNode] of cases) {
     await use(url)
-    await expect(shop.query("SELECT umpire.yes_no('x', 'Is it?', 'test')")).rejects.toThrow(ofPython)
-    const { rowsOf, close } = await openDuckdb({ url, key: bootstrapKey })
-    await expect(rowsOf("SELECT umpire_yes_no('x', 'Is it?')")).rejects.toThrow(
-      `Cannot reach Umpire in 5 attempts: ${ofNode}`,
-    )
-    await close()
+    const [session, duckdb] = [await connect("postgres"), openDuckdbThread(url)]
+    const application = `refused ${sessions.length}`
+    await session.query(`SET application_name = '${application}'`)
+    let isRefused = false
+    const query = session.query("SELECT umpire.yes_no('x', 'Is it?', 'test')")
+    refusals.push(expect(query.finally(() => (isRefused = true))).rejects.toThrow(ofPython))
+    refusals.push(expect(duckdb.ask()).resolves.toContain(`Cannot reach Umpire in 5 attempts: ${ofNode}`))
+    sessions.push(session)
+    threads.push(duckdb)
+    // Between two attempts, so it has read the settings.
+    const pauses = "SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event = 'PgSleep'"
+    await expect
+      .poll(async () => isRefused || (await shop.query(pauses, [application])).rowCount === 1)
+      .toBe(true)
   }
+  await Promise.all(refusals)
+  await Promise.all([...sessions.map((one) => one.end()), ...threads.map((one) => one.close())])
   await use(gateway.url)
 })
 
@@ -225,25 +262,71 @@ test("a server that has answered is waited for longer than one that never did", 
         .end(JSON.stringify({ answers: [{ type: "predicate", probability: 0.75 }] }))
     })
   })
-  const listen = async (port: number): Promise<void> =>
-    await new Promise((resolve) => answering.listen(port, "127.0.0.1", resolve))
-  await listen(0)
-  // True for a TCP server that listens.
-  const { port } = answering.address() as AddressInfo
-  await use(`http://127.0.0.1:${port}`)
+  const port = await freePort()
+  const listen = async (): Promise<void> =>
+    await new Promise((resolve, reject) =>
+      answering.once("error", reject).listen(port, "127.0.0.1", () => resolve()),
+    )
+  await listen()
+  const url = `http://127.0.0.1:${port}`
+  await use(url)
   const query = "SELECT umpire.yes_no('x', 'Is it?') AS p"
   expect((await shop.query(query)).rows).toEqual([{ p: 0.75 }])
-  const other = await connect("postgres")
+  const duckdb = openDuckdbThread(url)
+  expect(await duckdb.ask()).toBe("[[0.75]]")
+  const [newSession, newThread] = [await connect("postgres"), openDuckdbThread(url)]
   await new Promise((resolve) => answering.close(resolve))
-  const waiting = shop.query(query)
-  // Asks as often and begins later, so the session that waits has made as many attempts by then.
-  await expect(other.query(query)).rejects.toThrow(/Cannot reach Umpire in 5 attempts: /)
-  await listen(port)
-  expect((await waiting).rows).toEqual([{ p: 0.75 }])
-  await other.end()
+  const waiting = [shop.query(query), duckdb.ask()] as const
+  // They ask as often and begin later, so those that wait have made as many attempts by then.
+  await Promise.all([
+    expect(newSession.query(query)).rejects.toThrow(/Cannot reach Umpire in 5 attempts: /),
+    expect(newThread.ask()).resolves.toContain("Cannot reach Umpire in 5 attempts: ECONNREFUSED"),
+  ])
+  await listen()
+  expect((await waiting[0]).rows).toEqual([{ p: 0.75 }])
+  expect(await waiting[1]).toBe("[[0.75]]")
+  await Promise.all([newSession.end(), newThread.close(), duckdb.close()])
   answering.close()
   await use(gateway.url)
 })
+
+interface DuckdbThread {
+  ask(): Promise<string>
+  close(): Promise<unknown>
+}
+
+/** A thread of its own stands still while its query asks, and this one goes on. Told are the rows, or the error. */
+function openDuckdbThread(url: string): DuckdbThread {
+  const module = join(root, "deploy", "duckdb-decide.js")
+  const thread = new Worker(
+    `const { parentPort, workerData } = require("node:worker_threads")
+     const opened = (async () => {
+       const { registerUmpire } = await import(workerData.module)
+       const { DuckDBInstance } = await import("@duckdb/node-api")
+       const duckdb = await (await DuckDBInstance.create()).connect()
+       await registerUmpire(duckdb, { url: workerData.url, key: workerData.key })
+       return duckdb
+     })()
+     parentPort.on("message", async () => {
+       try {
+         const rows = (await (await opened).runAndReadAll("SELECT umpire_yes_no('x', 'Is it?')")).getRowsJS()
+         parentPort.postMessage(JSON.stringify(rows))
+       } catch (error) {
+         parentPort.postMessage(error.message)
+       }
+     })`,
+    { eval: true, workerData: { module, url, key: bootstrapKey } },
+  )
+  return {
+    ask: async () => {
+      thread.postMessage("ask", [])
+      return await new Promise<string>((resolve, reject) =>
+        thread.once("message", resolve).once("error", reject),
+      )
+    },
+    close: async () => await thread.terminate(),
+  }
+}
 
 type RegisterUmpire = (
   connection: DuckDBConnection,
