@@ -30,7 +30,10 @@ export interface HttpSettings {
 
 export interface HttpPeerSettings extends HttpSettings {
   readonly url: URL
-  /** An answer that stands still for this long is given up; the other side sends something every second. */
+  /**
+   * An answer that stands still for this long is given up; the other side sends something every second. Only time in which
+   * this event loop runs counts, as for a `Connection`.
+   */
   readonly silenceMsMax?: number
 }
 
@@ -41,6 +44,7 @@ const requestBytesMax = 64 * 1024 * 1024
 const answerBytesMax = 256 * 1024 * 1024
 const silenceMsMaxDefault = 30_000
 const aliveMs = 1000
+const silentChecksMax = 4
 
 interface Request {
   readonly method: string
@@ -166,8 +170,12 @@ class HttpCall {
 
   async #watched<Result>(promise: Promise<Result>): Promise<Result> {
     const silent = new PeerGone("it fell silent")
-    const timer = setTimeout(() => this.#abort.abort(silent), this.#silenceMsMax)
-    return await promise.finally(() => clearTimeout(timer))
+    let checks = 0
+    // However long the event loop stood still, one check counts once.
+    const timer = setInterval(() => {
+      if (++checks > silentChecksMax) this.#abort.abort(silent)
+    }, this.#silenceMsMax / silentChecksMax)
+    return await promise.finally(() => clearInterval(timer))
   }
 }
 
