@@ -203,6 +203,27 @@ test("a batch whose window ends before it is validated runs nothing, and names e
   expect(await codesIn(expired)).toEqual(Array.from({ length: 40 }, () => "batch_expired"))
 })
 
+test("a batch whose input cannot be read until its window ends expires, with no line known", async () => {
+  const id = await organization()
+  const away: FileStorage = {
+    ...storage,
+    // oxlint-disable-next-line require-yield -- it fails before
+    async *read() {
+      throw new Error("access denied")
+    },
+  }
+  await start(async () => ({}), { storage: away })
+  const [open, ended] = [await givenBatch(id, 5), await givenBatch(id, 5, 0)]
+  const status = async (batchId: string): Promise<string | undefined> =>
+    (await findBatch(database, id, batchId))?.status
+  await expect.poll(() => status(ended), { interval: 10 }).toBe("finalizing")
+  expect(await status(open)).toBe("validating")
+  // Without the wait for the next attempt.
+  await database.query("UPDATE batches SET leased_until = NULL WHERE id = $1", [ended])
+  runner?.forget({ table: "batches", id: ended })
+  expect(await until(id, ended, "expired")).toMatchObject({ total: 0, errorFileId: null })
+})
+
 test("storage that fails for a while takes no attempts and no results away", async () => {
   const id = await organization()
   let isBroken = true

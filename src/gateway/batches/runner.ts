@@ -15,6 +15,7 @@ import {
   claimPart,
   endPart,
   expireBatches,
+  expireUnchecked,
   finishBatch,
   renewBatch,
   renewPart,
@@ -221,7 +222,10 @@ class Runner {
     } catch (error) {
       await stopRenewing()
       const isStopping = this.#stop.signal.aborted
-      if (!isStopping) log.error({ err: error, batch: batch.id }, "a batch could not be worked on")
+      if (!isStopping) {
+        log.error({ err: error, batch: batch.id }, "a batch could not be worked on")
+        await expireUnchecked(database, batch, this.#now())
+      }
       // What stops is taken up at once, what fails after a while.
       await returnBatch(database, batch, isStopping ? null : this.#putOffUntil())
     }

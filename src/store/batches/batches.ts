@@ -126,6 +126,15 @@ export async function expireBatches(sql: Sql, now: Date): Promise<void> {
   )
 }
 
+/** One whose input cannot be checked, and whose window has ended: its lines stay unknown. */
+export async function expireUnchecked(sql: Sql, { id }: Batch, now: Date): Promise<void> {
+  await sql.query(
+    `UPDATE batches SET status = 'finalizing', ending = 'expired', finalizing_at = $2
+     WHERE id = $1 AND status = 'validating' AND expires_at <= $2`,
+    [id, now],
+  )
+}
+
 interface Claim {
   readonly storage: string
   readonly now: Date
