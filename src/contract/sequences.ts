@@ -12,7 +12,14 @@ const filtersMax = 32
 const versionMax = 1_000_000_000
 const latencyMsMax = 4_294_967_295
 
-export const contentStates = ["none", "answers", "evidence_and_answers", "deleted", "expired"] as const
+export const contentStates = [
+  "none",
+  "redacting",
+  "answers",
+  "evidence_and_answers",
+  "deleted",
+  "expired",
+] as const
 export type ContentState = (typeof contentStates)[number]
 
 export const principalKinds = ["key", "user", "workload"] as const
@@ -74,7 +81,11 @@ export const SequenceDetail = z
         "Of a virtual model: the models that worked on it, in order; tokens and cost are their sums.",
       ),
     cost: z.string().describe("Charged, in USD: an exact decimal number."),
-    content: z.enum(contentStates).describe("What is kept of evidence and answers."),
+    content: z
+      .enum(contentStates)
+      .describe(
+        "What is kept of evidence and answers; `redacting` while it waits to be redacted before that.",
+      ),
   })
   .meta({ id: "SequenceDetail" })
 export type SequenceDetail = z.infer<typeof SequenceDetail>

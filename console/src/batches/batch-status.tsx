@@ -77,29 +77,31 @@ export function BatchProgress({ batch, of = "line" }: { batch: BatchObject; of?:
         </p>
       )}
       <ErrorNotice error={cancel.error} />
-      <BatchMistakes batch={batch} />
+      {batch.errors && batch.errors.data.length > 0 ? (
+        <Notice tone="bad">
+          <BatchErrorList batch={batch} />
+        </Notice>
+      ) : null}
     </div>
   )
 }
 
-const mistakesShownMax = 20
+const errorsShownMax = 20
 
 /** Why the batch as a whole failed. */
-function BatchMistakes({ batch: { errors } }: { batch: BatchObject }): ReactNode {
+export function BatchErrorList({ batch: { errors } }: { batch: BatchObject }): ReactNode {
   if (!errors || errors.data.length === 0) return null
   return (
-    <Notice tone="bad">
-      <ul aria-label="Why the batch failed">
-        {errors.data.slice(0, mistakesShownMax).map(({ line, message, code, param }, index) => (
-          <li key={index}>
-            {line === null ? "" : `Line ${count(line)}: `}
-            {message} <span className="font-mono text-xs">({param ? `${code}, ${param}` : code})</span>
-          </li>
-        ))}
-        {errors.data.length > mistakesShownMax ? (
-          <li>and {count(errors.data.length - mistakesShownMax)} more</li>
-        ) : null}
-      </ul>
-    </Notice>
+    <ul aria-label="Why the batch failed">
+      {errors.data.slice(0, errorsShownMax).map(({ line, message, code, param }, index) => (
+        <li key={index}>
+          {line === null ? "" : `Line ${count(line)}: `}
+          {message} <span className="font-mono text-xs">({param ? `${code}, ${param}` : code})</span>
+        </li>
+      ))}
+      {errors.data.length > errorsShownMax ? (
+        <li>and {count(errors.data.length - errorsShownMax)} more</li>
+      ) : null}
+    </ul>
   )
 }

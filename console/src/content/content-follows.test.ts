@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { contentFollowsMsMax, contentMayFollow, isContentKept } from "./content-follows.ts"
 
-const sequence = { content: "none", timestamp: 1_000, seq_duration_ms: 500 } as const
+const sequence = { content: "none", result: "success", timestamp: 1_000, seq_duration_ms: 500 } as const
 const endMs = 1_500
 
 test("content may follow for a minute after the request, and no longer", () => {
@@ -12,7 +12,11 @@ test("content may follow for a minute after the request, and no longer", () => {
   expect(contentMayFollow(sequence, endMs - contentFollowsMsMax)).toBe(false)
 })
 
-test.each(["answers", "evidence_and_answers", "deleted", "expired"] as const)(
+test("content does not follow a request that was not answered", () => {
+  expect(contentMayFollow({ ...sequence, result: "error" }, endMs)).toBe(false)
+})
+
+test.each(["redacting", "answers", "evidence_and_answers", "deleted", "expired"] as const)(
   "content does not follow where it is %s already",
   (content) => {
     expect(contentMayFollow({ ...sequence, content }, endMs)).toBe(false)

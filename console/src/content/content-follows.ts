@@ -5,10 +5,15 @@ import type { SequenceDetail } from "../../../src/contract/sequences.ts"
 /** After the end of the request; the clocks of the browser and the server may differ by as much. */
 export const contentFollowsMsMax = 60_000
 
-type Ended = Pick<SequenceDetail, "content" | "timestamp" | "seq_duration_ms">
+type Ended = Pick<SequenceDetail, "content" | "result" | "timestamp" | "seq_duration_ms">
 
-export function contentMayFollow({ content, timestamp, seq_duration_ms }: Ended, nowMs: number): boolean {
-  return content === "none" && Math.abs(nowMs - (timestamp + seq_duration_ms)) < contentFollowsMsMax
+/** Only of a request that was answered. */
+export function contentMayFollow(
+  { content, result, timestamp, seq_duration_ms }: Ended,
+  nowMs: number,
+): boolean {
+  const sinceEndMs = Math.abs(nowMs - (timestamp + seq_duration_ms))
+  return content === "none" && result === "success" && sinceEndMs < contentFollowsMsMax
 }
 
 /** By the setting of its key, else of the organization. */

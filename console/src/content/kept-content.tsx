@@ -22,6 +22,8 @@ import { chatOfContent, draftOfContent } from "./draft-of-content.ts"
 
 const absent: Record<Exclude<ContentState, "answers" | "evidence_and_answers">, string> = {
   none: "Nothing is kept of this request.",
+  redacting:
+    "The content of this request waits to be redacted. It is kept after that; this page looks again.",
   deleted: "The content of this request was deleted.",
   expired: "The content of this request was deleted at the end of its retention.",
 }
@@ -42,8 +44,8 @@ export function KeptContentPanel({
     return (
       <Panel title="Evidence and answers">
         <p role="status" className="text-soft text-sm">
-          Nothing is stored yet. What is kept of a request follows its record within a minute; this page looks
-          again.
+          Nothing is stored yet. What is kept of a request is stored shortly after its record; this page looks
+          again for a minute.
         </p>
       </Panel>
     )

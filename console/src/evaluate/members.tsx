@@ -16,6 +16,7 @@ import {
 } from "../batches/batch-query.ts"
 import type { Sheet } from "../batches/sheet.ts"
 import { startBatch } from "../batches/start-batch.ts"
+import { BatchErrorList } from "../batches/batch-status.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { milliseconds, percent, plural, smallDollars } from "../parts/format.ts"
@@ -34,7 +35,8 @@ export function Members({ batch, results }: { batch: BatchObject; results: Batch
   const { data: models = [] } = useQuery(modelsQuery(orgId))
   const { data: all = [] } = useBatches()
   const { sheet } = results
-  const members = models.find(({ model_sku }) => model_sku === sheet?.model)?.virtual?.cascade?.models
+  const stages = models.find(({ model_sku }) => model_sku === sheet?.model)?.virtual?.cascade?.models
+  const members = stages && [...new Set(stages)]
   const asked = memberBatches(all, batch.id, members ?? [])
   const beside = asked.flatMap((one) => one.batch ?? [])
   const found = useQueries({ queries: beside.map((one) => resultsQuery(orgId, one)) })
@@ -83,7 +85,10 @@ function NoResult({ model, batch }: { model: string; batch: BatchObject }): Reac
       >
         {model}
       </Link>{" "}
-      has no result to compare. Remove the cause, then ask it again.
+      {batch.status === "cancelled"
+        ? "was cancelled. Ask it again to compare."
+        : "has no result to compare. Remove the cause, then ask it again."}
+      <BatchErrorList batch={batch} />
       <RowErrorList errors={rowErrors(data?.lines ?? [])} />
     </Notice>
   )

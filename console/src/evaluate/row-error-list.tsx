@@ -7,6 +7,7 @@ import type { RowError } from "./row-errors.ts"
 const shownMax = 3
 
 export function RowErrorList({ errors }: { errors: readonly RowError[] }): ReactNode {
+  if (errors.length === 0) return null
   return (
     <ul aria-label="Why rows failed">
       {errors.slice(0, shownMax).map(({ code, message, rows, sequenceId }) => (

@@ -23,8 +23,9 @@ import { useNames } from "./use-names.ts"
 
 const route = getRouteApi("/o/$orgId/requests/$seqId")
 
-/** While its content may still be stored. */
+/** While its content may still be stored, and while it waits to be redacted, which may take up to half an hour. */
 const lookAgainMs = 2_000
+const lookForRedactedMs = 10_000
 
 export function RecordPage(): ReactNode {
   const { seqId: seq_id } = route.useParams()
@@ -34,15 +35,18 @@ export function RecordPage(): ReactNode {
     queryKey: ["sequence", org_id, seq_id],
     queryFn: async () => {
       const sequence = await api.getSequence({ params: { org_id, seq_id } })
-      const contentFollows =
-        contentMayFollow(sequence, Date.now()) &&
-        isContentKept(
-          sequence,
-          await queries.fetchQuery({ ...contentSettingsQuery(org_id), staleTime: contentFollowsMsMax }),
-        )
-      return { sequence, contentFollows }
+      if (!contentMayFollow(sequence, Date.now())) return { sequence, contentFollows: false }
+      // The record is shown without them, too.
+      const settings = await queries
+        .fetchQuery({ ...contentSettingsQuery(org_id), staleTime: contentFollowsMsMax })
+        .catch(() => null)
+      return { sequence, contentFollows: settings !== null && isContentKept(sequence, settings) }
     },
-    refetchInterval: ({ state: { data } }) => (data?.contentFollows ? lookAgainMs : false),
+    refetchInterval: ({ state: { data, status } }) => {
+      if (status === "error") return false
+      if (data?.sequence.content === "redacting") return lookForRedactedMs
+      return data?.contentFollows ? lookAgainMs : false
+    },
   })
   const missing = query.error instanceof ClientError && query.error.status === 404
   return (

@@ -84,9 +84,11 @@ test("content is read only when it is redacted: evidence, conversation and what 
   const [org = ""] = organizations
   const seqId = await store(org)
   expect(await bodyOf(org, seqId)).toBe(null)
-  expect(await findContentStates(database, org, [seqId], new Date())).toEqual(new Map())
+  const state = async () => (await findContentStates(database, org, [seqId], new Date())).get(seqId)
+  expect(await state()).toBe("redacting")
   const { redactor } = open(hide)
   await redactor.settle(org, AbortSignal.timeout(600_000))
+  expect(await state()).toBe("evidence_and_answers")
   expect(await bodyOf(org, seqId)).toMatchObject({
     evidence: "[…]",
     input: { messages: [{ content: "[…] said" }] },

@@ -62,7 +62,7 @@ export function listContents(
   )
 }
 
-export type ContentState = "answers" | "evidence_and_answers" | "deleted" | "expired"
+export type ContentState = "redacting" | "answers" | "evidence_and_answers" | "deleted" | "expired"
 
 /** What is kept of each of the sequences; one that is missing has none. */
 export async function findContentStates(
@@ -73,7 +73,7 @@ export async function findContentStates(
 ): Promise<ReadonlyMap<string, ContentState>> {
   const rows = await sql.query<{ seq_id: string; state: ContentState }>(
     `SELECT c.seq_id, CASE WHEN c.state <> 'kept' THEN c.state WHEN ${expiry} > $3 THEN c.level ELSE 'expired' END AS state
-     FROM content c WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[]) AND c.state <> 'redacting'`,
+     FROM content c WHERE c.organization_id = $1 AND c.seq_id = ANY($2::text[])`,
     [organizationId, seqIds, now],
   )
   return new Map(rows.map(({ seq_id, state }) => [seq_id, state]))
