@@ -3,13 +3,13 @@ import { getRouteApi } from "@tanstack/react-router"
 import { type ReactNode, useMemo } from "react"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { useWrite } from "../api.ts"
-import { SequenceLink } from "../analytics/sequence-link.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Figure } from "../parts/figure.tsx"
 import { count, moment } from "../parts/format.ts"
 import { Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
+import { AttemptsLink } from "../requests/log-link.tsx"
 import { useOrganization } from "../session.ts"
 import { saveCsv, saveFile } from "../tables/save-file.ts"
 import { AnswerCharts } from "./answer-charts.tsx"
@@ -132,8 +132,7 @@ function Errors({ rows }: { rows: readonly ResultRow[] }): ReactNode {
             name: "Request",
             quiet: true,
             align: "right",
-            cell: ({ sequenceId }) =>
-              sequenceId ? <SequenceLink id={sequenceId}>request</SequenceLink> : null,
+            cell: ({ error }) => (error?.requestId ? <AttemptsLink requestId={error.requestId} /> : null),
           },
         ]}
       />

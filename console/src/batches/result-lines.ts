@@ -5,15 +5,22 @@ import { type BatchPath, sequenceOfLine } from "../../../src/contract/openai/bat
 import { abstainedHeader, setHeader } from "../../../src/contract/question-sets/decide.ts"
 import type { SystemOneAnswer } from "../../../src/contract/systemone.ts"
 
+export interface LineError {
+  readonly code: string
+  readonly message: string
+  /** Of all records of its request: each attempt has one. Null where it was not run. */
+  readonly requestId: string | null
+}
+
 export interface ResultLine {
   readonly customId: string
-  /** The record of its request; null where it was not run. */
+  /** The record of its request; null where it was not answered. */
   readonly sequenceId: string | null
   /** Null where there is an error. */
   readonly body: Readonly<Record<string, unknown>> | null
   /** Of a question set: the questions that it abstains from; null where no set answered. */
   readonly abstained: readonly string[] | null
-  readonly error: { readonly code: string; readonly message: string } | null
+  readonly error: LineError | null
   /** What it took; null of files that do not say. */
   readonly took: { readonly costUsd: number; readonly latencyMs: number } | null
 }
@@ -38,14 +45,20 @@ export function readResultLines(text: string): ResultLine[] {
 }
 
 function readLine({ custom_id: customId, response, error }: WireLine): ResultLine {
-  const none = { customId, body: null, abstained: null, took: null }
-  if (!response) return { ...none, sequenceId: null, error: error ?? unknownError }
-  const sequenceId = sequenceOfLine(response.request_id)
-  if (response.status_code > okMax) return { ...none, sequenceId, error: refusalOf(response.body) }
-  const { body, headers, latency_ms: latencyMs } = response
+  const none = { customId, sequenceId: null, body: null, abstained: null, took: null }
+  if (!response) return { ...none, error: { ...(error ?? unknownError), requestId: null } }
+  const { request_id: requestId, body, headers, latency_ms: latencyMs } = response
+  if (response.status_code > okMax) return { ...none, error: { ...refusalOf(body), requestId } }
   const cost = headers?.[costHeader]
   const took = latencyMs === undefined || cost === undefined ? null : { costUsd: Number(cost), latencyMs }
-  return { customId, sequenceId, body, abstained: abstainedOf(headers), error: null, took }
+  return {
+    customId,
+    sequenceId: sequenceOfLine(requestId),
+    body,
+    abstained: abstainedOf(headers),
+    error: null,
+    took,
+  }
 }
 
 function abstainedOf(headers: Readonly<Record<string, string>> = {}): readonly string[] | null {

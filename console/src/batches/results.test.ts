@@ -75,9 +75,9 @@ test("answers and errors are joined with the table, whose own columns stay as th
   const results = { lines: readResultLines(text), sheet, missing: null }
   const batch = { endpoint: "/v1/decisions" } as Parameters<typeof resultRows>[0]
   const found = resultRows(batch, results)
-  expect(found.map(({ index, sequenceId }) => [index, sequenceId])).toEqual([
-    [0, "seq_a"],
-    [2, "seq_b"],
+  expect(found.map(({ index, sequenceId, error }) => [index, sequenceId, error?.requestId])).toEqual([
+    [0, "seq_a", undefined],
+    [2, null, "req_b"],
   ])
   expect(tokensOf(results)).toBe(7)
   expect(joinedLines(found, results)).toEqual([

@@ -1,26 +1,23 @@
 /** Why rows failed: each error once, with how many rows it took. */
-import type { ResultLine } from "../batches/result-lines.ts"
+import type { LineError, ResultLine } from "../batches/result-lines.ts"
 
-export interface RowError {
-  readonly code: string
-  readonly message: string
+/** With the request of one of the rows. */
+export interface RowError extends LineError {
   readonly rows: number
-  /** The record of one of their requests; null where none was run. */
-  readonly sequenceId: string | null
 }
 
-type Failed = Pick<ResultLine, "error" | "sequenceId">
+type Failed = Pick<ResultLine, "error">
 
 /** The most frequent first. */
 export function rowErrors(lines: readonly Failed[]): RowError[] {
   const found = new Map<string, RowError>()
-  for (const { error, sequenceId } of lines) {
+  for (const { error } of lines) {
     if (!error) continue
     const before = found.get(error.message)
     found.set(error.message, {
       ...error,
       rows: (before?.rows ?? 0) + 1,
-      sequenceId: before?.sequenceId ?? sequenceId,
+      requestId: before?.requestId ?? error.requestId,
     })
   }
   return [...found.values()].toSorted((a, b) => b.rows - a.rows)

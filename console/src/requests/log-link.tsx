@@ -24,6 +24,19 @@ export function LogLink({
   )
 }
 
+/** The records of a line of a batch that failed: each attempt has one. */
+export function AttemptsLink({ requestId }: { requestId: string }): ReactNode {
+  return (
+    <LogLink
+      view={{ range: "all", filters: { request_id: requestId } }}
+      title="What is recorded of this request"
+      className="text-accent underline underline-offset-2"
+    >
+      request
+    </LogLink>
+  )
+}
+
 /** The requests that a view of Analytics counts, or those of them that further filters leave. */
 export function logViewOf(
   { range, filters }: View,

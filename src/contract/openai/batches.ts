@@ -73,7 +73,7 @@ const BatchList = z
   })
   .meta({ id: "BatchList" })
 
-/** The line's own sequence has the same id as its request, but for what comes first. */
+/** The sequence of an answered line has the same id as its request, but for what comes first. */
 export const sequenceOfLine = (requestId: string): string => requestId.replace(/^req_/, "seq_")
 
 const secondsOf = { s: 1, m: 60, h: 3_600, d: 86_400 } as const
