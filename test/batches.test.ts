@@ -337,8 +337,7 @@ test("umpire batches sends a file, waits for its end, and brings answers and err
 
 test("a batch whose time is up ends as expired", async () => {
   held = Promise.withResolvers<void>()
-  // Long enough that its lines are read before.
-  const batch = await start(decisionLines(300, "slow"), "/v1/decisions", "30s")
+  const batch = await start(decisionLines(300, "slow"), "/v1/decisions", "2s")
   await expect.poll(async () => (await client.batches.retrieve(batch.id)).status).toBe("finalizing")
   held.resolve()
   const done = await ended(batch)

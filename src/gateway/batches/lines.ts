@@ -93,14 +93,14 @@ function readLine(
   if (typeof customId !== "string" || customId === "" || customId.length > customIdCharactersMax)
     return wrong(
       "invalid_custom_id",
-      `Must be a string of 1 to ${customIdCharactersMax} characters`,
+      `custom_id must be a string of 1 to ${customIdCharactersMax} characters`,
       "custom_id",
     )
-  if (value.get("method") !== "POST") return wrong("invalid_method", "Must be POST", "method")
+  if (value.get("method") !== "POST") return wrong("invalid_method", "method must be POST", "method")
   if (value.get("url") !== endpoint)
-    return wrong("mismatched_url", `Must be the endpoint of the batch, ${endpoint}`, "url")
+    return wrong("mismatched_url", `url must be the endpoint of the batch, ${endpoint}`, "url")
   const body = value.get("body")
-  if (!(body instanceof JsonObject)) return wrong("invalid_body", "Must be an object", "body")
+  if (!(body instanceof JsonObject)) return wrong("invalid_body", "body must be an object", "body")
   // Nobody waits for the events, and what runs on by itself would end after its line.
   for (const name of ["stream", "background"])
     if (body.get(name) === true)
