@@ -145,8 +145,17 @@ test("labels point at versions that exist, latest cannot be moved, and a removed
   expect((await send("PUT", "/refunds/labels/latest", { version: 1 })).status).toBe(409)
   await send("PUT", "/refunds/labels/stable", { version: 1 })
   expect((await send("DELETE", "/refunds/labels/stable")).status).toBe(204)
-  expect((await send("GET", "/refunds/versions/stable")).status).toBe(404)
+  const gone = await send("GET", "/refunds/versions/stable")
+  expect([gone.status, gone.body.error.message]).toEqual([
+    404,
+    "Cannot find the version: refunds has no version or label stable",
+  ])
   expect((await send("DELETE", "/refunds/labels/stable")).status).toBe(404)
+  const unknown = await send("GET", "/returns")
+  expect([unknown.status, unknown.body.error.message]).toEqual([
+    404,
+    "Cannot find the question set: the organization has none of the name or id returns",
+  ])
 })
 
 test("publishing again and again opens at most ten checks", async () => {

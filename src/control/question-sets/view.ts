@@ -1,5 +1,6 @@
 /** Question sets and versions as they are found for a caller and shown on the wire. */
 import type { Standing } from "../../contract/access.ts"
+import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
 import type {
   QuestionSet as WireSet,
@@ -19,7 +20,6 @@ import {
   lockSet,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { notFound } from "../change.ts"
 
 export async function readSet(
   sql: Sql,
@@ -27,7 +27,7 @@ export async function readSet(
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await findSet(sql, organizationId, idOrName)
-  if (!set) throw notFound("question set")
+  if (!set) throw noSet(idOrName)
   return set
 }
 
@@ -37,15 +37,22 @@ export async function lockReadSet(
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await lockSet(sql, organizationId, idOrName)
-  if (!set) throw notFound("question set")
+  if (!set) throw noSet(idOrName)
   return set
 }
 
 export async function readVersion(sql: Sql, set: QuestionSet, reference: string): Promise<SetVersion> {
   const version = await findVersion(sql, set, reference)
-  if (!version) throw notFound("version")
+  if (!version)
+    throw new Fault("not_found", `Cannot find the version: ${set.name} has no version or label ${reference}`)
   return version
 }
+
+const noSet = (idOrName: string): Fault =>
+  new Fault(
+    "not_found",
+    `Cannot find the question set: the organization has none of the name or id ${idOrName}`,
+  )
 
 export function settingsOf(set: QuestionSet): Record<string, unknown> {
   return { name: set.name, description: set.description, shadow: shadowOf(set) }
