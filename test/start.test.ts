@@ -189,7 +189,10 @@ describe("a server that starts unattended", () => {
     })
     expect(models.status).toBe(200)
     expect(run(["users", "link"], env).stdout).toContain(`${server.url}/sign-in#link=`)
-    expect(run(["doctor"], env).stdout).toContain("open in the running server")
+    const { port } = new URL(server.url)
+    const examined = run(["doctor"], { ...env, UMPIRE_PORT: port })
+    expect(examined.stdout).toContain("open in the running server")
+    expect(examined.stdout).toMatch(new RegExp(`✓ port +\\S+:${port} is in use; a server`))
   })
 
   test("answers a request in flight before it ends", async () => {
@@ -236,6 +239,15 @@ describe("the command line", () => {
     )
     const broken = run(["doctor"], { UMPIRE_PORT: "many" })
     expect([broken.status, broken.stdout]).toEqual([1, expect.stringContaining("server.port")])
+  })
+
+  test("an operator's command does not make an installation where there is none", () => {
+    const directory = join(freshDirectory(), "none")
+    const { status, stderr } = run(["keys", "list"], { UMPIRE_DATA_DIR: directory })
+    expect([status, stderr]).toEqual([1, expect.stringContaining(`there is no installation in ${directory}`)])
+    // The catalog is known without one.
+    expect(run(["models", "list"], { UMPIRE_DATA_DIR: directory }).stdout).toContain("umpire-decide")
+    expect(existsSync(directory)).toBe(false)
   })
 
   test("every command explains itself", async () => {

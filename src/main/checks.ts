@@ -30,6 +30,8 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
   } catch (error) {
     return [bad("configuration", sentence(error), "correct the configuration, then run umpire doctor again")]
   }
+  const running = await operateOverSocket(operatorAddress(config.data_dir), "ping", null).catch(() => null)
+  const isRunning = Boolean(running)
   return [
     node(),
     {
@@ -54,13 +56,13 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
       async () => await models(config),
     ),
     directory(config),
-    await store(config),
+    await store(config, isRunning),
     await attempt(
       "e-mail",
       "check email.smtp_* and that the mail server accepts connections from here",
       async () => await email(config),
     ),
-    await port(config),
+    await port(config, isRunning),
   ]
 }
 
@@ -177,11 +179,8 @@ function directory(config: Config): Finding {
   }
 }
 
-async function store(config: Config): Promise<Finding> {
-  const running = await operateOverSocket(operatorAddress(config.data_dir), "ping", null).catch(
-    () => undefined,
-  )
-  if (running) return ok("store", "open in the running server")
+async function store(config: Config, isRunning: boolean): Promise<Finding> {
+  if (isRunning) return ok("store", "open in the running server")
   if (config.database.url === undefined && !existsSync(config.data_dir))
     return ok("store", "embedded, made at the first start")
   return await attempt(
@@ -211,12 +210,13 @@ async function email(config: Config): Promise<Finding> {
   return ok("e-mail", `${smtp_host}:${smtp_port} accepts (${smtp_tls})`)
 }
 
-async function port({ server }: Config): Promise<Finding> {
+async function port({ server }: Config, isRunning: boolean): Promise<Finding> {
   const place = `${server.host}:${server.port}`
   try {
     await checkPort(server.host, server.port)
     return ok("port", `${place} is free`)
   } catch (error) {
+    if (isRunning) return ok("port", `${place} is in use; a server of this data directory runs`)
     const advice = "another server runs there; choose a port with UMPIRE_PORT if it is not Umpire"
     return { name: "port", state: "note", found: sentence(error), advice }
   }

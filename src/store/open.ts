@@ -8,11 +8,13 @@ type DatabaseConfig = Pick<Config, "data_dir"> & {
   readonly database: Pick<Config["database"], "pool_max"> & { readonly url?: string | undefined }
 }
 
+export const embeddedDirectory = (dataDirectory: string): string => join(dataDirectory, "database")
+
 export async function openDatabase({
   data_dir,
   database: { url, pool_max },
 }: DatabaseConfig): Promise<Database> {
-  if (url === undefined) return await openPglite({ directory: join(data_dir, "database") })
+  if (url === undefined) return await openPglite({ directory: embeddedDirectory(data_dir) })
   // Its client is loaded where it is used.
   const { openPostgres } = await import("./postgres.ts")
   return await openPostgres({ url, connectionsMax: pool_max })
