@@ -154,7 +154,7 @@ test("labels point at versions that exist, latest cannot be moved, and a removed
   const unknown = await send("GET", "/returns")
   expect([unknown.status, unknown.body.error.message]).toEqual([
     404,
-    "Cannot find the question set: the organization has none of the name or id returns",
+    "Cannot find the question set: the organization has none of this name or id",
   ])
 })
 

@@ -27,7 +27,7 @@ export async function readSet(
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await findSet(sql, organizationId, idOrName)
-  if (!set) throw noSet(idOrName)
+  if (!set) throw noSet()
   return set
 }
 
@@ -37,7 +37,7 @@ export async function lockReadSet(
   idOrName: string,
 ): Promise<QuestionSet> {
   const set = await lockSet(sql, organizationId, idOrName)
-  if (!set) throw noSet(idOrName)
+  if (!set) throw noSet()
   return set
 }
 
@@ -48,11 +48,8 @@ export async function readVersion(sql: Sql, set: QuestionSet, reference: string)
   return version
 }
 
-const noSet = (idOrName: string): Fault =>
-  new Fault(
-    "not_found",
-    `Cannot find the question set: the organization has none of the name or id ${idOrName}`,
-  )
+const noSet = (): Fault =>
+  new Fault("not_found", "Cannot find the question set: the organization has none of this name or id")
 
 export function settingsOf(set: QuestionSet): Record<string, unknown> {
   return { name: set.name, description: set.description, shadow: shadowOf(set) }
