@@ -56,6 +56,18 @@ test("a file is pushed, listed, pulled and pushed again without a change", async
   expect((await sets("pull", "mail", "--out", "-")).stdout).toMatch(/^# yaml-language-server: \$schema=http/)
 })
 
+test("a pull does not replace a file that was edited, unless it is told to", async () => {
+  const path = join(folder, "pulled.yaml")
+  const pulled = readFileSync(path, "utf8")
+  expect((await sets("pull", "mail", "--out", "pulled.yaml")).status).toBe(0)
+  writeFileSync(path, `${pulled}# mine\n`)
+  const refused = await sets("pull", "mail", "--out", "pulled.yaml")
+  expect([refused.status, refused.stderr]).toEqual([2, expect.stringContaining("--force replaces it")])
+  expect(readFileSync(path, "utf8")).toBe(`${pulled}# mine\n`)
+  expect((await sets("pull", "mail", "--out", "pulled.yaml", "--force")).status).toBe(0)
+  expect(readFileSync(path, "utf8")).toBe(pulled)
+})
+
 const freeze = async (input: string, refund: boolean): Promise<void> =>
   void (await client.addQuestionSetCases({
     params: at,

@@ -1,5 +1,11 @@
 /** `umpire alerts`: alert rules from the command line. */
-import { type AlertChannel, type AlertRule, type AlertTarget, alertKinds } from "../contract/alerts/rules.ts"
+import {
+  type AlertChannel,
+  type AlertRule,
+  type AlertTarget,
+  alertKindSettings,
+  alertKinds,
+} from "../contract/alerts/rules.ts"
 import type { Client } from "../contract/client.ts"
 import { connectApi, everyPage } from "./api-client.ts"
 import {
@@ -7,6 +13,7 @@ import {
   type Command,
   UsageError,
   numberOf,
+  numbersBetween,
   oneOf,
   pairOf,
   required,
@@ -94,7 +101,14 @@ type NewRule = Parameters<Client["createAlertRule"]>[0]["body"]
 
 async function create(context: CliContext, name: string): Promise<number> {
   const kind = required(oneOf(context, "kind", alertKinds), `--kind takes one of ${alertKinds.join(", ")}`)
-  const [threshold, window_minutes] = [numberOf(context, "threshold"), numberOf(context, "window")]
+  const settings = alertKindSettings[kind]
+  const threshold = boundedBy(context, "threshold", kind, settings.threshold)
+  const window_minutes = boundedBy(
+    context,
+    "window",
+    kind,
+    settings.windowMinutes && { ...settings.windowMinutes, unit: "minutes" },
+  )
   const body: NewRule = {
     name,
     kind,
@@ -109,6 +123,29 @@ async function create(context: CliContext, name: string): Promise<number> {
   const { client, organizationId: org_id } = await connectApi(context)
   const rule = await client.createAlertRule({ params: { org_id }, body })
   return show(context, rule, () => draw([rule]))
+}
+
+const units = {
+  cents: "in cents",
+  share: "a share of 1",
+  ms: "in milliseconds",
+  psi: "a PSI",
+  days: "in days",
+  minutes: "in minutes",
+} as const
+
+/** What a kind has no bounds for, it does not take. */
+function boundedBy(
+  context: CliContext,
+  option: string,
+  kind: string,
+  bounds: { readonly min: number; readonly max: number; readonly unit: keyof typeof units } | null,
+): number | undefined {
+  const given = numberOf(context, option)
+  if (given === undefined) return undefined
+  if (bounds === null) throw new UsageError(`a rule of the kind ${kind} has no --${option}`)
+  const { takes, fits } = numbersBetween(bounds.min, bounds.max)
+  return numberOf(context, option, { fits, takes: `${takes} for the kind ${kind}, ${units[bounds.unit]}` })
 }
 
 /** The server says which of them the kind takes. */

@@ -2,9 +2,10 @@
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import type { DecisionAnswer, DecisionQuestion, DecisionsResponse } from "../contract/decisions.ts"
-import { reach, connectServer } from "./api-client.ts"
+import { connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { drawAnswers } from "./answer-bars.ts"
+import { unreadable } from "./given-files.ts"
 import { questionHelp, questionOptions, readQuestions } from "./questions.ts"
 import { serverHelp, serverOptions } from "./server-options.ts"
 
@@ -38,9 +39,9 @@ async function run(context: CliContext): Promise<number> {
   if (questions.length === 0)
     throw new UsageError("no question: give --yes-no, --choice, --score or --questions")
   const input = await readEvidence(context)
-  const { url, client } = connectServer(context)
+  const { client } = connectServer(context)
   const model = text(context, "model") ?? context.environment["UMPIRE_MODEL"] ?? "umpire-decide"
-  const response = await reach(url, () => client.createDecision({ body: { model, input, questions } }))
+  const response = await client.createDecision({ body: { model, input, questions } })
   context.stdout.write(
     context.values["json"] === true ? `${JSON.stringify(response)}\n` : draw(context, questions, response),
   )
@@ -63,12 +64,16 @@ function draw(
 
 async function readEvidence(context: CliContext): Promise<string> {
   const given = text(context, "text")
+  const [file, another] = context.positionals
+  if (another !== undefined)
+    throw new UsageError(`one text at a time: ${file} and ${another} are given; quote a name with spaces`)
+  if (given !== undefined && file !== undefined)
+    throw new UsageError(`one text at a time: ${file} and --text are given`)
   if (given !== undefined) return given
-  const [file] = context.positionals
   if (file !== undefined && file !== "-")
-    return await readFile(resolve(context.workingDirectory, file), "utf8").catch(() => {
-      throw new UsageError(`cannot read ${file}`)
-    })
+    return await readFile(resolve(context.workingDirectory, file), "utf8").catch(
+      unreadable(file, "; --text gives the text itself"),
+    )
   if (context.stdin.isTTY) throw new UsageError("no evidence: name a file, pipe a text in, or give --text")
   let collected = ""
   for await (const chunk of context.stdin) {

@@ -64,6 +64,16 @@ test("create --wait says the id at once, and outlasts looks that fail for the mo
   expect(ran.stdout).toContain("batch_1  /v1/decisions  completed")
 })
 
+test.each([
+  ["completed", { output_file_id: "file_2" }, true],
+  ["expired", { error_file_id: "file_3" }, true],
+  ["failed", { output_file_id: null, error_file_id: null }, false],
+])("a batch that is %s with %j points to results where there are some", async (status, files, pointed) => {
+  const looks: Answer[] = [(response) => send(response, 200, { ...batch(status), ...files })]
+  const { stdout } = await run(waitWith(looks))
+  expect(stdout.includes("umpire batches results batch_1")).toBe(pointed)
+})
+
 test("a look that is refused ends the wait, and the id has been said", async () => {
   const looks: Answer[] = [(response) => send(response, 401, { error: { message: "No such key" } })]
   const ran = await run(waitWith(looks))

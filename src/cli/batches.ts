@@ -1,15 +1,17 @@
 /** `umpire batches`: sends a file of requests to run while nobody waits, and brings the answers. */
-import { createWriteStream, openAsBlob } from "node:fs"
-import { rename, rm } from "node:fs/promises"
+import { constants, createWriteStream, openAsBlob } from "node:fs"
+import { access, rename, rm, stat } from "node:fs/promises"
 import { basename, resolve } from "node:path"
 import { Readable } from "node:stream"
 import { pipeline } from "node:stream/promises"
 import { setTimeout as wait } from "node:timers/promises"
-import { ClientError, createClient } from "../contract/client.ts"
+import { ClientError } from "../contract/client.ts"
 import { type BatchObject, type BatchPath, batchPaths } from "../contract/openai/batches.ts"
 import type { FileObject } from "../contract/openai/files.ts"
+import { Unreachable, connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
-import { serverHelp, serverOf, serverOptions } from "./server-options.ts"
+import { refuseUnwritable, unreadable } from "./given-files.ts"
+import { serverHelp, serverOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
 
 /** The first looks follow one another faster, and failed ones more slowly. */
@@ -53,7 +55,7 @@ export const batches: Command = {
 
 async function run(context: CliContext): Promise<number> {
   const [action, name] = context.positionals
-  const server = connect(context)
+  const server = connectServer(context)
   switch (action) {
     case "create":
       return await create(context, server, required(name, "which file? umpire batches create rows.jsonl"))
@@ -72,18 +74,7 @@ async function run(context: CliContext): Promise<number> {
   }
 }
 
-interface Server {
-  readonly url: string
-  readonly authorization: string
-  readonly client: ReturnType<typeof createClient>
-}
-
-function connect(context: CliContext): Server {
-  const { url: given, key } = serverOf(context)
-  const url = given.replace(/\/$/, "")
-  const authorization = `Bearer ${key}`
-  return { url, authorization, client: createClient(url, { authorization }) }
-}
+type Server = ReturnType<typeof connectServer>
 
 const pathOf = (name: string | undefined) => ({
   params: { batch_id: required(name, "which batch? umpire batches list shows them") },
@@ -112,9 +103,11 @@ function readEndpoint(context: CliContext): BatchPath {
 /** Sent as it is read from the disk: a large file is never in memory. */
 async function upload(context: CliContext, server: Server, file: string): Promise<FileObject> {
   const form = new FormData()
-  const blob = await openAsBlob(resolve(context.workingDirectory, file)).catch(() => {
-    throw new UsageError(`cannot read ${file}`)
-  })
+  const path = resolve(context.workingDirectory, file)
+  // openAsBlob does not say why it fails, and takes directories.
+  await access(path, constants.R_OK).catch(unreadable(file))
+  if ((await stat(path)).isDirectory()) throw new UsageError(`cannot read ${file}: it is a directory`)
+  const blob = await openAsBlob(path)
   form.set("purpose", "batch")
   form.set("file", blob, basename(file))
   const response = await request(server, "/v1/files", { method: "POST", body: form })
@@ -124,7 +117,7 @@ async function upload(context: CliContext, server: Server, file: string): Promis
 /** What the typed client does not do: forms, and answers that are too large for memory. */
 async function request(server: Server, path: string, options: RequestInit = {}): Promise<Response> {
   const headers = { authorization: server.authorization }
-  const response = await fetch(`${server.url}${path}`, { ...options, headers })
+  const response = await server.fetch(`${server.url}${path}`, { ...options, headers })
   if (response.ok) return response
   // What stands in front of a server may answer for it, and not in JSON.
   const body: unknown = await response.json().catch(() => null)
@@ -154,9 +147,11 @@ async function untilEnded(context: CliContext, server: Server, created: BatchObj
   return batch
 }
 
-/** `fetch` throws a TypeError when the connection cannot be made or breaks. */
+/** A connection that breaks while an answer is read is a TypeError. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof ClientError ? error.status === 429 || error.status >= 500 : error instanceof TypeError
+  error instanceof ClientError
+    ? error.status === 429 || error.status >= 500
+    : error instanceof Unreachable || error instanceof TypeError
 
 async function list(context: CliContext, server: Server): Promise<number> {
   const { data } = await server.client.listBatches({ query: { limit: shownBatchesMax } })
@@ -180,6 +175,8 @@ async function results(context: CliContext, server: Server, batch: BatchObject):
   if (!ended.includes(batch.status))
     throw new UsageError(`${batch.id} is ${batch.status}: its results are there when it has ended`)
   const { output_file_id, error_file_id } = batch
+  for (const file of [text(context, "out"), text(context, "errors")])
+    if (file !== undefined) await refuseUnwritable(context, file)
   if (output_file_id) await download(context, server, output_file_id, text(context, "out") ?? context.stdout)
   if (error_file_id) await download(context, server, error_file_id, text(context, "errors") ?? context.stderr)
   for (const { message } of batch.errors?.data ?? []) context.stderr.write(`${message}\n`)
@@ -211,16 +208,22 @@ const exitOf = ({ status, request_counts: { failed } }: BatchObject): number =>
   status === "completed" && failed === 0 ? 0 : 1
 
 function draw(batch: BatchObject): string {
-  const { id, endpoint, status, request_counts: counts, expires_at } = batch
+  const { id, endpoint, status, request_counts: counts } = batch
   const lines = [
     `${id}  ${endpoint}  ${status}`,
     `${counts.completed} done, ${counts.failed} failed, of ${counts.total} lines`,
-    ended.includes(status) ? `umpire batches results ${id}` : `it has until ${timeText(expires_at)}`,
+    ...nextStep(batch),
     ...(batch.errors?.data ?? []).map(
       ({ line, message }) => (line === null ? "" : `line ${line}: `) + message,
     ),
   ]
   return `${lines.join("\n")}\n`
+}
+
+/** A batch that was refused as a whole has no results. */
+function nextStep({ id, status, expires_at, output_file_id, error_file_id }: BatchObject): string[] {
+  if (!ended.includes(status)) return [`it has until ${timeText(expires_at)}`]
+  return output_file_id || error_file_id ? [`umpire batches results ${id}`] : []
 }
 
 const timeText = (seconds: number): string => new Date(seconds * 1000).toISOString()

@@ -47,13 +47,45 @@ export function oneOf<Word extends string>(
   return word
 }
 
+/** The same of an option that may be repeated; empty where it was not given. */
+export function manyOf<Word extends string>(
+  context: CliContext,
+  option: string,
+  words: readonly Word[],
+): Word[] {
+  return texts(context, option).map((value) => {
+    const word = words.find((one) => one === value)
+    if (word === undefined) throw new UsageError(`--${option} takes one of ${words.join(", ")}, not ${value}`)
+    return word
+  })
+}
+
+/** Which numbers an option takes, and how its sentence says so. */
+interface Numbers {
+  readonly takes: string
+  readonly fits: (value: number) => boolean
+}
+
+const anyNumber: Numbers = { takes: "a number", fits: () => true }
+
+export const numbersBetween = (min: number, max: number): Numbers => ({
+  takes: `a number from ${min} to ${max}`,
+  fits: (value) => value >= min && value <= max,
+})
+
+export const wholeNumbersFrom = (min: number, max = 1_000_000_000): Numbers => ({
+  takes: `a whole number from ${min} to ${max}`,
+  fits: (value) => Number.isInteger(value) && value >= min && value <= max,
+})
+
 /** The value of an option that takes a number, if it was given. */
-export function numberOf(context: CliContext, option: string): number | undefined {
-  const value = text(context, option)
-  if (value === undefined) return undefined
-  if (value.trim() === "" || !Number.isFinite(Number(value)))
-    throw new UsageError(`--${option} takes a number`)
-  return Number(value)
+export function numberOf(context: CliContext, option: string, numbers = anyNumber): number | undefined {
+  const given = text(context, option)
+  if (given === undefined) return undefined
+  const value = given.trim() === "" ? NaN : Number(given)
+  if (!Number.isFinite(value) || !numbers.fits(value))
+    throw new UsageError(`--${option} takes ${numbers.takes}`)
+  return value
 }
 
 /** What must be there; `question` asks for it where it is not. */

@@ -57,10 +57,8 @@ function keepBackup(path: string): string {
 }
 
 function connectionOf(context: CliContext): Connection {
-  const url = urlOf(context)
-  if (!URL.canParse(url)) throw new UsageError(`--url ${url} is no address`)
   return {
-    url: url.replace(/\/+$/, ""),
+    url: urlOf(context),
     model: text(context, "model") ?? "umpire-chat",
     keyVariable: "UMPIRE_API_KEY",
   }

@@ -4,6 +4,7 @@ import { basename } from "node:path"
 import { z } from "zod"
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { UsageError } from "./command.ts"
+import { unreadable } from "./given-files.ts"
 
 const Row = z.object({
   text: z.string(),
@@ -30,9 +31,7 @@ export interface EvalSet {
 }
 
 export async function readEvalSet(path: string, shown: string, rowsMax: number): Promise<EvalSet> {
-  const content = await readFile(path, "utf8").catch(() => {
-    throw new UsageError(`cannot read ${shown}`)
-  })
+  const content = await readFile(path, "utf8").catch(unreadable(shown))
   const lines = content
     .split("\n")
     .filter((line) => line.trim() !== "")

@@ -8,7 +8,7 @@ import {
   recognizers,
 } from "../contract/guardrails/guardrails.ts"
 import { connectApi } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, show, text } from "./command.ts"
+import { type CliContext, type Command, UsageError, oneOf, show, text } from "./command.ts"
 import { apiHelp, apiOptions } from "./server-options.ts"
 import { drawTable, printable } from "./table.ts"
 
@@ -88,27 +88,30 @@ async function run(context: CliContext): Promise<number> {
 
 async function add(context: CliContext, client: Client, org_id: string, set: string): Promise<Guardrail> {
   const [name = set] = set.split("@")
+  // Read before the set is created.
+  const given = settingsOf(context)
   const made = (await client.listReadyMadeSets({ params: { org_id } })).find((one) => one.name === name)
   if (made && !(await hasSet(client, org_id, name))) {
     const { measured, recognizers: _, ...body } = made
     await client.createQuestionSet({ params: { org_id }, body })
     context.stderr.write(`${name} is created. ${measured}\n`)
   }
-  const given = {
-    stage: text(context, "stage"),
-    action: text(context, "action"),
-    route_model: text(context, "route-model"),
-    api_key_id: text(context, "key-id"),
-    model: text(context, "model"),
-    on_error: text(context, "on-error"),
-    on_abstain: text(context, "on-abstain"),
-    release: text(context, "release"),
-  }
   const found = recognizersOf(text(context, "recognize")) ?? made?.recognizers ?? []
   const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   const body = { name: text(context, "name") ?? name, question_set: set, recognizers: found, ...settings }
   return await client.createGuardrail({ params: { org_id }, body })
 }
+
+const settingsOf = (context: CliContext) => ({
+  stage: oneOf(context, "stage", guardrailStages),
+  action: oneOf(context, "action", guardrailActions),
+  route_model: text(context, "route-model"),
+  api_key_id: text(context, "key-id"),
+  model: text(context, "model"),
+  on_error: oneOf(context, "on-error", ["open", "closed"]),
+  on_abstain: oneOf(context, "on-abstain", ["pass", "act"]),
+  release: oneOf(context, "release", ["window", "end"]),
+})
 
 function recognizersOf(given: string | undefined): Recognizer[] | undefined {
   if (given === undefined || given === "none") return given === undefined ? undefined : []

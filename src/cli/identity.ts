@@ -13,6 +13,7 @@ import {
   show,
   text,
 } from "./command.ts"
+import { unreadable } from "./given-files.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -74,11 +75,7 @@ async function readEvidence(context: CliContext): Promise<Record<string, string>
 
 async function read(context: CliContext, file: string): Promise<string> {
   if (file === "-") return await readAll(context.stdin)
-  try {
-    return await readFile(resolve(context.workingDirectory, file), "utf8")
-  } catch {
-    throw new UsageError(`cannot read ${file}`)
-  }
+  return await readFile(resolve(context.workingDirectory, file), "utf8").catch(unreadable(file))
 }
 
 function drawResult(result: unknown): string {

@@ -1,6 +1,7 @@
 /** The options of `umpire keys` that limit a key, and how its budgets are drawn. */
 import { budgetPeriods } from "../contract/access.ts"
-import { type CliContext, UsageError, text, texts } from "./command.ts"
+import { keyLimits } from "../contract/platform/key-limits.ts"
+import { type CliContext, UsageError, numberOf, text, texts, wholeNumbersFrom } from "./command.ts"
 
 export const budgetOptions = {
   budget: { type: "string", multiple: true },
@@ -39,6 +40,9 @@ export const limitHelp = {
     "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
 }
 
+/** Of requests a minute. */
+export const rateMax = 10_000_000
+
 /** What is not given is left out. */
 export function givenLimits(context: CliContext): Record<string, unknown> {
   return {
@@ -50,22 +54,29 @@ export function givenLimits(context: CliContext): Record<string, unknown> {
 
 /** Those that tags have as well. */
 export function givenRatesAndBudgets(context: CliContext): Record<string, unknown> {
-  const tokens = text(context, "tokens-per-minute")
+  const tokens = wholeOrNone(context, "tokens-per-minute", keyLimits.tokensPerMinuteMax)
   const budgets = givenBudgets(context)
   return {
     ...givenRate(context),
-    ...(tokens === undefined ? {} : { tokens_per_minute: tokens === "none" ? null : Number(tokens) }),
+    ...(tokens === undefined ? {} : { tokens_per_minute: tokens }),
     ...(budgets === undefined ? {} : { budgets }),
   }
 }
 
 function givenRate(context: CliContext): Record<string, unknown> {
-  const requests = text(context, "requests-per-minute")
-  const burst = text(context, "burst")
+  const requests = wholeOrNone(context, "requests-per-minute", rateMax)
+  const burst = numberOf(context, "burst", wholeNumbersFrom(1, rateMax))
   if (requests === undefined && burst === undefined) return {}
-  if (requests === "none") return { rate_limit: null }
+  if (requests === null) return { rate_limit: null }
   if (requests === undefined) throw new UsageError("--burst needs --requests-per-minute")
-  return { rate_limit: { requests_per_minute: Number(requests), burst: Number(burst ?? requests) } }
+  return { rate_limit: { requests_per_minute: requests, burst: burst ?? requests } }
+}
+
+/** What is no number must not reach the server: in JSON it would be null, which removes the limit. */
+function wholeOrNone(context: CliContext, option: string, max: number): number | null | undefined {
+  if (text(context, option) === "none") return null
+  const { fits, takes } = wholeNumbersFrom(1, max)
+  return numberOf(context, option, { fits, takes: `${takes}, or none` })
 }
 
 function listOf(context: CliContext, option: string, field: string): Record<string, unknown> {

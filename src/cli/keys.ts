@@ -1,6 +1,15 @@
 /** `umpire keys`: makes, lists and revokes API keys. */
+import { z } from "zod"
 import { permissions } from "../contract/access.ts"
-import { type CliContext, type Command, UsageError, organizationScope, show, text, texts } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  UsageError,
+  manyOf,
+  organizationScope,
+  show,
+  text,
+} from "./command.ts"
 import { type ListedBudget, drawBudgets, givenLimits, limitHelp, limitOptions } from "./key-limits.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
@@ -35,7 +44,7 @@ export const keys = (operate: (context: CliContext) => Operate): Command => ({
     name: "what the key is for",
     permission: `one of ${permissions.join(", ")}; may be repeated; defaults to inference`,
     organization: "the organization, where there are several",
-    expires: "when the key expires; defaults to never",
+    expires: "when the key expires, such as 2027-01-01T00:00:00Z; defaults to never",
     ...limitHelp,
     json: "print JSON",
   },
@@ -78,8 +87,10 @@ async function first(context: CliContext, operate: Operate, scope: object): Prom
 }
 
 function newKey(context: CliContext): Record<string, unknown> {
-  const given = texts(context, "permission")
+  const given = manyOf(context, "permission", permissions)
   const expires = text(context, "expires")
+  if (expires !== undefined && !z.iso.datetime().safeParse(expires).success)
+    throw new UsageError("--expires takes a time in UTC such as 2027-01-01T00:00:00Z")
   return {
     name: text(context, "name") ?? "key",
     permissions: given.length > 0 ? given : ["inference"],

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import type { DecisionQuestion, DecisionsRequest, DecisionsResponse } from "../contract/decisions.ts"
 import { connectApi, connectServer } from "./api-client.ts"
-import { type CliContext, UsageError, text } from "./command.ts"
+import { type CliContext, UsageError, numberOf, numbersBetween, text } from "./command.ts"
 import { type LabelQuestion, readAnswer, readVerdict } from "./label-answers.ts"
 import type { LabelAsk } from "./label-run.ts"
 import { readQuestions } from "./questions.ts"
@@ -51,7 +51,7 @@ async function readAsked(context: CliContext): Promise<Asked> {
   const given = await readQuestions(context)
   if (given.length === 0)
     throw new UsageError("no question: give --yes-no, --choice, --score, --questions or --set")
-  const threshold = readThreshold(context)
+  const threshold = numberOf(context, "threshold", numbersBetween(0, 1)) ?? null
   const questions = given.map((question) => ({
     question: plain(question),
     threshold: thresholdOf(question) ?? threshold,
@@ -81,14 +81,6 @@ function thresholdOf(question: DecisionQuestion): number | null {
   // The settings of a set's question stand beside what a request knows of it.
   const { threshold, below } = question as { threshold?: number | null; below?: string }
   return below === "answer" ? null : (threshold ?? null)
-}
-
-function readThreshold(context: CliContext): number | null {
-  const given = text(context, "threshold")
-  if (given === undefined) return null
-  const threshold = Number(given)
-  if (!(threshold >= 0 && threshold <= 1)) throw new UsageError("--threshold is a number from 0 to 1")
-  return threshold
 }
 
 const hashOf = (value: unknown): string =>

@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises"
 import { resolve } from "node:path"
 import { type CliContext, UsageError } from "./command.ts"
+import { unreadable } from "./given-files.ts"
 import { type LabelTable, identifier, literal } from "./label-table.ts"
 
 export class LabelDuckdb {
@@ -18,9 +19,7 @@ export class LabelDuckdb {
     if (shown === undefined)
       throw new UsageError('which database? umpire label shop.duckdb --duckdb "select ..."')
     const path = resolve(context.workingDirectory, shown)
-    await stat(path).catch(() => {
-      throw new UsageError(`cannot read ${shown}`)
-    })
+    await stat(path).catch(unreadable(shown))
     return new LabelDuckdb(path, select)
   }
 

@@ -2,6 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import { ClientError } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
+import { Unreachable } from "./api-client.ts"
 import type { LabelAnswer } from "./label-answers.ts"
 import { Pace } from "./label-pace.ts"
 import type { LabelState } from "./label-state.ts"
@@ -105,8 +106,9 @@ function failureOf(error: unknown): Failure {
     const { status, message, retryAfterMs } = error
     return { kind: kindOf(status), message, retryAfterMs: retryAfterMs ?? null }
   }
-  // `fetch` throws a TypeError when the connection cannot be made or breaks.
-  const kind = error instanceof TypeError ? "connection" : "run"
+  // A connection that breaks while an answer is read is a TypeError.
+  const isConnection = error instanceof Unreachable || error instanceof TypeError
+  const kind = isConnection ? "connection" : "run"
   return { kind, message: String(error), retryAfterMs: null }
 }
 

@@ -10,6 +10,7 @@ import { parse } from "csv-parse"
 import { LIMITS } from "../contract/decisions.ts"
 import { type CliContext, UsageError, text, texts } from "./command.ts"
 import { ExcelSheet } from "./excel-reader.ts"
+import { unreadable } from "./given-files.ts"
 import { type LabelTable, identifier, literal } from "./label-table.ts"
 
 export const tableFormats = ["csv", "tsv", "jsonl", "parquet", "xlsx"] as const
@@ -46,9 +47,7 @@ export async function loadRows(context: CliContext, table: LabelTable): Promise<
   const named = texts(context, "text")
   if (input === undefined || input === "-") return await loadStdin(context, table, named)
   const path = resolve(context.workingDirectory, input)
-  const found = await stat(path).catch(() => {
-    throw new UsageError(`cannot read ${input}`)
-  })
+  const found = await stat(path).catch(unreadable(input))
   if (found.isDirectory()) {
     await loadDirectory(table, path, named)
     return "csv"

@@ -1,9 +1,10 @@
 /** `umpire label`: answers questions about every row of a table, and writes the table with the answers. */
 import { createHash } from "node:crypto"
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, extname, join, resolve } from "node:path"
 import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { type AnswerColumn, answerColumns } from "./label-answers.ts"
 import { type LabelAsker, type OpenLocal, openAsker } from "./label-asker.ts"
 import { LabelDuckdb } from "./label-duckdb.ts"
@@ -255,7 +256,19 @@ async function chooseTarget(context: CliContext): Promise<Target> {
     throw new UsageError(
       `cannot tell the format of ${out}: end its name in .csv, .tsv, .jsonl, .parquet or .xlsx, or give --to`,
     )
+  await refuseInput(context, shown)
+  await refuseUnwritable(context, shown)
   return { base: resolve(context.workingDirectory, shown), shown, isPrinted: false, format: format ?? ending }
+}
+
+/** By another name too: a link, or another spelling of the path. */
+async function refuseInput({ positionals, workingDirectory }: CliContext, out: string): Promise<void> {
+  const [input] = positionals
+  if (input === undefined || input === "-") return
+  const read = await stat(resolve(workingDirectory, input)).catch(unreadable(input))
+  const written = await stat(resolve(workingDirectory, out)).catch(() => null)
+  if (written && read.dev === written.dev && read.ino === written.ino)
+    throw new UsageError(`${out} is the input, which would be replaced: name another file by --out`)
 }
 
 /** Beside the input: `tickets.labelled.csv`. */

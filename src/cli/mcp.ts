@@ -92,7 +92,7 @@ class Bridge {
       this.#write({ id, result: await this.#answer(method, params, cancelled.signal) })
     } catch (error) {
       // A cancelled request is not answered.
-      if (!cancelled.signal.aborted) this.#write({ id, error: errorOf(error) })
+      if (!cancelled.signal.aborted) this.#write({ id, error: errorOf(error, this.#url.origin) })
     } finally {
       this.#open.delete(id)
     }
@@ -159,7 +159,7 @@ function sentenceOf(body: unknown): string | undefined {
   return z.object({ error: z.object({ message: z.string() }) }).safeParse(body).data?.error.message
 }
 
-function errorOf(error: unknown): { code: number; message: string; data?: unknown } {
+function errorOf(error: unknown, url: string): { code: number; message: string; data?: unknown } {
   if (error instanceof Refused)
     return {
       code: error.code,
@@ -168,7 +168,7 @@ function errorOf(error: unknown): { code: number; message: string; data?: unknow
     }
   const message =
     error instanceof TypeError
-      ? "Cannot reach the server: is it running? umpire serve starts it"
+      ? `Cannot reach ${url}: is the server running? umpire serve starts it; --url or UMPIRE_URL names another`
       : "Cannot answer"
   return { code: serverErrorCode, message }
 }

@@ -10,7 +10,8 @@ import { virtualModels, virtualOptionHelp, virtualOptions, virtualUsage } from "
 
 interface ListedModel {
   readonly sku: string
-  readonly kind: string
+  /** What it is for, such as decisions. */
+  readonly purpose: string
   readonly context: number
   readonly quantization: string
   readonly description: string
@@ -197,10 +198,10 @@ function drawList(result: unknown): string {
   // What models.list answers.
   const rows = (result as ListedModel[]).map((model) => [
     model.sku,
-    model.kind,
+    model.purpose,
     String(model.context),
     model.quantization,
     model.description,
   ])
-  return drawTable(["model", "kind", "context", "quantization", "description"], rows)
+  return drawTable(["model", "purpose", "context", "quantization", "description"], rows)
 }

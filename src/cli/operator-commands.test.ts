@@ -28,12 +28,26 @@ const entry = (command: Command): CommandEntry => ({ summary: "", load: async ()
 
 /** Runs a line with a server that answers `result` to whatever it is told, or fails with it where it is an error. */
 async function type(line: string, result: unknown = {}, environment: Record<string, string> = {}) {
+  return await answering(
+    line,
+    () => {
+      if (result instanceof Error) throw result
+      return result
+    },
+    environment,
+  )
+}
+
+async function answering(
+  line: string,
+  answer: (operation: string) => unknown,
+  environment: Record<string, string> = {},
+) {
   const [stdout, stderr] = [new Written(), new Written()]
   const told: unknown[] = []
   const operate = () => async (operation: string, input: unknown) => {
     told.push([operation, input])
-    if (result instanceof Error) throw result
-    return result
+    return answer(operation)
   }
   const commands = {
     orgs: entry(orgs(operate)),
@@ -60,7 +74,7 @@ test.each([
   [
     "orgs limit org_1 --burst 5 --requests-per-minute 60",
     "orgs.update",
-    { id: "org_1", requests_per_minute: "60", burst: "5" },
+    { id: "org_1", requests_per_minute: 60, burst: 5 },
   ],
   [
     "orgs limit org_1 --region paris --region oslo",
@@ -208,11 +222,49 @@ test.each([
   ["models alias fast a b", "an alias names one model"],
   ["models cascade c a", "cascade needs two models or more"],
   ["models split s a=1 b", "say MODEL=WEIGHT instead of b"],
-  ["models cascade c a b --threshold high", "--threshold needs a number"],
-  ["audit verify --loud", "loud"],
+  ["models cascade c a b --threshold high", "--threshold takes a number from 0 to 1"],
+  ["models cascade c a b --threshold 1.1", "--threshold takes a number from 0 to 1"],
+  ["models cascade c a b --on-failure stop", "--on-failure takes one of answer, error"],
+  ["models cascade c a b --latency-max 0", "--latency-max takes a whole number from 1 to"],
+  ["models cascade c a b --cost-max cheap", "--cost-max takes USD, such as 0.01"],
+  ["keys create --permission admin", "--permission takes one of inference, api-read, api-write, api-admin"],
+  ["keys create --expires tomorrow", "--expires takes a time in UTC such as 2027-01-01T00:00:00Z"],
+  ["keys limit key_1 --tokens-per-minute abc", "--tokens-per-minute takes a whole number from 1 to"],
+  ["keys limit key_1 --requests-per-minute 1.5", "--requests-per-minute takes a whole number from 1 to"],
+  ["orgs limit org_1 --burst many", "--burst takes a whole number from 1 to"],
+  ["orgs sso org_1 --role boss", "--role takes one of member, owner"],
+  ["audit verify --loud", "there is no option --loud"],
 ])("umpire %s is a usage mistake that says what is missing", async (line, sentence) => {
   const { status, told, stderr } = await type(line)
   expect([status, told, stderr]).toEqual([2, [], expect.stringContaining(sentence)])
+})
+
+test("models list says what each model is for", async () => {
+  const model = { sku: "m", kind: "generation", purpose: "decisions", context: 1, quantization: "INT8" }
+  const { stdout } = await type("models list", [{ ...model, description: "Small." }])
+  expect(stdout.split("\n").map((line) => line.split(/\s+/).slice(0, 2))).toMatchObject([
+    ["model", "purpose"],
+    {},
+    ["m", "decisions"],
+    {},
+  ])
+})
+
+const removed = (name: string) =>
+  answering(`models remove ${name}`, (operation) => {
+    if (operation === "models.remove") throw new Error("no virtual model of this name")
+    return [{ sku: "umpire-decide" }]
+  })
+
+test("a model of the catalog is not removed as a virtual model, and the answer says what it is", async () => {
+  expect(await removed("umpire-decide")).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining("umpire-decide is a model of the catalog, not a virtual model"),
+  })
+  expect(await removed("other")).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining("no virtual model of this name"),
+  })
 })
 
 test("a broken audit log is the exit status 1, with the place of the flaw", async () => {

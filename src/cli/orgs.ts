@@ -1,5 +1,16 @@
 /** `umpire orgs`: makes, lists, limits and deletes organizations. */
-import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  UsageError,
+  numberOf,
+  oneOf,
+  show,
+  text,
+  texts,
+  wholeNumbersFrom,
+} from "./command.ts"
+import { rateMax } from "./key-limits.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -83,8 +94,8 @@ function newOrganization(context: CliContext): Record<string, unknown> {
 }
 
 function limits(context: CliContext, id: string): Record<string, unknown> {
-  const perMinute = text(context, "requests-per-minute")
-  const burst = text(context, "burst")
+  const perMinute = numberOf(context, "requests-per-minute", wholeNumbersFrom(1, rateMax))
+  const burst = numberOf(context, "burst", wholeNumbersFrom(1, rateMax))
   const regions = texts(context, "region")
   const every = context.values["every-region"] === true
   return {
@@ -97,7 +108,7 @@ function limits(context: CliContext, id: string): Record<string, unknown> {
 
 function singleSignOn(context: CliContext, id: string): Record<string, unknown> {
   const named = (option: string): string[] => texts(context, option).filter((one) => one !== "none")
-  const role = text(context, "role")
+  const role = oneOf(context, "role", ["member", "owner"])
   const isRequired = context.values["required"] === true
   return {
     id,

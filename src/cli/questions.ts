@@ -4,6 +4,7 @@ import { resolve } from "node:path"
 import { parse } from "yaml"
 import type { DecisionQuestion } from "../contract/decisions.ts"
 import { type CliContext, UsageError, text, texts } from "./command.ts"
+import { unreadable } from "./given-files.ts"
 
 export const questionOptions = {
   "yes-no": { type: "string", multiple: true, short: "y" },
@@ -25,10 +26,10 @@ export async function readQuestions(context: CliContext): Promise<DecisionQuesti
     file === undefined ? [] : await readQuestionFile(resolve(context.workingDirectory, file), file)
   return [
     ...listed,
-    ...texts(context, "yes-no").map((instructions): DecisionQuestion => ({
-      type: "predicate",
-      instructions,
-    })),
+    ...texts(context, "yes-no").map((instructions): DecisionQuestion => {
+      if (instructions.trim() === "") throw new UsageError("--yes-no takes a question, and it is empty")
+      return { type: "predicate", instructions }
+    }),
     ...texts(context, "choice").map((flag): DecisionQuestion => {
       const { instructions, parts } = splitFlag(flag, "--choice")
       return { type: "choice", instructions, choices: parts.map((value) => ({ value })) }
@@ -40,6 +41,9 @@ export async function readQuestions(context: CliContext): Promise<DecisionQuesti
   ]
 }
 
+/** A single option would always be the answer. */
+const partsMin = 2
+
 /** "What is it about? = a | b": the last equals sign divides, so that a question may hold one. */
 function splitFlag(flag: string, option: string): { instructions: string; parts: string[] } {
   const at = flag.lastIndexOf("=")
@@ -48,18 +52,22 @@ function splitFlag(flag: string, option: string): { instructions: string; parts:
     .split("|")
     .map((part) => part.trim())
     .filter((part) => part !== "")
-  if (at < 1 || parts.length === 0)
+  const instructions = flag.slice(0, Math.max(at, 0)).trim()
+  if (instructions === "" || parts.length === 0)
     throw new UsageError(`cannot read ${option}: write 'question = first | second'`)
-  return { instructions: flag.slice(0, at).trim(), parts }
+  if (parts.length < partsMin)
+    throw new UsageError(`${option} needs two or more to choose from: '${instructions} = ${parts[0]} | ...'`)
+  return { instructions, parts }
 }
 
 /** The server checks the questions; here it only has to be a list. */
 async function readQuestionFile(path: string, shown: string): Promise<DecisionQuestion[]> {
+  const content = await readFile(path, "utf8").catch(unreadable(shown))
   let found: unknown
   try {
-    found = parse(await readFile(path, "utf8"))
-  } catch {
-    throw new UsageError(`cannot read the questions in ${shown}: a YAML or JSON file is needed`)
+    found = parse(content)
+  } catch (error) {
+    throw new UsageError(`cannot read the questions in ${shown}: it is not YAML or JSON: ${placeOf(error)}`)
   }
   const list = Array.isArray(found) ? found : (found as { questions?: unknown } | null)?.questions
   if (!Array.isArray(list))
@@ -67,4 +75,10 @@ async function readQuestionFile(path: string, shown: string): Promise<DecisionQu
       `cannot read the questions in ${shown}: a list, or a mapping with questions, is needed`,
     )
   return list as DecisionQuestion[]
+}
+
+/** The first line of the parser's message, which ends with the place: `... at line 3, column 5`. */
+function placeOf(error: unknown): string {
+  const [line = ""] = (error instanceof Error ? error.message : String(error)).split("\n")
+  return line.replace(/:$/, "")
 }

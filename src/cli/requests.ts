@@ -3,7 +3,17 @@ import { setTimeout as wait } from "node:timers/promises"
 import type { Client } from "../contract/client.ts"
 import type { SequenceDetail } from "../contract/sequences.ts"
 import { connectApi } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, show, text, texts } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  UsageError,
+  numberOf,
+  oneOf,
+  show,
+  text,
+  texts,
+  wholeNumbersFrom,
+} from "./command.ts"
 import { apiHelp, apiOptions } from "./server-options.ts"
 import { drawTable, printable } from "./table.ts"
 
@@ -12,6 +22,7 @@ const lookEveryMs = 2_000
 const overlapMs = 60_000
 const idsKeptMax = 20_000
 const limitDefault = 50
+const limitMax = 999_999
 const pageMax = 200
 
 /** Options that are parameters of the list, by the parameter's name. */
@@ -76,12 +87,15 @@ export const requests: Command = {
   run: async (context) => await run(context),
 }
 
+const latencyMsMax = 4_294_967_295
+const usd = { takes: "USD, such as 0.01", fits: (value: number) => value >= 0 }
+
 type ListQuery = NonNullable<Parameters<Client["listSequences"]>[0]["query"]>
 
 async function run(context: CliContext): Promise<number> {
   const [action, seqId] = context.positionals
   if (action !== undefined && action !== "show") throw new UsageError("say show seq_..., or nothing")
-  const limit = wholeOf(context, "limit") ?? limitDefault
+  const limit = numberOf(context, "limit", wholeNumbersFrom(1, limitMax)) ?? limitDefault
   const query = queryOf(context)
   const { client, organizationId } = await connectApi(context)
   if (action === "show") return await showOne(context, client, organizationId, seqId)
@@ -101,13 +115,17 @@ async function showOne(
   return show(context, sequence, () =>
     drawTable(
       ["field", "value"],
-      Object.entries(sequence).map(([name, value]) => [
-        name,
-        typeof value === "object" ? JSON.stringify(value) : String(value),
-      ]),
+      Object.entries(sequence).map(([name, value]) => [name, cellOf(name, value)]),
     ),
   )
 }
+
+function cellOf(name: string, value: SequenceDetail[keyof SequenceDetail]): string {
+  if (name === "timestamp" && typeof value === "number") return timeText(value)
+  return typeof value === "object" ? JSON.stringify(value) : String(value)
+}
+
+const timeText = (ms: number): string => new Date(ms).toISOString()
 
 async function list(
   client: Client,
@@ -160,6 +178,11 @@ async function follow(
 }
 
 function queryOf(context: CliContext): ListQuery {
+  oneOf(context, "result", ["success", "error", "cancelled"])
+  oneOf(context, "verdict", ["abstained", "answered"])
+  for (const option of ["latency-min", "latency-max", "version"])
+    numberOf(context, option, wholeNumbersFrom(0, latencyMsMax))
+  for (const option of ["cost-min", "cost-max"]) numberOf(context, option, usd)
   const given = Object.entries(filters).flatMap(([option, parameter]) => {
     const value = text(context, option)
     return value === undefined ? [] : [[parameter, value]]
@@ -184,13 +207,6 @@ function sinceMs(since: string): number {
   return atMs
 }
 
-function wholeOf(context: CliContext, option: string): number | undefined {
-  const value = text(context, option)
-  if (value === undefined) return undefined
-  if (!/^[1-9]\d{0,5}$/.test(value)) throw new UsageError(`--${option} takes a whole number from 1 on`)
-  return Number(value)
-}
-
 const head = ["time", "request", "endpoint", "model", "result", "ms", "tokens", "USD", "tags"]
 
 function draw(found: readonly SequenceDetail[]): string {
@@ -202,7 +218,7 @@ const drawLine = (sequence: SequenceDetail): string => `${cellsOf(sequence).map(
 function cellsOf(sequence: SequenceDetail): string[] {
   const { input_tokens, cached_input_tokens, output_tokens, tags } = sequence
   return [
-    new Date(sequence.timestamp).toISOString(),
+    timeText(sequence.timestamp),
     sequence.seq_id,
     sequence.call_source,
     sequence.model,

@@ -1,5 +1,6 @@
 /** Finds the command that the arguments name, reads its options, runs it, and turns mistakes into sentences. */
-import { parseArgs } from "node:util"
+import { ClientError } from "../contract/client.ts"
+import { readArguments } from "./arguments.ts"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
 export interface CommandEntry {
@@ -46,7 +47,7 @@ async function attempt(
   surroundings: Surroundings,
 ): Promise<number> {
   try {
-    const { values, positionals } = readArguments(command, rest)
+    const { values, positionals } = readArguments(name, command, rest)
     return await command.run({ ...surroundings, positionals, values })
   } catch (error) {
     surroundings.stderr.write(`umpire ${name}: ${sentenceOf(error, surroundings)}\n`)
@@ -54,18 +55,13 @@ async function attempt(
   }
 }
 
-function readArguments(command: Command, rest: string[]): Pick<CliContext, "values" | "positionals"> {
-  try {
-    return parseArgs({ args: rest, options: command.options, allowPositionals: true, strict: true })
-  } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : "cannot read the arguments")
-  }
-}
-
 /** One sentence. UMPIRE_DEBUG=1 shows the stack, for developers. */
 function sentenceOf(error: unknown, { environment }: Surroundings): string {
   if (!(error instanceof Error)) return String(error)
   if (environment["UMPIRE_DEBUG"] === "1") return error.stack ?? error.message
+  // The command knows the address by another name.
+  if (error instanceof ClientError)
+    return error.message.replaceAll("GET /v1/models lists", "umpire models list shows")
   const [line = ""] = error.message.split("\n")
   return isExpected(error) ? error.message : `Cannot finish: ${line} (UMPIRE_DEBUG=1 shows where)`
 }

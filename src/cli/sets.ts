@@ -7,7 +7,8 @@ import { Fault } from "../contract/errors.ts"
 import type { CheckResult, SetJob, TaughtCascadeReport, TeachResult } from "../contract/question-sets/jobs.ts"
 import { percentText } from "../scoring/percent.ts"
 import { connectApi, everyPage } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
+import { type CliContext, type Command, UsageError, numberOf, required, show, text } from "./command.ts"
+import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiHelp, apiOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
 
@@ -16,7 +17,7 @@ const lookEveryMs = 500
 export const sets: Command = {
   usage: [
     "umpire sets list",
-    "umpire sets pull refunds [--version production] [--out refunds.yaml]",
+    "umpire sets pull refunds [--version production] [--out refunds.yaml] [--force]",
     "umpire sets push refunds.yaml [--note 'why']",
     "umpire sets teach refunds [--target 0.95]",
     "umpire sets check refunds [--version latest] [--against production]",
@@ -29,6 +30,7 @@ export const sets: Command = {
     out: { type: "string", short: "o" },
     note: { type: "string" },
     target: { type: "string" },
+    force: { type: "boolean" },
     ...apiOptions,
     // -o is the file.
     organization: { type: "string" },
@@ -38,6 +40,7 @@ export const sets: Command = {
     against: "the version that a check compares with",
     out: "the file to write (default NAME.yaml; - for standard output)",
     note: "why the set changes, for the list of versions",
+    force: "of pull: replace a file that differs from the set",
     target: "the share of right answers that thresholds are chosen for, such as 0.95",
     ...apiHelp,
   },
@@ -80,24 +83,34 @@ async function list(context: CliContext): Promise<number> {
 }
 
 async function pull(context: CliContext, name: string): Promise<number> {
+  const out = text(context, "out") ?? `${name}.yaml`
+  if (out !== "-") await refuseUnwritable(context, out)
   const { client, organizationId: org_id } = await connectApi(context)
   const version = text(context, "version") ?? "latest"
   const file = await client.exportQuestionSet({ params: { org_id, set_id: name }, query: { version } })
   if (!(file instanceof Document)) throw new Error("The server did not answer a file")
-  const out = text(context, "out") ?? `${name}.yaml`
   if (out === "-") context.stdout.write(Buffer.from(file.bytes).toString())
   else {
-    await writeFile(resolve(context.workingDirectory, out), file.bytes)
+    const path = resolve(context.workingDirectory, out)
+    if (context.values["force"] !== true) await refuseEdited(path, out, file.bytes)
+    await writeFile(path, file.bytes)
     context.stdout.write(`Written to ${out}\n`)
   }
   return 0
 }
 
+/** What somebody wrote there would be lost. */
+async function refuseEdited(path: string, shown: string, bytes: Uint8Array): Promise<void> {
+  const before = await readFile(path).catch(() => null)
+  if (before !== null && !before.equals(bytes))
+    throw new UsageError(
+      `${shown} exists and differs from the set: --force replaces it, --out names another file`,
+    )
+}
+
 async function push(context: CliContext, path: string): Promise<number> {
+  const yaml = await readFile(resolve(context.workingDirectory, path), "utf8").catch(unreadable(path))
   const { client, organizationId: org_id } = await connectApi(context)
-  const yaml = await readFile(resolve(context.workingDirectory, path), "utf8").catch(() => {
-    throw new UsageError(`cannot read ${path}`)
-  })
   const note = text(context, "note")
   const imported = await client.importQuestionSet({
     params: { org_id },
@@ -107,13 +120,18 @@ async function push(context: CliContext, path: string): Promise<number> {
   return show(context, imported, () => `${set.name} is ${result}: version ${set.latest_version}\n`)
 }
 
+const accuracies = {
+  takes: "a share above 0.5 and below 1, such as 0.95",
+  fits: (value: number) => value > 0.5 && value < 1,
+}
+
 async function teach(context: CliContext, name: string): Promise<number> {
+  const target = numberOf(context, "target", accuracies)
   const { client, organizationId: org_id } = await connectApi(context)
   const params = { org_id, set_id: name }
-  const target = text(context, "target")
   const body = {
     version: text(context, "version") ?? "latest",
-    ...(target === undefined ? {} : { target_accuracy: Number(target) }),
+    ...(target === undefined ? {} : { target_accuracy: target }),
   }
   const job = await finish(
     context,

@@ -1,5 +1,16 @@
 /** `umpire models alias|fallback|split|cascade|virtual|remove`: an organization's virtual models. */
-import { type CliContext, UsageError, organizationScope, show, text } from "./command.ts"
+import { virtualModelLimits } from "../contract/platform/virtual-models.ts"
+import {
+  type CliContext,
+  UsageError,
+  numberOf,
+  numbersBetween,
+  oneOf,
+  organizationScope,
+  show,
+  text,
+  wholeNumbersFrom,
+} from "./command.ts"
 import type { Operate } from "./operator.ts"
 import { drawTable } from "./table.ts"
 
@@ -43,12 +54,25 @@ export async function virtualModels(context: CliContext, operate: Operate, actio
   const scope = organizationScope(context)
   if (action === "virtual") return show(context, await operate("models.virtual", scope), drawList)
   if (name === undefined) throw new UsageError(`which name? umpire models ${action} NAME`)
-  if (action === "remove")
-    return show(context, await operate("models.remove", { ...scope, name }), () => `${name} is removed.\n`)
+  if (action === "remove") return await remove(context, operate, name)
   const rule = ruleOf(context, action, members)
   const saved = await operate("models.save", { ...scope, name, ...rule })
   // What models.save answers.
   return show(context, saved, (virtual) => `${name} is ${sentence(virtual as ListedVirtual)}.\n`)
+}
+
+async function remove(context: CliContext, operate: Operate, name: string): Promise<number> {
+  try {
+    const removed = await operate("models.remove", { ...organizationScope(context), name })
+    return show(context, removed, () => `${name} is removed.\n`)
+  } catch (error) {
+    // What models.list answers. The first failure is the one to tell.
+    const catalog = (await operate("models.list", {}).catch(() => [])) as { readonly sku: string }[]
+    if (!catalog.some(({ sku }) => sku === name)) throw error
+    throw new UsageError(
+      `${name} is a model of the catalog, not a virtual model; remove takes virtual models`,
+    )
+  }
 }
 
 function ruleOf(
@@ -84,10 +108,12 @@ function weighted(member: string): { readonly model: string; readonly weight: nu
 }
 
 function cascadeOf(context: CliContext, models: readonly string[]): Readonly<Record<string, unknown>> {
-  const threshold = numberOf(context, "threshold")
-  const latency = numberOf(context, "latency-max")
-  const failure = text(context, "on-failure")
+  const threshold = numberOf(context, "threshold", numbersBetween(0, 1))
+  const latency = numberOf(context, "latency-max", wholeNumbersFrom(1, virtualModelLimits.latencyMsMax))
+  const failure = oneOf(context, "on-failure", ["answer", "error"])
   const cost = text(context, "cost-max")
+  if (cost !== undefined && !/^\d{1,8}(?:\.\d{1,10})?$/.test(cost))
+    throw new UsageError("--cost-max takes USD, such as 0.01")
   return {
     models,
     ...(threshold === undefined
@@ -97,14 +123,6 @@ function cascadeOf(context: CliContext, models: readonly string[]): Readonly<Rec
     ...(cost === undefined ? {} : { cost_max_usd: cost }),
     ...(latency === undefined ? {} : { latency_max_ms: latency }),
   }
-}
-
-function numberOf(context: CliContext, option: string): number | undefined {
-  const given = text(context, option)
-  if (given === undefined) return undefined
-  const value = Number(given)
-  if (given.trim() === "" || Number.isNaN(value)) throw new UsageError(`--${option} needs a number`)
-  return value
 }
 
 function drawList(result: unknown): string {

@@ -35,13 +35,20 @@ export function modelOperations(parts: ModelOperationParts): Readonly<Record<str
   }
 }
 
-const listed = ({ sku, kind, contextTokensMax, quantization, description }: Model) => ({
+const listed = ({ sku, kind, file, contextTokensMax, quantization, description }: Model) => ({
   sku,
   kind,
+  purpose: purposeOf(kind, file),
   context: contextTokensMax,
   quantization,
   description,
 })
+
+/** As the console says it: every generation model also decides, and an encoder decides only. */
+function purposeOf(kind: Model["kind"], file: string): string {
+  if (kind === "embedding") return "embeddings"
+  return isEncoderFile(file) ? "decisions" : "decisions and text"
+}
 
 async function add(parts: ModelOperationParts, input: unknown): Promise<unknown> {
   const parsed = AddInput.safeParse(input)
