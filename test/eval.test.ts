@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { createClient } from "../src/contract/client.ts"
 import { prepareDirectory } from "./database.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -46,10 +47,19 @@ afterAll(async () => {
   await server.stop()
 })
 
-function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+interface Ran {
+  readonly status: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+const run = (...args: string[]): Ran => runAt(server.url, ...args)
+
+/** The set is asked for at `url`; the data directory is that of `server`. */
+function runAt(url: string, ...args: string[]): Ran {
   const env = {
     PATH: process.env["PATH"] ?? "",
-    UMPIRE_URL: server.url,
+    UMPIRE_URL: url,
     UMPIRE_API_KEY: server.key,
     UMPIRE_DATA_DIR: server.dataDirectory,
     UMPIRE_CONFIG: config,
@@ -58,10 +68,9 @@ function run(...args: string[]): { status: number | null; stdout: string; stderr
 }
 
 test("both endpoints give the same measures, and reports are written", () => {
-  const decisions = JSON.parse(run(rows, "--json", "--out", "report.html").stdout) as Record<
-    string,
-    unknown
-  >[]
+  const { stdout, stderr } = run(rows, "--json", "--out", "report.html")
+  expect(stderr).toContain("Written to report.html\n")
+  const decisions = JSON.parse(stdout) as Record<string, unknown>[]
   const systemOne = JSON.parse(
     run(rows, "--json", "--endpoint", "systemone", "--out", "report.svg").stdout,
   ) as Record<string, unknown>[]
@@ -90,15 +99,63 @@ async function probability(model: string): Promise<number> {
   return answers[0]?.probability ?? NaN
 }
 
+const many = join(folder, "many.jsonl")
+/** Some labels are wrong, so that no calibration makes all of them certain. */
+const calibrationRows = Array.from({ length: 24 }, (_, n) => {
+  const row = labelled[n % labelled.length]
+  const wrong = row?.options.find((option) => option !== row.gold)
+  return { ...row, text: `${row?.text} Order ${n}.`, gold: n % 5 === 0 ? wrong : row?.gold }
+})
+const writeRows = (file: string, found: readonly unknown[]): void =>
+  writeFileSync(file, found.map((row) => JSON.stringify(row)).join("\n"))
+
 test("a calibration is fitted, saved as a question set, and named by a request", async () => {
-  const { stdout, stderr } = run(rows, "--calibrate", "tickets")
+  writeRows(many, calibrationRows)
+  const { stdout, stderr } = run(many, "--calibrate", "tickets")
   const [, temperature, bias] =
-    /temperature (\d+\.\d+), bias (-?\d+\.\d+); log loss \d\.\d+ -> \d\.\d+ on 8 rows/.exec(stdout) ?? []
+    /temperature (\d+\.\d+), bias (-?\d+\.\d+); log loss \d\.\d+ -> \d\.\d+ on 24 rows/.exec(stdout) ?? []
   expect(Number(temperature), stderr).toBeGreaterThan(0)
   expect(stdout).toContain("set:tickets")
   const plain = await probability("umpire-decide")
   const margin = Math.log(plain / (1 - plain)) / Number(temperature) + Number(bias)
   expect(await probability("set:tickets")).toBeCloseTo(1 / (1 + Math.exp(-margin)), 2)
+})
+
+test("a set that exists keeps its questions and its model, and gets the calibration", async () => {
+  const client = createClient(server.url, { authorization: `Bearer ${server.key}` })
+  const org_id = (await client.listOrganizations())[0]?.id ?? ""
+  const questions = [{ type: "predicate" as const, name: "refund", instructions: refund }]
+  const body = { name: "kept", model: "umpire-decide", questions }
+  const before = await client.createQuestionSet({ params: { org_id }, body })
+  const other = run(many, "--calibrate", "kept", "--model", "umpire-chat")
+  expect([other.status, other.stderr]).toEqual([2, expect.stringContaining("kept asks umpire-decide")])
+  const { stdout, stderr } = run(many, "--calibrate", "kept")
+  expect(stdout, stderr).toContain("Saved as version 2 of the question set kept")
+  const after = await client.getQuestionSet({ params: { org_id, set_id: "kept" } })
+  expect([after.questions, after.model]).toEqual([before.questions, before.model])
+  expect(after.calibration).toEqual({ temperature: expect.any(Number), bias: expect.any(Number) })
+  const label = { org_id, set_id: "kept", label: "production" }
+  await client.putQuestionSetLabel({ params: label, body: { version: 1 } })
+  const published = run(many, "--rows", "20", "--calibrate", "kept")
+  expect(published.stdout).toContain("set:kept goes on with version 1 until version 3 is published")
+})
+
+test("rows that are too few, or that every answer tells apart, are not fitted", async () => {
+  const few = run(many, "--rows", "19", "--calibrate", "unsaved")
+  expect([few.status, few.stderr]).toEqual([
+    2,
+    expect.stringContaining("needs 20 rows or more, better some hundred; there are 19"),
+  ])
+  const easy = join(folder, "easy.jsonl")
+  writeRows(
+    easy,
+    Array.from({ length: 20 }, (_, n) => labelled[n % 2]),
+  )
+  const { status, stderr } = run(easy, "--calibrate", "unsaved")
+  expect([status, stderr]).toEqual([1, expect.stringContaining("too few or too easy; nothing was saved")])
+  const questions = [{ type: "predicate", instructions: refund }]
+  const reply = await server.post("/v1/decisions", { model: "set:unsaved", input: "a", questions })
+  expect(await reply.json()).toMatchObject({ error: { code: "unknown_model" } })
 })
 
 test("calibrations of a configuration from before question sets are sets after the next start", async () => {
@@ -111,6 +168,10 @@ test("calibrations of a configuration from before question sets are sets after t
     const body = { model: "set:old-one", input: "Give me my money back.", questions }
     const reply = await again.post("/v1/decisions", body)
     expect([reply.status, reply.headers.get("x-umpire-question-set")]).toEqual([200, version])
+    // Margins come from the server of the data directory, which this one is not.
+    const { status, stderr } = runAt(again.url, many, "--calibrate", "old-one")
+    expect([status, stderr]).toEqual([2, expect.stringContaining(`${again.url} is another installation`)])
+    expect(stderr).toContain(`give --url ${server.url}`)
     await again.stop()
   }
   rmSync(dataDirectory, { recursive: true })

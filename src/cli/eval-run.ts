@@ -1,5 +1,5 @@
 /** Sends labelled rows through a running server, several at a time, and judges the answers. */
-import { type Client, createClient } from "../contract/client.ts"
+import type { Client } from "../contract/client.ts"
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneQuestion } from "../contract/systemone.ts"
 import type { Judged } from "../scoring/evaluation.ts"
@@ -8,8 +8,7 @@ import type { EvalRow } from "./eval-rows.ts"
 export type EvalEndpoint = "decisions" | "systemone"
 
 interface EvalTarget {
-  readonly url: string
-  readonly key: string
+  readonly client: Client
   readonly model: string
   readonly endpoint: EvalEndpoint
   readonly concurrency: number
@@ -26,7 +25,7 @@ export async function runRows(
   rows: readonly EvalRow[],
   onProgress: (done: number) => void,
 ): Promise<EvalRun> {
-  const client = createClient(target.url, { authorization: `Bearer ${target.key}` })
+  const { client } = target
   const judged: Judged[] = []
   const startedMs = performance.now()
   let inputTokens = 0

@@ -1,21 +1,16 @@
 /** `umpire eval`: labelled JSONL in, quality out; and, on request, a calibration fitted to it. */
 import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
-import {
-  type Calibration,
-  type LabelledMargins,
-  fitCalibration,
-  meanLoss,
-  uncalibrated,
-} from "../scoring/calibration.ts"
 import { evaluate } from "../scoring/evaluation.ts"
-import { connectApi } from "./api-client.ts"
+import { connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import { calibrate, calibrationRowsMin, modelDefault } from "./eval-calibrate.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
-import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
+import { type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
+import { refuseUnwritable } from "./given-files.ts"
 import type { Operate } from "./operator.ts"
-import { serverHelp, serverOf, serverOptions } from "./server-options.ts"
+import { serverHelp, serverOptions } from "./server-options.ts"
 
 const concurrencyMax = 64
 
@@ -41,7 +36,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     endpoint: "decisions (default) or systemone",
     rows: "most rows to read of each file",
     concurrency: "requests at a time (default 4)",
-    calibrate: "fit temperature and bias, and save them as a question set of this name",
+    calibrate: `fit temperature and bias to ${calibrationRowsMin} rows or more, and save them in the question set of this name; a new one is made`,
     out: "write a report: .html with everything, or .svg with the reliability diagram",
     ...serverHelp,
   },
@@ -50,11 +45,12 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
 
 async function run(context: CliContext, operate: (context: CliContext) => Operate): Promise<number> {
   const sets = await readSets(context)
-  const [given] = texts(context, "model")
-  const model = given ?? context.environment["UMPIRE_MODEL"] ?? "umpire-decide"
+  await checkOut(context)
+  const given = texts(context, "model")
   const name = text(context, "calibrate")
-  if (name !== undefined) return await calibrate(context, operate(context), { name, model, sets })
-  const reports = await measure(context, sets, [model, ...texts(context, "model").slice(1)])
+  if (name !== undefined) return await calibrate(context, operate(context), { name, given, sets })
+  const [model = modelDefault(context), ...more] = given
+  const reports = await measure(context, sets, [model, ...more])
   await writeReport(context, reports)
   context.stdout.write(
     context.values["json"] === true ? `${JSON.stringify(reports.map(plain))}\n` : draw(reports),
@@ -75,7 +71,7 @@ async function measure(
   sets: readonly EvalSet[],
   models: readonly string[],
 ): Promise<Report[]> {
-  const { url, key } = serverOf(context)
+  const { client } = connectServer(context)
   const endpoint = readEndpoint(context)
   const concurrency = Math.min(concurrencyMax, wholeNumber(context, "concurrency", 4))
   const reports: Report[] = []
@@ -83,7 +79,7 @@ async function measure(
     for (const model of models) {
       const progress = progressOf(context, `${name} ${model}`, rows.length)
       const { judged, inputTokens, elapsedMs } = await runRows(
-        { url, key, model, endpoint, concurrency },
+        { client, model, endpoint, concurrency },
         rows,
         progress,
       )
@@ -135,66 +131,17 @@ function plain({ set, model, endpoint, evaluation: found, tokensPerSecond }: Rep
 
 async function writeReport(context: CliContext, reports: readonly Report[]): Promise<void> {
   const out = text(context, "out")
-  if (out === undefined) return
   const [first] = reports
-  if (extname(out) === ".svg" && first)
-    await writeFile(resolve(context.workingDirectory, out), `${reliabilitySvg(first)}\n`)
-  else if (extname(out) === ".html")
-    await writeFile(resolve(context.workingDirectory, out), htmlReport(reports))
-  else throw new UsageError("--out ends in .html or .svg")
+  if (out === undefined || !first) return
+  const content = extname(out) === ".svg" ? `${reliabilitySvg(first)}\n` : htmlReport(reports)
+  await writeFile(resolve(context.workingDirectory, out), content)
+  context.stderr.write(`Written to ${out}\n`)
 }
 
-interface CalibrationRequest {
-  readonly name: string
-  readonly model: string
-  readonly sets: readonly EvalSet[]
-}
-
-/** Margins are not on the wire, so they come from the running server through the operator's socket. */
-async function calibrate(
-  context: CliContext,
-  operate: Operate,
-  request: CalibrationRequest,
-): Promise<number> {
-  const { name, model, sets } = request
-  const rows = sets.flatMap((set) => set.rows)
-  const labelled: LabelledMargins[] = []
-  for (const row of rows) labelled.push(await labelledMargins(operate, model, row))
-  const fitted = fitCalibration(labelled)
-  const before = meanLoss(labelled, uncalibrated)
-  const after = meanLoss(labelled, fitted)
-  const saved = await saveCalibration(context, request, fitted)
-  if (context.values["json"] === true)
-    context.stdout.write(
-      `${JSON.stringify({ name, ...fitted, log_loss_before: before, log_loss_after: after })}\n`,
-    )
-  else
-    context.stdout.write(
-      `${name}: temperature ${fitted.temperature.toFixed(3)}, bias ${fitted.bias.toFixed(3)}; log loss ${before.toFixed(3)} -> ${after.toFixed(3)} on ${rows.length} rows\n${saved}`,
-    )
-  return 0
-}
-
-async function labelledMargins(operate: Operate, model: string, row: EvalRow): Promise<LabelledMargins> {
-  // What classification.margins answers: one list per question.
-  const [margins = []] = (await operate("classification.margins", {
-    request: { model, input: row.text, questions: [row.question] },
-  })) as number[][]
-  if (row.question.type === "predicate")
-    return { kind: "predicate", margins, right: row.gold === "yes" ? 0 : null }
-  return { kind: "options", margins, right: row.classes.indexOf(row.gold) }
-}
-
-/** A set without questions calibrates those of the requests that name it. */
-async function saveCalibration(
-  context: CliContext,
-  { name, model }: CalibrationRequest,
-  { temperature, bias }: Calibration,
-): Promise<string> {
-  const { client, organizationId } = await connectApi(context)
-  const rounded = { temperature: Number(temperature.toPrecision(6)), bias: Number(bias.toPrecision(6)) }
-  const yaml = JSON.stringify({ name, model, questions: [], calibration: rounded })
-  const note = "umpire eval --calibrate"
-  await client.importQuestionSet({ params: { org_id: organizationId }, body: { yaml, note } })
-  return `Saved as a question set: requests name it as their model, set:${name}\n`
+/** Before anything is asked. */
+async function checkOut(context: CliContext): Promise<void> {
+  const out = text(context, "out")
+  if (out === undefined) return
+  if (extname(out) !== ".svg" && extname(out) !== ".html") throw new UsageError("--out ends in .html or .svg")
+  await refuseUnwritable(context, out)
 }
