@@ -54,7 +54,8 @@ export const batches: Command = {
 }
 
 async function run(context: CliContext): Promise<number> {
-  const [action, name] = context.positionals
+  const [action, name, another] = context.positionals
+  if (another !== undefined) throw new UsageError(`one at a time: ${name} and ${another} are given`)
   const server = connectServer(context)
   switch (action) {
     case "create":

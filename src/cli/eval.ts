@@ -142,6 +142,8 @@ async function writeReport(context: CliContext, reports: readonly Report[]): Pro
 async function checkOut(context: CliContext): Promise<void> {
   const out = text(context, "out")
   if (out === undefined) return
+  if (text(context, "calibrate") !== undefined)
+    throw new UsageError("--calibrate writes no report: leave --out out, or measure in a command of its own")
   if (extname(out) !== ".svg" && extname(out) !== ".html") throw new UsageError("--out ends in .html or .svg")
   await refuseUnwritable(context, out)
 }

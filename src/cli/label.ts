@@ -100,6 +100,8 @@ interface Target {
 
 async function run(context: CliContext, openLocal: OpenLocal): Promise<number> {
   const concurrencyMax = readConcurrency(context)
+  const [input, another] = context.positionals
+  if (another !== undefined) throw new UsageError(`one table at a time: ${input} and ${another} are given`)
   const database = await openDatabase(context)
   const chosen = await chooseTarget(context)
   const asker = await openAsker(context, openLocal)
