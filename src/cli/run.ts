@@ -1,5 +1,4 @@
 /** Finds the command that the arguments name, reads its options, runs it, and turns mistakes into sentences. */
-import { ClientError } from "../contract/client.ts"
 import { readArguments } from "./arguments.ts"
 import { type CliContext, type Command, UsageError } from "./command.ts"
 
@@ -59,9 +58,6 @@ async function attempt(
 function sentenceOf(error: unknown, { environment }: Surroundings): string {
   if (!(error instanceof Error)) return String(error)
   if (environment["UMPIRE_DEBUG"] === "1") return error.stack ?? error.message
-  // The command knows the address by another name.
-  if (error instanceof ClientError)
-    return error.message.replaceAll("GET /v1/models lists", "umpire models list shows")
   const [line = ""] = error.message.split("\n")
   return isExpected(error) ? error.message : `Cannot finish: ${line} (UMPIRE_DEBUG=1 shows where)`
 }

@@ -164,7 +164,7 @@ test.each([
   const given = Object.entries<string>(environment).map(([name, value]) => [name, here(value)])
   const { status, stderr } = await run([...question, ...args.map(here)], Object.fromEntries(given))
   expect(asked).toEqual(["/v1/decisions"])
-  expect([status, stderr]).toEqual([1, expect.stringContaining("umpire models list shows them")])
+  expect([status, stderr]).toEqual([1, expect.stringContaining("GET /v1/models lists them")])
 })
 
 test.each([
