@@ -70,6 +70,11 @@ test("chat says what the shipped model is, and how to add a better one", async (
 test("the new address and password sign in, and the link works once", async () => {
   await click(/account and appearance/)
   await page.getByRole("menuitem", { name: "Sign out" }).click()
+  await page.getByLabel("Email").waitFor()
+  // Pasted into the open page, which it does not load again.
+  await page.goto(link())
+  await page.getByText("the link is unknown, used or expired. Sign in with your password").waitFor()
+  expect(page.url()).not.toContain("link=")
   await page.getByLabel("Email").fill("ada@example.com")
   await page.getByLabel("Password").fill("a first password")
   await click("Sign in")

@@ -76,6 +76,9 @@ export function fleetTests(scene: Scene): void {
       expect(new URL(scene.page.url()).hash).toBe("")
       await scene.expectSound()
       const late = await scene.browser.openElsewhere()
+      await late.goto(new URL("/", link).href)
+      await late.getByText("Run umpire fleet, and open the link that it prints.").waitFor()
+      // Pasted into the open page.
       await late.goto(link)
       await late.getByText("the link was used").waitFor()
       await late.context().close()

@@ -16,6 +16,8 @@ export function peopleTests(scene: Scene): void {
     const secret = (await scene.page.getByLabel("API key", { exact: true }).textContent()) ?? ""
     expect(secret).toMatch(/^ump_/)
     await expect.poll(async () => await scene.problems()).toEqual([])
+    await scene.click("Copy API key")
+    await expect.poll(async () => await scene.page.evaluate("navigator.clipboard.readText()")).toBe(secret)
     await scene.click("I have copied it")
     expect(await scene.page.content()).not.toContain(secret)
     await scene.page.reload()
@@ -135,6 +137,9 @@ export function peopleTests(scene: Scene): void {
     await scene.click("I have copied it")
 
     const guest = await scene.browser.openElsewhere()
+    await guest.goto(`${scene.server.url}/join`)
+    await guest.getByText("This link holds no invitation.").waitFor()
+    // Pasted into the open page.
     await guest.goto(link)
     await guest.getByRole("heading", { name: "Join Personal" }).waitFor()
     await guest.getByText("ada@example.com invited grace@example.com to join as a member.").waitFor()

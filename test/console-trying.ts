@@ -115,10 +115,37 @@ export function tryingTests(scene: Scene): void {
       await scene.page.goto("about:blank")
       await scene.page.goto(shared)
       await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+      // Pasted into the open page, again and again: it replaces the draft, which can be had back.
+      for (const draft of ["Something else.", "And something else."]) {
+        await scene.page.getByLabel("Evidence text").fill(draft)
+        await scene.page.goto(shared)
+        await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+        await scene.click("Undo")
+        await scene.expectValue("Evidence text", draft)
+      }
+      await scene.page.goto(shared)
+      await scene.expectValue("Evidence text", "A very particular piece of evidence.")
       await scene.page.getByLabel("Evidence text").fill("Something else.")
       await scene.click("History")
       await scene.dialog().getByText("A very particular piece").first().click()
       await scene.expectValue("Evidence text", "A very particular piece of evidence.")
+    })
+
+    test("where the browser refuses to copy, the link is there to copy by hand", async () => {
+      await scene.open("playground")
+      await scene.page.evaluate(`{
+        navigator.clipboard.writeText = () => Promise.reject(new DOMException("Write permission denied."))
+        document.execCommand = () => false
+      }`)
+      await scene.click("Share")
+      const text = scene.dialog().getByLabel("Text to copy")
+      await expect.poll(async () => await text.inputValue()).toContain("/playground#d=")
+      await scene.page.getByText("The browser did not allow this page to copy.").waitFor()
+      const selected = String(await scene.page.evaluate("getSelection().toString()"))
+      expect(selected).toBe(await text.inputValue())
+      await expect.poll(async () => await scene.problems()).toEqual([])
+      await scene.submit("Done")
+      await expect.poll(async () => await scene.page.getByText("Link copied").count()).toBe(0)
     })
 
     test("a file becomes evidence, and one that is not text is refused in words", async () => {

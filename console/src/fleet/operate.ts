@@ -9,12 +9,23 @@ async function exchangeLink(): Promise<string | null> {
   const link = location.hash.slice(1)
   if (link === "") return sessionStorage.getItem(entry)
   history.replaceState(null, "", "/")
-  const { session } = (await post("/session", link, null)) as { session: string }
-  sessionStorage.setItem(entry, session)
-  return session
+  try {
+    const { session } = (await post("/session", link, null)) as { session: string }
+    sessionStorage.setItem(entry, session)
+    return session
+  } catch (error) {
+    // A link that was used does not end the session that the tab has.
+    const kept = sessionStorage.getItem(entry)
+    if (kept === null) throw error
+    return kept
+  }
 }
 
 let opening: Promise<string | null> | undefined
+// Another link, pasted into the open page.
+addEventListener("hashchange", () => {
+  opening = undefined
+})
 
 async function operate(operation: string, input: unknown): Promise<unknown> {
   opening ??= exchangeLink()

@@ -1,5 +1,5 @@
 /** Buttons: one loud kind for what the page is for, a quiet kind for the rest, and a red one for what cannot be undone. */
-import { type ComponentProps, type ReactNode, useState } from "react"
+import type { ComponentProps, ReactNode } from "react"
 import { Icon, type IconName } from "./icon.tsx"
 
 const kinds = {
@@ -48,48 +48,4 @@ export function Spinner(): ReactNode {
       className="inline-block size-4 shrink-0 animate-spin rounded-full border-2 border-current border-t-transparent"
     />
   )
-}
-
-const copiedShownMs = 1_600
-
-export function CopyButton({
-  text,
-  label = "Copy",
-  small = true,
-  bare = false,
-}: {
-  text: string
-  label?: string
-  small?: boolean
-  bare?: boolean
-}): ReactNode {
-  const [copied, setCopied] = useState(false)
-  const copy = async (): Promise<void> => {
-    await copyText(text)
-    setCopied(true)
-    setTimeout(() => setCopied(false), copiedShownMs)
-  }
-  return (
-    <Button
-      small={small}
-      kind={bare ? "bare" : "quiet"}
-      icon={copied ? "check" : "copy"}
-      onClick={() => void copy()}
-      aria-label={bare ? label : undefined}
-      title={label}
-    >
-      {bare ? undefined : copied ? "Copied" : label}
-    </Button>
-  )
-}
-
-/** The clipboard needs a secure page; on a plain http address of a network it is not there, and a selection is. */
-export async function copyText(text: string): Promise<void> {
-  if (window.isSecureContext) return await navigator.clipboard.writeText(text)
-  const area = document.createElement("textarea")
-  area.value = text
-  document.body.append(area)
-  area.select()
-  document.execCommand("copy")
-  area.remove()
 }

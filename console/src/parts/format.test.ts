@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import {
   ago,
+  asSentence,
   count,
   day,
   milliseconds,
@@ -89,4 +90,8 @@ test("nothing else in the console formats numbers or times by itself", () => {
       /\bIntl\.|\.toLocale(?:Time|Date)?String\(/.test(readFileSync(join(root, file), "utf8")),
     )
   expect(strays).toEqual([])
+})
+
+test("a refusal before another sentence ends with one full stop", () => {
+  expect(["The link was used", "Cancelled."].map(asSentence)).toEqual(["The link was used.", "Cancelled."])
 })

@@ -111,3 +111,6 @@ export function ago(at: string | number, nowMs: number = Date.now()): string {
 /** “Signing secret” becomes small, “API key” does not. */
 export const withinSentence = (label: string): string =>
   /^[A-Z][a-z]/.test(label) ? label.slice(0, 1).toLowerCase() + label.slice(1) : label
+
+/** Refusals of the server end without a full stop; before another sentence they need one. */
+export const asSentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)

@@ -1,6 +1,7 @@
 /** Shows a secret the only time it can be shown, and says so. */
 import type { ReactNode } from "react"
-import { Button, CopyButton } from "./button.tsx"
+import { Button } from "./button.tsx"
+import { CopyButton } from "./copy-button.tsx"
 import { type CloseGuard, Dialog } from "./dialog.tsx"
 import { withinSentence } from "./format.ts"
 import { Notice } from "./page.tsx"

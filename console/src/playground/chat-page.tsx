@@ -3,10 +3,12 @@ import { useQuery } from "@tanstack/react-query"
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react"
 import { rememberSequence } from "../analytics/recent.ts"
 import { SequenceLink } from "../analytics/sequence-link.tsx"
-import { Button, CopyButton } from "../parts/button.tsx"
+import { Button } from "../parts/button.tsx"
+import { CopyButton } from "../parts/copy-button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { AreaField, TextField } from "../parts/field.tsx"
 import { count, decimal, milliseconds, plural } from "../parts/format.ts"
+import { useHashLink } from "../parts/hash-link.ts"
 import { Empty, useTitle } from "../parts/page.tsx"
 import { modelsQuery, useBrowserStorage, useOrganization } from "../session.ts"
 import { unpackChat } from "./chat-draft.ts"
@@ -31,19 +33,15 @@ export function ChatPage(): ReactNode {
   const [settings, setSettings] = useState(defaults)
   const model = settings.model || firstModel(models, "chat")
   const chat = useChat(orgId)
-  const [opened, setOpened] = useState("")
-  const { put } = chat
-  useEffect(() => {
-    const packed = new URLSearchParams(location.hash.slice(1)).get("c")
-    if (!packed) return
-    history.replaceState(history.state, "", location.pathname)
+  const [opened, setOpened] = useState({ number: 0, text: "" })
+  useHashLink("c", (packed) => {
     void unpackChat(packed).then((draft) => {
       if (!draft) return
       setSettings((now) => ({ ...now, model: draft.model, system: draft.system }))
-      put(draft.messages)
-      setOpened(draft.text)
+      chat.put(draft.messages)
+      setOpened((before) => ({ number: before.number + 1, text: draft.text }))
     })
-  }, [put])
+  })
   return (
     <div className="page h-[calc(100dvh-3rem)] gap-3 md:h-dvh">
       <header className="flex flex-wrap items-center gap-2">
@@ -75,8 +73,8 @@ export function ChatPage(): ReactNode {
         </p>
       ) : null}
       <Composer
-        key={opened}
-        first={opened}
+        key={opened.number}
+        first={opened.text}
         busy={chat.busy}
         onStop={chat.stop}
         onSend={(text) => chat.send(text, { ...settings, model })}
@@ -112,6 +110,7 @@ function useChat(orgId: string) {
         signal: controller.signal,
       })
       for await (const event of events) {
+        if (controller.signal.aborted) break
         if (event.kind === "sequence") {
           setSequenceId(event.id)
           rememberSequence(storage, event.id, text)
@@ -131,8 +130,16 @@ function useChat(orgId: string) {
     } catch (failure) {
       if (!controller.signal.aborted) setError(failure)
     } finally {
-      setRunning(null)
+      setRunning((now) => (now === controller ? null : now))
     }
+  }
+  /** Instead of the conversation that is there. */
+  const put = (conversation: readonly ChatMessage[]): void => {
+    running?.abort()
+    setMessages(conversation)
+    setError(null)
+    setFigures(null)
+    setSequenceId(null)
   }
   return {
     messages,
@@ -142,15 +149,8 @@ function useChat(orgId: string) {
     busy: running !== null,
     send: (text: string, settings: Settings) => void send(text, settings),
     stop: () => running?.abort(),
-    /** Instead of the conversation that is there. */
-    put: setMessages,
-    clear: () => {
-      running?.abort()
-      setMessages([])
-      setError(null)
-      setFigures(null)
-      setSequenceId(null)
-    },
+    put,
+    clear: () => put([]),
   }
 }
 

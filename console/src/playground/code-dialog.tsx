@@ -1,7 +1,7 @@
 /** The same request as code. */
 import { Link } from "@tanstack/react-router"
 import { type ReactNode, useState } from "react"
-import { CopyButton } from "../parts/button.tsx"
+import { CopyButton } from "../parts/copy-button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Segments } from "../parts/field.tsx"
 import { useOrganization } from "../session.ts"

@@ -1,8 +1,10 @@
 /** The playground: evidence and answers on the left, questions on the right. */
 import { useQuery } from "@tanstack/react-query"
 import { type Dispatch, type ReactNode, type SetStateAction, useEffect, useRef, useState } from "react"
-import { sentenceOf } from "../api.ts"
-import { Button, copyText } from "../parts/button.tsx"
+import { Button } from "../parts/button.tsx"
+import { useCopy } from "../parts/copy-button.tsx"
+import { Dialog } from "../parts/dialog.tsx"
+import { ErrorNotice } from "../parts/error-notice.tsx"
 import { Segments } from "../parts/field.tsx"
 import { useTitle } from "../parts/page.tsx"
 import { Onboarding } from "../shell/onboarding.tsx"
@@ -216,25 +218,29 @@ function Rival({
 const sharedShownMs = 2_500
 
 function ShareButton({ draft }: { draft: Draft }): ReactNode {
-  const [said, setSaid] = useState<string | null>(null)
+  const { copied, copy, byHand } = useCopy(sharedShownMs)
+  const [error, setError] = useState<unknown>(null)
   const share = async (): Promise<void> => {
     try {
-      const packed = await packDraft(draft)
-      await copyText(`${location.origin}${location.pathname}#d=${packed}`)
-      setSaid("Link copied")
-    } catch (error) {
-      setSaid(sentenceOf(error))
+      await copy(`${location.origin}${location.pathname}#d=${await packDraft(draft)}`)
+    } catch (failure) {
+      setError(failure)
     }
-    setTimeout(() => setSaid(null), sharedShownMs)
   }
   return (
     <>
-      <Button kind="bare" icon={said ? "check" : "share"} onClick={() => void share()}>
-        {said ?? "Share"}
+      <Button kind="bare" icon={copied ? "check" : "share"} onClick={() => void share()}>
+        {copied ? "Link copied" : "Share"}
       </Button>
       <span role="status" className="sr-only">
-        {said}
+        {copied ? "Link copied" : null}
       </span>
+      {byHand}
+      {error ? (
+        <Dialog title="Share" onClose={() => setError(null)}>
+          <ErrorNotice error={error} />
+        </Dialog>
+      ) : null}
     </>
   )
 }

@@ -1,6 +1,7 @@
 /** Says plainly what the shipped model is where one chats with it, and how to add a better one. */
 import { type ReactNode, useState } from "react"
-import { Button, CopyButton } from "../parts/button.tsx"
+import { Button } from "../parts/button.tsx"
+import { CopyButton } from "../parts/copy-button.tsx"
 import { Dialog } from "../parts/dialog.tsx"
 import { Notice } from "../parts/page.tsx"
 

@@ -1,5 +1,6 @@
 /** The draft of this tab: from a shared link, from last time, or an example; what replaces it as a whole can be undone. */
 import { type Dispatch, type SetStateAction, useCallback, useEffect, useMemo, useRef, useState } from "react"
+import { useHashLink } from "../parts/hash-link.ts"
 import { useBrowserStorage, useTabStorage } from "../session.ts"
 import type { Draft } from "./draft.ts"
 import { examples } from "./examples.ts"
@@ -46,12 +47,9 @@ export function useDraft(firstModel: string): DraftState {
     setReplaced({ what, before: latest.current })
     setDraft({ ...latest.current, ...next })
   }, [])
-  useEffect(() => {
-    const shared = new URLSearchParams(location.hash.slice(1)).get("d")
-    if (!shared) return
-    history.replaceState(history.state, "", location.pathname)
+  useHashLink("d", (shared) => {
     void unpackDraft(shared).then((found) => found && replace(found, "The link replaced your draft."))
-  }, [replace])
+  })
   const undo = (): void => {
     if (replaced) replace(replaced.before, "Your draft is back.")
   }

@@ -1,7 +1,7 @@
 /** How a set is asked from elsewhere. */
 import { type ReactNode, useState } from "react"
 import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
-import { CopyButton } from "../parts/button.tsx"
+import { CopyButton } from "../parts/copy-button.tsx"
 import { Segments } from "../parts/field.tsx"
 import { Panel } from "../parts/page.tsx"
 import { curlOf } from "../playground/code.ts"

@@ -9,12 +9,13 @@ import { Button } from "../parts/button.tsx"
 import { TextField } from "../parts/field.tsx"
 import { Form } from "../parts/form.tsx"
 import { day } from "../parts/format.ts"
+import { useHashValue } from "../parts/hash-link.ts"
 import { Loaded, Loading, Notice } from "../parts/page.tsx"
 import { sessionQuery } from "../session.ts"
 import { Doorway } from "./doorway.tsx"
 
 export function Join(): ReactNode {
-  const [token] = useState(() => new URLSearchParams(location.hash.slice(1)).get("token"))
+  const token = useHashValue("token")
   const session = useQuery(sessionQuery)
   const invitation = useQuery({
     queryKey: ["invitation", token],

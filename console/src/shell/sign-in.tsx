@@ -1,8 +1,10 @@
 /** Sign-in: by password, by single sign-on, or by the one-time link that a first start prints. */
 import { useQueryClient } from "@tanstack/react-query"
 import { getRouteApi, useRouter } from "@tanstack/react-router"
-import { type ReactNode, useCallback, useEffect, useRef, useState } from "react"
+import { type ReactNode, useCallback, useState } from "react"
 import { api, sentenceOf } from "../api.ts"
+import { asSentence } from "../parts/format.ts"
+import { hashValue, useHashLink } from "../parts/hash-link.ts"
 import { Loading, Notice } from "../parts/page.tsx"
 import { Doorway } from "./doorway.tsx"
 import { SignInForm } from "./sign-in-form.tsx"
@@ -29,17 +31,24 @@ export function SignIn(): ReactNode {
     <Doorway title="Sign in to Umpire">
       {error ? (
         <Notice tone="warn">
-          {error} Sign in with your password, or ask the operator to run <code>umpire users reset</code> for a
-          new link.
+          {asSentence(error)} Sign in with your password, or get a new link on the server:{" "}
+          <Command>umpire keys first</Command> prints one for the first user,{" "}
+          <Command>umpire users link</Command> for any, and <Command>umpire users reset</Command> also removes
+          a lost password.
         </Notice>
       ) : null}
       {sso_error ? <Notice tone="bad">{ssoSentences[sso_error] ?? "Single sign-on failed."}</Notice> : null}
       <SignInForm onDone={enter} />
       <p className="text-soft text-xs">
-        First time here? <code className="font-mono">umpire serve</code> prints a link that signs you in once.
+        First time here? The first start of <Command>umpire serve</Command> prints a link that signs you in
+        once; <Command>umpire keys first</Command> prints another.
       </p>
     </Doorway>
   )
+}
+
+function Command({ children }: { children: string }): ReactNode {
+  return <code className="font-mono whitespace-nowrap">{children}</code>
 }
 
 function useEnter(next: string | undefined): () => void {
@@ -53,16 +62,17 @@ function useEnter(next: string | undefined): () => void {
   }, [queries, router, next])
 }
 
-/** The link is in the fragment, which browsers do not send: it reaches no log. It works once, so it is tried once. */
+/** It works once, so it is tried once. */
 function useOneTimeLink(enter: () => void): { trying: boolean; error: string | null } {
-  const [link] = useState(() => new URLSearchParams(location.hash.slice(1)).get("link"))
+  const [trying, setTrying] = useState(() => Boolean(hashValue("link")))
   const [error, setError] = useState<string | null>(null)
-  const tried = useRef(false)
-  useEffect(() => {
-    if (!link || tried.current) return
-    tried.current = true
-    history.replaceState(history.state, "", location.pathname + location.search)
-    api.createSession({ body: { link } }).then(enter, (failure: unknown) => setError(sentenceOf(failure)))
-  }, [link, enter])
-  return { trying: link !== null && error === null, error }
+  useHashLink("link", (link) => {
+    setTrying(true)
+    setError(null)
+    api.createSession({ body: { link } }).then(enter, (failure: unknown) => {
+      setTrying(false)
+      setError(sentenceOf(failure))
+    })
+  })
+  return { trying, error }
 }
