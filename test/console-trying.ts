@@ -90,6 +90,8 @@ export function tryingTests(scene: Scene): void {
       // The last answers stay until both models have answered.
       const records = scene.page.getByRole("status", { name: "Result" }).getByRole("link", { name: /^seq_/ })
       await records.nth(1).waitFor()
+      const names = scene.page.getByRole("region", { name: "Answers" }).getByTitle(/^umpire-/)
+      await expect.poll(async () => await names.allTextContents()).toEqual(["umpire-decide", "umpire-chat"])
       await scene.click("Expand all")
       await expect.poll(async () => await answer(1).getByRole("meter").count()).toBe(4)
       await scene.click("Stop comparing")

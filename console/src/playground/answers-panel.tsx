@@ -14,11 +14,14 @@ import type { AnsweredStage } from "./stages.ts"
 
 export function AnswersPanel({
   questions,
+  models,
   run,
   stale,
   busy,
 }: {
   questions: readonly DraftQuestion[]
+  /** Those that are asked next: one, or two to compare. */
+  models: readonly string[]
   run: Run | null
   /** The draft has changed since it was asked. */
   stale: boolean
@@ -28,6 +31,7 @@ export function AnswersPanel({
   const answered = run?.outcomes.flatMap((outcome) => ("answered" in outcome ? [outcome.answered] : [])) ?? []
   const ids = questions.map(({ id }) => id)
   const all = ids.every((id) => open.has(id))
+  const columns = run ? answered.map(({ model }) => model) : models
   return (
     <section className="panel" aria-label="Answers">
       <header className="flex h-11 items-center justify-between gap-2 px-3">
@@ -38,6 +42,7 @@ export function AnswersPanel({
           </Button>
         ) : null}
       </header>
+      {columns.length > 1 ? <ModelNames models={columns} /> : null}
       <ol
         className={`divide-line border-line divide-y border-t transition-opacity lg:max-h-[60dvh] lg:overflow-y-auto ${stale || busy ? "opacity-60" : ""}`}
       >
@@ -76,6 +81,26 @@ function toggled(open: ReadonlySet<string>, id: string, wanted: boolean): Set<st
   if (wanted) next.add(id)
   else next.delete(id)
   return next
+}
+
+const titleWidth = "w-[32%] shrink-0"
+const comparedColumns = "grid min-w-0 flex-1 gap-x-4 gap-y-1 sm:grid-cols-2"
+
+/** Above the answers of two models: whose they are, in the same order. */
+function ModelNames({ models }: { models: readonly string[] }): ReactNode {
+  return (
+    <div className="border-line text-soft flex items-center gap-2 border-t px-3 py-1.5 text-xs">
+      <span className="size-3.5 shrink-0" />
+      <span className={titleWidth}>Model</span>
+      <span className={comparedColumns}>
+        {models.map((model, column) => (
+          <span key={column} className="text-ink truncate font-medium" title={model}>
+            {model}
+          </span>
+        ))}
+      </span>
+    </div>
+  )
 }
 
 /** The answers to a question as it was asked, which may since have changed. */
@@ -117,10 +142,10 @@ function AnswerRow({
             name="down"
             className={`text-soft size-3.5 transition-transform ${shown ? "" : "-rotate-90"} ${has ? "" : "invisible"}`}
           />
-          <span dir="auto" className="text-soft w-[32%] shrink-0 truncate text-[13px]" title={title}>
+          <span dir="auto" className={`text-soft truncate text-[13px] ${titleWidth}`} title={title}>
             {title}
           </span>
-          <span className={`grid min-w-0 flex-1 gap-x-4 gap-y-1 ${given.length > 1 ? "sm:grid-cols-2" : ""}`}>
+          <span className={given.length > 1 ? comparedColumns : "grid min-w-0 flex-1"}>
             {has ? (
               given.map((one, column) => <AnswerLine key={column} {...one} bar={given.length === 1} />)
             ) : (

@@ -74,7 +74,13 @@ export function PlaygroundPage(): ReactNode {
             )}
             {missing && !areModelsLoading ? <p className="text-soft text-xs">{missing}</p> : null}
           </div>
-          <AnswersPanel questions={draft.questions} run={run} stale={stale} busy={busy} />
+          <AnswersPanel
+            questions={draft.questions}
+            models={draft.rival === null ? [draft.model] : [draft.model, draft.rival]}
+            run={run}
+            stale={stale}
+            busy={busy}
+          />
         </div>
         <Questions
           draft={draft}
@@ -197,7 +203,7 @@ function Rival({
       </Button>
     )
   return (
-    <span className="flex items-center gap-1">
+    <span className="flex min-w-0 items-center gap-1 max-sm:w-full">
       <span className="text-soft text-xs">with</span>
       <ModelSelect
         label="Second model"
