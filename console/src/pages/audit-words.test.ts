@@ -1,3 +1,5 @@
+import { readFileSync, readdirSync } from "node:fs"
+import { join } from "node:path"
 import { expect, test } from "vitest"
 import { changedFields, isUnset } from "./audit-fields.ts"
 import { actionWords } from "./audit-words.ts"
@@ -15,6 +17,49 @@ test.each([
   ["something_new.happen_now", "Something new happen now"],
 ])("%s reads %j", (action, words) => {
   expect(actionWords(action)).toBe(words)
+})
+
+/** Actions that are put together of parts: every one of them. */
+const composed: Readonly<Record<string, readonly string[]>> = {
+  "alert.${state}": ["alert.firing", "alert.resolved"],
+  "billing.${kind}": ["billing.credit", "billing.adjustment"],
+  "billing.purchase_${status}": ["processing", "succeeded", "failed", "action_required", "timed_out"].map(
+    (status) => `billing.purchase_${status}`,
+  ),
+  "model_access.${state}": ["model_access.grant", "model_access.deny"],
+  "question_set.${kind}": ["question_set.teach", "question_set.check", "question_set.compare"],
+  "workload_identity_provider.${verb}": ["create", "update", "delete"].map(
+    (verb) => `workload_identity_provider.${verb}`,
+  ),
+}
+
+/** Where a source writes an action: in a field of that name, or as an argument of what appends to the log. */
+const written =
+  /\baction: [^\n]*|\b(?:audit(?:Key|Resource)?|eventOf|tellOrganizations|changeAccount)\([^"`]*["`][^"`]*["`]/g
+const dotted = /["`]([a-z_]+\.[a-z_.${}]+)["`]/g
+
+function actionsOfSources(): string[] {
+  const source = join(import.meta.dirname, "..", "..", "..", "src")
+  const files = ["control", "gateway"].flatMap((layer) =>
+    readdirSync(join(source, layer), { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"))
+      .map((file) => join(source, layer, file)),
+  )
+  const found = files.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(written)].flatMap(([text]) =>
+      [...text.matchAll(dotted)].map(([, action = ""]) => action),
+    ),
+  )
+  return [...new Set(found)].flatMap((action) => composed[action] ?? [action])
+}
+
+test("every action that is written to the log reads in the past tense", () => {
+  const actions = actionsOfSources()
+  expect(actions).toEqual(expect.arrayContaining(["api_key.rotate", "user.create_link", "member.join"]))
+  const unworded = actions.filter(
+    (action) => !/\b(?:\w+ed|(?:re)?set|read|resent|undone|again|in|out)$/.test(actionWords(action)),
+  )
+  expect(unworded).toEqual([])
 })
 
 test("a difference lists the fields of both views and marks those that differ", () => {
