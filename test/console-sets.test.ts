@@ -75,6 +75,8 @@ test("a file of labelled rows is uploaded, and what is wrong with it is named", 
   await uploadSays("0 added, 1 duplicate, 1 contradicting, 1 refused")
   await scene.page.getByText('Row 3: "maybe" is no answer to wants_refund').waitFor()
   await scene.page.getByText("Row 2: wants_refund is true, the file says false").waitFor()
+  await upload("sentence,label\nHello,yes\nGoodbye,no\n")
+  await scene.page.getByText("The file has no column input. Its columns are sentence, label.").waitFor()
   await expect.poll(async () => await scene.problems()).toEqual([])
   expect(scene.complaints).toEqual([])
 })

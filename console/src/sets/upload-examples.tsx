@@ -12,6 +12,7 @@ import { Notice } from "../parts/page.tsx"
 import { fileText } from "../tables/file-text.ts"
 import { possibleLabels } from "./labels.ts"
 import { type SetAddress, setsKey } from "./set-query.ts"
+import { missingInput, refusalLines } from "./upload-words.ts"
 
 interface GivenFile {
   readonly name: string
@@ -43,8 +44,12 @@ export function UploadExamples({ set, at }: { set: QuestionSet; at: SetAddress }
         disabled={upload.isPending}
         onFile={(name, bytes) => {
           setUnusable(null)
+          upload.reset()
           try {
-            upload.mutate({ name, text: fileText(bytes), replace: false })
+            const text = fileText(bytes)
+            const missing = missingInput(text, isJsonLines(name, text))
+            if (missing) setUnusable(missing)
+            else upload.mutate({ name, text, replace: false })
           } catch (error) {
             setUnusable(sentenceOf(error))
           }
@@ -137,7 +142,7 @@ function Outcome({
             ({ row, question, before, now }) =>
               `Row ${row}: ${question} is ${String(before)}, the file says ${String(now)}`,
           )}
-          of={contradicting}
+          unlisted={contradicting - result.contradictions.length}
           action={
             <Button small busy={busy} onClick={onReplace}>
               Take the labels of the file
@@ -148,8 +153,8 @@ function Outcome({
       {refused > 0 ? (
         <Listed
           title={`${plural(refused, "row")} refused`}
-          lines={result.refused.map(({ row, reason }) => `Row ${row}: ${reason}`)}
-          of={refused}
+          lines={refusalLines(result.refused)}
+          unlisted={refused - result.refused.length}
         />
       ) : null}
     </div>
@@ -159,12 +164,13 @@ function Outcome({
 function Listed({
   title,
   lines,
-  of,
+  unlisted,
   action,
 }: {
   title: string
   lines: readonly string[]
-  of: number
+  /** How many rows there are beside these. */
+  unlisted: number
   action?: ReactNode
 }): ReactNode {
   return (
@@ -181,7 +187,7 @@ function Listed({
         {lines.map((line) => (
           <li key={line}>{line}</li>
         ))}
-        {of > lines.length ? <li>and {count(of - lines.length)} more</li> : null}
+        {unlisted > 0 ? <li>and {count(unlisted)} more</li> : null}
       </ul>
     </div>
   )
