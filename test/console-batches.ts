@@ -67,4 +67,26 @@ export function batchTests(scene: Scene): void {
     await expect.poll(async () => await scene.problems()).toEqual([])
     expect(scene.complaints).toEqual([])
   })
+
+  test("a batch of a program is listed by the name of its file, with its id", async () => {
+    const form = new FormData()
+    const body = {
+      model: "umpire-decide",
+      input: "Where is my parcel?",
+      questions: [{ type: "predicate", instructions: "Is it late?" }],
+    }
+    const line = { custom_id: "one", method: "POST", url: "/v1/decisions", body }
+    form.append("purpose", "batch")
+    form.append("file", new Blob([JSON.stringify(line)]), "nightly.jsonl")
+    const headers = { authorization: `Bearer ${scene.server.key}` }
+    const uploaded = await fetch(`${scene.server.url}/v1/files`, { method: "POST", headers, body: form })
+    const { id: input_file_id } = (await uploaded.json()) as { id: string }
+    const window = { endpoint: "/v1/decisions", completion_window: "24h" }
+    const made = await scene.server.post("/v1/batches", { input_file_id, ...window })
+    const { id } = (await made.json()) as { id: string }
+    await scene.open("batches")
+    const row = scene.page.getByRole("row", { name: id })
+    await row.getByRole("link", { name: "nightly.jsonl" }).click()
+    await scene.page.getByRole("heading", { name: "nightly.jsonl", level: 1 }).waitFor()
+  })
 }

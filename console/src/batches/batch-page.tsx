@@ -15,7 +15,7 @@ import { saveCsv, saveFile } from "../tables/save-file.ts"
 import { AnswerCharts } from "./answer-charts.tsx"
 import { questionName } from "./asked.ts"
 import { readFile } from "./batch-files.ts"
-import { type BatchResults, batchName, isEnded, useBatch, useResults } from "./batch-query.ts"
+import { type BatchResults, batchName, isEnded, useBatch, useBatchName, useResults } from "./batch-query.ts"
 import { BatchProgress } from "./batch-status.tsx"
 import { ResultTable, RowName } from "./result-table.tsx"
 import { type ResultRow, joinedLines, resultRows, tokensOf } from "./results.ts"
@@ -28,7 +28,7 @@ export function BatchPage(): ReactNode {
   const batch = query.data
   return (
     <Page
-      title={batch?.metadata?.["name"] || "Batch"}
+      title={useBatchName(batch) ?? "Batch"}
       about={batch?.metadata?.["question"]}
       actions={batch && isEnded(batch) ? <Downloads batch={batch} /> : null}
     >

@@ -2,6 +2,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query"
 import type { BatchObject } from "../../../src/contract/openai/batches.ts"
 import { ClientError, api } from "../api.ts"
+import { plural } from "../parts/format.ts"
 import { usePages } from "../parts/more.tsx"
 import { useOrganization } from "../session.ts"
 import { organizationHeader, readFile } from "./batch-files.ts"
@@ -17,7 +18,9 @@ const pageSize = 50
 const ended = new Set<BatchObject["status"]>(["completed", "failed", "expired", "cancelled"])
 export const isEnded = ({ status }: Pick<BatchObject, "status">): boolean => ended.has(status)
 export const isEvaluation = ({ metadata }: BatchObject): boolean => metadata?.["kind"] === "evaluation"
-export const batchName = ({ id, metadata }: BatchObject): string => metadata?.["name"] || id
+/** As the console named it, or null for a batch of a program that named none. */
+export const givenName = ({ metadata }: BatchObject): string | null => metadata?.["name"] || null
+export const batchName = (batch: BatchObject): string => givenName(batch) ?? batch.id
 
 export function useBatches() {
   const { id: orgId } = useOrganization()
@@ -42,6 +45,41 @@ export const batchQuery = (orgId: string, batch_id: string) =>
 export function useBatch(batchId: string) {
   const { id: orgId } = useOrganization()
   return useQuery(batchQuery(orgId, batchId))
+}
+
+const kinds: Readonly<Record<BatchObject["endpoint"], string>> = {
+  "/v1/decisions": "Decisions",
+  "/v1/systemone": "System One",
+  "/v1/chat/completions": "Chat",
+  "/v1/responses": "Responses",
+  "/v1/embeddings": "Embeddings",
+}
+
+/** What the batch asks and of how many lines: for one whose file has expired. */
+export const kindOfBatch = ({ endpoint, request_counts: { total } }: BatchObject): string =>
+  total === 0 ? kinds[endpoint] : `${kinds[endpoint]}, ${plural(total, "line")}`
+
+/** For people: its own name, that of its input file, or its kind. */
+export function useBatchName(batch: BatchObject | undefined): string | null {
+  const { id: orgId } = useOrganization()
+  const given = batch ? givenName(batch) : null
+  const { data: fileName } = useQuery({
+    queryKey: ["files", orgId, batch?.input_file_id, "name"],
+    staleTime: Infinity,
+    enabled: batch !== undefined && given === null,
+    queryFn: async () => await fileNameOf(orgId, batch?.input_file_id ?? ""),
+  })
+  return given ?? fileName ?? (batch ? kindOfBatch(batch) : null)
+}
+
+/** Null once the file has expired or was deleted. */
+async function fileNameOf(orgId: string, file_id: string): Promise<string | null> {
+  try {
+    return (await api.getFile({ params: { file_id }, headers: organizationHeader(orgId) })).filename
+  } catch (error) {
+    if (error instanceof ClientError && error.status === 404) return null
+    throw error
+  }
 }
 
 export interface BatchResults {

@@ -8,7 +8,7 @@ import { MoreButton } from "../parts/more.tsx"
 import { Badge, Empty, Loaded, Page } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"
 import { useOrganization } from "../session.ts"
-import { batchName, isEvaluation, useBatches } from "./batch-query.ts"
+import { givenName, isEvaluation, useBatchName, useBatches } from "./batch-query.ts"
 import { SmallProgress, StatusBadge } from "./batch-status.tsx"
 
 export function BatchesPage(): ReactNode {
@@ -58,7 +58,7 @@ function BatchLink({ batch }: { batch: BatchObject }): ReactNode {
       params={{ orgId, batchId: batch.id }}
       className="text-accent font-medium wrap-anywhere hover:underline"
     >
-      {batchName(batch)}
+      {useBatchName(batch)}
     </Link>
   )
 }
@@ -75,6 +75,9 @@ function BatchTable({ rows }: { rows: readonly BatchObject[] }): ReactNode {
           cell: (batch) => (
             <>
               <BatchLink batch={batch} /> {isEvaluation(batch) ? <Badge>Evaluation</Badge> : null}
+              {givenName(batch) === null ? (
+                <span className="text-soft block font-mono text-xs">{batch.id}</span>
+              ) : null}
               {batch.metadata?.["question"] ? (
                 <span className="text-soft line-clamp-2 max-w-md text-xs">{batch.metadata["question"]}</span>
               ) : null}
