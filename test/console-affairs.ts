@@ -83,6 +83,7 @@ export function affairsTests(scene: Scene): void {
     await scene.open("billing")
     const balance = scene.page.getByLabel("Credit balance")
     const before = await balance.textContent()
+    await scene.page.getByText("a test card: no money moves").waitFor()
     await scene.click("Add credit")
     await scene.page.getByLabel("Amount in dollars").fill("5")
     await scene.page.getByText("Between $10.00 and $500.00.").waitFor()

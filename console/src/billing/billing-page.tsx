@@ -118,6 +118,11 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
           <dt className="text-soft">Balance checked</dt>
           <dd>{account.balance_checked_at ? ago(account.balance_checked_at) : "Not yet"}</dd>
         </dl>
+        {isTestCard(account) ? (
+          <p className="text-soft text-xs">
+            The local payment provider’s card is a test card: no money moves.
+          </p>
+        ) : null}
         {account.payment_method_required ? (
           <Notice tone="warn">Add a payment method to continue.</Notice>
         ) : null}
@@ -165,6 +170,10 @@ function Balance({ account, owner }: { account: BillingAccount; owner: boolean }
     </Panel>
   )
 }
+
+/** As the local provider describes its only card; an account does not name its provider. */
+const isTestCard = ({ payment_method_description }: BillingAccount): boolean =>
+  payment_method_description?.startsWith("Test card ") ?? false
 
 type Range = (typeof usageSpendRanges)[number]
 const rangeNames: Record<Range, string> = { "30d": "30 days", "90d": "90 days", ytd: "This year" }
