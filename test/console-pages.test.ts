@@ -53,6 +53,17 @@ describe("with a script in every name", () => {
   })
 })
 
+test("the whole menu fits a window of 1280 by 800", async () => {
+  await scene.page.setViewportSize({ width: 1280, height: 800 })
+  await scene.open("settings")
+  const menu = scene.page.getByRole("navigation", { name: "Pages" })
+  const hidden = menu.evaluate((element: { scrollHeight: number; clientHeight: number }) => {
+    return element.scrollHeight - element.clientHeight
+  })
+  expect(await hidden).toBe(0)
+  await scene.page.setViewportSize(desktop)
+})
+
 describe("on a phone", () => {
   beforeAll(async () => await scene.page.setViewportSize(phone))
   afterAll(async () => await scene.page.setViewportSize(desktop))

@@ -1,5 +1,6 @@
 /** What a change changed: every field before and after, with the differences marked. */
 import type { ReactNode } from "react"
+import { breakable } from "../parts/breakable.tsx"
 import { changedFields, isUnset } from "./audit-fields.ts"
 
 export function Differences({ before, after }: { before: unknown; after: unknown }): ReactNode {
@@ -61,7 +62,3 @@ export function Differences({ before, after }: { before: unknown; after: unknown
     </div>
   )
 }
-
-/** A long name breaks between its words, not inside them. */
-const breakable = (name: string): ReactNode =>
-  name.split(/(?<=[._])/).flatMap((part, index) => (index === 0 ? [part] : [<wbr key={index} />, part]))

@@ -201,7 +201,7 @@ function KeyActions({ apiKey: key, onOpen }: { apiKey: ApiKey; onOpen: (open: Op
 
 function Budgets({ apiKey }: { apiKey: ApiKey }): ReactNode {
   const lines = budgetLines(apiKey)
-  if (lines.length === 0) return <span className="text-soft block">No budget</span>
+  if (lines.length === 0) return <span className="text-soft block md:whitespace-nowrap">No budget</span>
   return lines.map(({ text, isBlocked }) => (
     <span key={text} className="block md:whitespace-nowrap">
       {text} {isBlocked ? <Badge tone="bad">Blocked</Badge> : null}
@@ -217,7 +217,7 @@ function UsageLink({ apiKey: { id, name } }: { apiKey: ApiKey }): ReactNode {
       to="/o/$orgId/analytics"
       params={{ orgId }}
       search={{ range: "30d", f: [`api_key_id:${id}`] }}
-      className="text-accent text-xs underline-offset-2 hover:underline"
+      className="text-accent text-xs underline-offset-2 hover:underline md:whitespace-nowrap"
     >
       View usage <span className="sr-only">of {name}</span>
     </Link>

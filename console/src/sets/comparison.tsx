@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
 import type { QuestionSet, QuestionSetVersionItem } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
+import { breakable } from "../parts/breakable.tsx"
 import { Button } from "../parts/button.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { SelectField } from "../parts/field.tsx"
@@ -64,7 +65,7 @@ function Difference({ at, from, to }: { at: SetAddress; from: string; to: string
           <dl aria-label="What changed" className="divide-line border-line divide-y border-y text-sm">
             {changes.map(({ path, before, after }) => (
               <div key={path} className="grid gap-x-4 gap-y-1 py-2 sm:grid-cols-[12rem_1fr]">
-                <dt className="font-mono text-xs wrap-anywhere">{path}</dt>
+                <dt className="font-mono text-xs wrap-anywhere">{breakable(path)}</dt>
                 <dd className="flex min-w-0 flex-col gap-0.5 font-mono text-xs wrap-anywhere">
                   <del className="text-bad line-clamp-4 no-underline">− {written(path, before)}</del>
                   <ins className="text-accent line-clamp-4 no-underline">+ {written(path, after)}</ins>

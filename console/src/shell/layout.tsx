@@ -83,7 +83,7 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
           <kbd className="font-sans text-[11px] max-md:hidden">{isMac ? "⌘K" : "Ctrl K"}</kbd>
         </button>
       </div>
-      <nav aria-label="Pages" className="flex-1 overflow-y-auto px-3 pb-3">
+      <nav aria-label="Pages" className="scroll-shadow flex-1 overflow-y-auto px-3 pb-1">
         {placesFor(isOwner).map(({ group, items }) => (
           <div key={group} className="mb-3">
             <p className="text-soft px-2 py-1 text-[11px] font-medium tracking-wide uppercase">{group}</p>
@@ -92,7 +92,7 @@ function Sidebar({ onJump, onCreate }: SidebarActions): ReactNode {
                 key={to}
                 to={to}
                 params={{ orgId: id }}
-                className="flex h-8 items-center gap-2.5 rounded-md px-2 text-sm"
+                className="flex h-[clamp(1.75rem,3.75dvh,2rem)] items-center gap-2.5 rounded-md px-2 text-sm"
                 activeProps={{ className: "bg-accent-wash text-accent font-medium" }}
                 inactiveProps={{ className: "text-soft hover:bg-sunken hover:text-ink" }}
               >
