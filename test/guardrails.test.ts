@@ -568,6 +568,6 @@ test(
     )
     expect(await umpire("remove", id)).toBe(`${id} is removed\n`)
     await expect(umpire("add")).rejects.toMatchObject({ code: 2 })
-    await expect(umpire("add", "x", "--stage", "nowhere")).rejects.toMatchObject({ code: 1 })
+    await expect(umpire("add", "x", "--stage", "nowhere")).rejects.toMatchObject({ code: 2 })
   },
 )
