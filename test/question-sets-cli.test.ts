@@ -124,7 +124,7 @@ test("umpire label asks a set, with its verdicts as columns; the model in its ow
 test.each([
   [["list", "--key", "ump_wrong"], 1, /./],
   [["push", "missing.yaml"], 2, /cannot read missing.yaml/],
-  [["pull", "nothing"], 1, /no such id/],
+  [["pull", "nothing"], 1, /none of this name or id/],
   [["pull"], 2, /which set/],
   [["other"], 2, /say list/],
 ])("umpire sets %j exits with %d", async (args, status, sentence) => {
