@@ -211,6 +211,7 @@ const listModels = endpoint({
     before_id: z.string().optional(),
   }),
   output: ModelList,
+  errors: ["invalid_query"],
 })
 
 const getModel = endpoint({
