@@ -132,6 +132,34 @@ describe("outages", () => {
     expect(String(error)).not.toMatch(/secret-word|127\.0\.0\.1/)
   })
 
+  test("a server that shuts down in the same packet in which it says that it is ready is an outage", async () => {
+    const message = (type: string, body: Buffer): Buffer => {
+      const head = Buffer.alloc(5)
+      head.write(type, "latin1")
+      head.writeInt32BE(body.length + 4, 1)
+      return Buffer.concat([head, body])
+    }
+    const shutdown = ["SFATAL", "C57P01", "Mterminating connection due to administrator command", "", ""]
+    const server = createServer((socket) =>
+      socket.once("data", () =>
+        socket.end(
+          Buffer.concat([
+            message("R", Buffer.alloc(4)),
+            message("Z", Buffer.from("I")),
+            message("E", Buffer.from(shutdown.join("\0"), "latin1")),
+          ]),
+        ),
+      ),
+    )
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    onTestFinished(() => void server.close())
+    // True for a TCP server that listens.
+    const { port } = server.address() as AddressInfo
+    await expect(openPostgres({ url: `postgres://umpire@127.0.0.1:${port}/umpire` })).rejects.toThrow(
+      StoreUnavailable,
+    )
+  })
+
   test("a database that does not exist is refused as a mistake, not as an outage", async () => {
     const url = new URL(fresh.url)
     url.pathname = "/no_such_database"

@@ -74,6 +74,8 @@ class PostgresDatabase implements Database {
   constructor({ url, connectionsMax = connectionsMaxDefault }: PostgresSettings) {
     this.#pool = new pg.Pool({ ...clientConfig(url), max: connectionsMax })
     this.#pool.on("error", ignoreBreak)
+    // For the client's life: the pool hands it over while what follows in the same packet, a shutdown say, is still to be read.
+    this.#pool.on("connect", (client) => client.on("error", ignoreBreak))
     this.#subscriptions = new Subscriptions(url)
   }
 
@@ -115,7 +117,6 @@ class PostgresDatabase implements Database {
       )
     }
     const client = await this.#pool.connect().catch(rethrow)
-    client.on("error", ignoreBreak)
     let broken = false
     try {
       return await work(client)
@@ -123,7 +124,6 @@ class PostgresDatabase implements Database {
       broken = error instanceof StoreUnavailable
       throw error
     } finally {
-      client.off("error", ignoreBreak)
       client.release(broken)
     }
   }
