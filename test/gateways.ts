@@ -68,6 +68,8 @@ async function readyUrl(child: ChildProcess): Promise<string> {
   let output = ""
   let errors = ""
   child.stderr?.on("data", (chunk: Buffer) => (errors += chunk.toString()))
+  // One that ends by itself later leaves its clients waiting: what it said last is told here.
+  child.once("exit", (code) => code && process.stderr.write(`A gateway ended with ${code}: ${errors}\n`))
   return await new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`The gateway did not start: ${errors}`)), startTimeoutMs)
     child.once("exit", (code) => reject(new Error(`The gateway ended with ${code}: ${errors}`)))
