@@ -122,6 +122,14 @@ describe("locks", () => {
   )
 })
 
+/** As PostgreSQL frames what it says. */
+function message(type: string, body: Buffer): Buffer {
+  const head = Buffer.alloc(5)
+  head.write(type, "latin1")
+  head.writeInt32BE(body.length + 4, 1)
+  return Buffer.concat([head, body])
+}
+
 describe("outages", () => {
   test("a server that is not there is an outage, said without the URL", async () => {
     const url = new URL(fresh.url)
@@ -133,12 +141,6 @@ describe("outages", () => {
   })
 
   test("a server that shuts down in the same packet in which it says that it is ready is an outage", async () => {
-    const message = (type: string, body: Buffer): Buffer => {
-      const head = Buffer.alloc(5)
-      head.write(type, "latin1")
-      head.writeInt32BE(body.length + 4, 1)
-      return Buffer.concat([head, body])
-    }
     const shutdown = ["SFATAL", "C57P01", "Mterminating connection due to administrator command", "", ""]
     const server = createServer((socket) =>
       socket.once("data", () =>
