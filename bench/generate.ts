@@ -4,7 +4,7 @@
  */
 import { type LlamaContextSequence, type LlamaModel, type Token, TokenBias } from "node-llama-cpp"
 import { Agent, request } from "undici"
-import type { GenerateWork } from "../src/engine/generate/generate.ts"
+import type { GenerateWork } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { openLlama, threadsDefault } from "../src/engine/generate/local-model.ts"
 import { defaultModelFile } from "../test/models.ts"

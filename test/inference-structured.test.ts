@@ -2,7 +2,7 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { z } from "zod"
-import type { GenerateWork, JsonObject } from "../src/engine/generate/generate.ts"
+import type { GenerateWork, JsonObject } from "../src/engine/engine.ts"
 import { shortestText } from "../src/engine/generate/grammar.ts"
 import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"

@@ -14,12 +14,12 @@ import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import type { ScoreEngine } from "../src/engine/engine.ts"
 import {
   type GenerateEngine,
   type GenerationUsage,
+  type ScoreEngine,
   noGenerationUsage,
-} from "../src/engine/generate/generate.ts"
+} from "../src/engine/engine.ts"
 import { catalogResolver } from "../src/gateway/organization-access.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import type { JsonObject } from "../src/engine/generate/generate.ts"
+import type { JsonObject } from "../src/engine/engine.ts"
 import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
 import { randomNumbers, sampleText, validatorOf } from "./schema-sampling.ts"
 import { testPackage } from "./test-packages.ts"

@@ -5,7 +5,7 @@ import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"
 import { predicate } from "./branch.ts"
 import { type EngineClient, engineClient } from "./engine-client.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import { type GenerateWork, noGenerationUsage } from "./generate/generate.ts"
+import { type GenerateWork, noGenerationUsage } from "./engine.ts"
 import { prepareMsMax } from "./generate/local-engine.ts"
 
 const never = new AbortController().signal

@@ -4,25 +4,23 @@ import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import type {
-  EngineStats,
-  EvidenceReading,
-  ModelFacts,
-  PreparedScore,
-  ScoreEngine,
-  ScoreWork,
-} from "./engine.ts"
 import {
   type EmbedEngine,
   type EmbedWork,
+  type EngineStats,
+  type EvidenceReading,
   type GenerateEngine,
   type GenerateWork,
   type GenerationEvent,
   type GenerationUsage,
+  type ModelFacts,
   type PreparedEmbedding,
   type PreparedGeneration,
+  type PreparedScore,
+  type ScoreEngine,
+  type ScoreWork,
   noGenerationUsage,
-} from "./generate/generate.ts"
+} from "./engine.ts"
 
 type EnginePeer = Peer<EngineService>
 

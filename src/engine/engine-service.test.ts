@@ -2,7 +2,7 @@
 import { expect, test } from "vitest"
 import { predicate } from "./branch.ts"
 import { engineHandlers } from "./engine-service.ts"
-import type { GenerateWork } from "./generate/generate.ts"
+import type { GenerateWork } from "./engine.ts"
 
 const never = new AbortController().signal
 

@@ -4,8 +4,14 @@ import { endProcess, servePeer } from "../base/peer/connection.ts"
 import type { Handlers } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
 import type {
+  EmbedEngine,
+  EmbedWork,
   EvidenceReading,
   EvidenceVector,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  GenerationUsage,
   ModelFacts,
   PreparedScore,
   ScoreEngine,
@@ -13,14 +19,6 @@ import type {
   VectorWork,
 } from "./engine.ts"
 import { gather } from "./generate/gather.ts"
-import type {
-  EmbedEngine,
-  EmbedWork,
-  GenerateEngine,
-  GenerateWork,
-  GenerationEvent,
-  GenerationUsage,
-} from "./generate/generate.ts"
 
 export interface EngineService {
   score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array | ReadScore }

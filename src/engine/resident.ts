@@ -6,8 +6,15 @@ import { abortable } from "../base/peer/connection.ts"
 import type { Clock } from "../base/clock.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ModelFacts, PreparedScore, ScoreEngine } from "./engine.ts"
-import type { EmbedEngine, GenerateEngine, GenerationEvent, PreparedGeneration } from "./generate/generate.ts"
+import type {
+  EmbedEngine,
+  GenerateEngine,
+  GenerationEvent,
+  ModelFacts,
+  PreparedGeneration,
+  PreparedScore,
+  ScoreEngine,
+} from "./engine.ts"
 import type { LocalEngine } from "./generate/local-engine.ts"
 
 export interface Loadable {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto"
 import { Template } from "@huggingface/jinja"
 import { Fault } from "../../contract/errors.ts"
 import type { Family } from "./families.ts"
-import type { ChatMessage, FunctionTool, GenerateWork, JsonObject } from "./generate.ts"
+import type { ChatMessage, FunctionTool, GenerateWork, JsonObject } from "../engine.ts"
 
 /** A stretch of the prompt; in plain ones a special token's text is just text. */
 interface PromptPart {

@@ -9,7 +9,7 @@ import {
   noGenerationUsage,
   type PreparedEmbedding,
   type PreparedGeneration,
-} from "./generate.ts"
+} from "../engine.ts"
 import { Generation, prepareGeneration } from "./generation.ts"
 import { type GenerationOptions, LocalModel } from "./local-model.ts"
 import { warmCompiler } from "./schema/compile.ts"

@@ -1,7 +1,7 @@
 /** What the output is held to: a JSON schema, or calls of the functions that a request offers. */
 import { Fault } from "../../contract/errors.ts"
 import type { CallFormat, Family } from "./families.ts"
-import type { FunctionTool, GenerateWork, JsonObject, ToolChoice } from "./generate.ts"
+import type { FunctionTool, GenerateWork, JsonObject, ToolChoice } from "../engine.ts"
 import { type Grammar, GrammarPath, type Rule, Shortest, all, any, text } from "./grammar.ts"
 import { Budget } from "./schema/budget.ts"
 import { type SchemaGrammar, objectGrammar, schemaGrammar } from "./schema/compile.ts"

@@ -1,7 +1,7 @@
 /** An embedding model in this process, through node-llama-cpp. */
 import type { LlamaEmbeddingContext, LlamaModel, Token } from "node-llama-cpp"
 import { Fault } from "../../contract/errors.ts"
-import type { EmbedInput, EmbedWork } from "./generate.ts"
+import type { EmbedInput, EmbedWork } from "../engine.ts"
 import { type GenerationOptions, openLlama } from "./local-model.ts"
 import { piecesOf } from "../text-pieces.ts"
 import { normalised } from "./vectors.ts"

@@ -1,5 +1,5 @@
 /** Gathers the events of one generation into groups: the first leaves at once, those that follow closely together. */
-import type { GenerationEvent } from "./generate.ts"
+import type { GenerationEvent } from "../engine.ts"
 
 /**
  * Every message wakes the gateway, on a machine whose cores all decode. Tokens of small models come every few

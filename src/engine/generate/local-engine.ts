@@ -9,7 +9,7 @@ import type {
   GenerateWork,
   PreparedEmbedding,
   PreparedGeneration,
-} from "./generate.ts"
+} from "../engine.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
 /** Without an answered ping for this long the process is killed; large prompts and grammars are prepared in one go. */

@@ -1,5 +1,5 @@
 /** Embeddings at a worker that speaks OpenAI's protocol. */
-import type { EmbedEngine } from "../generate/generate.ts"
+import type { EmbedEngine } from "../engine.ts"
 import { normalised } from "../generate/vectors.ts"
 import type { RemoteModel } from "./remote-generator.ts"
 import { type HttpClient, garbage } from "./http-client.ts"

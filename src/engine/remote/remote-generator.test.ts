@@ -2,7 +2,7 @@ import { type Server, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { afterEach, expect, test } from "vitest"
-import type { GenerateWork, GenerationUsage } from "../generate/generate.ts"
+import type { GenerateWork, GenerationUsage } from "../engine.ts"
 import type { DialectName } from "./dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "./remote-worker.ts"
 

@@ -1,15 +1,15 @@
 /** Generation at a worker that speaks OpenAI's chat completions. */
-import type {
-  ChatMessage,
-  GenerateEngine,
-  GenerateWork,
-  GenerationEvent,
-  GenerationUsage,
-  PreparedGeneration,
-  StopReason,
-  TokenLogprob,
-} from "../generate/generate.ts"
-import { noGenerationUsage } from "../generate/generate.ts"
+import {
+  type ChatMessage,
+  type GenerateEngine,
+  type GenerateWork,
+  type GenerationEvent,
+  type GenerationUsage,
+  type PreparedGeneration,
+  type StopReason,
+  type TokenLogprob,
+  noGenerationUsage,
+} from "../engine.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Dialect } from "./dialects.ts"
 import { readEvents } from "./sse.ts"

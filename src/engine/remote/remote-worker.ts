@@ -1,6 +1,5 @@
 /** Everything a worker at another address can do for a model, by its dialect. */
-import type { ScoreEngine } from "../engine.ts"
-import type { EmbedEngine, GenerateEngine } from "../generate/generate.ts"
+import type { EmbedEngine, GenerateEngine, ScoreEngine } from "../engine.ts"
 import { type DialectName, dialects } from "./dialects.ts"
 import { remoteEmbedder } from "./remote-embedder.ts"
 import { type RemoteScoredModel, remoteScorer } from "./remote-scorer.ts"

@@ -7,7 +7,7 @@ import { encodeFrame } from "../../base/peer/frames.ts"
 import { Fault } from "../../contract/errors.ts"
 import { predicate } from "../branch.ts"
 import { engineHandlers } from "../engine-service.ts"
-import { type GenerateWork, type GenerationEvent, noGenerationUsage } from "../generate/generate.ts"
+import { type GenerateWork, type GenerationEvent, noGenerationUsage } from "../engine.ts"
 import { type WorkerClient, workerClient } from "./client.ts"
 import { healthPath, protocolVersion } from "./protocol.ts"
 

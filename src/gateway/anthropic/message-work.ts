@@ -12,7 +12,7 @@ import type {
   GenerateWork,
   OutputFormat,
   ToolChoice,
-} from "../../engine/generate/generate.ts"
+} from "../../engine/engine.ts"
 import { checkOffered } from "../openai/chat-work.ts"
 
 export interface MessageWork {

@@ -1,7 +1,7 @@
 /** Writes a message event by event, in the order that the Messages API promises, and keeps what was written. */
 import type { Ids } from "../../base/ids.ts"
 import type { Message, MessageEvent, MessageUsage, OutputBlock } from "../../contract/anthropic/messages.ts"
-import type { GenerationEvent, GenerationUsage, StopReason } from "../../engine/generate/generate.ts"
+import type { GenerationEvent, GenerationUsage, StopReason } from "../../engine/engine.ts"
 
 /** Thoughts are sent in the open: there is nothing to verify when they come back. */
 const signature = "unsigned"

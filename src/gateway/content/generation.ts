@@ -1,6 +1,6 @@
 /** What is kept of a chat or a response: the conversation as the model read it, and what it wrote. */
 import { type ContentInput, type ContentMessage, contentLimits } from "../../contract/content.ts"
-import type { ChatMessage, GenerationEvent } from "../../engine/generate/generate.ts"
+import type { ChatMessage, GenerationEvent } from "../../engine/engine.ts"
 
 export const conversationInput = (messages: readonly ChatMessage[]): ContentInput => ({
   messages: messages.map(toMessage),

@@ -1,7 +1,7 @@
 /** What passes a guardrail does not depend on how the answer comes, and nothing passes unseen. */
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import type { GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerationEvent } from "../../engine/engine.ts"
 import { type OutputRule, guardOutput, windowsOf } from "./guard-output.ts"
 import { recognizeAll } from "./recognizers.ts"
 

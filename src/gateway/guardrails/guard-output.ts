@@ -3,7 +3,7 @@
  * how the text comes. A window is checked before any of it is sent, and then only what lies before the hold-back is: of a text
  * that is not longer than the hold-back, nothing is sent before all of it was checked in one window.
  */
-import type { GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerationEvent } from "../../engine/engine.ts"
 import { HeldText } from "./held-text.ts"
 import { type Span, blank } from "./recognizers.ts"
 

@@ -1,5 +1,5 @@
 /** Events of an answer that are held back: released or redacted from the front, by positions in their text. */
-import type { GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerationEvent } from "../../engine/engine.ts"
 
 type TextEvent = Exclude<GenerationEvent, { kind: "end" }>
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/generate/generate.ts"
+import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/engine.ts"
 import { checked } from "./answer-check.ts"
 
 const signal = new AbortController().signal

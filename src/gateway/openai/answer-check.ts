@@ -2,7 +2,7 @@
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import { createPool } from "../../base/peer/pool.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/generate/generate.ts"
+import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/engine.ts"
 
 /** A text that a schema must accept; what it is called in errors. */
 export interface CheckJob {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import type { GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerationEvent } from "../../engine/engine.ts"
 import { BegunRuns } from "./begun-runs.ts"
 
 const never = new AbortController().signal

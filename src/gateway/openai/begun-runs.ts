@@ -1,5 +1,5 @@
 /** Answers that were begun before anyone reads them: their first events have come, so another model need not be tried. */
-import type { GenerationEvent } from "../../engine/generate/generate.ts"
+import type { GenerationEvent } from "../../engine/engine.ts"
 
 type Events = AsyncIterator<GenerationEvent>
 type First = IteratorResult<GenerationEvent>

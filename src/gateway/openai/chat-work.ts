@@ -7,7 +7,7 @@ import type {
   GenerateWork,
   OutputFormat,
   ToolChoice,
-} from "../../engine/generate/generate.ts"
+} from "../../engine/engine.ts"
 
 export function chatWork(request: ChatRequest, organizationId: string): GenerateWork {
   const { tools, toolChoice } = offeredTools(request)

@@ -2,12 +2,7 @@
 import { EventStream, type Handler, type StreamEvent } from "../../contract/endpoint.ts"
 import type { ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from "../../contract/openai/chat.ts"
 import type { createChatCompletion } from "../../contract/openai/endpoints.ts"
-import type {
-  GenerationEvent,
-  GenerationUsage,
-  StopReason,
-  TokenLogprob,
-} from "../../engine/generate/generate.ts"
+import type { GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../../engine/engine.ts"
 import { chatWork } from "./chat-work.ts"
 import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
 import { merged } from "./merged.ts"

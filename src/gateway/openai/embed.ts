@@ -3,7 +3,7 @@ import type { Model } from "../../base/catalog.ts"
 import type { Handler } from "../../contract/endpoint.ts"
 import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
-import type { EmbedInput, EmbedWork, PreparedEmbedding } from "../../engine/generate/generate.ts"
+import type { EmbedInput, EmbedWork, PreparedEmbedding } from "../../engine/engine.ts"
 import { noUsage } from "../sequence-record.ts"
 import { type InferenceParts, MeteredCall } from "./inference.ts"
 

@@ -11,7 +11,7 @@ import type {
   GenerationEvent,
   GenerationUsage,
   PreparedGeneration,
-} from "../../engine/generate/generate.ts"
+} from "../../engine/engine.ts"
 import { type Meter, type Sequence, finishFailed, success, tagByHeader } from "../meter.ts"
 import { type CallSource, type Outcome, type Usage, noUsage } from "../sequence-record.ts"
 import type { Guard, Guardrails } from "../guardrails/guardrails.ts"

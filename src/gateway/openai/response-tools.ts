@@ -4,7 +4,7 @@ import { Fault } from "../../contract/errors.ts"
 import { toolsMax } from "../../contract/openai/chat.ts"
 import type { ResponseTool, ResponseToolChoice } from "../../contract/openai/response-tools.ts"
 import type { ResponseRequest } from "../../contract/openai/responses.ts"
-import type { FunctionTool, ToolChoice } from "../../engine/generate/generate.ts"
+import type { FunctionTool, ToolChoice } from "../../engine/engine.ts"
 import { checkOffered } from "./chat-work.ts"
 
 /** What a function was called before it was flattened. */

@@ -12,7 +12,7 @@ import {
   ReasoningItem,
   type ResponseRequest,
 } from "../../contract/openai/responses.ts"
-import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/generate/generate.ts"
+import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/engine.ts"
 import { summaryOf } from "./compaction.ts"
 import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
 

@@ -16,7 +16,7 @@ import {
   type StopReason,
   type TokenLogprob,
   noGenerationUsage,
-} from "../../engine/generate/generate.ts"
+} from "../../engine/engine.ts"
 import { withBytes } from "./chat.ts"
 import { type ToolIdentity, customInput } from "./response-tools.ts"
 import { temperatureDefault, topPDefault } from "./response-work.ts"

@@ -8,7 +8,7 @@ import type {
   ResponseObject,
   ResponseRequest,
 } from "../../contract/openai/responses.ts"
-import { noGenerationUsage } from "../../engine/generate/generate.ts"
+import { noGenerationUsage } from "../../engine/engine.ts"
 import { noUsage } from "../sequence-record.ts"
 import {
   type Asker,

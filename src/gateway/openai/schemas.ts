@@ -1,5 +1,5 @@
 /** What the gateway does about the schemas of a request: bounds before any work, and a header for what is left open. */
-import type { GenerateWork, PreparedGeneration } from "../../engine/generate/generate.ts"
+import type { GenerateWork, PreparedGeneration } from "../../engine/engine.ts"
 import { checkBounds } from "../../engine/generate/schema/bounds.ts"
 
 /** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */

@@ -3,16 +3,18 @@ import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { EvidenceReading, PreparedScore, ScoreEngine } from "../../engine/engine.ts"
 import type {
   EmbedEngine,
   EmbedWork,
+  EvidenceReading,
   GenerateEngine,
   GenerateWork,
   GenerationEvent,
   PreparedEmbedding,
   PreparedGeneration,
-} from "../../engine/generate/generate.ts"
+  PreparedScore,
+  ScoreEngine,
+} from "../../engine/engine.ts"
 import { branchLength } from "../classification/classification.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { type Placed, type Work, Route } from "./route.ts"

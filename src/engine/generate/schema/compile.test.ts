@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { Fault } from "../../../contract/errors.ts"
-import type { JsonObject } from "../generate.ts"
+import type { JsonObject } from "../../engine.ts"
 import { GrammarPath, shortestText } from "../grammar.ts"
 import { schemaGrammar } from "./compile.ts"
 

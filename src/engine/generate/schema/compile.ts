@@ -1,6 +1,6 @@
 /** Turns a JSON schema into a grammar whose every text is JSON that the schema accepts. */
 import { Fault } from "../../../contract/errors.ts"
-import type { JsonObject } from "../generate.ts"
+import type { JsonObject } from "../../engine.ts"
 import { type Grammar, Shortest, pruned } from "../grammar.ts"
 import { Budget, SchemaRefusal } from "./budget.ts"
 import { checkBounds } from "./bounds.ts"
