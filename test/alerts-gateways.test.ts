@@ -6,7 +6,7 @@ import { ticksPerCent } from "../src/base/money.ts"
 import { evaluateRules } from "../src/control/alerts/evaluate.ts"
 import { startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
-import { claimDeliveries, insertDelivery } from "../src/store/alerts/deliveries.ts"
+import { claimDelivery, insertDelivery } from "../src/store/alerts/deliveries.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { takeTask } from "../src/store/periodic.ts"
 import { openPostgres } from "../src/store/postgres.ts"
@@ -84,11 +84,10 @@ async function addDeliveries(): Promise<string[]> {
 test("gateways that claim at once share the deliveries: each is claimed once, and all are", async () => {
   const events = await addDeliveries()
   const now = new Date(Date.now() + 1000)
+  const lease = { now, until: new Date(now.getTime() + 60_000), withRetries: true }
   const claim = async (database: Database): Promise<string[]> => {
-    const bounds = { limit: 8, retriesMax: 4, perOrganization: 4, busy: [] }
-    const leasedUntil = new Date(now.getTime() + 60_000)
-    const claimed = await claimDeliveries(database, { now, leasedUntil, ...bounds })
-    return claimed.map(({ eventId }) => eventId)
+    const claims = scenes.map(async ({ org }) => await claimDelivery(database, org, lease))
+    return (await Promise.all(claims)).flatMap((claimed) => claimed?.eventId ?? [])
   }
   const claimed: string[] = []
   // While another gateway holds all that this one chose, a claim may be empty; the rest is for the next.

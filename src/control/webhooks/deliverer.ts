@@ -1,5 +1,4 @@
 /** Delivers what waits: claims deliveries under leases, tries each with backoff, and takes turns between organizations. */
-import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
@@ -8,15 +7,17 @@ import {
   type AttemptEnd,
   type Delivery,
   cancelDeliveries,
-  claimDeliveries,
+  claimDelivery,
   endAttempt,
+  listDeliveringOrganizations,
   returnDelivery,
 } from "../../store/alerts/deliveries.ts"
 import { type Webhook, listWebhooksById, lockWebhook, updateWebhook } from "../../store/alerts/webhooks.ts"
 import { appendAudit } from "../../store/audit.ts"
-import { type Change, followChanges } from "../../store/changes.ts"
+import type { Change } from "../../store/changes.ts"
 import { listMembersByEmail } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
+import { startWorkQueue } from "../../store/work-queue.ts"
 import type { MailSender } from "../alerts/email.ts"
 import { signatureOf } from "./event.ts"
 import { type Sent, type WebhookSender } from "./send.ts"
@@ -53,99 +54,43 @@ export const retryDelaysMs: readonly number[] = [
 ]
 /** Longer than any attempt: who holds a delivery beyond it is dead, and another gateway sends it again. */
 const leaseMs = minuteMs
-const slotsMax = 32
-/** What failed before has half of the slots, so that receivers that hang do not keep new events waiting. */
-const retrySlotsMax = slotsMax / 2
-/** Of one organization, in one claim. */
+const parallelMax = 32
+/** What failed before has half of the places, so that receivers that hang do not keep new events waiting. */
+const retriesMax = parallelMax / 2
 const perOrganizationMax = 4
-/** A notification may be lost, and retries become due. */
-const lookEveryMs = 1_000
 const gone = 410
 
 export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> {
-  return await followChanges(parts.database, new DeliveryRunner(parts))
-}
-
-class DeliveryRunner {
-  readonly #parts: DelivererParts
-  readonly #stop = new AbortController()
-  readonly #underWay = new Map<Delivery, Promise<void>>()
-  readonly #loop: Promise<void>
-  #wake = new AbortController()
-
-  constructor(parts: DelivererParts) {
-    this.#parts = parts
-    this.#loop = this.#run()
-  }
-
-  forget({ table }: Change): void {
-    if (table === "deliveries") this.#wake.abort()
-  }
-
-  async close(): Promise<void> {
-    this.#stop.abort(new Error("The server is stopping"))
-    this.#wake.abort()
-    await this.#loop
-    await Promise.all(this.#underWay.values())
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      this.#wake = new AbortController()
-      const claimed = await this.#claim().catch((error: unknown) => {
-        this.#parts.log.warn({ err: error }, "deliveries cannot be read now")
-        return []
-      })
-      for (const delivery of claimed) this.#start(delivery)
-      if (claimed.length === 0 && !this.#stop.signal.aborted)
-        await wait(lookEveryMs, undefined, { signal: this.#wake.signal }).catch(() => undefined)
-    }
-  }
-
-  async #claim(): Promise<Delivery[]> {
-    const { database, clock } = this.#parts
-    const underWay = [...this.#underWay.keys()]
-    const limit = slotsMax - underWay.length
-    if (limit <= 0) return []
-    const nowMs = clock.nowMs()
-    const byOrganization = Map.groupBy(underWay, ({ organizationId }) => organizationId)
-    const retries = underWay.filter(({ tries }) => tries > 1).length
-    return await claimDeliveries(database, {
-      now: new Date(nowMs),
-      leasedUntil: new Date(nowMs + leaseMs),
-      limit,
-      retriesMax: Math.max(0, retrySlotsMax - retries),
-      perOrganization: perOrganizationMax,
-      busy: [...byOrganization].filter(([, own]) => own.length >= perOrganizationMax).map(([id]) => id),
-    })
-  }
-
-  #start(delivery: Delivery): void {
-    const work = attempt(this.#parts, delivery, this.#stop.signal)
-      .catch((error: unknown) =>
-        // The lease runs out, and the delivery is tried again.
-        this.#parts.log.warn({ err: error, delivery: delivery.id }, "a delivery could not be ended"),
-      )
-      .finally(() => {
-        this.#underWay.delete(delivery)
-        this.#wake.abort()
-      })
-    this.#underWay.set(delivery, work)
-  }
+  const { database } = parts
+  let retries = 0
+  return await startWorkQueue<Delivery>(parts, {
+    name: "deliveries",
+    table: "deliveries",
+    parallelMax,
+    perOwnerMax: perOrganizationMax,
+    leaseMs,
+    listOwners: (now) => listDeliveringOrganizations(database, now),
+    claim: (organizationId, lease) =>
+      claimDelivery(database, organizationId, { ...lease, withRetries: retries < retriesMax }),
+    run: async (delivery, { stop }) => {
+      const isRetry = delivery.tries > 1
+      if (isRetry) retries++
+      try {
+        await attempt(parts, delivery, stop)
+      } finally {
+        if (isRetry) retries--
+      }
+    },
+    giveBack: (delivery) => returnDelivery(database, delivery),
+  })
 }
 
 async function attempt(parts: DelivererParts, delivery: Delivery, stop: AbortSignal): Promise<void> {
   const { database, clock } = parts
   const startedMs = clock.monotonicMs()
-  let sent: Attempted
-  try {
-    sent = await (delivery.webhookId === null
-      ? mailTo(parts, delivery)
-      : postTo(parts, delivery, delivery.webhookId, stop))
-  } catch (error) {
-    if (!stop.aborted) throw error
-    return await returnDelivery(database, delivery)
-  }
+  const sent: Attempted = await (delivery.webhookId === null
+    ? mailTo(parts, delivery)
+    : postTo(parts, delivery, delivery.webhookId, stop))
   const durationMs = Math.round(clock.monotonicMs() - startedMs)
   const end = endOf(delivery, sent, durationMs, clock.nowMs())
   if (sent.status === gone && sent.webhook) await endGone(parts, sent.webhook, delivery, end)

@@ -1,6 +1,7 @@
 /** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
 import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
+import type { Lease } from "../work-queue.ts"
 
 export interface Delivery {
   readonly id: string
@@ -98,41 +99,29 @@ export async function cancelDeliveries(sql: Sql, webhookId: string): Promise<voi
   )
 }
 
-interface Claim {
-  readonly now: Date
-  readonly leasedUntil: Date
-  /** Most rows. */
-  readonly limit: number
-  /** Of them, most that were tried before: receivers that fail must not keep new events waiting. */
-  readonly retriesMax: number
-  /** Most rows of one organization. */
-  readonly perOrganization: number
-  /** Organizations that have as many under way here. */
-  readonly busy: readonly string[]
+const due = "state = 'pending' AND next_attempt_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)"
+
+/** Organizations with deliveries that are due. */
+export async function listDeliveringOrganizations(sql: Sql, now: Date): Promise<string[]> {
+  const rows = await sql.query<{ id: string }>(
+    `SELECT DISTINCT organization_id AS id FROM deliveries WHERE ${due}`,
+    [now],
+  )
+  return rows.map(({ id }) => id)
 }
 
-/** Those that are due, taking turns between organizations; each is leased to this gateway. */
-export function claimDeliveries(sql: Sql, claim: Claim): Promise<Delivery[]> {
-  return queryRecords<Delivery>(
+/** One that is due, first those that were never tried; `withRetries` says whether others may follow them. */
+export function claimDelivery(
+  sql: Sql,
+  organizationId: string,
+  { now, until, withRetries }: Lease & { readonly withRetries: boolean },
+): Promise<Delivery | null> {
+  return queryRecord<Delivery>(
     sql,
-    `WITH due AS (
-       SELECT id, tries > 0 AS is_retry, next_attempt_at, row_number() OVER
-         (PARTITION BY organization_id ORDER BY tries > 0, next_attempt_at, id) AS turn
-       FROM deliveries
-       WHERE state = 'pending' AND next_attempt_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)
-         AND organization_id <> ALL($6::text[])
-     ), fair AS (
-       SELECT *, row_number() OVER (PARTITION BY is_retry ORDER BY turn, next_attempt_at, id) AS place
-       FROM due WHERE turn <= $5
-     ), chosen AS (
-       SELECT id FROM deliveries
-       WHERE id IN (SELECT id FROM fair WHERE NOT is_retry OR place <= $4 ORDER BY is_retry, place LIMIT $3)
-         AND state = 'pending' AND (leased_until IS NULL OR leased_until <= $1)
-       FOR UPDATE SKIP LOCKED
-     )
-     UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1, leased_until = $2, last_attempt_at = $1
-     WHERE id IN (SELECT id FROM chosen) RETURNING *`,
-    [claim.now, claim.leasedUntil, claim.limit, claim.retriesMax, claim.perOrganization, claim.busy],
+    `UPDATE deliveries SET attempts = attempts + 1, tries = tries + 1, leased_until = $2, last_attempt_at = $1
+     WHERE id = (SELECT id FROM deliveries WHERE organization_id = $3 AND (tries = 0 OR $4) AND ${due}
+       ORDER BY tries > 0, next_attempt_at, id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+    [now, until, organizationId, withRetries],
   )
 }
 
@@ -164,14 +153,6 @@ export async function returnDelivery(sql: Sql, delivery: Delivery): Promise<void
     "UPDATE deliveries SET leased_until = NULL WHERE id = $1 AND attempts = $2 AND state = 'pending'",
     [delivery.id, delivery.attempts],
   )
-}
-
-/** When the next one is due, or free of its lease; null when none waits. */
-export async function findNextDue(sql: Sql): Promise<Date | null> {
-  const [row] = await sql.query<{ at: Date | null }>(
-    "SELECT min(greatest(next_attempt_at, leased_until)) AS at FROM deliveries WHERE state = 'pending'",
-  )
-  return row?.at ?? null
 }
 
 /** Answers how many were removed. */

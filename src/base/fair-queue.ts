@@ -1,0 +1,48 @@
+/** Turns between owners, such as organizations, so that what one of them sends keeps no other waiting. */
+
+/** So many owners are remembered by their last turn; one that is forgotten counts as new. */
+const ownersMax = 10_000
+
+export class FairTurns {
+  readonly #perOwnerMax: number
+  readonly #running = new Map<string, number>()
+  /** By owner, the latest at the end. */
+  readonly #lastTurns = new Map<string, number>()
+  #turns = 0
+
+  constructor(perOwnerMax = Infinity) {
+    this.#perOwnerMax = perOwnerMax
+  }
+
+  running(owner: string): number {
+    return this.#running.get(owner) ?? 0
+  }
+
+  /** The owner with the fewest running, and among equals the one whose turn was longest ago; none when all run their most. */
+  next(owners: Iterable<string>): string | undefined {
+    let best: string | undefined
+    for (const owner of owners)
+      if (this.running(owner) < this.#perOwnerMax && (best === undefined || this.#compare(owner, best) < 0))
+        best = owner
+    return best
+  }
+
+  /** Takes a turn; the returned function ends it. */
+  begin(owner: string): () => void {
+    this.#running.set(owner, this.running(owner) + 1)
+    this.#lastTurns.delete(owner)
+    this.#lastTurns.set(owner, ++this.#turns)
+    const [oldest] = this.#lastTurns.keys()
+    if (this.#lastTurns.size > ownersMax && oldest !== undefined) this.#lastTurns.delete(oldest)
+    return () => {
+      const left = this.running(owner) - 1
+      if (left > 0) this.#running.set(owner, left)
+      else this.#running.delete(owner)
+    }
+  }
+
+  #compare(a: string, b: string): number {
+    const byRunning = this.running(a) - this.running(b)
+    return byRunning === 0 ? (this.#lastTurns.get(a) ?? 0) - (this.#lastTurns.get(b) ?? 0) : byRunning
+  }
+}
