@@ -6,7 +6,7 @@ import LongestFirst from "./test/longest-first.ts"
 export default defineConfig({
   resolve: { alias: { "fast-check": join(import.meta.dirname, "test", "seeded-fast-check.ts") } },
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts", "console/src/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "packages/**/*.test.ts", "test/**/*.test.ts", "console/src/**/*.test.ts"],
     exclude: ["**/*.long.test.ts", "**/node_modules/**"],
     reporters: ["default", "./test/summary-reporter.ts"],
     globalSetup: ["./test/global-setup.ts"],

@@ -9,7 +9,7 @@ process.stdout.write(`Cases are drawn with UMPIRE_TEST_SEED=${seed}\n`)
 /** The tests that draw their cases, by themselves or by what they share; `npm test` gives them the same ones each time. */
 function drawingTests(): string[] {
   const imports = new Map(
-    globSync(["src/**/*.test.ts", "console/src/**/*.test.ts", "test/**/*.ts"], {
+    globSync(["src/**/*.test.ts", "packages/**/*.ts", "console/src/**/*.test.ts", "test/**/*.ts"], {
       cwd: import.meta.dirname,
     }).map((path) => {
       const text = readFileSync(join(import.meta.dirname, path), "utf8")
@@ -21,7 +21,11 @@ function drawingTests(): string[] {
   while (drawing.size > before) {
     before = drawing.size
     for (const [path, names] of imports)
-      if (path.startsWith("test") && !path.endsWith(".test.ts") && names.some((name) => drawing.has(name)))
+      if (
+        /^(?:test|packages)/.test(path) &&
+        !path.endsWith(".test.ts") &&
+        names.some((name) => drawing.has(name))
+      )
         drawing.add(basename(path))
   }
   return [...imports].flatMap(([path, names]) =>
@@ -35,7 +39,12 @@ export default defineConfig({
   test: {
     // Not merged: the lists of the short form would be added to these, and it leaves the long tests out.
     ...base.test,
-    include: ["src/**/*.long.test.ts", "test/**/*.long.test.ts", ...drawingTests()],
+    include: [
+      "src/**/*.long.test.ts",
+      "packages/**/*.long.test.ts",
+      "test/**/*.long.test.ts",
+      ...drawingTests(),
+    ],
     env: {
       UMPIRE_TEST_RUNS: "60",
       UMPIRE_TEST_SCHEMAS: "100",

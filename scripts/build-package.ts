@@ -5,7 +5,7 @@
  */
 import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { stripTypeScriptTypes } from "node:module"
-import { dirname, join } from "node:path"
+import { dirname, join, relative, sep } from "node:path"
 import { PGlite } from "@electric-sql/pglite"
 import manifest from "../package.json" with { type: "json" }
 import { buildConsole } from "./build-console.mjs"
@@ -25,6 +25,7 @@ async function main(): Promise<void> {
     buildConsole()
     bundleOnnxRuntime()
     stripTypes(join(root, "src"), join(root, "dist"))
+    stripTypes(join(root, "packages", "schema-grammar", "src"), join(root, "dist", "schema-grammar"))
     await dumpCluster(join(root, "dist", "store", "cluster.tar.gz"))
     const runtime = runtimePackages(readLock())
     writeFileSync(shrinkwrap, JSON.stringify(shrinkwrapOf(runtime), null, 2))
@@ -44,7 +45,8 @@ function stripTypes(from: string, to: string): void {
     const source = join(parentPath, name)
     const target = join(to, source.slice(from.length)).replace(/\.ts$/, ".js")
     mkdirSync(dirname(target), { recursive: true })
-    if (name.endsWith(".ts")) writeFileSync(target, toJavaScript(readFileSync(source, "utf8")))
+    if (name.endsWith(".ts"))
+      writeFileSync(target, toJavaScript(readFileSync(source, "utf8"), dirname(target)))
     else cpSync(source, target)
   }
 }
@@ -56,9 +58,17 @@ async function dumpCluster(file: string): Promise<void> {
   await postgres.close()
 }
 
-/** Relative imports, and the entries of threads and child processes, which are named by `new URL`. */
-const toJavaScript = (source: string): string =>
-  stripTypeScriptTypes(source).replaceAll(/(["'])(\.{1,2}\/[^"'\n]+)\.ts\1/g, "$1$2.js$1")
+/**
+ * Relative imports, and the entries of threads and child processes, which are named by `new URL`. The workspace's own
+ * packages are not on a registry: they lie in `dist/` too.
+ */
+const toJavaScript = (source: string, folder: string): string =>
+  stripTypeScriptTypes(source)
+    .replaceAll(/(["'])(\.{1,2}\/[^"'\n]+)\.ts\1/g, "$1$2.js$1")
+    .replaceAll('"@umpire/schema-grammar"', () => {
+      const path = relative(folder, join(root, "dist", "schema-grammar", "index.js")).replaceAll(sep, "/")
+      return JSON.stringify(path.startsWith(".") ? path : `./${path}`)
+    })
 
 const bundled = [onnxRuntime, "node_modules/onnxruntime-common"]
 

@@ -3,8 +3,7 @@ import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { z } from "zod"
 import type { GenerateWork, JsonObject } from "../src/engine/engine.ts"
-import { shortestText } from "../src/engine/generate/grammar.ts"
-import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
+import { schemaGrammar, shortestText } from "@umpire/schema-grammar"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { defaultModelFile } from "./models.ts"
 
@@ -122,7 +121,7 @@ test(`${schemasCount} random schemas give JSON that each accepts, within the tok
   let valid = 0
   const one = async (schema: JsonObject): Promise<void> => {
     // The shortest answer fits, with a little room for the model to say something of its own.
-    const shortest = shortestText(schemaGrammar(schema, { strict: true, param: "schema" })) ?? ""
+    const shortest = shortestText(schemaGrammar(schema, { strict: true })) ?? ""
     const limit = Buffer.byteLength(shortest) + 12
     const { text, tokens } = await answer(schema, limit)
     const checked = z.fromJSONSchema(schema).safeParse(JSON.parse(text))

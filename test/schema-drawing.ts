@@ -1,15 +1,13 @@
 /** Answers of a model with random weights to random schemas, through the engine that answers chats: ajv accepts each. */
 import type { ValidateFunction } from "ajv"
 import fc from "fast-check"
+import { SchemaError, schemaGrammar, shortestText } from "@umpire/schema-grammar"
 import { expect } from "vitest"
-import { Fault } from "../src/contract/errors.ts"
 import type { GenerateWork, JsonObject } from "../src/engine/engine.ts"
-import { shortestText } from "../src/engine/generate/grammar.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
-import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
 import { randomChatModel } from "./models.ts"
-import { randomSchema } from "./random-schemas.ts"
-import { validatorOf } from "./schema-sampling.ts"
+import { randomSchema } from "../packages/schema-grammar/test/random-schemas.ts"
+import { validatorOf } from "../packages/schema-grammar/test/sampling.ts"
 
 /** Tokens beyond the shortest answer: enough for the model to take ways of its own. */
 const TOKENS_MORE = 24
@@ -76,10 +74,10 @@ async function draw(
 /** Null for a schema that is refused, as the engine does. */
 function limitOf(schema: JsonObject): number | null {
   try {
-    const shortest = shortestText(schemaGrammar(schema, { strict: true, param: "response_format" })) ?? ""
+    const shortest = shortestText(schemaGrammar(schema, { strict: true })) ?? ""
     return Buffer.byteLength(shortest) + TOKENS_MORE
   } catch (error) {
-    expect(error, JSON.stringify(schema)).toBeInstanceOf(Fault)
+    expect(error, JSON.stringify(schema)).toBeInstanceOf(SchemaError)
     return null
   }
 }

@@ -42,8 +42,8 @@ test("every file says on top what it is for", () => {
 
 /** Names of others (of PostgreSQL, of ONNX) stand in comments without backquotes. */
 test("a comment names only what exists", () => {
-  const comments = [...programs("src"), ...programs("console/src")]
-  const folders = ["src", "console/src", "test", "bench", "scripts", "bin"]
+  const comments = [...programs("src"), ...programs("packages"), ...programs("console/src")]
+  const folders = ["src", "packages", "console/src", "test", "bench", "scripts", "bin"]
   const words = new Set(folders.flatMap((folder) => wordsOf(programs(folder))))
   const strays = comments.flatMap((file) =>
     namesInComments(read(file))

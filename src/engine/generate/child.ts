@@ -12,7 +12,6 @@ import {
 } from "../engine.ts"
 import { Generation, prepareGeneration } from "./generation.ts"
 import { type GenerationOptions, LocalModel } from "./local-model.ts"
-import { warmCompiler } from "./schema/compile.ts"
 
 export interface GeneratorService extends EngineService {
   open: { input: GenerationOptions; output: null }
@@ -36,7 +35,6 @@ servePeer<GeneratorService>({
 async function openEngines(options: GenerationOptions): Promise<ModelEngines> {
   if (options.kind === "generation") {
     const model = await LocalModel.open(options)
-    warmCompiler()
     return { generator: { prepare: async (work) => generationOf(model, work) } }
   }
   const model = await EmbeddingModel.open(options)

@@ -1,11 +1,22 @@
 /** What the output is held to: a JSON schema, or calls of the functions that a request offers. */
+import {
+  Budget,
+  type Grammar,
+  GrammarPath,
+  type Rule,
+  type SchemaGrammar,
+  Shortest,
+  all,
+  any,
+  objectGrammar,
+  schemaGrammar,
+  text,
+} from "@umpire/schema-grammar"
 import { Fault } from "../../contract/errors.ts"
 import type { CallFormat, Family } from "./families.ts"
 import type { FunctionTool, GenerateWork, JsonObject, ToolChoice } from "../engine.ts"
-import { type Grammar, GrammarPath, type Rule, Shortest, all, any, text } from "./grammar.ts"
-import { Budget } from "./schema/budget.ts"
-import { type SchemaGrammar, objectGrammar, schemaGrammar } from "./schema/compile.ts"
 import { JsonObjectScan } from "./json-scan.ts"
+import { refusingSchemas } from "./refused-schema.ts"
 import type { ReadEvent, Reader } from "./reader.ts"
 
 interface ConstraintParts {
@@ -55,7 +66,9 @@ export class Constraint {
       case "json_object":
         return new Constraint({ grammar: objectGrammar(), param: "response_format", read: wholeText })
       case "json_schema": {
-        const grammar = schemaGrammar(format.schema, { strict: format.strict, param: "response_format" })
+        const grammar = refusingSchemas("response_format", () =>
+          schemaGrammar(format.schema, { strict: format.strict }),
+        )
         const notEnforced = grammar.notEnforced.map((pointer) => `#${pointer}`)
         return new Constraint({ grammar, param: "response_format", notEnforced, read: wholeText })
       }
@@ -171,7 +184,7 @@ function argumentsGrammar({ parameters, strict, name }: FunctionTool, budget: Bu
     parameters === null || Object.keys(parameters).length === 0
       ? { type: "object", properties: {}, additionalProperties: false }
       : parameters
-  return schemaGrammar(schema, { strict, param: `tools.${name}.parameters`, budget })
+  return refusingSchemas(`tools.${name}.parameters`, () => schemaGrammar(schema, { strict, budget }))
 }
 
 function renamed(rule: Rule, prefix: string): Rule {

@@ -1,4 +1,5 @@
 /** A model in this process, through node-llama-cpp: slots that generate side by side, each with a conversation cached. */
+import { type Grammar, toGbnf } from "@umpire/schema-grammar"
 import { availableParallelism } from "node:os"
 import {
   type Llama,
@@ -15,8 +16,6 @@ import { Fault } from "../../contract/errors.ts"
 import type { TemplateFacts } from "./chat-prompt.ts"
 import { DecodeRounds } from "./decode-rounds.ts"
 import { type Family, familyOf, marksOf } from "./families.ts"
-import type { Grammar } from "./grammar.ts"
-import { toGbnf } from "./grammar.ts"
 
 const SLOTS_MAX = 8
 /** Fewer slots are opened rather than contexts shorter than this. */

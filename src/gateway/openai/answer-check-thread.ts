@@ -1,12 +1,10 @@
 /** The thread that checks answers against JSON schemas. */
 import { Script, createContext } from "node:vm"
+import { Budget, accepts, patternOf } from "@umpire/schema-grammar"
 import { Ajv, type Options, type ValidateFunction } from "ajv"
 import AjvDraft04 from "ajv-draft-04"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { servePeer } from "../../base/peer/connection.ts"
-import { accepts } from "../../engine/generate/schema/automaton.ts"
-import { Budget } from "../../engine/generate/schema/budget.ts"
-import { patternOf } from "../../engine/generate/schema/pattern.ts"
 import type { CheckJob, CheckProblem, CheckService } from "./answer-check.ts"
 
 servePeer<CheckService>({ check: async (job) => problem(job) })

@@ -1,6 +1,7 @@
 /** What the gateway does about the schemas of a request: bounds before any work, and a header for what is left open. */
+import { checkBounds } from "@umpire/schema-grammar"
 import type { GenerateWork, PreparedGeneration } from "../../engine/engine.ts"
-import { checkBounds } from "../../engine/generate/schema/bounds.ts"
+import { refusingSchemas } from "../../engine/generate/refused-schema.ts"
 
 /** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */
 export const notEnforcedHeader = "x-umpire-schema-not-enforced"
@@ -10,10 +11,12 @@ const POINTER_CHARACTERS_MAX = 200
 
 /** Throws Fault `invalid_request` for schemas that are too large. */
 export function checkSchemas({ format, tools }: GenerateWork): void {
-  if (format.kind === "json_schema") checkBounds(format.schema, "response_format")
+  if (format.kind === "json_schema") check(format.schema, "response_format")
   for (const { name, parameters } of tools)
-    if (parameters !== null) checkBounds(parameters, `tools.${name}.parameters`)
+    if (parameters !== null) check(parameters, `tools.${name}.parameters`)
 }
+
+const check = (schema: unknown, param: string): void => refusingSchemas(param, () => checkBounds(schema))
 
 /** Null when the answer is held to everything. More pointers than fit a header are cut off with dots. */
 export function notEnforcedValue({ notEnforced }: PreparedGeneration): string | null {

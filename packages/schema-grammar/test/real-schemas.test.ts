@@ -2,10 +2,10 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import type { JsonObject } from "../src/engine/engine.ts"
-import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
-import { randomNumbers, sampleText, validatorOf } from "./schema-sampling.ts"
-import { testPackage } from "./test-packages.ts"
+import type { JsonObject } from "../src/json-object.ts"
+import { schemaGrammar } from "../src/compile.ts"
+import { randomNumbers, sampleText, validatorOf } from "./sampling.ts"
+import { testPackage } from "../../../test/test-packages.ts"
 
 const bytesMax = 64 * 1024
 const isSchema = (value: unknown): value is JsonObject =>
@@ -48,7 +48,7 @@ test("of real schemas that stand by themselves at least 85 % are compiled, and n
   for (const schema of sampled(root)) {
     let grammar
     try {
-      grammar = schemaGrammar(schema, { strict: true, param: "schema" })
+      grammar = schemaGrammar(schema, { strict: true })
     } catch (error) {
       // What points to other documents cannot be had without them.
       if (!/points (outside|to nothing)/.test(String(error))) refused++

@@ -2,14 +2,14 @@
  * Real schemas from npm packages: how many compile with `strict: true`, what the others are refused for, and whether ajv
  * accepts what their grammars write. Packages are downloaded to a temporary folder and kept there.
  *
- * node bench/real-schemas.ts [--refusals]
+ * node packages/schema-grammar/test/measure-real-schemas.ts [--refusals]
  */
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, renameSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { type RealSchema, type SampleSize, schemasOf } from "../test/schema-bundle.ts"
-import { type Outcome, SchemaCheck } from "../test/schema-check.ts"
+import { type RealSchema, type SampleSize, schemasOf } from "./bundle.ts"
+import { type Outcome, SchemaCheck } from "./check.ts"
 
 /** Larger ones are left out. */
 const BYTES_MAX = 64 * 1024

@@ -1,6 +1,6 @@
 /** Random JSON schemas with every keyword that the compiler knows, alone and beside others. */
 import fc from "fast-check"
-import type { JsonObject } from "../src/engine/engine.ts"
+import type { JsonObject } from "../src/json-object.ts"
 
 const names = fc.constantFrom("a", "b", "c", "key", "x-1", "é")
 const small = fc.nat(4)

@@ -1,23 +1,17 @@
 /** Turns a JSON schema into a grammar whose every text is JSON that the schema accepts. */
-import { Fault } from "../../../contract/errors.ts"
-import type { JsonObject } from "../../engine.ts"
-import { type Grammar, Shortest, pruned } from "../grammar.ts"
-import { Budget, SchemaRefusal } from "./budget.ts"
+import type { JsonObject } from "./json-object.ts"
+import { type Grammar, Shortest, pruned } from "./grammar.ts"
+import { Budget, SchemaError, SchemaRefusal } from "./budget.ts"
 import { checkBounds } from "./bounds.ts"
 import { Emitter } from "./emit.ts"
 import { Normaliser } from "./normalise.ts"
-import { metaSchemas } from "./references.ts"
 
 /** Longer answers are beyond the context of most models. */
 const SHORTEST_CHARACTERS_MAX = 65_536
 
-const WARM_ROUNDS = 4
-
 export interface SchemaOptions {
   /** Refuse what cannot be enforced, rather than leave it open. */
   readonly strict: boolean
-  /** The request's parameter, for errors. */
-  readonly param: string
   /** Shared by the schemas of one request; a schema by itself has one of its own. */
   readonly budget?: Budget
 }
@@ -27,9 +21,9 @@ export interface SchemaGrammar extends Grammar {
   readonly notEnforced: readonly string[]
 }
 
-/** Throws Fault `invalid_request`. */
-export function schemaGrammar(schema: JsonObject, { strict, param, budget }: SchemaOptions): SchemaGrammar {
-  checkBounds(schema, param)
+/** Throws a `SchemaError`. */
+export function schemaGrammar(schema: JsonObject, { strict, budget }: SchemaOptions): SchemaGrammar {
+  checkBounds(schema)
   try {
     const spent = budget ?? new Budget()
     const normaliser = new Normaliser(schema, { strict, budget: spent })
@@ -43,17 +37,11 @@ export function schemaGrammar(schema: JsonObject, { strict, param, budget }: Sch
       throw new SchemaRefusal(`its shortest value has more than ${SHORTEST_CHARACTERS_MAX} characters`)
     return { ...grammar, notEnforced: [...normaliser.notEnforced] }
   } catch (error) {
-    if (error instanceof SchemaRefusal) throw refusal(error, param)
+    if (error instanceof SchemaRefusal) throw refusal(error)
     // The stack is what schemas that contain each other use up first.
-    if (error instanceof RangeError) throw refusal(new SchemaRefusal("it is nested too deeply"), param)
+    if (error instanceof RangeError) throw refusal(new SchemaRefusal("it is nested too deeply"))
     throw error
   }
-}
-
-/** The first schemas of a process take three times as long as later ones: these are compiled before anybody waits. */
-export function warmCompiler(): void {
-  for (let round = 0; round < WARM_ROUNDS; round++)
-    for (const schema of Object.values(metaSchemas)) schemaGrammar(schema, { strict: true, param: "schema" })
 }
 
 /** Any JSON object. */
@@ -62,7 +50,7 @@ export function objectGrammar(): Grammar {
   return { root: emitter.anyObject(), rules: emitter.rules }
 }
 
-function refusal({ message, path }: SchemaRefusal, param: string): Fault {
+function refusal({ message, path }: SchemaRefusal): SchemaError {
   const where = path === "" ? "the schema" : `the schema at ${path.slice(0, 200)}`
-  return new Fault("invalid_request", `Cannot enforce ${where}: ${message}`, { param })
+  return new SchemaError(`Cannot enforce ${where}: ${message}`)
 }

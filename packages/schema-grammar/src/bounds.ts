@@ -1,5 +1,5 @@
 /** The sizes that a schema may have, checked before anything is worked out from it. */
-import { Fault } from "../../../contract/errors.ts"
+import { SchemaError } from "./budget.ts"
 
 const BYTES_MAX = 256 * 1024
 const DEPTH_MAX = 64
@@ -8,10 +8,9 @@ const NODES_MAX = 20_000
 const ENUM_VALUES_MAX = 5000
 const TYPES_MAX = 7
 
-/** Throws Fault `invalid_request`. Its own work ends at the first bound that is passed. */
-export function checkBounds(schema: unknown, param: string): void {
-  const refuse = (why: string): Fault =>
-    new Fault("invalid_request", `Cannot use the schema: ${why}`, { param })
+/** Throws a `SchemaError`. Its own work ends at the first bound that is passed. */
+export function checkBounds(schema: unknown): void {
+  const refuse = (why: string): SchemaError => new SchemaError(`Cannot use the schema: ${why}`)
   const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 1 }]
   let nodes = 0
   let bytes = 0
@@ -34,7 +33,7 @@ export function checkBounds(schema: unknown, param: string): void {
   }
 }
 
-function checkLists(schema: Readonly<Record<string, unknown>>, refuse: (why: string) => Fault): void {
+function checkLists(schema: Readonly<Record<string, unknown>>, refuse: (why: string) => SchemaError): void {
   const { enum: values, type } = schema
   if (Array.isArray(values) && values.length > ENUM_VALUES_MAX)
     throw refuse(`an enum has more than ${ENUM_VALUES_MAX} values`)

@@ -1,5 +1,5 @@
 /** Writes the objects of a form: its properties in their order, then whatever else it allows. */
-import { type Rule, all, any, named, repeat, text } from "../grammar.ts"
+import { type Rule, all, any, named, repeat, text } from "./grammar.ts"
 import { type Automaton, isEmpty, literals, ofLength } from "./automaton.ts"
 import type { Emitter } from "./emit.ts"
 import { comma, space } from "./literal-texts.ts"

@@ -3,11 +3,11 @@ import { Ajv } from "ajv"
 import AjvDraft04 from "ajv-draft-04"
 import { Ajv2019 } from "ajv/dist/2019.js"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { Fault } from "../src/contract/errors.ts"
-import type { JsonObject } from "../src/engine/engine.ts"
-import { shortestText } from "../src/engine/generate/grammar.ts"
-import { type SchemaGrammar, schemaGrammar } from "../src/engine/generate/schema/compile.ts"
-import { randomNumbers, sampleText, validatorOf } from "./schema-sampling.ts"
+import { SchemaError } from "../src/budget.ts"
+import type { JsonObject } from "../src/json-object.ts"
+import { shortestText } from "../src/grammar.ts"
+import { type SchemaGrammar, schemaGrammar } from "../src/compile.ts"
+import { randomNumbers, sampleText, validatorOf } from "./sampling.ts"
 
 export type Outcome = "compiled" | "refused" | "violated" | "not a schema" | "too large"
 
@@ -35,9 +35,9 @@ export class SchemaCheck {
     if (!this.#isSchema(schema)) return { outcome: "not a schema", detail: "" }
     let grammar: SchemaGrammar
     try {
-      grammar = schemaGrammar(schema, { strict: true, param: "schema" })
+      grammar = schemaGrammar(schema, { strict: true })
     } catch (error) {
-      if (!(error instanceof Fault)) throw error
+      if (!(error instanceof SchemaError)) throw error
       return { outcome: "refused", detail: error.message }
     }
     const invalid = this.#invalidText(schema, grammar)

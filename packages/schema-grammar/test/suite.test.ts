@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
-import type { JsonObject } from "../src/engine/engine.ts"
-import { GrammarPath } from "../src/engine/generate/grammar.ts"
-import { schemaGrammar } from "../src/engine/generate/schema/compile.ts"
-import { randomNumbers, sampleText, validatorOf } from "./schema-sampling.ts"
+import type { JsonObject } from "../src/json-object.ts"
+import { GrammarPath } from "../src/grammar.ts"
+import { schemaGrammar } from "../src/compile.ts"
+import { randomNumbers, sampleText, validatorOf } from "./sampling.ts"
 
 interface Group {
   readonly description: string
@@ -27,7 +27,7 @@ test.each(keywords)("%s is enforced or refused, and never wrong", (file) => {
   for (const { schema, tests, description } of groups) {
     let grammar
     try {
-      grammar = schemaGrammar(schema, { strict: true, param: "schema" })
+      grammar = schemaGrammar(schema, { strict: true })
     } catch {
       refusals++
       continue

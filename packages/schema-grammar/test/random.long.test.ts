@@ -1,6 +1,6 @@
 /** Many random schemas: whatever is written for one is accepted by it. */
 import { expect, test } from "vitest"
-import { checkRandomSchemas } from "./schema-properties.ts"
+import { checkRandomSchemas } from "./properties.ts"
 
 const schemasCount = 20_000
 const minuteMs = 60_000

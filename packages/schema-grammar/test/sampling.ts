@@ -5,8 +5,8 @@ import { Ajv2019 } from "ajv/dist/2019.js"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import draft06 from "ajv/dist/refs/json-schema-draft-06.json" with { type: "json" }
 import draft07 from "ajv/dist/refs/json-schema-draft-07.json" with { type: "json" }
-import type { JsonObject } from "../src/engine/engine.ts"
-import { type Grammar, GrammarPath } from "../src/engine/generate/grammar.ts"
+import type { JsonObject } from "../src/json-object.ts"
+import { type Grammar, GrammarPath } from "../src/grammar.ts"
 
 /** A number from zero up to, and without, one; the same ones for the same seed. */
 export function randomNumbers(seed: number): () => number {

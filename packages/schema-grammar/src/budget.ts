@@ -3,6 +3,9 @@
 /** About 100 ms on one core of a small machine that others use too. */
 const STEPS_MAX = 75_000
 
+/** A schema is refused; the sentence says why, for whoever wrote the schema. */
+export class SchemaError extends Error {}
+
 /** The schema cannot be compiled; the sentence says why. */
 export class SchemaRefusal extends Error {
   readonly path: string

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest"
-import { Fault } from "../../../contract/errors.ts"
-import type { JsonObject } from "../../engine.ts"
-import { GrammarPath, shortestText } from "../grammar.ts"
+import { SchemaError } from "./budget.ts"
+import type { JsonObject } from "./json-object.ts"
+import { GrammarPath, shortestText } from "./grammar.ts"
 import { schemaGrammar } from "./compile.ts"
 
 function accepts(schema: JsonObject, value: unknown, strict = true): boolean {
-  const path = new GrammarPath(schemaGrammar(schema, { strict, param: "schema" }))
+  const path = new GrammarPath(schemaGrammar(schema, { strict }))
   return path.advance(JSON.stringify(value)) && path.complete
 }
 
@@ -105,13 +105,13 @@ describe("schemas that are wrong or too large are refused as invalid", () => {
       /shortest value/,
     ],
   ])("%s", (_name, schema, found) => {
-    expect(() => schemaGrammar(schema, { strict: false, param: "schema" })).toThrow(Fault)
-    expect(() => schemaGrammar(schema, { strict: false, param: "schema" })).toThrow(found)
+    expect(() => schemaGrammar(schema, { strict: false })).toThrow(SchemaError)
+    expect(() => schemaGrammar(schema, { strict: false })).toThrow(found)
   })
 
   test("the deepest schema that is taken has 64 levels", () => {
-    expect(shortestText(schemaGrammar(deep(64), { strict: true, param: "schema" }))).toBe("[]")
-    expect(() => schemaGrammar(deep(65), { strict: true, param: "schema" })).toThrow("64 levels")
+    expect(shortestText(schemaGrammar(deep(64), { strict: true }))).toBe("[]")
+    expect(() => schemaGrammar(deep(65), { strict: true })).toThrow("64 levels")
   })
 
   test("a pattern with repetitions in repetitions is worked out, or refused when it is too large", () => {
@@ -119,7 +119,7 @@ describe("schemas that are wrong or too large are refused as invalid", () => {
     expect(accepts(small, "a".repeat(64))).toBe(true)
     expect(accepts(small, "a".repeat(65))).toBe(false)
     const large = { type: "string", pattern: "^((((a{0,20}){0,20}){0,20}){0,20}){0,20}$" }
-    expect(() => schemaGrammar(large, { strict: true, param: "schema" })).toThrow("too large")
+    expect(() => schemaGrammar(large, { strict: true })).toThrow("too large")
   })
 })
 
@@ -128,7 +128,7 @@ test("what is left open of a schema that is not strict is named by its pointers"
     type: "object",
     properties: { a: { type: "string", pattern: "(?<=x)y" }, b: { type: "string", format: "phone" } },
   }
-  const { notEnforced } = schemaGrammar(schema, { strict: false, param: "schema" })
+  const { notEnforced } = schemaGrammar(schema, { strict: false })
   expect(notEnforced).toEqual(["/properties/a/pattern", "/properties/b/format"])
-  expect(() => schemaGrammar(schema, { strict: true, param: "schema" })).toThrow(/pattern/)
+  expect(() => schemaGrammar(schema, { strict: true })).toThrow(/pattern/)
 })

@@ -1,6 +1,6 @@
 /** Random schemas: whatever is written for one is accepted by it. */
 import { expect, test } from "vitest"
-import { checkRandomSchemas } from "./schema-properties.ts"
+import { checkRandomSchemas } from "./properties.ts"
 
 test("every text written for 250 random schemas is accepted by ajv", () => {
   const { compiled, refused, texts, endless } = checkRandomSchemas(250, 26)

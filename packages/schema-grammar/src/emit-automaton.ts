@@ -1,5 +1,5 @@
 /** Writes automata as rules: one for each state that several others lead to, the others inside these. */
-import { type Rule, all, any, named, text } from "../grammar.ts"
+import { type Rule, all, any, named, text } from "./grammar.ts"
 import type { Automaton, Edge } from "./automaton.ts"
 import type { Emitter } from "./emit.ts"
 import { type Reduced, reduced } from "./reduce.ts"

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs"
 import { join, posix } from "node:path"
 import { parse as parseYaml } from "yaml"
-import type { JsonObject } from "../src/engine/engine.ts"
+import type { JsonObject } from "../src/json-object.ts"
 
 export interface RealSchema {
   /** The file, and the name of the schema in an OpenAPI document. */

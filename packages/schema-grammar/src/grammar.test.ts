@@ -1,9 +1,9 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { GrammarPath, shortestText, toGbnf } from "./grammar.ts"
-import { schemaGrammar } from "./schema/compile.ts"
+import { schemaGrammar } from "./compile.ts"
 
-const options = { strict: true, param: "schema" }
+const options = { strict: true }
 
 function accepts(schema: Record<string, unknown>, text: string): boolean {
   const path = new GrammarPath(schemaGrammar(schema, options))

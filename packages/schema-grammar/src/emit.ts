@@ -1,5 +1,5 @@
 /** Writes normal forms as the rules of a grammar. */
-import { type Rule, all, any, maybe, named, notSet, repeat, set, text } from "../grammar.ts"
+import { type Rule, all, any, maybe, named, notSet, repeat, set, text } from "./grammar.ts"
 import { type Automaton, type Edge, type Range, isEmpty, repeatedSet } from "./automaton.ts"
 import { SchemaRefusal } from "./budget.ts"
 import { emitArray } from "./emit-array.ts"

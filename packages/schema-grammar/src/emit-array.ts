@@ -1,5 +1,5 @@
 /** Writes the lists of a form: what stands at each place, how many there are, what they contain and that none is there twice. */
-import { type Rule, all, any, named, repeat, text } from "../grammar.ts"
+import { type Rule, all, any, named, repeat, text } from "./grammar.ts"
 import { SchemaRefusal } from "./budget.ts"
 import type { Emitter } from "./emit.ts"
 import { comma } from "./literal-texts.ts"

@@ -1,5 +1,5 @@
 /** The smallest pieces that grammars of JSON are written with. */
-import { type Rule, all, any, maybe, text } from "../grammar.ts"
+import { type Rule, all, any, maybe, text } from "./grammar.ts"
 
 /** A model may write one space where JSON allows any. */
 export const space = maybe(text(" "))
