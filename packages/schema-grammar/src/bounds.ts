@@ -10,7 +10,6 @@ const TYPES_MAX = 7
 
 /** Throws a `SchemaError`. Its own work ends at the first bound that is passed. */
 export function checkBounds(schema: unknown): void {
-  const refuse = (why: string): SchemaError => new SchemaError(`Cannot use the schema: ${why}`)
   const waiting: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 1 }]
   let nodes = 0
   let bytes = 0
@@ -25,7 +24,7 @@ export function checkBounds(schema: unknown): void {
         throw refuse(`it has more than ${NODES_MAX} parts`)
       if (!Array.isArray(value)) {
         for (const key of Object.keys(value)) bytes += key.length
-        checkLists(value as Record<string, unknown>, refuse)
+        checkLists(value as Record<string, unknown>)
       }
       for (const one of entries as unknown[]) waiting.push({ value: one, depth: depth + 1 })
     }
@@ -33,9 +32,11 @@ export function checkBounds(schema: unknown): void {
   }
 }
 
-function checkLists(schema: Readonly<Record<string, unknown>>, refuse: (why: string) => SchemaError): void {
+function checkLists(schema: Readonly<Record<string, unknown>>): void {
   const { enum: values, type } = schema
   if (Array.isArray(values) && values.length > ENUM_VALUES_MAX)
     throw refuse(`an enum has more than ${ENUM_VALUES_MAX} values`)
   if (Array.isArray(type) && type.length > TYPES_MAX) throw refuse(`a type has more than ${TYPES_MAX} names`)
 }
+
+const refuse = (why: string): SchemaError => new SchemaError(`Cannot use the schema: ${why}`)
