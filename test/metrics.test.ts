@@ -74,13 +74,16 @@ test("Prometheus' linter finds what is wrong", () => {
   expect(promtool(["check", "metrics"], wrong)).toMatchObject({ status: 3 })
 })
 
+const readText = async (): Promise<string> => await (await readMetrics(`Bearer ${token}`)).text()
+
 test("no value that a request sends becomes a label", async () => {
   await traffic()
-  const text = await (await readMetrics(`Bearer ${token}`)).text()
+  const counted =
+    /umpire_request_errors_total\{model="other",call_source="decisions",error_code="unknown_model"\} [1-9]/
+  // They are written once a second.
+  await expect.poll(readText, { timeout: 5_000 }).toMatch(counted)
+  const text = await readText()
   expect(text).not.toContain("no-such-model")
-  expect(text).toMatch(
-    /umpire_request_errors_total\{model="other",call_source="decisions",error_code="unknown_model"\} [1-9]/,
-  )
   expect(text).not.toContain("org_")
 })
 

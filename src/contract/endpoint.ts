@@ -212,6 +212,17 @@ export class EncodedJson {
   }
 }
 
+/** JSON that is the same for every caller while the process runs: written once, and not sent again to who has it by its ETag. */
+export class ConstantJson {
+  readonly bytes: Uint8Array
+  readonly etag: string
+
+  constructor(bytes: Uint8Array, etag: string) {
+    this.bytes = bytes
+    this.etag = etag
+  }
+}
+
 /** An event of a streamed answer: a JSON value, under a name where the surface names its events. */
 export interface StreamEvent {
   readonly name: string | null
@@ -258,7 +269,13 @@ export type CallOf<E extends Endpoint> = Call<ParamsOf<E>, QueryOf<E>, BodyOf<E>
 export type Handler<E extends Endpoint> = (call: CallOf<E>) => Promise<HandlerOutput<E>>
 
 /** A page already has its own wrapping; everything else is wrapped as the endpoint says. */
-type HandlerOutput<E extends Endpoint> = OutputOf<E> | EncodedJson | EventStream | DocumentStream | Accepted
+type HandlerOutput<E extends Endpoint> =
+  | OutputOf<E>
+  | EncodedJson
+  | ConstantJson
+  | EventStream
+  | DocumentStream
+  | Accepted
 
 /** A table of endpoints without a handler for each of them does not compile. */
 export type Handlers<Table extends Record<string, Endpoint>> = {

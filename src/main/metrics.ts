@@ -1,6 +1,7 @@
 /** What Prometheus is told of this process: its workers, engines, leases, journal and resources. Reads levels only when asked. */
 import { performance } from "node:perf_hooks"
 import { bringsBearer } from "../base/bearer-value.ts"
+import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import type { Log } from "../base/log.ts"
@@ -13,7 +14,7 @@ import type { EngineStats } from "../engine/engine.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import type { WorkerReport } from "../gateway/routing/worker.ts"
-import { openMetricsPort } from "../server/metrics-port.ts"
+import { type ReadMetrics, openMetricsPort } from "../server/metrics-port.ts"
 import type { Money } from "./money.ts"
 import { version } from "./version.ts"
 
@@ -138,37 +139,41 @@ export function addMoneyMetrics(metrics: Metrics, money: Pick<Money, "report">):
     )
 }
 
-export const readMetrics = (
-  { token }: Config["metrics"],
-  metrics: Metrics,
-  authorization: string | null,
-): string => {
-  if (token === undefined || bringsBearer(authorization, token)) return metrics.text()
-  throw authorization === null
-    ? new Fault("missing_credentials", "Cannot read the metrics: send Authorization: Bearer <metrics.token>")
-    : new Fault("invalid_credentials", "Cannot read the metrics: the bearer value is not metrics.token")
+/** Anyone may ask as often as they like, and a long text takes its time to write. */
+const rewrittenMs = 1_000
+
+/** The text, written at most once a second; throws where the bearer value is not `metrics.token`. */
+export function metricsReader({ token }: Config["metrics"], metrics: Metrics, clock: Clock): ReadMetrics {
+  let written = { text: Buffer.alloc(0), atMs: -Infinity }
+  return (authorization) => {
+    if (token !== undefined && !bringsBearer(authorization, token)) throw refusal(authorization)
+    const nowMs = clock.monotonicMs()
+    if (nowMs - written.atMs >= rewrittenMs) written = { text: Buffer.from(metrics.text()), atMs: nowMs }
+    return written.text
+  }
 }
 
+const refusal = (authorization: string | null): Fault =>
+  authorization === null
+    ? new Fault("missing_credentials", "Cannot read the metrics: send Authorization: Bearer <metrics.token>")
+    : new Fault("invalid_credentials", "Cannot read the metrics: the bearer value is not metrics.token")
+
 /** On the main port, unless they have one of their own. */
-export function metricsHandler({ metrics: settings }: Config, metrics: Metrics): Handler<typeof getMetrics> {
+export function metricsHandler({ metrics: { port } }: Config, read: ReadMetrics): Handler<typeof getMetrics> {
   return async ({ request }) => {
-    if (settings.port !== undefined)
-      throw new Fault("not_found", "Cannot find the metrics: they are on metrics.port")
-    return new Document(Buffer.from(readMetrics(settings, metrics, request.header("authorization"))))
+    if (port !== undefined) throw new Fault("not_found", "Cannot find the metrics: they are on metrics.port")
+    return new Document(read(request.header("authorization")))
   }
 }
 
 /** Null when no port is configured. */
 export async function openConfiguredMetricsPort(
-  { metrics: settings }: Config,
-  metrics: Metrics,
+  { metrics: { host, port } }: Config,
+  read: ReadMetrics,
   log: Log,
 ): Promise<{ close(): Promise<void> } | null> {
-  const { host, port } = settings
   if (port === undefined) return null
-  const opened = await openMetricsPort({ host, port }, (authorization) =>
-    readMetrics(settings, metrics, authorization),
-  )
+  const opened = await openMetricsPort({ host, port }, read)
   log.info({ host, port: opened.port }, "metrics are on a port of their own")
   return opened
 }

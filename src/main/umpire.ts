@@ -14,7 +14,7 @@ import { lowerCollectorPriority } from "../base/thread-priority.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
 import type { SequenceTable } from "../contract/sequences.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
-import type { Handlers } from "../contract/endpoint.ts"
+import { ConstantJson, type Handlers } from "../contract/endpoint.ts"
 import type { identityEndpoints } from "../contract/identity.ts"
 import type { batchEndpoints } from "../contract/openai/batches.ts"
 import type { fileEndpoints } from "../contract/openai/files.ts"
@@ -53,7 +53,7 @@ import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
 import { LiveTraffic } from "../gateway/routing/queue.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import { type HttpParts, createHttp } from "../server/http.ts"
-import { loadPages } from "../server/pages.ts"
+import { etagOf, loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import type { Change } from "../store/changes.ts"
@@ -85,6 +85,7 @@ import {
   addProcessMetrics,
   addWorkerMetrics,
   metricsHandler,
+  metricsReader,
   openConfiguredMetricsPort,
 } from "./metrics.ts"
 import { openFleet } from "./fleet.ts"
@@ -327,6 +328,7 @@ async function openFront(
   addEngineMetrics(metrics, engines)
   addMoneyMetrics(metrics, money)
   for (const part of [analytics, gateway.content, identity]) part.addMetrics(metrics)
+  const readMetrics = metricsReader(config.metrics, metrics, clock)
   const fleet = keep(
     await openFleet({ database: parts.database, router: routing, report: status, clock, log }),
   )
@@ -375,7 +377,7 @@ async function openFront(
     handlers: {
       ...billingHandlers(billing),
       ...asking,
-      getMetrics: metricsHandler(config, metrics),
+      getMetrics: metricsHandler(config, readMetrics),
       ...identity.handlers,
       ...analytics.handlers,
       ...inference.handlers,
@@ -406,7 +408,7 @@ async function openFront(
   keep(startPeriodic({ database: parts.database, clock, log }, tasks))
   const ports = [
     await openConfiguredMtls(config, identity, { ids, log }),
-    await openConfiguredMetricsPort(config, metrics, log),
+    await openConfiguredMetricsPort(config, readMetrics, log),
   ]
   for (const port of ports) if (port) keep(port)
   return {
@@ -497,8 +499,8 @@ async function handlers(
   >
 > {
   // Made when they are first asked for: a start would take half a second longer.
-  let document: ReturnType<typeof openapi> | undefined
-  let schema: ReturnType<typeof questionSetSchema> | undefined
+  let document: ConstantJson | undefined
+  let schema: ConstantJson | undefined
   const facts = { title: "Umpire", version, description: "Typed decisions and inference, self-hosted." }
   const classify = {
     models,
@@ -529,7 +531,12 @@ async function handlers(
     ...platformHandlers(platform),
     getHealth: async () => ({ status: "ok" }),
     getReadiness: readiness,
-    getOpenapi: async () => (document ??= openapi(table, facts)),
-    getQuestionSetSchema: async () => (schema ??= questionSetSchema()),
+    getOpenapi: async () => (document ??= constantJson(openapi(table, facts))),
+    getQuestionSetSchema: async () => (schema ??= constantJson(questionSetSchema())),
   }
+}
+
+function constantJson(value: object): ConstantJson {
+  const bytes = Buffer.from(JSON.stringify(value))
+  return new ConstantJson(bytes, etagOf(bytes))
 }

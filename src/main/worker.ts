@@ -15,7 +15,7 @@ import { getMetrics } from "../contract/service.ts"
 import { answerMetrics } from "../server/metrics-port.ts"
 import { loadCatalog } from "./catalog.ts"
 import { openConfiguredEngines } from "./engines.ts"
-import { addEngineMetrics, addProcessMetrics, openConfiguredMetricsPort, readMetrics } from "./metrics.ts"
+import { addEngineMetrics, addProcessMetrics, metricsReader, openConfiguredMetricsPort } from "./metrics.ts"
 import { openTelemetry } from "./telemetry.ts"
 
 interface WorkerServer {
@@ -50,11 +50,12 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
   const metrics = new Metrics()
   addProcessMetrics(metrics)
   addEngineMetrics(metrics, engines)
+  const readMetrics = metricsReader(config.metrics, metrics, systemClock)
   const server = createServer({ headersTimeout: headTimeoutMs }, (request, response) => {
     if (request.method === "GET" && request.url === healthPath)
       return reply(response, state.stopping ? 503 : 200, state.stopping ? "stopping" : "ok")
     if (request.method === "GET" && request.url === getMetrics.path && config.metrics.port === undefined)
-      return answerMetrics(request, response, (header) => readMetrics(config.metrics, metrics, header))
+      return answerMetrics(request, response, readMetrics)
     if (request.method !== "POST" || request.url !== workPath) return reply(response, 404, "not found")
     const header = (name: string): string | null => request.headers[name]?.toString() ?? null
     const span = telemetry.tracer?.begin(`POST ${workPath}`, "server", header)
@@ -67,7 +68,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
       .finally(() => span?.end())
   })
   await engines.load(catalog.fallback)
-  const metricsPort = await openConfiguredMetricsPort(config, metrics, log)
+  const metricsPort = await openConfiguredMetricsPort(config, readMetrics, log)
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
   // True for a TCP server that listens.
   const { port: bound } = server.address() as AddressInfo

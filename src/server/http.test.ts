@@ -7,7 +7,14 @@ import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { Metrics } from "../base/telemetry.ts"
 import { silentLog } from "../base/log.ts"
-import { type Call, EncodedJson, EventStream, type Handlers, type StreamEvent } from "../contract/endpoint.ts"
+import {
+  type Call,
+  ConstantJson,
+  EncodedJson,
+  EventStream,
+  type Handlers,
+  type StreamEvent,
+} from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Table } from "../contract/table.ts"
 import { openAccess } from "../../test/open-access.ts"
@@ -33,7 +40,8 @@ async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Se
     handlers: {
       createDecision: async (call: Call) => {
         const output = await decide(call, Buffer.from(call.body as Uint8Array).toString())
-        return output instanceof EventStream ? output : new EncodedJson(JSON.stringify(output))
+        if (output instanceof EventStream || output instanceof ConstantJson) return output
+        return new EncodedJson(JSON.stringify(output))
       },
       getHealth: async () => ({ status: "ok" }),
     } as unknown as Handlers<Table>,
@@ -234,16 +242,94 @@ test("a request is the same wherever it is cut on its way", async () => {
   }
 })
 
-test("pipelined requests are answered in their order", async () => {
-  const first = Promise.withResolvers<void>()
-  const { port } = await serve(async (_, text) => {
-    if (text === "0") await first.promise
-    if (text === "99") first.resolve()
+/** Of requests sent ahead on one connection: those whose handler was called, and what lets each of them end. */
+async function serveHeld(): Promise<Served & { readonly begun: string[]; readonly release: () => void }> {
+  const begun: string[] = []
+  const held: (() => void)[] = []
+  const served = await serve(async (_, text) => {
+    begun.push(text)
+    await new Promise<void>((resolve) => held.push(resolve))
     return text
   })
-  const texts = Array.from({ length: 100 }, (_, at) => String(at))
+  return { ...served, begun, release: () => held.shift()?.() }
+}
+
+const numbered = (count: number): string[] => Array.from({ length: count }, (_, at) => String(at))
+
+test("pipelined requests are answered in their order, one after the other", async () => {
+  const { port, begun, release } = await serveHeld()
+  const texts = numbered(20)
   const client = new Client(port).send(texts.map((text) => post(text)).join(""))
-  expect(await client.bodies(100)).toEqual(texts.map((text) => `"${text}"`))
+  for (const [at] of texts.entries()) {
+    await expect.poll(() => begun).toEqual(texts.slice(0, at + 1))
+    release()
+  }
+  expect(await client.bodies(20)).toEqual(texts.map((text) => `"${text}"`))
+})
+
+test("a client that goes away takes the requests with it that it sent ahead", async () => {
+  const { port, begun } = await serveHeld()
+  const client = new Client(port).send(
+    numbered(20)
+      .map((text) => post(text))
+      .join(""),
+  )
+  await expect.poll(() => begun).toEqual(["0"])
+  client.socket.resetAndDestroy()
+  // A request of another connection ends after what the first one left behind.
+  await new Client(port).send("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").bodies(1)
+  expect(begun).toEqual(["0"])
+})
+
+test.each([
+  ["as many as may wait", 513, 513],
+  ["one more", 514, 513],
+])("of requests that come in one piece, %s: %i sent, %i answered", async (_, sent, answered) => {
+  const { port } = await serve(() => 1)
+  const client = new Client(port).send("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n".repeat(sent))
+  expect(await client.bodies(answered)).toHaveLength(answered)
+  if (answered < sent) await client.closed()
+  else expect(await client.send(post("next")).bodies(answered + 1)).toHaveLength(answered + 1)
+})
+
+test("a client that does not take its answers is not read, and what it asked for is not made", async () => {
+  let made = 0
+  const answer = "x".repeat(1024 * 1024)
+  const { port } = await serve(() => (made++, answer))
+  const socket = connect({ port, host: "127.0.0.1" }).on("error", () => undefined)
+  closers.push(() => socket.destroy())
+  // Far more than the buffers of a connection hold while nobody reads.
+  const requests = post("x".repeat(100)).repeat(100_000)
+  socket.write(requests)
+  await expect.poll(() => made).toBeGreaterThan(0)
+  for (let round = 0; round < 20; round++)
+    await new Client(port).send("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").bodies(1)
+  // The buffers of the kernel take a few answers; one waits in memory.
+  expect(made).toBeLessThan(16)
+  expect(socket.writableLength).toBeGreaterThan(0)
+})
+
+test("a client that takes nothing of its answer is cut off, one that takes it late is not", async () => {
+  const answer = "x".repeat(64 * 1024 * 1024)
+  const { port, metrics } = await serve(() => answer, { times: { stallMs: 300 } })
+  const idle = connect({ port, host: "127.0.0.1" }).on("error", () => undefined)
+  closers.push(() => idle.destroy())
+  idle.write(post("a"))
+  const counted = 'umpire_http_requests_total{route="/v1/decisions",method="POST",status="200"} 1'
+  await expect.poll(() => metrics.text()).toContain(counted)
+  const client = new Client(port).send(post("b"))
+  await client.until(/x{1000}"$/)
+})
+
+test("a constant answer is sent once to a client that names its ETag", async () => {
+  const constant = new ConstantJson(Buffer.from('{"a":1}'), '"tag"')
+  const { port } = await serve(() => constant)
+  const client = new Client(port).send(post("a"))
+  await client.until(/^HTTP\/1\.1 200 [^]*cache-control: no-cache\r\n[^]*etag: "tag"[^]*\{"a":1\}$/)
+  const second = new Client(port).send(post("a", 'if-none-match: "tag"\r\nconnection: close\r\n'))
+  expect(await second.closed()).toMatch(/^HTTP\/1\.1 304 [^]*etag: "tag"\r\n[^]*\r\n\r\n$/)
+  const other = new Client(port).send(post("a", 'if-none-match: "old"\r\n'))
+  await other.until(/^HTTP\/1\.1 200 /)
 })
 
 test("bytes that are not HTTP do not get into an answer that is being streamed: it ends whole, then the connection", async () => {

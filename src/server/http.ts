@@ -1,13 +1,13 @@
 /** The HTTP server: mounts the table of endpoints on node:http, limits its connections, gives each request its deadline, and stops in order. */
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
-import type { AddressInfo, Socket } from "node:net"
-import type { Duplex } from "node:stream"
-import { type TrustedProxies, isTrustedPeer, networkOf } from "../base/addresses.ts"
+import type { AddressInfo } from "node:net"
+import type { TrustedProxies } from "../base/addresses.ts"
 import type { Ids } from "../base/ids.ts"
 import { type Metrics, type Span, type Tracer, durationBucketsSeconds, withSpan } from "../base/telemetry.ts"
 import type { Endpoint, Handlers, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
+import { type ConnectionLimits, limitConnections } from "./connections.ts"
 import {
   type LooseHandler,
   type Mounted,
@@ -20,7 +20,7 @@ import {
 } from "./handle-request.ts"
 import { MessageFacts, drain, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
-import { Reply, endConnection, faultText } from "./reply.ts"
+import { Reply } from "./reply.ts"
 import { type WebSocketParts, createWebSockets } from "./websocket.ts"
 
 export interface HttpParts extends RequestParts {
@@ -45,6 +45,8 @@ interface HttpTimes {
   readonly headTimeoutMs: number
   /** How often connections are looked at for it. */
   readonly checkEveryMs: number
+  /** A client that takes nothing of an answer for this long is gone. */
+  readonly stallMs: number
 }
 
 export interface HttpServer {
@@ -54,7 +56,7 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
-const standardTimes: HttpTimes = { headTimeoutMs: 15_000, checkEveryMs: 1_000 }
+const standardTimes: HttpTimes = { headTimeoutMs: 15_000, checkEveryMs: 1_000, stallMs: 60_000 }
 const headBytesMax = 16 * 1024
 const millisecondsPerSecond = 1_000
 /** Longer than the usual proxy keeps its side, so that it never sends on a connection that is being closed. */
@@ -67,13 +69,11 @@ export function createHttp(parts: HttpParts): HttpServer {
   const deadlines = new Deadlines(parts.requestTimeoutMs)
   const observe = observeRequests(parts.metrics)
   const state = { isStopping: false }
-  const server = openServer(parts, (message, response) => {
-    connections.answering(response)
-    receive({ parts, routes, deadlines, observe, state }, message, response, () =>
-      connections.answered(response),
-    )
-  })
-  const connections = new Connections(server, parts.limits ?? standardLimits, parts.trustedProxies)
+  const server = openServer(parts)
+  const { stallMs } = { ...standardTimes, ...parts.times }
+  limitConnections(server, { ...parts, stallMs }, (message, response) =>
+    receive({ parts, routes, deadlines, observe, state }, message, response),
+  )
   const sockets = parts.socket ? createWebSockets(parts.socket, parts) : null
   if (sockets) server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
   return {
@@ -95,10 +95,7 @@ function mount(handlers: Handlers<Table>): Routes<Mounted> {
   return routes
 }
 
-function openServer(
-  { times, requestTimeoutMs }: HttpParts,
-  onRequest: (message: IncomingMessage, response: ServerResponse) => void,
-): Server {
+function openServer({ times, requestTimeoutMs }: HttpParts): Server {
   const { headTimeoutMs, checkEveryMs } = { ...standardTimes, ...times }
   const options = {
     maxHeaderSize: headBytesMax,
@@ -107,7 +104,7 @@ function openServer(
     connectionsCheckingInterval: checkEveryMs,
     keepAliveTimeout: keepAliveMs,
   }
-  return createServer(options, onRequest)
+  return createServer(options)
 }
 
 async function listen(server: Server, host: string, port: number): Promise<string> {
@@ -144,12 +141,11 @@ interface Receiving {
   readonly state: { readonly isStopping: boolean }
 }
 
-/** Takes one request to its endpoint, to a page, or to 404, and tells when its answer has left. */
+/** Takes one request to its endpoint, to a page, or to 404. */
 function receive(
   { parts, routes, deadlines, observe, state }: Receiving,
   message: IncomingMessage,
   response: ServerResponse,
-  onClose: () => void,
 ): void {
   const { clock, ids, log, trustedProxies } = parts
   const { method = "" } = message
@@ -159,7 +155,6 @@ function receive(
   const deadline = deadlines.start()
   const span = beginSpan(parts.tracer, message, path, match)
   response.on("close", () => {
-    onClose()
     endSpan(span, response)
     deadlines.remove(deadline)
     if (!response.writableFinished)
@@ -327,88 +322,4 @@ function surfaceOf(path: string): Surface {
 function requestIdOf({ headers }: IncomingMessage): string | null {
   const given = headers["x-request-id"]
   return typeof given === "string" && requestIdForm.test(given) ? given : null
-}
-
-interface ConnectionLimits {
-  readonly connectionsMax: number
-  /** Of one client address, but for trusted proxies, which bring the connections of many. */
-  readonly perAddressMax: number
-}
-
-const standardLimits: ConnectionLimits = { connectionsMax: 10_000, perAddressMax: 2_000 }
-
-/** What is being answered on a connection. */
-interface ConnectionState {
-  answers: number
-  /** What follows cannot be read: the connection ends with its last answer. */
-  isBroken: boolean
-}
-
-class Connections {
-  readonly #states = new WeakMap<Duplex, ConnectionState>()
-
-  constructor(server: Server, limits: ConnectionLimits, trustedProxies: TrustedProxies) {
-    server.maxConnections = limits.connectionsMax
-    const counts = new Map<string, number>()
-    server.on("connection", (socket) => countByAddress(socket, counts, limits.perAddressMax, trustedProxies))
-    server.on("clientError", (error: NodeJS.ErrnoException, stream) => this.#refuse(error, stream))
-  }
-
-  /** An answer is on its way: until it has left, nothing else may be written. */
-  answering({ req: { socket } }: ServerResponse): void {
-    const state = this.#states.get(socket)
-    if (state) state.answers++
-    else this.#states.set(socket, { answers: 1, isBroken: false })
-  }
-
-  answered({ req: { socket } }: ServerResponse): void {
-    const state = this.#states.get(socket)
-    if (!state) return
-    state.answers--
-    if (state.isBroken && state.answers === 0) endConnection(socket)
-  }
-
-  /** Bytes that are not HTTP get an answer that is, unless they follow a request that is being answered. */
-  #refuse(error: NodeJS.ErrnoException, stream: Duplex): void {
-    if (error.code === "ECONNRESET" || !stream.writable) return void stream.destroy()
-    const state = this.#states.get(stream)
-    if (state && state.answers > 0) {
-      state.isBroken = true
-      return
-    }
-    endConnection(stream, rawRefusal(statusOf[error.code ?? ""] ?? "400 Bad Request"))
-  }
-}
-
-const statusOf: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
-  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
-}
-
-function rawRefusal(status: string): string {
-  const fault = new Fault("invalid_request", `Cannot read the request: ${status.slice(4)}`)
-  const text = faultText("platform", fault)
-  return (
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-    `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`
-  )
-}
-
-function countByAddress(
-  socket: Socket,
-  counts: Map<string, number>,
-  perAddressMax: number,
-  trustedProxies: TrustedProxies,
-): void {
-  const { remoteAddress = "" } = socket
-  if (isTrustedPeer(remoteAddress, trustedProxies)) return
-  const network = networkOf(remoteAddress)
-  const count = (counts.get(network) ?? 0) + 1
-  if (count > perAddressMax) return void socket.destroy()
-  counts.set(network, count)
-  socket.once("close", () => {
-    const left = (counts.get(network) ?? 1) - 1
-    if (left > 0) counts.set(network, left)
-    else counts.delete(network)
-  })
 }

@@ -15,7 +15,7 @@ const requestTimeoutMs = 30_000
 const headTimeoutMs = 10_000
 
 /** Throws a Fault where the Authorization header is not the reader's. */
-type ReadMetrics = (authorization: string | null) => string
+export type ReadMetrics = (authorization: string | null) => Uint8Array
 
 export async function openMetricsPort(
   { host, port }: { readonly host: string; readonly port: number },

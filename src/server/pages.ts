@@ -98,12 +98,15 @@ async function readFiles(directory: string): Promise<Map<string, StoredFile>> {
     if (!entry.isFile()) continue
     const path = join(entry.parentPath, entry.name)
     const bytes = new Uint8Array(await readFile(path))
-    const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
+    const etag = etagOf(bytes)
     const type = types[extname(entry.name)] ?? "application/octet-stream"
     files.set(path.slice(directory.length).replaceAll(sep, "/"), { bytes, type, etag })
   }
   return files
 }
+
+export const etagOf = (bytes: Uint8Array): string =>
+  `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`
 
 function cacheFor(path: string): string {
   return immutablePath.test(path) ? `public, max-age=${365 * dayS}, immutable` : `public, max-age=${dayS}`

@@ -2,7 +2,14 @@
 import type { ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Accepted, Document, EncodedJson, type Endpoint, type Surface } from "../contract/endpoint.ts"
+import {
+  Accepted,
+  ConstantJson,
+  Document,
+  EncodedJson,
+  type Endpoint,
+  type Surface,
+} from "../contract/endpoint.ts"
 import { Fault, faultCatalog, statusOn } from "../contract/errors.ts"
 
 const jsonContent = "application/json; charset=utf-8"
@@ -74,8 +81,15 @@ export function sendOutput(reply: Reply, endpoint: Endpoint, output: unknown): v
     reply.header("content-type", endpoint.produces ?? "application/octet-stream")
     return reply.send(status, output.bytes)
   }
+  if (output instanceof ConstantJson) return sendConstant(reply, output)
   if (output instanceof EncodedJson) return reply.sendJson(status, output.text)
   reply.sendJson(status, JSON.stringify(endpoint.wrap === "data" ? { data: output } : output))
+}
+
+function sendConstant(reply: Reply, { bytes, etag }: ConstantJson): void {
+  reply.headers({ "content-type": jsonContent, "cache-control": "no-cache", etag })
+  if (reply.raw.req.headers["if-none-match"] === etag) reply.send(304, "")
+  else reply.send(200, bytes)
 }
 
 export function sendFault(reply: Reply, surface: Surface, fault: Fault): void {
