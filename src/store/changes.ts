@@ -35,18 +35,25 @@ interface ChangeFollower {
   close(): Promise<void>
 }
 
-/** Tells it every change until it is closed; closes it where the database cannot be listened to. */
-export async function followChanges(database: Database, follower: ChangeFollower): Promise<ChangeFollower> {
-  const forget = (change: Change): void => follower.forget(change)
+/** Tells them every change until they are closed; closes them where the database cannot be listened to. */
+export async function followChanges(
+  database: Database,
+  ...followers: readonly ChangeFollower[]
+): Promise<ChangeFollower> {
+  const forget = (change: Change): void => {
+    for (const follower of followers) follower.forget(change)
+  }
+  const close = async (): Promise<void> =>
+    void (await Promise.all(followers.map(async (follower) => await follower.close())))
   const stopListening = await listenToChanges(database, forget).catch(async (error: unknown) => {
-    await follower.close()
+    await close()
     throw error
   })
   return {
     forget,
     close: async () => {
       await stopListening()
-      await follower.close()
+      await close()
     },
   }
 }

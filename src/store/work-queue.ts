@@ -5,8 +5,7 @@
 import type { Clock } from "../base/clock.ts"
 import { FairTurns } from "../base/fair-queue.ts"
 import type { Log } from "../base/log.ts"
-import { type Change, followChanges } from "./changes.ts"
-import type { Database } from "./sql.ts"
+import type { Change } from "./changes.ts"
 
 export interface Lease {
   readonly now: Date
@@ -57,14 +56,7 @@ const leaseMsDefault = 30_000
 /** While the store is away. */
 const backoffMsMax = 30_000
 
-/** Starts to work; a change by this process is told by `forget`, one by another by the database. */
-export async function startWorkQueue<Item>(
-  deps: WorkQueueDeps & { readonly database: Database },
-  kind: WorkKind<Item>,
-): Promise<Pick<WorkQueue<Item>, "forget" | "close">> {
-  return await followChanges(deps.database, new WorkQueue(deps, kind))
-}
-
+/** Works until it is closed. It follows changes: those of its table may bring work, or cancel some. */
 export class WorkQueue<Item> {
   readonly #deps: WorkQueueDeps
   readonly #kind: WorkKind<Item>

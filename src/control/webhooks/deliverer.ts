@@ -14,10 +14,10 @@ import {
 } from "../../store/alerts/deliveries.ts"
 import { type Webhook, listWebhooksById, lockWebhook, updateWebhook } from "../../store/alerts/webhooks.ts"
 import { appendAudit } from "../../store/audit.ts"
-import type { Change } from "../../store/changes.ts"
+import { type Change, followChanges } from "../../store/changes.ts"
 import { listMembersByEmail } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
-import { startWorkQueue } from "../../store/work-queue.ts"
+import { WorkQueue } from "../../store/work-queue.ts"
 import type { MailSender } from "../alerts/email.ts"
 import { signatureOf } from "./event.ts"
 import { type Sent, type WebhookSender } from "./send.ts"
@@ -63,7 +63,7 @@ const gone = 410
 export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> {
   const { database } = parts
   let retries = 0
-  return await startWorkQueue<Delivery>(parts, {
+  const queue = new WorkQueue<Delivery>(parts, {
     name: "deliveries",
     table: "deliveries",
     parallelMax,
@@ -83,6 +83,7 @@ export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> 
     },
     giveBack: (delivery) => returnDelivery(database, delivery),
   })
+  return await followChanges(database, queue)
 }
 
 async function attempt(parts: DelivererParts, delivery: Delivery, stop: AbortSignal): Promise<void> {

@@ -46,8 +46,8 @@ const content: QuestionSetContent = {
   ],
 }
 
-/** A set with examples and a job that teaches it. */
-async function insertTeaching(latest = 1): Promise<{ organizationId: string; setId: string; jobId: string }> {
+/** A set with examples and a job that teaches it, or compares its version with itself. */
+async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
   const { organizationId } = await insertAccount(database, ids, now)
   const [setId, jobId] = [ids.next("qs"), ids.next("job")]
   const times = { createdAt: now, updatedAt: now }
@@ -80,8 +80,10 @@ async function insertTeaching(latest = 1): Promise<{ organizationId: string; set
     id: jobId,
     setId,
     organizationId,
-    kind: "teach",
-    input: JSON.stringify({ version: 1, questions: null, target_accuracy: null }),
+    kind,
+    input: JSON.stringify(
+      kind === "teach" ? { version: 1, questions: null, target_accuracy: null } : { from: 1, to: 1 },
+    ),
     principal: JSON.stringify(principal),
     createdAt: now,
   })
@@ -110,9 +112,7 @@ const sequence: Sequence = {
   finish: async () => undefined,
 }
 
-/** Runs jobs until one has ended, or the gateway is said to be dead. */
-async function runOne(store: Database, died?: Promise<void>): Promise<void> {
-  const ended = Promise.withResolvers<void>()
+function partsOf(changes: Partial<JobParts> & { readonly scorer?: typeof scorer }): JobParts {
   const prices = {
     inputTokenTicks: 1n,
     cachedInputTokenTicks: 0n,
@@ -120,22 +120,60 @@ async function runOne(store: Database, died?: Promise<void>): Promise<void> {
     millisecondTicks: 0n,
   }
   const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8", prices }
-  const parts: JobParts = {
-    database: store,
+  const routed = { scorer: changes.scorer ?? scorer, close: () => undefined }
+  return {
+    database,
     // What the job looks at of both.
     models: catalogResolver({ find: () => model } as unknown as Catalog),
-    router: { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed },
+    router: { open: async () => routed as unknown as Routed },
     meter: { begin: () => sequence },
     ids,
     clock: systemClock,
     log: silentLog,
     timeoutMs: 60_000,
-    changed: () => ended.resolve(),
+    changed: () => undefined,
+    ...changes,
   }
-  const jobs = await startJobs(parts)
+}
+
+/** Runs jobs until one has ended, or the gateway is said to be dead. */
+async function runOne(store: Database, died?: Promise<void>): Promise<void> {
+  const ended = Promise.withResolvers<void>()
+  const jobs = await startJobs(partsOf({ database: store, changed: () => ended.resolve() }))
   await Promise.race([ended.promise, ...(died ? [died] : [])])
   await jobs.close()
 }
+
+test("an organization whose jobs do not end keeps no other waiting, and its jobs go back at a stop", async () => {
+  const stuck = [await insertTeaching(), await insertTeaching(1, "compare")]
+  const hanging = new Set(stuck.map(({ organizationId }) => organizationId))
+  const begun = new Set<string>()
+  const slow: typeof scorer = {
+    prepare: async (work, signal) => {
+      const prepared = await scorer.prepare(work, signal)
+      if (!hanging.has(work.organizationId)) return prepared
+      begun.add(work.organizationId)
+      return { ...prepared, run: async (stop) => await never(stop) }
+    },
+  }
+  const jobs = await startJobs(partsOf({ scorer: slow }))
+  await expect.poll(() => begun, { interval: 10 }).toEqual(hanging)
+  for (const kind of ["teach", "compare"] as const) {
+    const { setId, jobId } = await insertTeaching(1, kind)
+    await expect
+      .poll(async () => (await findJob(database, setId, jobId))?.state, { interval: 10 })
+      .toBe("succeeded")
+  }
+  await jobs.close()
+  for (const { setId, jobId } of stuck)
+    expect(await findJob(database, setId, jobId)).toMatchObject({ state: "queued", attempts: 0 })
+  await database.query("DELETE FROM question_set_jobs")
+})
+
+const never = async (signal: AbortSignal): Promise<never> =>
+  await new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(signal.reason as Error), { once: true }),
+  )
 
 test("what was taught is saved as a new version", async () => {
   const { organizationId, setId, jobId } = await insertTeaching()

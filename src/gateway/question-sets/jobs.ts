@@ -1,4 +1,4 @@
-/** Runs the jobs of question sets: claims one at a time under a lease, tells its progress, and stops when it is cancelled. */
+/** Runs the jobs of question sets, of several organizations side by side; a job tells its progress, and stops when it is cancelled. */
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
@@ -11,12 +11,14 @@ import {
   type JobEnd,
   claimJob,
   endJob,
+  listJobOrganizations,
   renewJob,
   returnJob,
   succeeded,
 } from "../../store/question-sets/jobs.ts"
 import { type QuestionSet, findSet, findVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
+import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
 import { type CheckInput, type CompareInput, runCheck, runCompare } from "./compare-job.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import type { TextCaller, TextScorerParts } from "./score-texts.ts"
@@ -55,141 +57,77 @@ interface Jobs {
   close(): Promise<void>
 }
 
-/** A notification may be lost, and a gateway may die while it holds a job. */
-const lookEveryMs = 5_000
-const renewEveryMs = 1_000
-const leaseMs = 30_000
 const attemptsMax = 3
+/** A fit takes a process of some 500 MB; reading takes the engine, which is fair itself. A check does not wait behind teachings. */
+const lanes: readonly Lane[] = [
+  { kinds: ["teach"], parallelMax: 2 },
+  { kinds: ["check", "compare"], parallelMax: 4 },
+]
 
-export async function startJobs(parts: JobParts): Promise<Jobs> {
-  return await followChanges(parts.database, new JobRunner(parts))
+interface Lane {
+  readonly kinds: readonly Job["kind"][]
+  readonly parallelMax: number
 }
 
-class JobRunner {
-  readonly #parts: JobParts
-  readonly #stop = new AbortController()
-  readonly #loop: Promise<void>
-  /** Ends the present wait. */
-  #wake: () => void = () => undefined
-  /** Looks at the present job at once. */
-  #look: (() => void) | null = null
-  #isNews = false
+interface RunningJob {
+  readonly job: Job
+  /** From 0 to 1. */
+  progress: number
+}
 
-  constructor(parts: JobParts) {
-    this.#parts = parts
-    this.#loop = this.#run()
+export async function startJobs(parts: JobParts): Promise<Jobs> {
+  const queues = lanes.map((lane) => new WorkQueue(parts, jobKind(parts, lane)))
+  return await followChanges(parts.database, ...queues)
+}
+
+function jobKind(parts: JobParts, { kinds, parallelMax }: Lane): WorkKind<RunningJob> {
+  const { database, clock, changed } = parts
+  return {
+    name: `question-set jobs (${kinds.join(", ")})`,
+    table: "question_set_jobs",
+    parallelMax,
+    perOwnerMax: 1,
+    listOwners: (now) => listJobOrganizations(database, kinds, now),
+    claim: async (organizationId, lease) => {
+      const job = await claimJob(database, organizationId, { ...lease, kinds })
+      return job && { job, progress: 0 }
+    },
+    renew: async ({ job, progress }, until) => {
+      const held = await renewJob(database, job, progress, until)
+      return held !== null && !held.cancelRequested
+    },
+    run: async (running, signals) => {
+      const { job } = running
+      const end = await outcomeOf(parts, running, signals)
+      await endJob(database, job, end, new Date(clock.nowMs()))
+      changed({ table: "question_sets", id: job.organizationId })
+    },
+    giveBack: ({ job }) => returnJob(database, job),
   }
+}
 
-  forget({ table }: Change): void {
-    if (table !== "question_set_jobs") return
-    this.#isNews = true
-    this.#wake()
-    this.#look?.()
+/** Throws when this gateway stops: the job goes back. */
+async function outcomeOf(
+  parts: JobParts,
+  running: RunningJob,
+  { stop, lost, halt }: WorkSignals,
+): Promise<JobEnd> {
+  const { job } = running
+  if (job.cancelRequested) return cancelledEnd
+  if (job.attempts > attemptsMax)
+    return { state: "failed", result: null, error: `The job was interrupted ${attemptsMax} times` }
+  const progress = (done: number): void => {
+    running.progress = Math.min(1, Math.max(running.progress, done))
   }
-
-  async close(): Promise<void> {
-    this.#stop.abort(new Error("The server is stopping"))
-    this.#wake()
-    await this.#loop
-  }
-
-  async #run(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      this.#isNews = false
-      const job = await this.#claim().catch((error: unknown) => {
-        this.#parts.log.warn({ err: error }, "the jobs of question sets cannot be read now")
-        return null
-      })
-      if (job) await this.#work(job)
-      else if (!this.#isNews) await this.#wait()
-    }
-  }
-
-  async #claim(): Promise<Job | null> {
-    const { database, clock } = this.#parts
-    const nowMs = clock.nowMs()
-    return await claimJob(database, new Date(nowMs), new Date(nowMs + leaseMs))
-  }
-
-  async #wait(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, lookEveryMs)
-    this.#wake = resolve
-    if (this.#stop.signal.aborted) resolve()
-    await promise
-    clearTimeout(timer)
-    this.#wake = () => undefined
-  }
-
-  async #work(job: Job): Promise<void> {
-    const cancel = new AbortController()
-    const signal = AbortSignal.any([this.#stop.signal, cancel.signal])
-    const watch = this.#watch(job, cancel)
-    try {
-      const end = await this.#outcome(job, signal, cancel.signal, (done) => watch.progress(done))
-      await watch.stop()
-      await this.#end(job, end)
-    } catch (error) {
-      // The lease runs out, and the job is taken up again.
-      this.#parts.log.warn({ err: error, job: job.id }, "a job of a question set could not be ended")
-    } finally {
-      await watch.stop()
-    }
-  }
-
-  /** Null: the job goes back, because this gateway stops. */
-  async #outcome(
-    job: Job,
-    signal: AbortSignal,
-    cancelled: AbortSignal,
-    progress: (done: number) => void,
-  ): Promise<JobEnd | null> {
-    if (job.cancelRequested) return cancelledEnd
-    if (job.attempts > attemptsMax)
-      return { state: "failed", result: null, error: `The job was interrupted ${attemptsMax} times` }
-    try {
-      return succeeded(await runJob(contextOf(this.#parts, job, signal, progress)))
-    } catch (error) {
-      if (cancelled.aborted) return cancelledEnd
-      if (this.#stop.signal.aborted) return null
-      const isOurs = !(error instanceof Fault) || error.status >= 500
-      if (isOurs) this.#parts.log.error({ err: error, job: job.id }, "a job of a question set failed")
-      const sentence = error instanceof Fault ? error.message : "An unexpected failure"
-      return { state: "failed", result: null, error: sentence }
-    }
-  }
-
-  async #end(job: Job, end: JobEnd | null): Promise<void> {
-    const { database, clock, changed } = this.#parts
-    if (end === null) return await returnJob(database, job)
-    await endJob(database, job, end, new Date(clock.nowMs()))
-    changed({ table: "question_sets", id: job.organizationId })
-  }
-
-  /** Renews the lease, writes the progress, and reads whether the job is cancelled. */
-  #watch(job: Job, cancel: AbortController): { progress(done: number): void; stop(): Promise<void> } {
-    const { database, clock, log } = this.#parts
-    let progress = 0
-    let pending: Promise<void> = Promise.resolve()
-    const renew = async (): Promise<void> => {
-      try {
-        const held = await renewJob(database, job, progress, new Date(clock.nowMs() + leaseMs))
-        if (!held || held.cancelRequested) cancel.abort(new Error("The job was cancelled"))
-      } catch (error) {
-        log.warn({ err: error, job: job.id }, "the lease of a job could not be renewed")
-      }
-    }
-    const look = (): void => void (pending = pending.then(renew))
-    const timer = setInterval(look, renewEveryMs)
-    this.#look = look
-    return {
-      progress: (done) => (progress = Math.min(1, Math.max(progress, done))),
-      stop: async () => {
-        clearInterval(timer)
-        this.#look = null
-        await pending
-      },
-    }
+  try {
+    return succeeded(await runJob(contextOf(parts, job, halt, progress)))
+  } catch (error) {
+    if (lost.aborted) return cancelledEnd
+    stop.throwIfAborted()
+    const isOurs = !(error instanceof Fault) || error.status >= 500
+    if (isOurs) parts.log.error({ err: error, job: job.id }, "a job of a question set failed")
+    const sentence = error instanceof Fault ? error.message : "An unexpected failure"
+    return { state: "failed", result: null, error: sentence }
   }
 }
 

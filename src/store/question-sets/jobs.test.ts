@@ -3,7 +3,7 @@ import { insertAccount } from "../../../test/account.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { systemClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
-import { claimJob, endJob, insertJob, returnJob } from "./jobs.ts"
+import { type Job, claimJob, insertJob, listJobOrganizations, returnJob } from "./jobs.ts"
 import { insertSet } from "./sets.ts"
 
 const ids = createIds(systemClock)
@@ -17,58 +17,47 @@ beforeEach(async () => {
 afterAll(async () => await database.close())
 
 /** A set of a new organization with jobs that wait. Answers their ids. */
-async function queueJobs(count: number): Promise<string[]> {
+async function queueJobs(kinds: readonly Job["kind"][]): Promise<{ organizationId: string; jobs: string[] }> {
   const { organizationId } = await insertAccount(database, ids, at(0))
   const set = { id: ids.next("qs"), organizationId, name: "mail", description: "", latest: 1 }
   await insertSet(database, { ...set, createdBy: null, createdAt: at(0), updatedAt: at(0) })
-  const queued: string[] = []
-  for (let index = 0; index < count; index++) {
+  const jobs: string[] = []
+  for (const kind of kinds) {
     const id = ids.next("job")
-    const job = { id, setId: set.id, organizationId, kind: "teach", input: "{}", principal: "{}" } as const
+    const job = { id, setId: set.id, organizationId, kind, input: "{}", principal: "{}" } as const
     await insertJob(database, { ...job, createdAt: at(0) })
-    queued.push(id)
+    jobs.push(id)
   }
-  return queued
+  return { organizationId, jobs }
 }
 
-/** Claims and ends one after the other, as one gateway does. */
-async function runAll(): Promise<string[]> {
-  const run: string[] = []
-  for (let second = 1; ; second++) {
-    const job = await claimJob(database, at(second), at(second + 30))
-    if (!job) return run
-    run.push(job.id)
-    await endJob(database, job, { state: "succeeded", result: null, error: null }, at(second))
-  }
-}
+const claim = (organizationId: string, second: number, kinds: readonly Job["kind"][] = ["teach"]) =>
+  claimJob(database, organizationId, { now: at(second), until: at(second + 30), kinds })
 
-test("organizations take turns, and jobs of one of them keep their order", async () => {
-  const [a1, a2, a3] = await queueJobs(3)
-  const [b1, b2] = await queueJobs(2)
-  const [c1] = await queueJobs(1)
-  expect(await runAll()).toEqual([a1, b1, c1, a2, b2, a3])
-})
-
-test("an organization that has a running job waits for one that has none", async () => {
-  const [a1, a2] = await queueJobs(2)
-  const [b1, b2] = await queueJobs(2)
-  const first = await claimJob(database, at(1), at(31))
-  const second = await claimJob(database, at(2), at(32))
-  expect([first?.id, second?.id]).toEqual([a1, b1])
-  if (second) await endJob(database, second, { state: "succeeded", result: null, error: null }, at(3))
-  // The first began before the second, but is still at work.
-  expect((await claimJob(database, at(4), at(34)))?.id).toBe(b2)
-  expect((await claimJob(database, at(5), at(35)))?.id).toBe(a2)
-  expect(await claimJob(database, at(6), at(36))).toBeNull()
+test("jobs of an organization are claimed in their order, each kind for itself", async () => {
+  const { organizationId, jobs } = await queueJobs(["teach", "check", "teach", "compare"])
+  await queueJobs(["check"])
+  expect(await listJobOrganizations(database, ["teach"], at(1))).toEqual([organizationId])
+  const checks = ["check", "compare"] as const
+  const claimed = [
+    await claim(organizationId, 1, checks),
+    await claim(organizationId, 2),
+    await claim(organizationId, 3),
+    await claim(organizationId, 4, checks),
+  ]
+  expect(claimed.map((job) => job?.id)).toEqual([jobs[1], jobs[0], jobs[2], jobs[3]])
+  expect(await claim(organizationId, 5)).toBeNull()
+  expect(await listJobOrganizations(database, ["teach"], at(5))).toEqual([])
 })
 
 test("a job whose gateway is gone, or that was given back, is claimed again", async () => {
-  const [id] = await queueJobs(1)
-  const first = await claimJob(database, at(1), at(31))
-  expect(first).toMatchObject({ id, attempts: 1 })
-  expect(await claimJob(database, at(31), at(61))).toBeNull()
-  const second = await claimJob(database, at(32), at(62))
+  const { organizationId, jobs } = await queueJobs(["teach"])
+  const [id] = jobs
+  expect(await claim(organizationId, 1)).toMatchObject({ id, attempts: 1 })
+  expect(await claim(organizationId, 31)).toBeNull()
+  const second = await claim(organizationId, 32)
   expect(second).toMatchObject({ id, attempts: 2 })
   if (second) await returnJob(database, second)
-  expect(await claimJob(database, at(33), at(63))).toMatchObject({ id, attempts: 2 })
+  expect(await listJobOrganizations(database, ["teach"], at(33))).toEqual([organizationId])
+  expect(await claim(organizationId, 33)).toMatchObject({ id, attempts: 2 })
 })

@@ -1,6 +1,7 @@
 /** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
 import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
+import type { Lease } from "../work-queue.ts"
 
 export interface Job {
   readonly id: string
@@ -78,23 +79,33 @@ export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promi
   )
 }
 
-/**
- * A job that waits or whose gateway is gone; null when there is none. Organizations take turns: first those with the fewest
- * running jobs, then the one whose last job began longest ago. Of one organization the oldest job is first.
- */
-export function claimJob(sql: Sql, now: Date, leasedUntil: Date): Promise<Job | null> {
+const due = "(state = 'queued' OR (state = 'running' AND leased_until < $1)) AND kind = ANY($2::text[])"
+
+/** Organizations with jobs of these kinds that wait, or whose gateway is gone. */
+export async function listJobOrganizations(
+  sql: Sql,
+  kinds: readonly Job["kind"][],
+  now: Date,
+): Promise<string[]> {
+  const rows = await sql.query<{ id: string }>(
+    `SELECT DISTINCT organization_id AS id FROM question_set_jobs WHERE ${due}`,
+    [now, kinds],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/** The organization's oldest job of these kinds that waits, or whose gateway is gone; null when there is none. */
+export function claimJob(
+  sql: Sql,
+  organizationId: string,
+  { now, until, kinds }: Lease & { readonly kinds: readonly Job["kind"][] },
+): Promise<Job | null> {
   return queryRecord<Job>(
     sql,
-    `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $2, started_at = $1
-     WHERE id = (SELECT id FROM question_set_jobs j
-       WHERE state = 'queued' OR (state = 'running' AND leased_until < $1)
-       ORDER BY (SELECT count(*) FROM question_set_jobs r
-           WHERE r.organization_id = j.organization_id AND r.state = 'running' AND r.leased_until >= $1),
-         (SELECT max(r.started_at) FROM question_set_jobs r WHERE r.organization_id = j.organization_id)
-           NULLS FIRST,
-         id
-       LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-    [now, leasedUntil],
+    `UPDATE question_set_jobs SET state = 'running', attempts = attempts + 1, leased_until = $3, started_at = $1
+     WHERE id = (SELECT id FROM question_set_jobs WHERE organization_id = $4 AND ${due}
+       ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
+    [now, kinds, until, organizationId],
   )
 }
 
