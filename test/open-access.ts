@@ -20,6 +20,7 @@ export function openAccess(
   return {
     gate: {
       authenticate: async () => (isKnown() ? principal : null),
+      exists: async () => true,
       standing: async () => ({ organizationId: "org_1", role: "member", permissions: ["inference"] }),
     },
     limiter: { take: async () => ({}) },

@@ -5,6 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { z } from "zod"
+import type { Endpoint } from "../src/contract/endpoint.ts"
+import { platformTable } from "../src/contract/platform/table.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import { openTestDatabase } from "./database.ts"
@@ -218,13 +221,39 @@ test("a 422 names the offending paths", async () => {
   expect(paths.toSorted()).toEqual(["extra", "name", "permissions.0", "scope"])
 })
 
-test("401 wins over everything, and a key's permission over the shape of the body", async () => {
-  const path = `/v1/organizations/${org}/routing_policy`
+test("401, permission, organization, role and resource win over the shape of the body, in this order", async () => {
+  const at = `/v1/organizations/${org}`
+  const path = `${at}/routing_policy`
   const { value } = await seeder(platform).key(org, ["api-read"])
+  const elsewhere = await seeder(platform).organization("Elsewhere", await seeder(platform).billingAccount())
   const garbage = { body: "{", headers: { "content-type": "text/plain" } }
-  expect((await platform.send("PUT", path, garbage)).status).toBe(401)
-  expect((await platform.send("PUT", path, { bearer: value, ...garbage })).status).toBe(403)
-  expect((await platform.send("PUT", path, { bearer: member, ...garbage })).status).toBe(415)
+  const put = async (to: string, bearer?: string): Promise<number> =>
+    (await platform.send("PUT", to, { ...(bearer === undefined ? {} : { bearer }), ...garbage })).status
+  expect(await put(path)).toBe(401)
+  expect(await put(path, value)).toBe(403)
+  expect(await put(`/v1/organizations/${elsewhere}/routing_policy`, owner)).toBe(404)
+  expect(await put(path, member)).toBe(403)
+  expect(await put(path, owner)).toBe(415)
+})
+
+/** What the path names besides the organization; what lies inside a set is found with the set. */
+const inside = new Set(["org_id", "billing_account_id", "example_id", "item_id", "label"])
+
+test("a body for what does not exist is not looked at, whatever endpoint it is for", async () => {
+  const broken = { bearer: owner, body: "{", headers: json }
+  const asked = Object.values<Endpoint>(platformTable).filter(
+    ({ path, body }) =>
+      path.startsWith("/v1/organizations/{org_id}/") &&
+      !(body instanceof z.ZodUndefined) &&
+      [...path.matchAll(/\{(\w+)\}/g)].some(([, name = ""]) => !inside.has(name)),
+  )
+  expect(asked.length).toBeGreaterThan(15)
+  for (const { method, path } of asked) {
+    const address = path.replace("{org_id}", org).replaceAll(/\{\w+\}/g, "nothing")
+    expect((await platform.send(method, address, broken)).body.error.code, `${method} ${path}`).toBe(
+      "not_found",
+    )
+  }
 })
 
 test("a store that is down is a 500 that tells nothing about it, and a known key still authenticates", async () => {

@@ -16,6 +16,7 @@ import { type Change, listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import { type Key, type KeyPrincipal, findKeyPrincipal, touchKeys } from "../store/keys.ts"
 import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
+import { type ResourceParam, isResourceParam, resourceExists } from "../store/resources.ts"
 import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
 import { sessionIdleMs } from "./session-lifetime.ts"
@@ -36,6 +37,8 @@ export interface Principals {
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: StandingSubject): Promise<Standing | null>
+  /** Whether what the path names is there in the organization; true where that cannot be known without the body. */
+  exists(organizationId: string, params: Readonly<Record<string, string>>): Promise<boolean>
   /**
    * The principal with what it is in the organization now, for work that goes on after its request: null when its key is no
    * longer valid or it is no longer a member. A session need not last, and a workload token is as it was.
@@ -73,6 +76,8 @@ interface Caches {
   /** The organizations of a user, newest first. */
   readonly memberships: FreshCache<readonly OwnOrganization[]>
   readonly organizations: FreshCache<Organization>
+  /** By organization, parameter and value, as JSON. */
+  readonly resources: FreshCache<true>
 }
 
 export async function openPrincipals(parts: PrincipalsParts): Promise<Principals> {
@@ -82,6 +87,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   return {
     authenticate: (value) => authenticate(value, caches, parts),
     standing: (principal, subject) => standingIn(principal, subject, caches),
+    exists: (organizationId, params) => exist(organizationId, params, caches),
     current: (principal, organizationId) => currentIn(principal, organizationId, caches, parts),
     forget: (change) => forget(caches, change),
     close: async () => {
@@ -106,7 +112,34 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
     ),
     memberships: new FreshCache(options, async (userId) => await listOrganizationsOfUser(database, userId)),
     organizations: new FreshCache(options, async (id) => await findOrganization(database, id)),
+    resources: new FreshCache(options, async (key) => {
+      // As `exist` writes it.
+      const [organizationId, param, value] = JSON.parse(key) as [string, ResourceParam, string]
+      return await resourceExists(database, organizationId, { param, value }).then(
+        (isThere) => isThere || null,
+        passUnknown,
+      )
+    }),
   }
+}
+
+/** While the store is away the handler says so, or answers from what it knows. */
+function passUnknown(error: unknown): true {
+  if (error instanceof StoreUnavailable) return true
+  throw error
+}
+
+/** One that was deleted a moment ago passes: its handler looks again. */
+async function exist(
+  organizationId: string,
+  params: Readonly<Record<string, string>>,
+  { resources }: Caches,
+): Promise<boolean> {
+  const named = Object.entries(params).filter(([name]) => isResourceParam(name))
+  const found = await Promise.all(
+    named.map(async ([name, value]) => await resources.get(JSON.stringify([organizationId, name, value]))),
+  )
+  return !found.includes(null)
 }
 
 /** Null when the secret is not the key's, or the key is no longer valid. */

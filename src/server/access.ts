@@ -4,6 +4,7 @@ import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
 import { type Principal, type RateLimit, type Standing, isOwner } from "../contract/access.ts"
 import { type Endpoint, type RequestFacts, isWrite } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { parseParams, takesNoBody } from "./input.ts"
 
 /** What a call is about, as far as access is concerned. */
 export type Subject =
@@ -18,6 +19,8 @@ export interface Gate {
   authenticate(bearer: string): Promise<Principal | null>
   /** What the principal is there, or null when it must not learn that the subject exists. */
   standing(principal: Principal, subject: Subject): Promise<Standing | null>
+  /** Whether what the path names is there in the organization; true where that is not known. */
+  exists(organizationId: string, params: Readonly<Record<string, string>>): Promise<boolean>
 }
 
 export interface RequestLimiter {
@@ -30,31 +33,50 @@ export interface AccessParts {
   readonly limiter: RequestLimiter
 }
 
-/** The checks of who calls, for a message that came by another way than a request of its own. */
-export async function admit(
-  endpoint: Endpoint,
-  facts: RequestFacts,
-  { gate, limiter }: AccessParts,
-): Promise<{ principal: Principal | null; standing: Standing | null }> {
+/** What is asked, and how far it got: the principal is known as soon as it is found, also where it is refused. */
+export interface Caller {
+  readonly endpoint: Endpoint
+  /** Of the path, as they were sent. */
+  readonly params: Readonly<Record<string, string>>
+  readonly facts: RequestFacts
+  principal: Principal | null
+  /** Takes the headers of the rate limit. */
+  headers?(headers: Readonly<Record<string, string>>): void
+}
+
+export interface Admission {
+  readonly params: Readonly<Record<string, string>>
+  readonly standing: Standing | null
+}
+
+/**
+ * Everything that can be refused without a look at what was sent, in the order in which the contract's errors win: 401, 429,
+ * 403 of the principal, 404 of the organization, 403 by role, 404 of what the path names.
+ */
+export async function admit(caller: Caller, { gate, limiter }: AccessParts): Promise<Admission> {
+  const { endpoint, facts } = caller
   const principal = await authenticate(endpoint, facts, gate)
-  if (!principal) return { principal, standing: null }
-  await limiter.take(principal)
-  checkNetwork(principal, facts.ip)
-  checkPrincipal(endpoint, principal)
-  const standing = await findStanding(endpoint, principal, {}, facts, gate)
-  if (standing) checkStanding(endpoint, principal, standing)
-  return { principal, standing }
+  caller.principal = principal
+  if (principal) {
+    const headers = await limiter.take(principal)
+    caller.headers?.(headers)
+    checkNetwork(principal, facts.ip)
+    checkPrincipal(endpoint, principal)
+  }
+  const params = parseParams(endpoint, caller.params)
+  const standing = principal && (await findStanding(caller, principal, params, gate))
+  if (principal && standing) {
+    checkStanding(endpoint, principal, standing)
+    await checkResource(endpoint, standing, params, gate)
+  }
+  return { params, standing }
 }
 
 /**
  * 401: an endpoint that is open to anyone still wants valid credentials where some are given. A cookie is sent by the
  * browser, not by the caller, so an old one does not keep anyone from signing in.
  */
-export async function authenticate(
-  endpoint: Endpoint,
-  facts: RequestFacts,
-  gate: Gate,
-): Promise<Principal | null> {
+async function authenticate(endpoint: Endpoint, facts: RequestFacts, gate: Gate): Promise<Principal | null> {
   if (endpoint.access.ownBearer) return null
   const isOpen = endpoint.access.principals.length === 0
   const credentials = readCredentials(endpoint, facts)
@@ -106,7 +128,7 @@ export class RateLimited extends Fault {
 }
 
 /** 403: the kind of principal, and the permission that a key or token carries. */
-export function checkPrincipal({ access }: Endpoint, principal: Principal): void {
+function checkPrincipal({ access }: Endpoint, principal: Principal): void {
   if (access.principals.length === 0) return
   if (!access.principals.includes(principal.kind))
     throw new Fault(
@@ -118,7 +140,7 @@ export function checkPrincipal({ access }: Endpoint, principal: Principal): void
 }
 
 /** 403: where the caller is, for a key that may be used from some networks only. */
-export function checkNetwork({ keyLimits }: Principal, ip: string): void {
+function checkNetwork({ keyLimits }: Principal, ip: string): void {
   const allowed = keyLimits?.allowedNetworks
   if (!allowed) return
   const networks = networksOf(allowed)
@@ -139,11 +161,10 @@ function networksOf(allowed: readonly string[]): ReturnType<typeof parseNetworks
 }
 
 /** 404: what is not visible does not exist. Inference has no path to hide, so there it is 403. */
-export async function findStanding(
-  endpoint: Endpoint,
+async function findStanding(
+  { endpoint, facts }: Caller,
   principal: Principal,
   params: Readonly<Record<string, string>>,
-  facts: RequestFacts,
   gate: Gate,
 ): Promise<Standing | null> {
   const subject = subjectOf(endpoint, params, facts)
@@ -178,7 +199,7 @@ function subjectOf(
 }
 
 /** 403: what a session may do by its role, and what only an owner may do. */
-export function checkStanding({ access }: Endpoint, principal: Principal, standing: Standing): void {
+function checkStanding({ access }: Endpoint, principal: Principal, standing: Standing): void {
   const session = principal.kind === "session"
   if (
     access.permission &&
@@ -188,6 +209,18 @@ export function checkStanding({ access }: Endpoint, principal: Principal, standi
     throw lacks(access.permission)
   if (access.owner && (session || access.owner === "everyone") && !isOwner(standing.role))
     throw new Fault("permission_denied", "Cannot perform the operation: an organization owner is needed")
+}
+
+/** 404: before a body that nobody needs is read. Without one, the handler finds out by itself. */
+async function checkResource(
+  endpoint: Endpoint,
+  { organizationId }: Standing,
+  params: Readonly<Record<string, string>>,
+  gate: Gate,
+): Promise<void> {
+  if (takesNoBody(endpoint) || params["org_id"] === undefined) return
+  if (await gate.exists(organizationId, params)) return
+  throw new Fault("not_found", "Cannot find the resource: no such id is visible to this principal")
 }
 
 function lacks(permission: string): Fault {

@@ -1,6 +1,6 @@
 /**
  * The life of one request for an endpoint, from its head to its one answer. Each stage refuses or hands on, in the order in
- * which the contract's errors win: 401, 429, 403, the shape of the request, 404, 403 by role.
+ * which the contract's errors win: those of `admit` first, then the shape of the request.
  */
 import type { IncomingMessage } from "node:http"
 import type { Clock } from "../base/clock.ts"
@@ -17,27 +17,10 @@ import {
   sequenceHeader,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import {
-  type AccessParts,
-  RateLimited,
-  authenticate,
-  checkNetwork,
-  checkPrincipal,
-  checkStanding,
-  findStanding,
-} from "./access.ts"
+import { type AccessParts, type Caller, RateLimited, admit } from "./access.ts"
 import { sendDocument, sendEvents } from "./events.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
-import {
-  SlowBody,
-  drain,
-  parseBody,
-  parseParams,
-  parseQuery,
-  readBody,
-  streamBody,
-  takesNoBody,
-} from "./input.ts"
+import { SlowBody, drain, parseBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
 export interface RequestParts extends AccessParts {
@@ -68,15 +51,12 @@ export interface Mounted {
 }
 
 /** A request in flight, and how far it got. */
-interface HttpRequest extends Mounted {
+interface HttpRequest extends Mounted, Caller {
   readonly message: IncomingMessage
   readonly path: string
-  readonly params: Readonly<Record<string, string>>
   readonly search: URLSearchParams
-  readonly facts: RequestFacts
   readonly reply: Reply
   readonly deadline: Deadline
-  principal: Principal | null
   /** The body, once it is read. */
   body?: Uint8Array
   /** Its handler has been called. */
@@ -102,27 +82,19 @@ async function runStages(request: HttpRequest, parts: RequestParts): Promise<unk
   const admitting = activeSpan()?.child("admit")
   let input: CallInput
   try {
-    input = await admit(request, parts)
+    input = await readInput(request, parts)
   } finally {
     admitting?.end()
   }
   return await callHandler(request, input, parts)
 }
 
-async function admit(request: HttpRequest, parts: RequestParts): Promise<CallInput> {
-  const { endpoint, facts, reply } = request
-  const principal = await authenticate(endpoint, facts, parts.gate)
-  request.principal = principal
-  if (principal) {
-    reply.headers(await parts.limiter.take(principal))
-    checkNetwork(principal, facts.ip)
-    checkPrincipal(endpoint, principal)
-  }
+/** What was sent is looked at only when nothing else is left to refuse. */
+async function readInput(request: HttpRequest, parts: RequestParts): Promise<CallInput> {
+  const { endpoint } = request
+  const { params, standing } = await admit(request, parts)
   const query = parseQuery(endpoint, request.search)
   const body = takesNoBody(endpoint) ? undefined : await takeBody(request)
-  const params = parseParams(endpoint, request.params)
-  const standing = principal && (await findStanding(endpoint, principal, params, facts, parts.gate))
-  if (principal && standing) checkStanding(endpoint, principal, standing)
   return { params, query, body, standing }
 }
 

@@ -186,6 +186,7 @@ function receive(
         reply,
         deadline,
         principal: null,
+        headers: (headers) => reply.headers(headers),
         isHandled: false,
       },
       parts,

@@ -9,7 +9,7 @@ import type { Log } from "../base/log.ts"
 import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { type AccessParts, admit } from "./access.ts"
+import { type AccessParts, type Caller, admit } from "./access.ts"
 import { asFault, endConnection, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 
@@ -111,7 +111,8 @@ async function checkUpgrade(
 ): Promise<void> {
   if (readTarget(message).path !== parts.endpoint.path)
     throw new Fault("not_found", "Cannot open a WebSocket on this address: there is none")
-  await admit(parts.endpoint, factsOf(root, message, new AbortController().signal), root)
+  const facts = factsOf(root, message, new AbortController().signal)
+  await admit({ endpoint: parts.endpoint, params: {}, facts, principal: null }, root)
 }
 
 function refuse(stream: Duplex, fault: Fault, log: Log): void {
@@ -261,7 +262,9 @@ class WebSocketConnection {
   async #answer(text: Buffer, turn: Turn): Promise<void> {
     const { endpoint } = this.#parts
     const request = factsOf(this.#root, this.#message, turn.abort.signal)
-    const { principal, standing } = await admit(endpoint, request, this.#root)
+    const caller: Caller = { endpoint, params: {}, facts: request, principal: null }
+    const { standing } = await admit(caller, this.#root)
+    const { principal } = caller
     if (!principal || !standing)
       throw new Error("Cannot converse: the endpoint lets in callers without a standing")
     turn.principal = principal
