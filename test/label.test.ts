@@ -7,9 +7,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { DuckDBInstance } from "@duckdb/node-api"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { writeExcel } from "../src/cli/excel-writer.ts"
 import { openPostgres } from "../src/store/postgres.ts"
-import { excelParts, readExcel, writeParts } from "./excel-file.ts"
 import { TestGateway, prepareAccount, readBooks } from "./gateways.ts"
 import { openLabelGate } from "./label-gate.ts"
 import { checkEachChargedOnce, labelEnv, labelUnderKills } from "./label-kill.ts"
@@ -198,74 +196,31 @@ test("a row that is refused has its error, does not stop the rest, and is asked 
 test("what cannot be done is said in a sentence before anything is asked", async () => {
   writeFileSync(join(folder, "two.csv"), "a,b\n1,2\n")
   writeFileSync(join(folder, "open.csv"), 'text\n"never closed\n')
+  writeFileSync(join(folder, "old.xls"), Buffer.from("d0cf11e0a1b11ae1", "hex"))
   const [noText, sheet, broken, into, none] = await Promise.all([
     label(["two.csv", "-y", "?", "-o", "1.csv"]),
-    label(["two.csv", "-y", "?", "-t", "a", "-o", "x.csv", "--sheet", "March"]),
+    label(["old.xls", "-y", "?"]),
     label(["open.csv", "-y", "?"]),
     label(["two.csv", "-y", "?", "-t", "a", "--into", "t"]),
     label(["two.csv", "-t", "a"]),
   ])
   expect(noText.stderr).toMatch(/which column is the text\?.*a, b/)
-  expect(sheet.stderr).toMatch(/--sheet names a sheet of an Excel file/)
+  expect(sheet.stderr).toMatch(/old.xls is an Excel file: save the sheet as CSV/)
   expect(broken.stderr).toMatch(/cannot read line 2: Value with unterminated quote/)
   expect(into.stderr).toMatch(/--into names a table/)
   expect(none.stderr).toMatch(/no question/)
 })
 
-const styledRows = `<row r="1">${["id", "paid", "due", "text"].map(inline).join("")}</row>
-  <row r="2"><c><v>1</v></c><c t="b"><v>1</v></c><c s="1"><v>46024</v></c>${inline("first")}</row>
-  <row r="3"><c><v>2</v></c><c/><c/>${inline("second")}</row><row r="4"><c><v>3</v></c></row>`
-
-test("a sheet of an Excel file becomes an Excel file with the answers, and converts from and to other formats", async () => {
-  const styles = '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
-  await writeParts(join(folder, "in.xlsx"), Object.entries(excelParts(styledRows, { styles })))
-  const ran = await label(["in.xlsx", "--sheet", "First", "-y", "?", "--json"])
-  expect(JSON.parse(ran.stdout)).toEqual({
-    rows: 3,
-    blank: 1,
-    distinct: 2,
-    failed: 0,
-    out: "in.labelled.xlsx",
-  })
-  const { columns, types, rows } = await readExcel(join(folder, "in.labelled.xlsx"))
-  expect(columns).toEqual([
-    "id",
-    "paid",
-    "due",
-    "text",
-    "answer",
-    "probability",
-    "confidence",
-    "verdict",
-    "error",
-  ])
-  expect(types.slice(0, 6)).toEqual(["BIGINT", "BOOLEAN", "DATE", "VARCHAR", "VARCHAR", "DOUBLE"])
-  expect(rows.map((row) => row.slice(0, 6))).toEqual([
-    ["1", "true", "2026-01-02", "first", "yes", "0.5"],
-    ["2", null, null, "second", "yes", "0.5"],
-    ["3", null, null, null, null, null],
-  ])
-  expect((await label(["in.xlsx", "-y", "?", "-o", "from-excel.jsonl"])).status).toBe(0)
-  expect(linesOf("from-excel.jsonl")[0]).toMatchObject({
-    id: 1,
-    paid: true,
-    due: "2026-01-02",
-    text: "first",
-  })
-  expect((await label(["from-excel.jsonl", "-y", "?", "-o", "again.xlsx", "--prefix", "b_"])).status).toBe(0)
-  expect((await readExcel(join(folder, "again.xlsx"))).rows.map(([id]) => id)).toEqual(["1", "2", "3"])
-})
-
-test("a run over an Excel file that is killed goes on where it stopped, and leaves no half of a file", async () => {
+test("a run that is killed leaves no half of a file", async () => {
   const count = 400
-  const texts = Array.from({ length: count }, (_, n) => [`sheet row ${n}`])
-  await writeExcel(join(folder, "many.xlsx"), [{ name: "text", type: "VARCHAR" }], onePage(texts))
-  const out = join(folder, "many.labelled.xlsx")
+  const texts = Array.from({ length: count }, (_, n) => `row ${n} of many`)
+  writeFileSync(join(folder, "many.csv"), ["text", ...texts, ""].join("\n"))
+  const out = join(folder, "many.labelled.csv")
   const before = await settledCharges()
   // It does not end before a busy machine comes to kill it.
   const gate = await openLabelGate(gateway.url)
   gate.allow(100)
-  const child = spawn(process.execPath, [umpire, "label", "--model", "test", "many.xlsx", "-y", "?"], {
+  const child = spawn(process.execPath, [umpire, "label", "--model", "test", "many.csv", "-y", "?"], {
     env: labelEnv({ url: gate.url, key: bootstrapKey }),
     cwd: folder,
     stdio: "ignore",
@@ -283,49 +238,13 @@ test("a run over an Excel file that is killed goes on where it stopped, and leav
   expect([child.signalCode, existsSync(out)]).toEqual(["SIGKILL", false])
   // As if it had been killed while it wrote.
   writeFileSync(`${out}.part`, "half")
-  const ran = await label(["many.xlsx", "-y", "?"], "", gate.url)
+  const ran = await label(["many.csv", "-y", "?"], "", gate.url)
   await gate.close()
   expect([ran.status, existsSync(`${out}.part`)]).toEqual([0, false])
-  const { rows } = await readExcel(join(folder, "many.labelled.xlsx"))
-  expect(rows.map(([text, answer]) => [text, answer])).toEqual(texts.map(([text]) => [text, "yes"]))
+  const rows = readFileSync(out, "utf8").trim().split("\n").slice(1)
+  expect(rows.map((row) => row.split(",").slice(0, 2))).toEqual(texts.map((text) => [text, "yes"]))
   expect(await settledCharges()).toBe(before + count)
 })
-
-test("what Excel cannot hold, and what is no Excel file, is refused before anything is asked", async () => {
-  const before = await settledCharges()
-  writeFileSync(join(folder, "old.xls"), Buffer.from("d0cf11e0a1b11ae1", "hex"))
-  writeFileSync(join(folder, "fits.csv"), `text\n${"😀".repeat(16_383)}x\n`)
-  writeFileSync(join(folder, "wide.csv"), `text\n${"😀".repeat(16_384)}\n`)
-  await writeParts(
-    join(folder, "twice.xlsx"),
-    Object.entries(excelParts(`<row>${inline("a")}${inline("a")}</row>`)),
-  )
-  const args = ["-y", "?", "--dry-run", "--json", "-o"]
-  const [old, wide, fits, twice, piped] = await Promise.all([
-    label(["old.xls", ...args, "1.csv"]),
-    label(["wide.csv", ...args, "2.xlsx"]),
-    label(["fits.csv", ...args, "3.xlsx"]),
-    label(["twice.xlsx", ...args, "4.csv"]),
-    label(["--from", "xlsx", ...args, "5.csv"], "text\n"),
-  ])
-  expect(old).toMatchObject({
-    status: 2,
-    stderr: "umpire label: old.xls is an old Excel file (.xls): save it as .xlsx\n",
-  })
-  expect(wide.stderr).toMatch(/column text has 32768 characters; a cell of Excel has at most 32767/)
-  expect(fits.status).toBe(0)
-  expect(twice.stderr).toMatch(/two columns are called a in the first line/)
-  expect(piped.stderr).toMatch(/it is no .xlsx file, as it is no zip archive/)
-  expect(await settledCharges()).toBe(before)
-})
-
-function inline(value: string): string {
-  return `<c t="inlineStr"><is><t>${value}</t></is></c>`
-}
-
-async function* onePage<T>(rows: readonly T[]): AsyncGenerator<readonly T[]> {
-  yield rows
-}
 
 test("rows of PostgreSQL become a table of it, with their types and the answers", async () => {
   const sql = await openPostgres({ url: database.url, connectionsMax: 1 })

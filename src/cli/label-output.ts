@@ -3,11 +3,10 @@ import { createReadStream } from "node:fs"
 import { open, rename, rm } from "node:fs/promises"
 import { pipeline } from "node:stream/promises"
 import type { CliContext } from "./command.ts"
-import { writeSheet } from "./label-sheet.ts"
 import type { TableFormat } from "./label-source.ts"
 import { type LabelTable, literal } from "./label-table.ts"
 
-const copyOptions: Readonly<Record<Exclude<TableFormat, "xlsx">, string>> = {
+const copyOptions: Readonly<Record<TableFormat, string>> = {
   csv: "FORMAT csv, HEADER",
   tsv: "FORMAT csv, HEADER, DELIMITER '\t'",
   jsonl: "FORMAT json",
@@ -23,8 +22,7 @@ export async function writeOutput(
   const { path, format } = target
   const part = `${path}.part`
   await rm(part, { force: true })
-  if (format === "xlsx") await writeSheet(table, statement, part)
-  else await table.run(`COPY (${statement}) TO ${literal(part)} (${copyOptions[format]})`)
+  await table.run(`COPY (${statement}) TO ${literal(part)} (${copyOptions[format]})`)
   const file = await open(part, "r+")
   await file.sync()
   await file.close()

@@ -9,11 +9,10 @@ import { VARCHAR, type DuckDBAppender } from "@duckdb/node-api"
 import { parse } from "csv-parse"
 import { LIMITS } from "../contract/decisions.ts"
 import { type CliContext, UsageError, text, texts } from "./command.ts"
-import { ExcelSheet } from "./excel-reader.ts"
 import { unreadable } from "./given-files.ts"
 import { type LabelTable, identifier, literal } from "./label-table.ts"
 
-export const tableFormats = ["csv", "tsv", "jsonl", "parquet", "xlsx"] as const
+export const tableFormats = ["csv", "tsv", "jsonl", "parquet"] as const
 export type TableFormat = (typeof tableFormats)[number]
 
 const formatsByEnding: Readonly<Record<string, TableFormat>> = {
@@ -22,7 +21,6 @@ const formatsByEnding: Readonly<Record<string, TableFormat>> = {
   ".jsonl": "jsonl",
   ".ndjson": "jsonl",
   ".parquet": "parquet",
-  ".xlsx": "xlsx",
 }
 
 /** A line of a file may be as long as a request. */
@@ -53,8 +51,8 @@ export async function loadRows(context: CliContext, table: LabelTable): Promise<
     return "csv"
   }
   const format = formatOption(context, "from") ?? formatOfPath(path)
-  if (extname(path).toLowerCase() === ".xls" && format === null)
-    throw new UsageError(`${input} is an old Excel file (.xls): save it as .xlsx`)
+  if (format === null && /^\.xls[xbm]?$/.test(extname(path).toLowerCase()))
+    throw new UsageError(`${input} is an Excel file: save the sheet as CSV`)
   if (!format) throw new UsageError(`cannot tell what ${input} is: give --from ${tableFormats.join(", ")}`)
   await loadFile(context, table, { path, format, named })
   return format
@@ -67,15 +65,13 @@ interface TableFile {
 }
 
 async function loadFile(context: CliContext, table: LabelTable, file: TableFile): Promise<void> {
-  const { format } = file
-  if (format === "xlsx") return await loadExcel(context, table, file)
-  await table.load(await relationOf(context, table, { ...file, format }), file.named)
+  await table.load(await relationOf(context, table, file), file.named)
 }
 
 async function relationOf(
   context: CliContext,
   table: LabelTable,
-  { path, format }: TableFile & { readonly format: Exclude<TableFormat, "xlsx"> },
+  { path, format }: TableFile,
 ): Promise<string> {
   const source = literal(path)
   switch (format) {
@@ -134,19 +130,6 @@ async function jsonRelation(table: LabelTable, source: string): Promise<string> 
     return `${identifier(String(name))}: ${literal(plain)}`
   })
   return `SELECT * FROM read_json(${source}, ${options}, columns = {${columns.join(", ")}})`
-}
-
-/** Each column has the type that fits all its cells. */
-async function loadExcel(context: CliContext, table: LabelTable, { path, named }: TableFile): Promise<void> {
-  const sheet = await ExcelSheet.open(path, { sheet: text(context, "sheet") })
-  try {
-    await loadColumns(table, distinctNames(sheet.columns), named, async (append) => {
-      for await (const row of sheet.rows()) append(row)
-      return sheet.types
-    })
-  } finally {
-    await sheet.close()
-  }
 }
 
 /** Lines of text, unless --from says that it is a table: then it is kept in a file first, as DuckDB reads files. */

@@ -14,7 +14,6 @@ import { previewCost } from "./label-preview.ts"
 import { counted, startProgress } from "./label-progress.ts"
 import { labelTexts } from "./label-run.ts"
 import { type TableFormat, formatOfPath, formatOption, loadRows } from "./label-source.ts"
-import { refuseLargeSheet } from "./label-sheet.ts"
 import { LabelState } from "./label-state.ts"
 import { LabelTable, type RowCounts } from "./label-table.ts"
 import { questionHelp, questionOptions } from "./questions.ts"
@@ -27,14 +26,13 @@ export const label = (openLocal: OpenLocal): Command => ({
   usage: [
     "umpire label tickets.csv --yes-no 'Does the writer ask for a refund?'",
     "umpire label tickets.parquet --text body --questions questions.yaml --out labelled.csv",
-    "umpire label tickets.xlsx --sheet March --text Body --yes-no 'Is it urgent?'",
     "umpire label tickets.jsonl --set refunds@production",
     "umpire label letters/ --choice 'What is it about? = delivery | billing' --out letters.csv",
     "cat lines.txt | umpire label --yes-no 'Is it spam?' --out -",
     'umpire label --postgres "select id, body from tickets" --text body --set refunds --into labels',
     'umpire label shop.duckdb --duckdb "select id, body from tickets" --text body --set refunds --into labels',
     "",
-    "CSV, TSV, JSON lines, Parquet and Excel. Equal texts are asked once. A run that was interrupted goes on where it stopped",
+    "CSV, TSV, JSON lines and Parquet. Equal texts are asked once. A run that was interrupted goes on where it stopped",
     "when the same command is given again. It exits with 1 when rows failed: why is in the column error, and the same",
     "command asks those again.",
   ],
@@ -46,7 +44,6 @@ export const label = (openLocal: OpenLocal): Command => ({
     from: { type: "string" },
     to: { type: "string" },
     delimiter: { type: "string" },
-    sheet: { type: "string" },
     prefix: { type: "string" },
     threshold: { type: "string" },
     postgres: { type: "string" },
@@ -68,10 +65,9 @@ export const label = (openLocal: OpenLocal): Command => ({
     set: "a question set: NAME or NAME@VERSION",
     text: "the column with the text; several are joined by blank lines",
     out: "the file to write (default NAME.labelled.csv and so on; - for standard output)",
-    from: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet, xlsx",
+    from: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet",
     to: "the output's format, when its name does not tell",
     delimiter: "what separates the columns of a CSV file (default a comma)",
-    sheet: "the sheet of an Excel file (default the first)",
     prefix: "what the names of the new columns begin with",
     threshold: "the verdict of a less probable answer is abstain, such as 0.9",
     postgres: "a query whose rows are labelled",
@@ -142,10 +138,6 @@ async function labelTable(context: CliContext, parts: LabelParts): Promise<numbe
   const into = text(context, "into")
   if (into !== undefined && parts.database instanceof LabelPostgres)
     await parts.database.tryTable({ into, answers: columns.columns, error: columns.error })
-  if (text(context, "sheet") !== undefined && inputFormat !== "xlsx")
-    throw new UsageError("--sheet names a sheet of an Excel file")
-  if (into === undefined && (target.format ?? inputFormat) === "xlsx")
-    await refuseLargeSheet(table, columns.columns.length + 1)
   const statePath = `${target.base}.label-state`
   if (context.values["restart"] === true) await rm(statePath, { force: true })
   const state = await LabelState.open(statePath, basename(statePath), asker.hash)
@@ -256,7 +248,7 @@ async function chooseTarget(context: CliContext): Promise<Target> {
   const ending = formatOfPath(shown)
   if (format === null && ending === null && out !== undefined)
     throw new UsageError(
-      `cannot tell the format of ${out}: end its name in .csv, .tsv, .jsonl, .parquet or .xlsx, or give --to`,
+      `cannot tell the format of ${out}: end its name in .csv, .tsv, .jsonl or .parquet, or give --to`,
     )
   await refuseInput(context, shown)
   await refuseUnwritable(context, shown)
