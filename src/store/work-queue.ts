@@ -5,7 +5,9 @@
 import type { Clock } from "../base/clock.ts"
 import { FairTurns } from "../base/fair-queue.ts"
 import type { Log } from "../base/log.ts"
+import { Fault } from "../contract/errors.ts"
 import type { Change } from "./changes.ts"
+import type { Sql, SqlValue } from "./sql.ts"
 
 export interface Lease {
   readonly now: Date
@@ -20,6 +22,16 @@ export interface WorkSignals {
   readonly lost: AbortSignal
   /** Either. */
   readonly halt: AbortSignal
+}
+
+/** Organizations that have something due: rows as the kind's own SQL says. */
+export async function listOrganizations(
+  sql: Sql,
+  rows: string,
+  values: readonly SqlValue[],
+): Promise<string[]> {
+  const found = await sql.query<{ id: string }>(`SELECT DISTINCT organization_id AS id FROM ${rows}`, values)
+  return found.map(({ id }) => id)
 }
 
 export interface WorkKind<Item> {
@@ -94,7 +106,7 @@ export class WorkQueue<Item> {
   }
 
   async close(): Promise<void> {
-    this.#stop.abort(new Error("The server is stopping"))
+    this.#stop.abort(new Fault("client_closed", "Cannot go on: the server is stopping"))
     this.#endWait()
     await this.#loop
     await Promise.all(this.#running)
@@ -178,7 +190,7 @@ export class WorkQueue<Item> {
     const renewOnce = async (): Promise<void> => {
       try {
         if (!(await this.#kind.renew?.(item, new Date(clock.nowMs() + leaseMs))))
-          lost.abort(new Error("The work was cancelled"))
+          lost.abort(new Fault("client_closed", "Cannot go on: the work was cancelled"))
       } catch (error) {
         log.warn({ err: error }, `the lease of ${name} could not be renewed`)
       }

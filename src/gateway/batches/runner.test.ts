@@ -169,6 +169,32 @@ test("an organization whose lines do not end keeps no other one waiting, and can
   expect([cancelled.completed, cancelled.failed, hanging]).toEqual([0, 10, 3])
 })
 
+test("an organization whose batches take long to validate keeps no other one waiting", async () => {
+  const [slow, other] = [await organization(), await organization()]
+  const gate = Promise.withResolvers<void>()
+  let reading = 0
+  const large: FileStorage = {
+    ...storage,
+    async *read(blob, range) {
+      if (blob.organizationId === slow) {
+        reading++
+        await gate.promise
+      }
+      yield* storage.read(blob, range)
+    },
+  }
+  const waiting: string[] = []
+  for (let at = 0; at < 10; at++) waiting.push(await givenBatch(slow, 5))
+  await start(async () => ({}), { storage: large })
+  await expect.poll(() => reading, { interval: 10 }).toBeGreaterThan(0)
+  const done = await until(other, await givenBatch(other, 3), "completed")
+  expect(done).toMatchObject({ completed: 3, failed: 0 })
+  const statuses = waiting.map(async (id) => (await findBatch(database, slow, id))?.status)
+  expect(new Set(await Promise.all(statuses))).toEqual(new Set(["validating"]))
+  gate.resolve()
+  for (const id of waiting) await until(slow, id, "completed")
+})
+
 test("a line runs with what its caller may do by then, and a caller that may do nothing more stops the batch", async () => {
   const id = await organization()
   const seen = new Set<string>()

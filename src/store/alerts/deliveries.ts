@@ -1,7 +1,7 @@
 /** Deliveries of events to webhooks and by e-mail: a queue whose rows gateways claim under leases. */
 import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
-import type { Lease } from "../work-queue.ts"
+import { type Lease, listOrganizations } from "../work-queue.ts"
 
 export interface Delivery {
   readonly id: string
@@ -102,12 +102,8 @@ export async function cancelDeliveries(sql: Sql, webhookId: string): Promise<voi
 const due = "state = 'pending' AND next_attempt_at <= $1 AND (leased_until IS NULL OR leased_until <= $1)"
 
 /** Organizations with deliveries that are due. */
-export async function listDeliveringOrganizations(sql: Sql, now: Date): Promise<string[]> {
-  const rows = await sql.query<{ id: string }>(
-    `SELECT DISTINCT organization_id AS id FROM deliveries WHERE ${due}`,
-    [now],
-  )
-  return rows.map(({ id }) => id)
+export function listDeliveringOrganizations(sql: Sql, now: Date): Promise<string[]> {
+  return listOrganizations(sql, `deliveries WHERE ${due}`, [now])
 }
 
 /** One that is due, first those that were never tried; `withRetries` says whether others may follow them. */

@@ -2,6 +2,7 @@
 import type { BatchPath, BatchStatus } from "../../contract/openai/batches.ts"
 import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql, Transaction } from "../sql.ts"
+import { type Lease, listOrganizations } from "../work-queue.ts"
 
 export type BatchEnding = "completed" | "failed" | "expired" | "cancelled"
 
@@ -135,49 +136,60 @@ export async function expireUnchecked(sql: Sql, { id }: Batch, now: Date): Promi
   )
 }
 
-interface Claim {
+interface Due {
   readonly storage: string
   readonly now: Date
-  readonly leasedUntil: Date
 }
 
-interface PartClaim extends Claim {
-  /** No part of these organizations. */
-  readonly exceptOf?: readonly string[]
+type Claim = Due & Lease
+
+/** To be validated, or to be finalized because none of its parts runs any more. */
+const dueBatch = `storage = $1 AND (leased_until IS NULL OR leased_until < $2)
+  AND (status = 'validating' OR (status IN ('finalizing', 'cancelling') AND NOT EXISTS
+    (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state = 'running' AND p.leased_until >= $2)))`
+
+/** Organizations with batches to be validated or finalized. */
+export function listBatchOrganizations(sql: Sql, { storage, now }: Due): Promise<string[]> {
+  return listOrganizations(sql, `batches b WHERE ${dueBatch}`, [storage, now])
 }
 
-/** A batch to be validated, or to be finalized because none of its parts runs any more. */
-export function claimBatch(sql: Sql, { storage, now, leasedUntil }: Claim): Promise<Batch | null> {
+/** The organization's oldest batch that is to be validated or finalized; null when there is none. */
+export function claimBatch(
+  sql: Sql,
+  organizationId: string,
+  { storage, now, until }: Claim,
+): Promise<Batch | null> {
   return queryRecord<Batch>(
     sql,
-    `UPDATE batches SET attempts = attempts + 1, leased_until = $2
-     WHERE id = (SELECT id FROM batches b
-       WHERE storage = $3 AND (leased_until IS NULL OR leased_until < $1)
-         AND (status = 'validating' OR (status IN ('finalizing', 'cancelling') AND NOT EXISTS
-           (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state = 'running' AND p.leased_until >= $1)))
+    `UPDATE batches SET attempts = attempts + 1, leased_until = $3
+     WHERE id = (SELECT id FROM batches b WHERE organization_id = $4 AND ${dueBatch}
        ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-    [now, leasedUntil, storage],
+    [storage, now, until, organizationId],
   )
+}
+
+/** With parts that wait, or whose gateway is gone. */
+const withDueParts = `status = 'in_progress' AND storage = $1 AND expires_at > $2
+  AND EXISTS (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state <> 'done'
+    AND (p.state = 'waiting' OR p.leased_until < $2))`
+
+/** Organizations with parts that wait, or whose gateway is gone. */
+export function listPartOrganizations(sql: Sql, { storage, now }: Due): Promise<string[]> {
+  return listOrganizations(sql, `batches b WHERE ${withDueParts}`, [storage, now])
 }
 
 const candidatesMax = 16
 
-/**
- * A part that waits or whose gateway is gone; null when there is none. Organizations with the fewest running parts are first,
- * and of their batches the oldest.
- */
+/** A part of the organization's oldest batch that has one which waits, or whose gateway is gone; null when there is none. */
 export async function claimPart(
   sql: Sql,
-  { storage, now, leasedUntil, exceptOf = [] }: PartClaim,
+  organizationId: string,
+  { storage, now, until }: Claim,
 ): Promise<{ readonly batch: Batch; readonly part: BatchPart } | null> {
   const candidates = await queryRecords<Batch>(
     sql,
-    `SELECT b.* FROM batches b WHERE status = 'in_progress' AND storage = $1 AND expires_at > $2
-       AND NOT organization_id = ANY($3::text[]) AND EXISTS (SELECT 1 FROM batch_parts p WHERE p.batch_id = b.id AND p.state <> 'done'
-         AND (p.state = 'waiting' OR p.leased_until < $2))
-     ORDER BY (SELECT count(*) FROM batch_parts r WHERE r.organization_id = b.organization_id
-       AND r.state = 'running' AND r.leased_until >= $2), id LIMIT ${candidatesMax}`,
-    [storage, now, exceptOf],
+    `SELECT b.* FROM batches b WHERE organization_id = $3 AND ${withDueParts} ORDER BY id LIMIT ${candidatesMax}`,
+    [storage, now, organizationId],
   )
   for (const batch of candidates) {
     const part = await queryRecord<BatchPart>(
@@ -187,7 +199,7 @@ export async function claimPart(
        WHERE (batch_id, number) = (SELECT batch_id, number FROM batch_parts
          WHERE batch_id = $1 AND state <> 'done' AND (state = 'waiting' OR leased_until < $2)
          ORDER BY number LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING *`,
-      [batch.id, now, leasedUntil],
+      [batch.id, now, until],
     )
     if (part) return { batch, part }
   }

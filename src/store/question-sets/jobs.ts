@@ -1,7 +1,7 @@
 /** Jobs of question sets: gateways claim one under a lease, renew it while they work, and end it. */
 import { type Page, type PageRequest, insertNew, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
-import type { Lease } from "../work-queue.ts"
+import { type Lease, listOrganizations } from "../work-queue.ts"
 
 export interface Job {
   readonly id: string
@@ -82,16 +82,8 @@ export function cancelJob(sql: Sql, setId: string, id: string, now: Date): Promi
 const due = "(state = 'queued' OR (state = 'running' AND leased_until < $1)) AND kind = ANY($2::text[])"
 
 /** Organizations with jobs of these kinds that wait, or whose gateway is gone. */
-export async function listJobOrganizations(
-  sql: Sql,
-  kinds: readonly Job["kind"][],
-  now: Date,
-): Promise<string[]> {
-  const rows = await sql.query<{ id: string }>(
-    `SELECT DISTINCT organization_id AS id FROM question_set_jobs WHERE ${due}`,
-    [now, kinds],
-  )
-  return rows.map(({ id }) => id)
+export function listJobOrganizations(sql: Sql, kinds: readonly Job["kind"][], now: Date): Promise<string[]> {
+  return listOrganizations(sql, `question_set_jobs WHERE ${due}`, [now, kinds])
 }
 
 /** The organization's oldest job of these kinds that waits, or whose gateway is gone; null when there is none. */
