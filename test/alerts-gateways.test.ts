@@ -164,7 +164,9 @@ test("a periodic task that is due is taken by one gateway, and by another when t
   const take = async (at: Date): Promise<number> => {
     const later = new Date(at.getTime() + 60_000)
     const taken = await Promise.all(
-      [...gateways, ...gateways, ...gateways].map((database) => takeTask(database, name, at, later)),
+      [...gateways, ...gateways, ...gateways].map((database) =>
+        takeTask(database, name, { now: at, until: later }),
+      ),
     )
     return taken.filter(Boolean).length
   }

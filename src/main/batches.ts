@@ -11,10 +11,12 @@ import { batchHandlers } from "../gateway/batches/batches.ts"
 import { fileHandlers } from "../gateway/batches/files.ts"
 import { createLineReader } from "../gateway/batches/lines.ts"
 import { type BatchRunner, startBatchRunner } from "../gateway/batches/runner.ts"
+import { FileSweeper } from "../gateway/batches/sweeper.ts"
 import type { LiveTraffic } from "../gateway/routing/queue.ts"
+import type { PeriodicTask } from "../control/periodic.ts"
 import type { Principals } from "../control/principals.ts"
 import { errorBody } from "../server/reply.ts"
-import type { Change } from "../store/changes.ts"
+import { type Change, followChanges } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
 import { openStorage } from "./file-storage.ts"
 
@@ -38,6 +40,7 @@ interface BatchNeeds {
 
 interface Batches {
   readonly handlers: Handlers<typeof fileEndpoints & typeof batchEndpoints>
+  readonly tasks: readonly PeriodicTask[]
   forget(change: Change): void
   close(): Promise<void>
 }
@@ -83,7 +86,12 @@ export async function openBatches({
             "/v1/embeddings": { surface: "openai", handler: handlers.createEmbedding },
           },
         })
-  const forget = (change: Change): void => runner?.forget(change)
+  const sweeper = new FileSweeper({ database, storage, clock, log })
+  const sweeps = await followChanges(database, sweeper)
+  const forget = (change: Change): void => {
+    runner?.forget(change)
+    sweeps.forget(change)
+  }
   return {
     handlers: {
       ...fileHandlers({
@@ -98,9 +106,11 @@ export async function openBatches({
       }),
       ...batchHandlers({ database, clock, ids, openMax: config.batches.open_max, changed: forget }),
     },
+    tasks: [sweeper.task],
     forget,
     close: async () => {
       await runner?.close()
+      await sweeps.close()
       await lineReader.close()
     },
   }

@@ -38,7 +38,7 @@ import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
 import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
 import { createUploadReader } from "../control/question-sets/upload.ts"
-import { startUpkeep } from "../control/upkeep.ts"
+import { purgeTask } from "../control/upkeep.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { openGuardrails } from "../gateway/guardrails/guardrails.ts"
@@ -214,7 +214,6 @@ async function openControl(start: Start, bootstrap: Bootstrap): Promise<Control>
     (change) => principals.forget(change),
     (change) => identity.forget(change),
   )
-  keep(startUpkeep(database, clock, log))
   const rateLimits = await openRateLimits(start, database)
   return { parts, first, identity, principals, rateLimits, forgetters }
 }
@@ -404,7 +403,8 @@ async function openFront(
     await openAlerts({ config, control: parts, log, events, router: routing, gatewayId, publicUrl }),
   )
   control.forgetters.push((change) => alerts.forget(change))
-  const tasks = [...billingTasks(billing), ...analytics.tasks, ...alerts.tasks]
+  const purge = purgeTask(parts.database, clock)
+  const tasks = [...billingTasks(billing), ...analytics.tasks, ...alerts.tasks, ...batches.tasks, purge]
   keep(startPeriodic({ database: parts.database, clock, log }, tasks))
   const ports = [
     await openConfiguredMtls(config, identity, { ids, log }),

@@ -25,7 +25,7 @@ import {
   stopBatch,
 } from "../../store/batches/batches.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
-import { nameBlob, placeBlob, sweepFiles } from "../../store/files/files.ts"
+import { nameBlob, placeBlob } from "../../store/files/files.ts"
 import { BlobDamaged } from "../../store/files/storage.ts"
 import type { Database } from "../../store/sql.ts"
 import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
@@ -54,7 +54,6 @@ export interface BatchRunner {
 const putOffMs = 10_000
 /** A part that so many gateways died of is not run again. */
 const attemptsMax = 5
-const sweepEveryMs = 60_000
 /** Batches that are validated or finalized at once; a small one of an organization does not wait for its large one. */
 const batchesAtOnce = 4
 const batchesPerOrganization = 2
@@ -63,38 +62,7 @@ const partsAtOnce = 2
 
 export async function startBatchRunner(parts: RunnerParts): Promise<BatchRunner> {
   const queues = [new WorkQueue(parts, batchKind(parts)), new WorkQueue(parts, partKind(parts))]
-  return await followChanges(parts.database, ...queues, new Sweeper(parts))
-}
-
-/** Removes files that are no longer needed. */
-class Sweeper {
-  readonly #parts: RunnerParts
-  readonly #timer: NodeJS.Timeout
-  #sweeping: Promise<void> = Promise.resolve()
-
-  constructor(parts: RunnerParts) {
-    this.#parts = parts
-    this.#timer = setInterval(() => this.#sweepNext(), sweepEveryMs).unref()
-  }
-
-  forget({ table }: Change): void {
-    // Its files go with an organization.
-    if (table === "organizations") this.#sweepNext()
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#timer)
-    await this.#sweeping
-  }
-
-  #sweepNext(): void {
-    const { database, storage, clock, log } = this.#parts
-    const sweep = async (): Promise<void> =>
-      await sweepFiles(database, storage, new Date(clock.nowMs())).catch((error: unknown) =>
-        log.warn({ err: error }, "files that are no longer needed could not be removed"),
-      )
-    this.#sweeping = this.#sweeping.then(sweep)
-  }
+  return await followChanges(parts.database, ...queues)
 }
 
 function batchKind(parts: RunnerParts): WorkKind<Batch> {

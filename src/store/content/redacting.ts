@@ -1,6 +1,7 @@
 /** Content that waits for a question set to redact it: stored encrypted, claimed by one gateway at a time, in turns. */
 import { queryRecord } from "../rows.ts"
 import type { Sql } from "../sql.ts"
+import type { Lease } from "../work-queue.ts"
 import { deleteLearned } from "./content.ts"
 
 export interface RedactingContent {
@@ -35,7 +36,7 @@ export async function listRedactingOrganizations(sql: Sql): Promise<string[]> {
 export function claimRedacting(
   sql: Sql,
   organizationId: string,
-  { now, until }: { readonly now: Date; readonly until: Date },
+  { now, until }: Lease,
 ): Promise<RedactingContent | null> {
   return queryRecord<RedactingContent>(
     sql,
