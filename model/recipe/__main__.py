@@ -128,19 +128,15 @@ def encoder_calibrate(recipe: Recipe) -> None:
     calibrate(recipe)
 
 
-def encoder_ranges(recipe: Recipe) -> None:
-    from .encoder.ranges import activation_ranges
-
-    activation_ranges(recipe)
-
-
 def encoder_export(recipe: Recipe) -> None:
+    import torch
+
     from .encoder.export import KINDS
     from .encoder.export import export as run
 
-    weights, ranges = (recipe.work / f"encoder-{name}.npz" for name in ("weights", "ranges"))
+    weights = torch.load(recipe.checkpoint("encoder"), map_location="cpu", weights_only=True)
     for kind in KINDS:
-        run(weights, recipe.work / f"umpire-decide-{kind}.onnx", kind, ranges)
+        run({name: value.numpy() for name, value in weights.items()}, recipe.work / f"umpire-decide-{kind}.onnx", kind)
 
 
 # In order; `all` runs those up to the reference: the comparison needs a run of the product in between.
@@ -165,7 +161,6 @@ STAGES: dict[str, Callable[[Recipe], None]] = {
         encoder_average,
         encoder_evaluate,
         encoder_calibrate,
-        encoder_ranges,
         encoder_export,
     )
 }

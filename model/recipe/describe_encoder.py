@@ -1,35 +1,39 @@
 """Completes an exported encoder with what the engine reads of the file before it loads it.
 
-python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx
+python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx [name]
 
 calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, as `encoder_calibrate` writes it.
 """
+import hashlib
 import json
 import sys
+from pathlib import Path
 
 import numpy
 import onnx
 from onnx import helper, numpy_helper
 
-from .encoder.config import RECALLED_WEIGHT, SIMILARITY_CENTRE
+from .encoder.config import RECALLED_WEIGHT, SIMILARITY_CENTRE, Network
 
 NEUTRAL = {"temperature": 1, "bias": 0}
-POSITIONS = {"evidencePositions": 384, "branchPositions": 128}
+# Git hosts take files of up to 100 MB: of a larger one this table goes into a file of its own.
+TABLE, APART_FROM = "token.weight", 90_000_000
 
 
-def description(model: onnx.ModelProto, calibration: dict) -> dict:
+def description(model: onnx.ModelProto, calibration: dict, name: str) -> dict:
     keys = [value.type.tensor_type.shape.dim for value in model.graph.input if value.name.startswith("past_keys.")]
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     return {
-        "version": 3,
-        "name": "umpire-decide",
+        "version": 4,
+        "name": name,
         "quantization": "INT8" if any(w.dtype == numpy.int8 for w in weights.values()) else "F32",
         "parameterCount": int(sum(w.size for name, w in weights.items() if w.size > 1 and not name.endswith(".scale"))),
         "contextTokensMax": 20_480,
         "layers": len(keys),
         "heads": keys[0][1].dim_value,
         "headSize": keys[0][3].dim_value - 2,
-        **POSITIONS,
+        "evidencePositions": Network().evidence_positions,
+        "branchPositions": Network().branch_positions,
         "blockTokensMax": 512,
         "similarityCentre": SIMILARITY_CENTRE,
         "recalledWeight": RECALLED_WEIGHT,
@@ -44,10 +48,25 @@ def vocabulary(tokenizer: dict) -> str:
     return "\n".join(token for token, _ in tokens)
 
 
-def main(source: str, wordpiece: str, calibration: str, out: str) -> None:
+def set_apart(model: onnx.ModelProto, out: Path) -> dict:
+    """Writes the table of tokens beside `out`; returns how the description names that file."""
+    table = next(tensor for tensor in model.graph.initializer if tensor.name == TABLE)
+    beside, content = out.with_suffix(".weights"), table.raw_data
+    beside.write_bytes(content)
+    table.ClearField("raw_data")
+    table.data_location = onnx.TensorProto.EXTERNAL
+    del table.external_data[:]
+    for key, value in (("location", beside.name), ("offset", "0"), ("length", str(len(content)))):
+        table.external_data.add(key=key, value=value)
+    return {"name": beside.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def main(source: str, wordpiece: str, calibration: str, out: str, name: str = "umpire-decide") -> None:
     model = onnx.load(source)
     with open(calibration, encoding="utf8") as file:
-        about = description(model, json.load(file))
+        about = description(model, json.load(file), name)
+    if model.ByteSize() > APART_FROM:
+        about["weightsFile"] = set_apart(model, Path(out))
     with open(wordpiece, encoding="utf8") as file:
         words = vocabulary(json.load(file))
     helper.set_model_props(model, {"umpire.encoder": json.dumps(about), "umpire.vocabulary": words})
@@ -56,4 +75,4 @@ def main(source: str, wordpiece: str, calibration: str, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:6])

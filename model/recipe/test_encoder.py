@@ -21,7 +21,7 @@ try:
 
     from .encoder.average import mean, mix
     from .encoder.convert import rename
-    from .encoder.rounding import rounded
+    from .encoder.rounding import product_steps, rounded
 except ModuleNotFoundError:
     numpy = None
 
@@ -250,15 +250,26 @@ class Conversion(unittest.TestCase):
         self.assertEqual(made["a"].tolist(), [1.5, 0.0])
 
     def test_products_and_tables_are_rounded_to_steps_of_their_rows_and_stay_so(self) -> None:
-        rows = numpy.array([[1.0, 0.4, -0.2], [0.0, 0.0, 0.0], [-254.0, 3.0, 2.9]])
+        rows = numpy.array([[1.0, -0.4, -0.2, 0.1], [0.0, 0.0, 0.0, 0.0], [-254.0, 3.0, 2.9, 0.0]])
         once = rounded({"blocks.0.up.weight": rows, "token.weight": rows, "dense.weight": rows})
         self.assertEqual(once["dense.weight"].tolist(), rows.astype("float32").tolist())
         for name in ("blocks.0.up.weight", "token.weight"):
             steps = once[name] / numpy.array([[1 / 127], [1.0], [2.0]])
-            numpy.testing.assert_allclose(steps, [[127, 51, -25], [0, 0, 0], [-127, 2, 1]], rtol=1e-6)
+            numpy.testing.assert_allclose(steps, [[127, -51, -25, 13], [0, 0, 0, 0], [-127, 2, 1, 0]], rtol=1e-6)
         again = rounded(once)
         for name, array in once.items():
             numpy.testing.assert_allclose(again[name], array, rtol=1e-6)
+
+    def test_neighbours_in_a_product_never_exceed_sixteen_bits_together(self) -> None:
+        rows = numpy.random.default_rng(1).normal(size=(200, 64)).astype("float32")
+        steps, step = product_steps(rows)
+        pairs = steps.astype("int32").reshape(200, -1, 2)
+        for part in (numpy.maximum(pairs, 0), numpy.maximum(-pairs, 0)):
+            self.assertLessEqual(255 * part.sum(2).max(), 32_767)
+        numpy.testing.assert_allclose(steps * step, rows, atol=1.01 * step.max())
+        again, step_again = product_steps(steps * step)
+        numpy.testing.assert_array_equal(again, steps)
+        numpy.testing.assert_allclose(step_again, step, rtol=1e-6)
 
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
         weights = {name: numpy.zeros((2, 2)) for name in (

@@ -20,6 +20,7 @@ class Network:
     width: int = 384
     heads: int = 12
     feed_forward: int = 1_536
+    epsilon: float = 1e-12
     evidence_positions: int = 384
     branch_positions: int = 128
     dropout: float = 0.1

@@ -27,7 +27,7 @@ class Block(nn.Module):
         self.heads = shape.heads
         self.qkv, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, shape.feed_forward), nn.Linear(shape.feed_forward, width)
-        self.attention_norm, self.feed_norm = nn.LayerNorm(width, 1e-12), nn.LayerNorm(width, 1e-12)
+        self.attention_norm, self.feed_norm = nn.LayerNorm(width, shape.epsilon), nn.LayerNorm(width, shape.epsilon)
         self.drop = nn.Dropout(shape.dropout)
 
     def forward(self, x: Tensor, mask: Tensor | BlockMask) -> Tensor:
@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         self.shape = shape
         width, positions = shape.width, shape.evidence_positions + shape.branch_positions
         self.token, self.position = nn.Embedding(shape.vocabulary, width), nn.Embedding(positions, width)
-        self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, 1e-12)
+        self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, shape.epsilon)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.drop = nn.Dropout(shape.dropout)
         self.dense, self.out = nn.Linear(width, width), nn.Linear(width, 1)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy
 
-from .export import HEADS
+from .config import Network
 from .rounding import TABLES
 
 
@@ -17,10 +17,11 @@ def restore(source: Path, out: Path) -> None:
 def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     found = {name: stored[name] * stored[name + ".scale"] for name in TABLES}
     found |= {name: stored[name] for part in ("norm", "dense", "out", "gate") for name in (f"{part}.weight", f"{part}.bias")}
-    found["recall.weight"] = stored["recall.weight"]
+    found |= {name: stored[name] for name in ("recall.weight", "relative") if name in stored}
     layers = 1 + max(int(name.split(".")[1]) for name in stored if name.startswith("blocks."))
     width = found["norm.weight"].shape[0]
-    size = width // HEADS
+    count = Network().heads
+    size = width // count
 
     def product(name: str) -> numpy.ndarray:
         """[out, in]"""
@@ -29,7 +30,7 @@ def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     def heads(array: numpy.ndarray, scale: float = 1.0) -> numpy.ndarray:
         """Without the rows that the export adds to each head."""
         rest = array.shape[1:]
-        return array.reshape(HEADS, -1, *rest)[:, :size].reshape(width, *rest) * scale
+        return array.reshape(count, -1, *rest)[:, :size].reshape(width, *rest) * scale
 
     for layer in range(layers):
         name = f"blocks.{layer}."

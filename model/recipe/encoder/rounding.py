@@ -1,4 +1,8 @@
-"""Weights as the 8-bit file keeps them: whole steps, at most 127 of them to either side, a step for each row."""
+"""Weights as the 8-bit file keeps them: whole steps, at most 127 of them to either side, a step for each row.
+
+A processor without instructions for 8-bit products multiplies two neighbours by numbers up to 255 and adds them in 16 bits. So of two
+neighbours in a row of a product the positive parts, and the negative ones, are 127 steps together at most: 255 * 127 = 32,385.
+"""
 from collections.abc import Mapping
 
 import numpy
@@ -6,12 +10,36 @@ import numpy
 STEPS = 127
 TABLES = ("token.weight", "position.weight", "segment.weight")
 PRODUCTS = ("qkv", "attention_out", "up", "down")
+Rounded = tuple[numpy.ndarray, numpy.ndarray]
 
 
-def steps_of(rows: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
+def table_steps(rows: numpy.ndarray) -> Rounded:
     """How many steps each weight is, as int8, and the size of each row's step."""
     step = numpy.maximum(abs(rows).max(1, keepdims=True), 1e-9) / STEPS
     return numpy.round(rows / step).astype("int8"), step.astype("float32")
+
+
+def product_steps(rows: numpy.ndarray) -> Rounded:
+    """As `table_steps`, with the bound on neighbours; weights that are whole steps already stay so."""
+    step = numpy.maximum(_together(rows).max((1, 2)), 1e-9)[:, None] / STEPS
+    steps = numpy.round(rows / step).astype("int32")
+    # Rounding can move two neighbours by one step: what is then too much is taken off the larger of them, and of the largest pair
+    # nothing is lost, so that rounding again finds the same step.
+    for row, pair, sign in numpy.argwhere(_together(steps) > STEPS):
+        one = max((2 * pair, 2 * pair + 1), key=lambda at: steps[row, at] * (1 - 2 * sign))
+        steps[row, one] -= 1 - 2 * sign
+    largest = _together(rows).reshape(len(rows), -1).argmax(1)
+    for row in numpy.flatnonzero(_together(steps).max((1, 2)) == STEPS - 1):
+        pair, sign = divmod(int(largest[row]), 2)
+        one = max((2 * pair, 2 * pair + 1), key=lambda at: steps[row, at] * (1 - 2 * sign))
+        steps[row, one] += 1 - 2 * sign
+    return steps.astype("int8"), step.astype("float32")
+
+
+def _together(rows: numpy.ndarray) -> numpy.ndarray:
+    """Of every two neighbours the sum of the positive parts and that of the negative ones: [rows, pairs, 2]."""
+    pairs = rows.reshape(len(rows), -1, 2)
+    return numpy.stack([numpy.maximum(pairs, 0).sum(2), numpy.maximum(-pairs, 0).sum(2)], 2)
 
 
 def rounded(weights: Mapping[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
@@ -19,9 +47,12 @@ def rounded(weights: Mapping[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
 
     def one(name: str, array: numpy.ndarray) -> numpy.ndarray:
         array = array.astype("float32")
-        if name not in TABLES and not name.endswith(tuple(f".{product}.weight" for product in PRODUCTS)):
+        if name in TABLES:
+            steps, step = table_steps(array)
+        elif name.endswith(tuple(f".{product}.weight" for product in PRODUCTS)):
+            steps, step = product_steps(array)
+        else:
             return array
-        steps, step = steps_of(array)
         return steps * step
 
     return {name: one(name, array) for name, array in weights.items()}

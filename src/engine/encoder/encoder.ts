@@ -27,6 +27,7 @@ import type { EncoderWork } from "./job.ts"
 import {
   type EncoderDescription,
   type EncoderFile,
+  checkWeights,
   factsOf,
   readEncoderFile,
   versionOf,
@@ -84,6 +85,7 @@ export class Encoder {
   static async open(options: EncoderOptions): Promise<Encoder> {
     const { modelFile, threads = availableParallelism() } = options
     const file = await readEncoderFile(modelFile)
+    await checkWeights(modelFile, file)
     const graph = await openThreadedGraph(file.description, { modelFile, threads })
     return new Encoder(file, graph, { ...options, threads })
   }

@@ -125,6 +125,8 @@ export async function openGraph(description: EncoderDescription, options: GraphO
 interface LayeredPast extends Past {
   readonly keys: readonly Float32Array[]
   readonly values: readonly Float32Array[]
+  /** Of every row, for networks that look at how far apart tokens stand. */
+  readonly positions: Int32Array
 }
 
 interface Part {
@@ -156,6 +158,7 @@ class OnnxGraph implements Graph {
   readonly #cacheOutputs: readonly string[]
   readonly #scoreOutputs: readonly string[]
   readonly #middleValues: string
+  readonly #hasPastPositions: boolean
   readonly #keySize: number
   readonly #valueSize: number
 
@@ -165,6 +168,7 @@ class OnnxGraph implements Graph {
     this.#cacheOutputs = [...layerNames(description.layers, ""), "hidden"]
     this.#scoreOutputs = SCORE_NAMES
     this.#middleValues = `values.${Math.floor(description.layers / 2)}`
+    this.#hasPastPositions = session.inputNames.includes(PAST_POSITIONS)
     this.#keySize = description.headSize + KEY_COLUMNS_MORE
     this.#valueSize = description.headSize
   }
@@ -183,7 +187,7 @@ class OnnxGraph implements Graph {
       return layer
     })
     const values = Array.from({ length: layers }, () => new Float32Array(heads * rows * this.#valueSize))
-    return { tokens, bytes: this.bytesOf(tokens), keys, values }
+    return { tokens, bytes: this.bytesOf(tokens), keys, values, positions: new Int32Array(rows) }
   }
 
   extendPast(past: Past, tokens: number): Past {
@@ -193,6 +197,7 @@ class OnnxGraph implements Graph {
       this.#copyRows(keys, longer.keys[layer], this.#keySize, { count: past.tokens, to: 0 })
     for (const [layer, values] of from.values.entries())
       this.#copyRows(values, longer.values[layer], this.#valueSize, { count: past.tokens, to: 0 })
+    longer.positions.set(from.positions)
     return longer
   }
 
@@ -203,7 +208,7 @@ class OnnxGraph implements Graph {
   async readEvidence(past: Past, block: Tokens, start: number): Promise<Float32Array> {
     const row = [evidencePart(block, start)]
     const ends = placesOf(0, 0, block.length)
-    const inputs = noPast(this.#description, 1)
+    const inputs = this.#noPast(1)
     const { hidden, middle } = await this.#read(past as LayeredPast, { row, ends, inputs, to: start })
     return joined(sumRows(hidden, 0, ends.length), this.#sumValues(middle, block.length))
   }
@@ -221,12 +226,15 @@ class OnnxGraph implements Graph {
     { row, ends, inputs, to }: Reading,
   ): Promise<{ hidden: Float32Array; middle: Float32Array }> {
     const count = lengthOf(row)
-    const feeds = { ...this.#tokenInputs([row], count), ends: places(ends), ...inputs }
+    const tokens = this.#tokenInputs([row], count)
+    const feeds = { ...tokens, ends: places(ends), ...inputs }
     const read = await this.#session.run(feeds, this.#cacheOutputs)
     for (const [layer, keys] of past.keys.entries())
       this.#copyRows(floats(read[`keys.${layer}`]), keys, this.#keySize, { count, to })
     for (const [layer, values] of past.values.entries())
       this.#copyRows(floats(read[`values.${layer}`]), values, this.#valueSize, { count, to })
+    // The inputs that are made here are all int32.
+    past.positions.set(tokens["positions"]?.data as Int32Array, to + 1)
     return { hidden: floats(read["hidden"]), middle: floats(read[this.#middleValues]) }
   }
 
@@ -279,7 +287,7 @@ class OnnxGraph implements Graph {
     const outputs = isAnyPooled ? [...this.#scoreOutputs, this.#middleValues] : this.#scoreOutputs
     const scored = await this.#score(placed, {
       ends,
-      inputs: noPast(this.#description, rows.length),
+      inputs: this.#noPast(rows.length),
       outputs,
     })
     let taken = 0
@@ -356,9 +364,28 @@ class OnnxGraph implements Graph {
     }
   }
 
-  #pastInputs({ tokens, keys, values }: LayeredPast): Feeds {
+  /** Nothing was read before: the zero row alone, for each row of the run. */
+  #noPast(rows: number): Feeds {
+    const { layers, heads } = this.#description
+    const zeros = (size: number): Tensor =>
+      new Tensor("float32", new Float32Array(rows * heads * size), [rows, heads, 1, size])
+    const [keys, values] = [zeros(this.#keySize), zeros(this.#valueSize)]
+    return {
+      ...Object.fromEntries(
+        layerNames(layers, "past_").map((name) => [name, name.startsWith("past_keys") ? keys : values]),
+      ),
+      ...this.#positionInput(new Int32Array(rows), rows),
+    }
+  }
+
+  #positionInput(positions: Int32Array, pasts: number): Feeds {
+    if (!this.#hasPastPositions) return {}
+    return { [PAST_POSITIONS]: ints(positions, [pasts, positions.length / pasts]) }
+  }
+
+  #pastInputs({ tokens, keys, values, positions }: LayeredPast): Feeds {
     const { heads } = this.#description
-    const tensors: Feeds = {}
+    const tensors = this.#positionInput(positions, 1)
     for (const [layer, data] of keys.entries())
       tensors[`past_keys.${layer}`] = new Tensor("float32", data, [1, heads, tokens + 1, this.#keySize])
     for (const [layer, data] of values.entries())
@@ -407,21 +434,14 @@ export function pastBytes({ layers, heads, headSize }: EncoderDescription, token
   return (tokens + 1) * layers * heads * (2 * headSize + KEY_COLUMNS_MORE) * FLOAT_BYTES
 }
 
-/** Nothing was read before: the zero row alone, for each row of the run. */
-function noPast({ layers, heads, headSize }: EncoderDescription, rows: number): Feeds {
-  const zeros = (size: number): Tensor =>
-    new Tensor("float32", new Float32Array(rows * heads * size), [rows, heads, 1, size])
-  const [keys, values] = [zeros(headSize + KEY_COLUMNS_MORE), zeros(headSize)]
-  return Object.fromEntries(
-    layerNames(layers, "past_").map((name) => [name, name.startsWith("past_keys") ? keys : values]),
-  )
-}
-
 const layerNames = (layers: number, prefix: string): string[] =>
   Array.from({ length: layers }, (_, layer) => [`${prefix}keys.${layer}`, `${prefix}values.${layer}`]).flat()
 
 /** `hidden` is the last layer and, beside it, its projection that recalls the network before tuning. */
 const SCORE_NAMES = ["margins", "hidden", "similarity"]
+
+/** An input of networks that look at how far apart tokens stand; others do not have it. */
+const PAST_POSITIONS = "past_positions"
 
 /** Inputs and outputs that the graph must have. */
 const namesOf = (description: EncoderDescription): string[] => [

@@ -1,9 +1,10 @@
+import { createHash } from "node:crypto"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { onnxField, onnxProperty } from "../../../test/onnx-metadata.ts"
-import { factsOf, readEncoderFile } from "./model-file.ts"
+import { checkWeights, factsOf, readEncoderFile } from "./model-file.ts"
 
 const description = {
   version: 3,
@@ -65,7 +66,7 @@ test.each([
     Buffer.concat([version, graph, onnxProperty("a", "b")]),
     "not one of an Umpire encoder",
   ],
-  ["of a later version", whole({ ...description, version: 4 }), "in a form that this version does not know"],
+  ["of a later version", whole({ ...description, version: 5 }), "in a form that this version does not know"],
   ["of another kind", Buffer.from("PK\u0003\u0004 not a model"), "is not an ONNX file"],
   ["without content", Buffer.alloc(0), "is not an ONNX file"],
 ])("a file %s is refused", async (_, bytes, sentence) => {
@@ -74,4 +75,29 @@ test.each([
 
 test("a file that is missing is refused", async () => {
   await expect(readEncoderFile(join(folder, "none.onnx"))).rejects.toThrow("cannot be opened")
+})
+
+test("weights in a file of their own must be there, whole, and the ones that the file was made with", async () => {
+  const path = join(folder, "model.onnx")
+  const beside = join(folder, "model.weights")
+  const weights = Buffer.alloc(100, 7)
+  const sha256 = createHash("sha256").update(weights).digest("hex")
+  const about = {
+    ...description,
+    version: 4,
+    weightsFile: { name: "model.weights", bytes: weights.length, sha256 },
+  }
+  await expect(read(whole(about))).rejects.toThrow(/model\.weights, which .* needs, cannot be opened/u)
+  await writeFile(beside, weights.subarray(1))
+  await expect(read(whole(about))).rejects.toThrow("has 99 bytes and needs 100")
+  await writeFile(beside, Buffer.alloc(100, 8))
+  await expect(checkWeights(path, await read(whole(about)))).rejects.toThrow("is not the file that")
+  await writeFile(beside, weights)
+  await checkWeights(path, await read(whole(about)))
+})
+
+test("weights in another folder are refused", async () => {
+  const weightsFile = { name: "../model.weights", bytes: 100, sha256: "0".repeat(64) }
+  const about = { ...description, version: 4, weightsFile }
+  await expect(read(whole(about))).rejects.toThrow("in a form that this version does not know")
 })

@@ -1,6 +1,9 @@
 /** Reads what an encoder's ONNX file says about itself, without loading its weights. */
 import { createHash } from "node:crypto"
-import { type FileHandle, open } from "node:fs/promises"
+import { createReadStream } from "node:fs"
+import { type FileHandle, open, stat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { pipeline } from "node:stream/promises"
 import { z } from "zod"
 import type { ModelFacts } from "../engine.ts"
 
@@ -23,8 +26,15 @@ const Calibration = z.strictObject({
   bias: z.number(),
 })
 
+/** Weights that lie in a file of their own beside the ONNX file, so that neither is too large for a git host. */
+const WeightsFile = z.strictObject({
+  name: z.string().regex(/^[\w-][\w.-]*$/),
+  bytes: z.number().int().positive(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+})
+
 const Description = z.object({
-  version: z.literal(3),
+  version: z.literal([3, 4]),
   name: z.string(),
   quantization: z.string(),
   parameterCount: z.number().int().positive(),
@@ -42,6 +52,7 @@ const Description = z.object({
   /** How much the recalled cosine counts. */
   recalledWeight: z.number().min(0),
   calibration: z.strictObject({ predicate: Calibration, choice: Calibration, score: Calibration }),
+  weightsFile: WeightsFile.optional(),
 })
 export type EncoderDescription = z.infer<typeof Description>
 
@@ -64,10 +75,34 @@ export async function readEncoderFile(path: string): Promise<EncoderFile> {
       throw new Error(`${path} is an ONNX file but not one of an Umpire encoder`)
     const parsed = Description.safeParse(parseJson(text))
     if (!parsed.success) throw new Error(`${path} describes itself in a form that this version does not know`)
+    if (parsed.data.weightsFile) await checkLength(path, parsed.data.weightsFile)
     return { description: parsed.data, vocabulary: vocabulary.split("\n") }
   } finally {
     await file.close()
   }
+}
+
+/** Throws Error when the weights beside the file are not those that it was made with. */
+export async function checkWeights(path: string, { description }: EncoderFile): Promise<void> {
+  const { weightsFile } = description
+  if (!weightsFile) return
+  const hash = createHash("sha256")
+  await pipeline(createReadStream(weightsPath(path, weightsFile)), hash)
+  if (hash.digest("hex") !== weightsFile.sha256)
+    throw new Error(`${weightsPath(path, weightsFile)} is not the file that ${path} was made with`)
+}
+
+type WeightsFile = z.infer<typeof WeightsFile>
+
+const weightsPath = (path: string, { name }: WeightsFile): string => join(dirname(path), name)
+
+async function checkLength(path: string, weights: WeightsFile): Promise<void> {
+  const beside = weightsPath(path, weights)
+  const found = await stat(beside).catch((cause: unknown) => {
+    throw new Error(`${beside}, which ${path} needs, cannot be opened`, { cause })
+  })
+  if (found.size !== weights.bytes)
+    throw new Error(`${beside} has ${found.size} bytes and needs ${weights.bytes}`)
 }
 
 export function factsOf({ description }: EncoderFile): ModelFacts {
