@@ -51,7 +51,7 @@ const commands: Commands = {
   },
   eval: {
     summary: "measure a model on labelled questions",
-    load: async () => (await import("./cli/eval.ts")).evaluation(operator),
+    load: async () => (await import("./cli/eval.ts")).evaluation,
   },
   sets: {
     summary: "keep question sets as files, teach and check them",
@@ -177,7 +177,7 @@ export async function main(argv: readonly string[]): Promise<number> {
 }
 
 /** What only a server that runs can answer. */
-const ofRunningServer = ["status", "fleet", "workers.drain", "workers.undrain", "classification.margins"]
+const ofRunningServer = ["status", "fleet", "workers.drain", "workers.undrain"]
 
 /** An operator's command goes to the running server if there is one, for it holds the embedded store. */
 function operator({ environment, workingDirectory }: CliContext): Operate {

@@ -1,11 +1,10 @@
-/** `umpire eval` against a running server: measures, reports, comparison, calibration that a request can name. */
+/** `umpire eval` against a running server: measures, reports, comparison, a question set taught with the rows. */
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { createClient } from "../src/contract/client.ts"
-import { prepareDirectory } from "./database.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
@@ -92,89 +91,40 @@ test("two models stand side by side in one table", () => {
   expect(stdout).toContain("right \\ answered")
 })
 
-async function probability(model: string): Promise<number> {
-  const questions = [{ type: "predicate", instructions: refund }]
-  const reply = await server.post("/v1/decisions", { model, input: labelled[1]?.text, questions })
-  const { answers } = (await reply.json()) as { answers: { probability: number }[] }
-  return answers[0]?.probability ?? NaN
-}
-
-const many = join(folder, "many.jsonl")
-/** Some labels are wrong, so that no calibration makes all of them certain. */
-const calibrationRows = Array.from({ length: 24 }, (_, n) => {
-  const row = labelled[n % labelled.length]
-  const wrong = row?.options.find((option) => option !== row.gold)
-  return { ...row, text: `${row?.text} Order ${n}.`, gold: n % 5 === 0 ? wrong : row?.gold }
-})
-const writeRows = (file: string, found: readonly unknown[]): void =>
-  writeFileSync(file, found.map((row) => JSON.stringify(row)).join("\n"))
-
-test("a calibration is fitted, saved as a question set, and named by a request", async () => {
-  writeRows(many, calibrationRows)
-  const { stdout, stderr } = run(many, "--calibrate", "tickets")
-  const [, temperature, bias] =
-    /temperature (\d+\.\d+), bias (-?\d+\.\d+); log loss \d\.\d+ -> \d\.\d+ on 24 rows/.exec(stdout) ?? []
-  expect(Number(temperature), stderr).toBeGreaterThan(0)
-  expect(stdout).toContain("set:tickets")
-  const plain = await probability("umpire-decide")
-  const margin = Math.log(plain / (1 - plain)) / Number(temperature) + Number(bias)
-  expect(await probability("set:tickets")).toBeCloseTo(1 / (1 + Math.exp(-margin)), 2)
-})
-
-test("a set that exists keeps its questions and its model, and gets the calibration", async () => {
+test("the rows become examples of a question set, made or known, which is taught with them", async () => {
   const client = createClient(server.url, { authorization: `Bearer ${server.key}` })
   const org_id = (await client.listOrganizations())[0]?.id ?? ""
-  const questions = [{ type: "predicate" as const, name: "refund", instructions: refund }]
-  const body = { name: "kept", model: "umpire-decide", questions }
-  const before = await client.createQuestionSet({ params: { org_id }, body })
-  const other = run(many, "--calibrate", "kept", "--model", "umpire-chat")
-  expect([other.status, other.stderr]).toEqual([2, expect.stringContaining("kept asks umpire-decide")])
-  const { stdout, stderr } = run(many, "--calibrate", "kept")
-  expect(stdout, stderr).toContain("Saved as version 2 of the question set kept")
-  const after = await client.getQuestionSet({ params: { org_id, set_id: "kept" } })
-  expect([after.questions, after.model]).toEqual([before.questions, before.model])
-  expect(after.calibration).toEqual({ temperature: expect.any(Number), bias: expect.any(Number) })
-  const label = { org_id, set_id: "kept", label: "production" }
-  await client.putQuestionSetLabel({ params: label, body: { version: 1 } })
-  const published = run(many, "--rows", "20", "--calibrate", "kept")
-  expect(published.stdout).toContain("set:kept goes on with version 1 until version 3 is published")
-})
-
-test("rows that are too few, or that every answer tells apart, are not fitted", async () => {
-  const few = run(many, "--rows", "19", "--calibrate", "unsaved")
-  expect([few.status, few.stderr]).toEqual([
-    2,
-    expect.stringContaining("needs 20 rows or more, better some hundred; there are 19"),
+  const params = { org_id, set_id: "tickets" }
+  const made = run(rows, "--teach", "tickets")
+  expect([made.status, made.stderr]).toEqual([0, expect.any(String)])
+  const set = await client.getQuestionSet({ params })
+  expect(set.questions.map(({ name, instructions }) => [name, instructions])).toEqual([
+    ["q1", refund],
+    ["q2", topic.question],
+    ["q3", anger.question],
   ])
-  const easy = join(folder, "easy.jsonl")
-  writeRows(
-    easy,
-    Array.from({ length: 20 }, (_, n) => labelled[n % 2]),
-  )
-  const { status, stderr } = run(easy, "--calibrate", "unsaved")
-  expect([status, stderr]).toEqual([1, expect.stringContaining("too few or too easy; nothing was saved")])
-  const questions = [{ type: "predicate", instructions: refund }]
-  const reply = await server.post("/v1/decisions", { model: "set:unsaved", input: "a", questions })
-  expect(await reply.json()).toMatchObject({ error: { code: "unknown_model" } })
-})
-
-test("calibrations of a configuration from before question sets are sets after the next start", async () => {
-  const dataDirectory = mkdtempSync(join(tmpdir(), "umpire-eval-"))
-  await prepareDirectory(join(dataDirectory, "database"))
-  writeFileSync(config, "calibrations:\n  Old One: { temperature: 2, bias: 1 }\n")
-  for (const version of ["old-one@1", "old-one@1"]) {
-    const again = await startServer({ env: { UMPIRE_CONFIG: config }, dataDirectory })
-    const questions = [{ type: "predicate", instructions: refund }]
-    const body = { model: "set:old-one", input: "Give me my money back.", questions }
-    const reply = await again.post("/v1/decisions", body)
-    expect([reply.status, reply.headers.get("x-umpire-question-set")]).toEqual([200, version])
-    // Margins come from the server of the data directory, which this one is not.
-    const { status, stderr } = runAt(again.url, many, "--calibrate", "old-one")
-    expect([status, stderr]).toEqual([2, expect.stringContaining(`${again.url} is another installation`)])
-    expect(stderr).toContain(`give --url ${server.url}`)
-    await again.stop()
-  }
-  rmSync(dataDirectory, { recursive: true })
+  const { data } = await client.listQuestionSetExamples({ params, query: {} })
+  const labelOf = new Map(data.map(({ input, labels }) => [input, labels]))
+  expect(labelled.map(({ text }) => labelOf.get(text))).toEqual([
+    { q1: true },
+    { q1: false },
+    { q1: true },
+    { q1: false },
+    { q2: "delivery" },
+    { q2: "password" },
+    { q2: "billing" },
+    { q3: 2 },
+  ])
+  // What it has is not added again; what it does not ask is refused.
+  expect(run(rows, "--teach", "tickets").status).toBe(0)
+  expect((await client.listQuestionSetExamples({ params, query: {} })).data).toHaveLength(labelled.length)
+  const other = join(folder, "other.jsonl")
+  writeFileSync(other, JSON.stringify({ ...labelled[0], question: "Is it spam?" }))
+  const refused = run(other, "--teach", "tickets")
+  expect([refused.status, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining('tickets does not ask "Is it spam?"'),
+  ])
 })
 
 test.each([

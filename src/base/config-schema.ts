@@ -412,15 +412,6 @@ export const Config = z.strictObject({
   limits: LimitsConfig.prefault({}),
   identity: IdentityConfig.prefault({}),
   compat: CompatConfig.prefault({}),
-  calibrations: z
-    .record(
-      z.string().min(1).max(64),
-      z.strictObject({ temperature: z.number().positive().max(100), bias: z.number().min(-100).max(100) }),
-    )
-    .default({})
-    .describe(
-      "Deprecated: each becomes a question set of every organization at the next start; see question-sets.md.",
-    ),
   sso: SsoConfig.prefault({}),
   journal: JournalConfig.prefault({}),
   content: ContentConfig.prefault({}),

@@ -1,23 +1,22 @@
-/** `umpire eval`: labelled JSONL in, quality out; and, on request, a calibration fitted to it. */
+/** `umpire eval`: labelled JSONL in, quality out; and, on request, a question set taught with it. */
 import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
 import { evaluate } from "../scoring/evaluation.ts"
 import { connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
-import { calibrate, calibrationRowsMin, modelDefault } from "./eval-calibrate.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
-import { type EvalSet, readEvalSet } from "./eval-rows.ts"
+import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
+import { teachRows } from "./eval-teach.ts"
 import { refuseUnwritable } from "./given-files.ts"
-import type { Operate } from "./operator.ts"
 import { serverHelp, serverOptions } from "./server-options.ts"
 
 const concurrencyMax = 64
 
-export const evaluation = (operate: (context: CliContext) => Operate): Command => ({
+export const evaluation: Command = {
   usage: [
     "umpire eval labelled.jsonl [more.jsonl ...] [--model a --model b] [--out report.html]",
-    "umpire eval labelled.jsonl --calibrate support-triage",
+    "umpire eval labelled.jsonl --teach support-triage",
     "",
     'Rows: {"text": "...", "question": "...", "options": ["yes", "no"], "gold": "yes"}',
     'Two options yes and no are a predicate, other lists a choice; with "scale": true they are levels.',
@@ -27,7 +26,7 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     endpoint: { type: "string" },
     rows: { type: "string", short: "n" },
     concurrency: { type: "string" },
-    calibrate: { type: "string" },
+    teach: { type: "string" },
     out: { type: "string", short: "o" },
     ...serverOptions,
   },
@@ -36,26 +35,33 @@ export const evaluation = (operate: (context: CliContext) => Operate): Command =
     endpoint: "decisions (default) or systemone",
     rows: "most rows to read of each file",
     concurrency: "requests at a time (default 4)",
-    calibrate: `fit temperature and bias to ${calibrationRowsMin} rows or more, and save them in the question set of this name; a new one is made`,
+    teach: "add the rows to the question set of this name as examples, and teach it; a new set is made",
     out: "write a report: .html with everything, or .svg with the reliability diagram",
     ...serverHelp,
   },
-  run: async (context) => await run(context, operate),
-})
+  run: async (context) => await run(context),
+}
 
-async function run(context: CliContext, operate: (context: CliContext) => Operate): Promise<number> {
+async function run(context: CliContext): Promise<number> {
   const sets = await readSets(context)
   await checkOut(context)
   const given = texts(context, "model")
-  const name = text(context, "calibrate")
-  if (name !== undefined) return await calibrate(context, operate(context), { name, given, sets })
   const [model = modelDefault(context), ...more] = given
+  const name = text(context, "teach")
+  if (name !== undefined) return await teachRows(context, { name, model, rows: rowsOf(sets, more) })
   const reports = await measure(context, sets, [model, ...more])
   await writeReport(context, reports)
   context.stdout.write(
     context.values["json"] === true ? `${JSON.stringify(reports.map(plain))}\n` : draw(reports),
   )
   return 0
+}
+
+const modelDefault = ({ environment }: CliContext): string => environment["UMPIRE_MODEL"] ?? "umpire-decide"
+
+function rowsOf(sets: readonly EvalSet[], moreModels: readonly string[]): EvalRow[] {
+  if (moreModels.length > 0) throw new UsageError("--teach is about one model: give --model once")
+  return sets.flatMap(({ rows }) => rows)
 }
 
 async function readSets(context: CliContext): Promise<EvalSet[]> {
@@ -142,8 +148,8 @@ async function writeReport(context: CliContext, reports: readonly Report[]): Pro
 async function checkOut(context: CliContext): Promise<void> {
   const out = text(context, "out")
   if (out === undefined) return
-  if (text(context, "calibrate") !== undefined)
-    throw new UsageError("--calibrate writes no report: leave --out out, or measure in a command of its own")
+  if (text(context, "teach") !== undefined)
+    throw new UsageError("--teach writes no report: leave --out out, or measure in a command of its own")
   if (extname(out) !== ".svg" && extname(out) !== ".html") throw new UsageError("--out ends in .html or .svg")
   await refuseUnwritable(context, out)
 }

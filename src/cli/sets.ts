@@ -125,7 +125,7 @@ const accuracies = {
   fits: (value: number) => value > 0.5 && value < 1,
 }
 
-async function teach(context: CliContext, name: string): Promise<number> {
+export async function teach(context: CliContext, name: string): Promise<number> {
   const target = numberOf(context, "target", accuracies)
   const { client, organizationId: org_id } = await connectApi(context)
   const params = { org_id, set_id: name }

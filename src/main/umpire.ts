@@ -36,13 +36,11 @@ import { identityOperations } from "../control/operations/identity.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
-import { migrateCalibrations } from "../control/question-sets/calibrations.ts"
 import { createUploadReader } from "../control/question-sets/upload.ts"
 import { purgeTask } from "../control/upkeep.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { openGuardrails } from "../gateway/guardrails/guardrails.ts"
-import { margins } from "../gateway/margins.ts"
 import { mcpHandlers } from "../gateway/mcp/handlers.ts"
 import { type AnswerCounter, startAnswerCounter } from "../gateway/monitoring/answer-counter.ts"
 import { type ModelResolver, openModelAccess, openVirtualModels } from "../gateway/organization-access.ts"
@@ -293,7 +291,6 @@ async function openGateway(
   for (const part of [routing, access, models, inference, sets, jobs, content, guardrails])
     forgetters.push((change) => part.forget(change))
   // Changes are told to every part above.
-  await migrateCalibrations(parts, { calibrations: config.calibrations, model: catalog.fallback.sku, log })
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading
   const asked = { sets, shadows, answerCounter, content }
@@ -441,7 +438,7 @@ function httpSettings(
 /** What `umpire` commands ask of a server that runs. */
 function operatorHandlers(
   { config, clock }: Start,
-  { catalog, engines }: LocalInference,
+  { catalog }: LocalInference,
   { parts, identity }: Control,
   { money, analytics, routing }: Gateway,
   { publicUrl, status }: { readonly publicUrl: () => string; readonly status: () => Promise<unknown> },
@@ -467,8 +464,6 @@ function operatorHandlers(
         routing.addLocal(model)
       },
     }),
-    "classification.margins": (input) =>
-      margins({ catalog, scorer: async (model) => engines.scorer(model) }, input),
   }
 }
 

@@ -24,7 +24,6 @@ const temperatureBounds = [0.05, 20] as const
 const biasBounds = [-10, 10] as const
 const roundsMax = 60
 const toleranceMin = 1e-7
-const boundTolerance = 1e-3
 
 /** The temperature and bias under which the labels are most likely. */
 export function fitCalibration(labelled: readonly LabelledMargins[]): Calibration {
@@ -49,18 +48,6 @@ export function fitCalibration(labelled: readonly LabelledMargins[]): Calibratio
   }
   return best
 }
-
-/** Whether the labels would be likelier still beyond what is tried: they are too few, or the margins tell them apart. */
-export function isAtBounds({ temperature, bias }: Calibration): boolean {
-  const [coldest, hottest] = temperatureBounds
-  return (
-    near(Math.log(temperature), Math.log(coldest)) ||
-    near(Math.log(temperature), Math.log(hottest)) ||
-    biasBounds.some((bound) => near(bias, bound))
-  )
-}
-
-const near = (value: number, bound: number): boolean => Math.abs(value - bound) < boundTolerance
 
 /** Mean negative log likelihood of the labels. */
 export function meanLoss(labelled: readonly LabelledMargins[], calibration: Calibration): number {

@@ -79,20 +79,6 @@ export function lockSet(sql: Sql, organizationId: string, idOrName: string): Pro
   )
 }
 
-/** Answers false when the calibration has become a set of the organization before, even if that is gone since. */
-export async function insertMigratedCalibration(
-  sql: Sql,
-  organizationId: string,
-  name: string,
-): Promise<boolean> {
-  const rows = await sql.query(
-    `INSERT INTO question_set_calibrations (organization_id, name) VALUES ($1, $2)
-     ON CONFLICT DO NOTHING RETURNING name`,
-    [organizationId, name],
-  )
-  return rows.length > 0
-}
-
 export function countSets(sql: Sql, organizationId: string): Promise<number> {
   return countOf(sql, "question_sets", organizationId)
 }
