@@ -64,7 +64,7 @@ def unit_limit(d: Draw) -> Situation:
     name = d.name()
     limit = d.choice((1, 2, 3, 4, 5)) * factor // (1 if factor == 7 else d.choice((1, 2)))
     limit = max(limit, factor // 2 if factor != 7 else factor)
-    text = lambda value, unit: f"{value:,} {small}" if unit == "small" else f"{money(value / factor)} {big}"
+    text = lambda value, unit: f"{value:,} {small}" if unit == "small" else f"{value / factor:g} {big}"
     step = max(1, factor // 20)
     values = [limit - 6 * step if limit > 6 * step else max(1, limit - step), max(1, limit - step), limit + step, limit + 9 * step]
     values = list(dict.fromkeys(values))

@@ -54,7 +54,7 @@ EVENTS = (
     ("the ferry sails", "the ferry", "sail", "the wind is above force eight", "the wind was at force ten", "the wind was at force two", "a storm"),
     ("the market opens", "the market", "open", "the square is flooded", "the square was under water", "the square was dry", "a flood"),
     ("the match goes ahead", "the match", "go ahead", "the pitch is frozen", "the pitch was frozen solid", "the pitch was soft and green", "frost"),
-    ("the concert is held outdoors", "the concert", "be held outdoors", "snow is lying", "snow was lying", "there was no snow anywhere", "snow"),
+    ("the concert takes place outdoors", "the concert", "take place outdoors", "snow is lying", "snow was lying", "there was no snow anywhere", "snow"),
 )
 
 

@@ -73,7 +73,8 @@ class Draw(Random):
 
     def name(self) -> str:
         if self._others:
-            return f"{self.choice(self._others)} {self.choice(SURNAMES)}"
+            first = self.choice(self._others)
+            return first if self.random() < 0.5 else f"{first} {self.choice(SURNAMES)}"
         first = self.unused(NAMES)
         return first if self.random() < 0.7 else f"{first} {self.unused(SURNAMES)}"
 
