@@ -27,6 +27,7 @@ import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
+import { recordRefusal } from "../src/gateway/metered-call.ts"
 import { keepNothing } from "../src/gateway/content/keeper.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { catalogResolver, openModelAccess } from "../src/gateway/organization-access.ts"
@@ -183,13 +184,11 @@ async function serveUmpire(): Promise<Served> {
         clock,
         timeoutMs: config.server.request_timeout_ms,
         compatibility: { nullDescriptions: false, decisionsGa: false },
-        sets: { find: () => Promise.reject(new Error("there are no sets")) },
+        sets: { policyFor: () => Promise.reject(new Error("there are no sets")) },
         content: keepNothing,
-        shadows: { observe: () => undefined },
-        answerCounter: { count: () => undefined },
       }),
     } as unknown as Handlers<Table>,
-    refused: (refusal) => money.refused(refusal),
+    refused: (refusal) => recordRefusal({ meter, log }, refusal),
     metrics,
     gate: principals,
     idempotency: createIdempotencyStore({ database, clock, ids }),

@@ -23,6 +23,7 @@ import {
 import { catalogResolver } from "../src/gateway/organization-access.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
+import { recordRefusal } from "../src/gateway/metered-call.ts"
 import { createBodyReader } from "../src/gateway/openai/body.ts"
 import { chatHandler } from "../src/gateway/openai/chat.ts"
 import { LiveTraffic } from "../src/gateway/routing/queue.ts"
@@ -156,10 +157,8 @@ const asking = {
   ...classificationHandlers({
     ...inference,
     compatibility: { nullDescriptions: false, decisionsGa: false },
-    sets: { find: () => Promise.reject(new Error("there are no sets")) },
-    shadows: { observe: () => undefined },
+    sets: { policyFor: () => Promise.reject(new Error("there are no sets")) },
     content: content.keeper,
-    answerCounter: { count: () => undefined },
   }),
   createChatCompletion: chatHandler({
     ...inference,
@@ -177,8 +176,7 @@ const batches = await openBatches({
   log,
   liveTraffic: new LiveTraffic(clock, { batchShare: 1 }),
   principals,
-  // No batch asks the others.
-  handlers: asking as unknown as Handlers<Table>,
+  handlers: asking,
 })
 const http = createHttp({
   // The other endpoints are not called.
@@ -198,7 +196,7 @@ const http = createHttp({
   metrics: new Metrics(),
   gate: principals,
   idempotency: createIdempotencyStore(control),
-  refused: (refusal) => money.refused(refusal),
+  refused: (refusal) => recordRefusal({ meter: money.meter, log }, refusal),
   limiter: createRequestLimiter({ requestsPerMinute: 10_000_000, burst: 10_000_000 }),
   clock,
   ids,

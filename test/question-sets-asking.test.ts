@@ -202,17 +202,42 @@ describe("refusals", () => {
     expect(body.error.code).toBe("invalid_request")
   })
 
-  test("the header of calibrations before sets is refused with what to do", async () => {
-    const { status, body } = await decide("umpire-decide", [refund], { "x-umpire-calibration": "warm" })
-    expect([status, body.error.code]).toEqual([422, "invalid_request"])
-    expect(body.error.message).toContain("set:NAME")
-  })
-
   test("a set that is not there is 404 at its own address", async () => {
     const path = `/v1/organizations/${org}/question_sets`
     for (const rest of ["/nothing/decide", "/letters@9/decide"])
       expect((await ask(path + rest, { input: letter })).status).toBe(404)
     expect((await ask(`${path}/letters/decide`, { input: letter, version: "9" })).status).toBe(404)
+  })
+})
+
+const address = (set: string): string => `/v1/organizations/${org}/question_sets/${set}/decide`
+const recordOf = async ({ headers }: Answered): Promise<Record<string, unknown>> => {
+  const seqId = headers.get("x-umpire-sequence") ?? ""
+  const found = await fetch(`${server.url}/v1/organizations/${org}/sequences/${seqId}`, {
+    headers: { authorization: `Bearer ${server.key}` },
+  })
+  return ((await found.json()) as { data: Record<string, unknown> }).data
+}
+
+describe("a request at a set's own address", () => {
+  test("costs what the same decision does, and the answer says so", async () => {
+    const answered = await ask(address("letters"), { input: letter })
+    const asModel = await decide("set:letters", [])
+    const cost = answered.headers.get("x-umpire-cost")
+    expect(cost).toMatch(/^0\.\d*[1-9]$/)
+    expect(cost).toBe(asModel.headers.get("x-umpire-cost"))
+    await expect.poll(async () => await recordOf(answered)).toMatchObject({ result: "success", cost })
+  })
+
+  test.each([
+    ["whose body does not match the schema", { input: 5 }, {}, "invalid_body"],
+    ["whose tags are malformed", { input: letter }, { "x-umpire-tags": "team" }, "invalid_header"],
+    ["whose set is not there", { input: letter, version: "9" }, {}, "not_found"],
+  ])("%s is refused, and the refusal is recorded", async (_, body, headers, code) => {
+    const refused = await ask(address("letters"), body, headers)
+    expect(refused.body.error.code).toBe(code)
+    const recorded = { call_source: "decisions", result: "error", error_code: code, cost: "0" }
+    await expect.poll(async () => await recordOf(refused)).toMatchObject(recorded)
   })
 })
 

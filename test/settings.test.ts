@@ -181,7 +181,6 @@ async function money(environment: Record<string, string>) {
   const sequence = () =>
     opened.meter.begin({
       callSource: "decisions",
-      inferenceType: "generation",
       principal: { kind: "key", id: "key_1", organizationId } as never,
       organizationId,
       request: { id: "req_1", ip: null, userAgent: null, startedMs: clock.nowMs() } as never,

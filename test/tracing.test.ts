@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { createClient } from "../src/contract/client.ts"
 import { type CollectedSpan, type TestCollector, startCollector } from "./otlp-collector.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -115,6 +116,20 @@ test("one decision is one trace through the gateway and the worker, joined to th
   expect(work).not.toEqual([])
   for (const one of work)
     expect(one).toMatchObject({ kind: serverKind, parentSpanId: engine?.spanId, name: "POST /umpire/work" })
+})
+
+test("a question set that is asked at its own address says how sure it is", async () => {
+  const own = createClient(gateway.url, { authorization: `Bearer ${gateway.key}` })
+  const org_id = (await own.listOrganizations())[0]?.id ?? ""
+  const questions = [{ type: "predicate" as const, name: "late", instructions }]
+  const body = { name: "parcels", model: "remote-decide", questions }
+  await own.createQuestionSet({ params: { org_id }, body })
+  const traceId = "5cf92f3577b34da6a3ce929d0e0e4736"
+  const path = `/v1/organizations/${org_id}/question_sets/parcels/decide`
+  const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
+  expect((await gateway.post(path, { input: evidence }, headers)).status).toBe(200)
+  const attributes = () => named(inTrace(traceId), "decide remote-decide")?.attributes
+  await expect.poll(attributes).toMatchObject({ "umpire.decision.confidence": expect.any(Number) })
 })
 
 test("no span holds what was asked or about what", async () => {

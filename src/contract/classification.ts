@@ -50,7 +50,7 @@ export const createDecision = endpoint({
   body: DecisionsRequest,
   reads: "bytes",
   bodyBytesMax: LIMITS.bodyBytesMax,
-  metered: true,
+  callSource: "decisions",
   output: DecisionsResponse,
   errors: classificationErrors,
 })
@@ -65,7 +65,7 @@ export const createSystemOne = endpoint({
   body: SystemOneRequest,
   reads: "bytes",
   bodyBytesMax: LIMITS.bodyBytesMax,
-  metered: true,
+  callSource: "systemone",
   output: SystemOneResponse,
   errors: classificationErrors,
 })

@@ -1,6 +1,7 @@
 /** An endpoint is data: the server mounts it, the OpenAPI document prints it, the client calls it, one place checks it. */
 import { z } from "zod"
 import type { Permission, Principal, PrincipalKind, Standing } from "./access.ts"
+import type { CallSource } from "./call-sources.ts"
 import type { FaultCode } from "./errors.ts"
 import "./messages.ts"
 
@@ -54,8 +55,8 @@ export interface Endpoint<
   readonly accepts?: true
   /** A request may ask for its answer as events. */
   readonly streams?: true
-  /** Every request is recorded as a sequence, whose id the answer names in a header. */
-  readonly metered?: true
+  /** Every request is recorded, as this, and the answer names the id of its record in a header. */
+  readonly callSource?: CallSource
   /** The content type of an answer that is not JSON: the handler answers a `Document`. */
   readonly produces?: string
   /** Fields of the output that are shown once: null in the answer to a request repeated with its Idempotency-Key. */
@@ -97,7 +98,7 @@ export function endpoint<
         | "secrets"
         | "errors"
         | "streams"
-        | "metered"
+        | "callSource"
         | "produces"
       >
     >,
@@ -199,7 +200,7 @@ export interface IdempotentAnswer {
   readonly status: number
   /** The output with its secrets null. */
   readonly body: string | null
-  /** Those that the handler of a metered endpoint set; of others none, because cookies and the like are not kept. */
+  /** Those that the handler of an endpoint with a call source set; of others none, because cookies and the like are not kept. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -287,7 +288,7 @@ export function errorsOf(endpoint: Endpoint): FaultCode[] {
   const codes = new Set<FaultCode>(["internal", ...endpoint.errors])
   if (endpoint.access.principals.length > 0) addAll(codes, accessErrors(endpoint))
   // Every inference request may carry tags in a header.
-  if (endpoint.metered) codes.add("invalid_header")
+  if (endpoint.callSource) codes.add("invalid_header")
   if (refusesUnknownQuery(endpoint)) codes.add("unknown_parameter")
   if (isRepeatable(endpoint)) addAll(codes, ["conflict", "idempotency_key_reused", "invalid_header"])
   if (endpoint.surface === "platform") addAll(codes, platformErrors(endpoint))

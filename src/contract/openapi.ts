@@ -133,8 +133,8 @@ function success(endpoint: Endpoint, schemas: Json): Json {
   return { description: "Success.", ...answerHeaders(endpoint), content: json(body) }
 }
 
-function answerHeaders({ metered }: Endpoint): Json {
-  if (!metered) return {}
+function answerHeaders({ callSource }: Endpoint): Json {
+  if (!callSource) return {}
   const description = "The id of the request's sequence, as analytics knows it."
   return { headers: { [sequenceHeader]: { description, schema: { type: "string" } } } }
 }

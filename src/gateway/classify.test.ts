@@ -6,6 +6,7 @@ import type { CallOf } from "../contract/endpoint.ts"
 import type { Table } from "../contract/table.ts"
 import { classificationHandlers } from "./classify.ts"
 import { keepNothing } from "./content/keeper.ts"
+import { createSetPolicies } from "./question-sets/policy.ts"
 import type { Sets } from "./question-sets/sets.ts"
 import { compileVersion } from "./question-sets/version.ts"
 import { catalogResolver } from "./organization-access.ts"
@@ -64,10 +65,12 @@ test("a shadow is told of a request only after the request is recorded", async (
         },
       }),
     },
-    sets,
+    sets: createSetPolicies({
+      sets,
+      shadows: { observe: ({ sequenceId }) => seen.push(`shadow of ${sequenceId}`) },
+      answerCounter: { count: ({ verdicts }) => seen.push(`${verdicts.length} counted`) },
+    }),
     content: keepNothing,
-    shadows: { observe: ({ sequenceId }) => seen.push(`shadow of ${sequenceId}`) },
-    answerCounter: { count: ({ verdicts }) => seen.push(`${verdicts.length} counted`) },
     clock: systemClock,
     timeoutMs: 60_000,
     compatibility: { nullDescriptions: false, decisionsGa: false },

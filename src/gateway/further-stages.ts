@@ -47,7 +47,10 @@ export class FurtherStages {
 
   /** Reserves what the first stage costs and the most that all others can; without enough credit, and if so configured, the first alone. */
   async reserveAll(model: Model, most: Usage): Promise<void> {
-    const { sequence, isCharged } = this.#parts.request
+    const {
+      isCharged,
+      call: { sequence },
+    } = this.#parts.request
     if (!isCharged) return sequence.name(model.sku)
     const own = costOf(model.prices, most)
     // Of a model of the first stage that was dearer, and failed.
@@ -68,7 +71,8 @@ export class FurtherStages {
 
   /** Null where the answers so far stand: the budget is spent, or the stage failed and its failure is only told. */
   async ask(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer | null> {
-    const { sequence, header } = this.#parts.request
+    const { call } = this.#parts.request
+    const { sequence } = call
     try {
       const answered = await this.#run(stage, at, signal)
       sequence.endStage("success", answered.scored.usage)
@@ -81,7 +85,7 @@ export class FurtherStages {
       sequence.endStage(code, noUsage)
       if (!isSpent && (this.#parts.cascade.on_failure === "error" || !(error instanceof Fault))) throw error
       const model = this.#parts.stages[stage]?.at(-1)?.sku ?? ""
-      header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
+      call.header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
       return null
     }
   }
@@ -111,7 +115,10 @@ export class FurtherStages {
   }
 
   async #admit(stage: number, model: Model, most: Usage): Promise<void> {
-    const { sequence, isCharged } = this.#parts.request
+    const {
+      isCharged,
+      call: { sequence },
+    } = this.#parts.request
     const own = costOf(model.prices, most)
     const spent = this.#spentTicks + own
     if (this.#costMax !== null && spent > this.#costMax) throw new BudgetSpent()
@@ -146,7 +153,7 @@ export class FurtherStages {
     const { latency_max_ms } = this.#parts.cascade
     return latency_max_ms === null
       ? null
-      : latency_max_ms - (this.#parts.clock.nowMs() - this.#parts.request.startedMs)
+      : latency_max_ms - (this.#parts.clock.nowMs() - this.#parts.request.call.request.startedMs)
   }
 
   /** The branches of some of the questions, in their order. */

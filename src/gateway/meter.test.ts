@@ -7,15 +7,8 @@ import type { KeyLimits } from "../contract/access.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import {
-  type MeterParts,
-  type Sequence,
-  createMeter,
-  failureOf,
-  finishFailed,
-  modelNamedIn,
-  success,
-} from "./meter.ts"
+import { type MeterParts, type Sequence, createMeter, failureOf, success } from "./meter.ts"
+import { modelNamedIn } from "./metered-call.ts"
 import type { MatchedTagBudget } from "./reservations.ts"
 import { noUsage } from "./sequence-record.ts"
 
@@ -78,7 +71,6 @@ function meter(changes: {
   }
   const start = {
     callSource: "decisions",
-    inferenceType: "generation",
     principal: { kind: "key", id: "key_1" },
     organizationId: "org_1",
     request,
@@ -119,7 +111,7 @@ describe("a sequence", () => {
   test("that may be repeated and failed for nothing has the id that it is recorded under", async () => {
     const { seen, sequence } = meter({ request: { sequenceId: "seq_given" } })
     expect(sequence.id).toBe("seq_given")
-    await finishFailed(sequence, noUsage, new Error("broken"))
+    await sequence.finish(noUsage, failureOf(new Error("broken")))
     expect(sequence.id).not.toBe("seq_given")
     expect(seen.records.map(({ seq_id }) => seq_id)).toEqual([sequence.id])
   })
@@ -295,7 +287,6 @@ describe("a key with limits of its own", () => {
     const begin = (): Sequence =>
       metered.begin({
         callSource: "decisions",
-        inferenceType: "generation",
         principal: { kind: "key", id: "key_1", keyLimits: { ...none, ...keyLimits } },
         organizationId: "org_1",
         request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0 },

@@ -11,9 +11,7 @@ import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Ticks } from "../base/money.ts"
-import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { tagsHeader } from "../contract/tags.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/journal.ts"
 import type { ObserveFinished, RequestTrace } from "./telemetry.ts"
@@ -27,7 +25,7 @@ import {
   chargedMsOf,
   costOf,
 } from "./sequence-record.ts"
-import { type Tags, readTags } from "./tags.ts"
+import type { Tags } from "./tags.ts"
 
 export interface Meter {
   /** Opens the record of a request. It must be finished exactly once, however the request ends. */
@@ -148,9 +146,6 @@ class MeteredSequence implements Sequence {
   }
 
   async reserve(model: Model, most: Usage, furtherTicks: Ticks = 0n): Promise<void> {
-    const { organizationId } = this.#start
-    if (organizationId === null)
-      throw new Fault("permission_denied", "Cannot run the request: it is for no organization")
     this.name(model.sku)
     this.#prices = model.prices
     try {
@@ -161,7 +156,7 @@ class MeteredSequence implements Sequence {
       })
     }
     const wish = this.#wish(model, most, furtherTicks)
-    await this.#reservations.reserve(organizationId, this.#record.tags, model, wish)
+    await this.#reservations.reserve(this.#start.organizationId, this.#record.tags, model, wish)
   }
 
   async admitStage(model: Model, most: Usage, furtherTicks: Ticks): Promise<void> {
@@ -190,8 +185,6 @@ class MeteredSequence implements Sequence {
   }
 
   async #finish(usage: Usage, outcome: Outcome): Promise<void> {
-    const { organizationId } = this.#start
-    if (organizationId === null) return
     const { stages } = this.#record
     try {
       if (outcome.result !== "success") stages.waive()
@@ -199,7 +192,7 @@ class MeteredSequence implements Sequence {
       const used = stages.isUsed ? stages.usage : usage
       const costTicks = this.#cost(stages.isUsed ? stages.spentTicks : usage)
       const held = this.#reservations.recorded()
-      const record = this.#record.encode(organizationId, { usage: used, outcome, costTicks, held })
+      const record = this.#record.encode({ usage: used, outcome, costTicks, held })
       await this.#record.write(this.#parts.journal, record, this.#prices !== null || record.region !== null)
       this.#reservations.settle(costTicks)
       this.#reservations.countWritten(used.outputTokens)
@@ -249,52 +242,5 @@ export function failureOf(error: unknown): Outcome {
     stopReason: null,
     toolCalls: [],
     region: null,
-  }
-}
-
-/** Where even this cannot be recorded, the caller gets the first error; the journal refuses new requests by then. */
-export async function finishFailed(sequence: Sequence, usage: Usage, error: unknown): Promise<void> {
-  try {
-    await sequence.finish(usage, failureOf(error))
-  } catch {
-    // As said above.
-  }
-}
-
-/** Tags a request by its header, where it has one; one that is refused for it is recorded with the model that it named. */
-export function tagByHeader(
-  sequence: Pick<Sequence, "tag" | "name">,
-  request: RequestFacts,
-  body: Uint8Array,
-): Tags {
-  const header = request.header(tagsHeader)
-  if (header === null) return {}
-  try {
-    const tags = readTags(header)
-    sequence.tag(tags)
-    return tags
-  } catch (error) {
-    sequence.name(modelNamedIn(body))
-    throw error
-  }
-}
-
-const parsedBytesMax = 64 * 1024
-const modelMember = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/
-
-/** The model that a refused body names, as far as it can be told: the body may be no JSON, or too large to parse here. */
-export function modelNamedIn(body: Uint8Array): string {
-  const text = new TextDecoder().decode(body.subarray(0, parsedBytesMax))
-  const whole = body.length <= parsedBytesMax ? parse(text) : undefined
-  const model = whole === undefined ? parse(modelMember.exec(text)?.[1] ?? "") : Object(whole).model
-  return typeof model === "string" ? model : ""
-}
-
-/** Undefined when the text is no JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -14,10 +14,8 @@ import {
   checkVirtual,
   resolveVirtual,
 } from "../base/virtual-models.ts"
-import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { defaultRoutingPolicy } from "../contract/platform/routing-policy.ts"
-import { stickyHeader } from "../contract/platform/virtual-models.ts"
 import { type Change, listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import { listModelAccess } from "../store/model-access.ts"
@@ -148,10 +146,6 @@ function resolveChecked(find: FindNamed, virtual: VirtualModel, wanted: ModelUse
   // True: none of them is empty.
   return { ...found, stages: enabled as unknown as readonly [Stage, ...Stage[]] }
 }
-
-/** What a request is sticky by: its header, or else what it is about. */
-export const stickyKey = (request: Pick<RequestFacts, "header">, about: string): string =>
-  request.header(stickyHeader) ?? about
 
 /** The model that a request names, if it can do what the request wants. */
 function findModel(catalog: Catalog, sku: string, wanted: "decisions" | "generation" | "embedding"): Model {

@@ -8,31 +8,12 @@ import type { Ids } from "../base/ids.ts"
 import type { Ticks } from "../base/money.ts"
 import type { Principal } from "../contract/access.ts"
 import { fitsUtf8 } from "../contract/decisions.ts"
+import type { CallSource } from "../contract/call-sources.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import type { RecordedStage, SequenceRecord } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/journal.ts"
 import { RequestTrace, beginSequenceSpan, endSequenceSpan } from "./telemetry.ts"
 import { type Tags, mergeTags } from "./tags.ts"
-
-const callSources = [
-  "decisions",
-  "systemone",
-  "responses",
-  "responses_ws",
-  "compact",
-  "chat_completions",
-  "embeddings",
-  "messages",
-  "count_tokens",
-  "rerank",
-  "moderations",
-  "guardrail",
-  "teach",
-  "check",
-  "shadow",
-  "redaction",
-] as const
-export type CallSource = (typeof callSources)[number]
 
 export interface Usage {
   /** Without cached ones. */
@@ -59,10 +40,8 @@ export interface Outcome {
 /** The request, its principal and its organization, known before it is admitted. */
 export interface SequenceStart {
   readonly callSource: CallSource
-  readonly inferenceType: "generation" | "embedding"
   readonly principal: Principal
-  /** Null when the principal has no standing in an organization: such a request is refused and not recorded. */
-  readonly organizationId: string | null
+  readonly organizationId: string
   readonly request: RequestFacts
 }
 
@@ -165,8 +144,8 @@ export class OpenRecord {
   }
 
   /** What the journal is given. */
-  encode(organizationId: string, { usage, outcome, costTicks, held }: SequenceEnd): SequenceRecord {
-    const { principal, request, callSource, inferenceType } = this.#start
+  encode({ usage, outcome, costTicks, held }: SequenceEnd): SequenceRecord {
+    const { principal, organizationId, request, callSource } = this.#start
     const nowMs = this.#clock.nowMs()
     // Nothing was sent before it ended: the first byte is about to leave now.
     const firstByteMs = this.#firstByteMs ?? nowMs
@@ -183,7 +162,7 @@ export class OpenRecord {
       organization_id: organizationId,
       model: this.#model,
       call_source: callSource,
-      inference_type: inferenceType,
+      inference_type: callSource === "embeddings" ? "embedding" : "generation",
       result: outcome.result,
       input_tokens: usage.inputTokens,
       cached_input_tokens: usage.cachedInputTokens,

@@ -11,10 +11,12 @@ import { Fault } from "../contract/errors.ts"
 import { predicate } from "../engine/branch.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Question } from "./classification/classification.ts"
-import { createMeter, success } from "./meter.ts"
+import { createMeter } from "./meter.ts"
+import { type Asker, runMetered } from "./metered-call.ts"
 import { noUsage } from "./sequence-record.ts"
 import type { Resolved } from "./organization-access.ts"
-import { type StagedRequest, type StageReader, plainReader, scoreStages, setReader } from "./stages.ts"
+import { setReader } from "./question-sets/policy.ts"
+import { type StagedRequest, type StageReader, plainReader, scoreStages } from "./stages.ts"
 import { tokensMost } from "./tokens-most.ts"
 
 const model = (sku: string, inputTokenTicks: bigint): Model =>
@@ -82,13 +84,15 @@ async function run<Answer>(
     log: silentLog,
     observe: () => undefined,
   })
-  const sequence = meter.begin({
-    callSource: "decisions",
-    inferenceType: "generation",
+  const { signal } = new AbortController()
+  const asker = {
     principal: { kind: "key", id: "key_1" },
-    organizationId: "org_1",
-    request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0 },
-  } as unknown as Parameters<typeof meter.begin>[0])
+    standing: { organizationId: "org_1" },
+    request: { id: "req_1", ip: "127.0.0.1", userAgent: null, startedMs: 0, header: () => null, signal },
+    header: (name: string, value: string) => {
+      if (name === "x-umpire-warning") warnings.push(value)
+    },
+  } as unknown as Asker
   const router = {
     open: async ({ model: sku }: { readonly model: string }) => ({
       scorer: {
@@ -106,6 +110,7 @@ async function run<Answer>(
       close: () => undefined,
     }),
   }
+  const parts = { router, clock, timeoutMs: 1000 } as unknown as Parameters<typeof scoreStages>[0]
   const request = {
     ...work,
     resolved: {
@@ -115,19 +120,14 @@ async function run<Answer>(
       isSplit: false,
       isFirstSplit: false,
     },
-    organizationId: "org_1",
     questions: [question],
-    startedMs: 0,
-    header: (name: string, value: string) => {
-      if (name === "x-umpire-warning") warnings.push(value)
-    },
-    sequence,
-    hint: null,
     isCharged,
-  } satisfies StagedRequest
-  const parts = { router, clock, timeoutMs: 1000 } as unknown as Parameters<typeof scoreStages>[0]
-  const { answers } = await scoreStages(parts, request, reader, new AbortController().signal)
-  await sequence.finish(noUsage, success)
+  } satisfies Omit<StagedRequest, "call">
+  const { answers } = await runMetered({ meter }, { callSource: "decisions", asker }, async (call) => {
+    const staged = await scoreStages(parts, { ...request, call }, reader)
+    await call.succeed(noUsage)
+    return staged
+  })
   const costs = records[0]?.stages?.map((stage) => `${stage.model} ${stage.result} ${stage.cost_ticks}`)
   return { answers, costs, warnings }
 }

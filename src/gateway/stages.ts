@@ -11,19 +11,11 @@ import { Fault, type FaultCode } from "../contract/errors.ts"
 import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import type { EvidenceReading, PreparedScore, ScoreWork } from "../engine/engine.ts"
 import { answerConfidence } from "../scoring/teach/apply.ts"
-import type { Blend, TaughtCascade } from "../scoring/teach/artefact.ts"
-import { blendMargins } from "../scoring/teach/blend.ts"
 import { type Question, branchCount } from "./classification/classification.ts"
 import { FurtherStages, tellStages } from "./further-stages.ts"
 import type { Sequence } from "./meter.ts"
+import type { MeteredCall } from "./metered-call.ts"
 import type { Resolved } from "./organization-access.ts"
-import {
-  type AskedQuestion,
-  type AskedVersion,
-  type Verdict,
-  answerSet,
-  verdictOf,
-} from "./question-sets/version.ts"
 import type { Router } from "./routing/router.ts"
 import { type Usage, costOf, noUsage } from "./sequence-record.ts"
 
@@ -54,18 +46,16 @@ export interface StagedAnswers<Answer> {
 export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
   readonly resolved: Resolved
   readonly questions: readonly Question[]
-  /** When the request began. */
-  readonly startedMs: number
-  readonly header: (name: string, value: string) => void
 }
 
 export async function scoreStages<Answer>(
   parts: ScoreParts,
   request: StagedRequest,
   reader: StageReader<Answer>,
-  signal: AbortSignal,
 ): Promise<StagedAnswers<Answer>> {
-  const { resolved, sequence, questions } = request
+  const { resolved, questions, call } = request
+  const { sequence } = call
+  const { signal } = call.request
   const { virtual, cascade } = resolved
   const [firstStage, ...later] = resolved.stages
   const all = questions.map((_, at) => at)
@@ -115,24 +105,18 @@ export async function scoreStages<Answer>(
   }
   sequence.name(last.model.sku)
   sequence.describe({ branches: request.branches.length })
-  tellStages(request.header, sequence.stages)
+  tellStages((name, value) => call.header(name, value), sequence.stages)
   return { answers, usage: last.scored.usage, model: last.model, costTicks: sequence.spentTicks }
 }
 
-interface PlainAnswer {
+export interface PlainAnswer {
   readonly margins: Float64Array
-}
-
-interface SetAnswer extends PlainAnswer {
-  readonly verdict: Verdict
-  /** As fitted to these stages: an answer less probable is sent on. Null: nothing was, or to others. */
-  readonly sendBelow: number | null
 }
 
 export function plainReader(questions: readonly Question[]): StageReader<PlainAnswer> {
   return {
     read: (at, margins) => {
-      const own = cut(questions, at, margins)
+      const own = marginsOf(questions, at, margins)
       return own.map((one) => ({ margins: one }))
     },
     isDoubtful: ({ margins }, at, { thresholds }) => {
@@ -142,74 +126,12 @@ export function plainReader(questions: readonly Question[]): StageReader<PlainAn
   }
 }
 
-/**
- * What was fitted to the first model, a calibration or what was taught, says nothing about another. Throws Fault where it cannot be told
- * which model a calibration was fitted to.
- */
-export function setReader(
-  asked: readonly AskedQuestion[],
-  { stages, isFirstSplit }: Pick<Resolved, "stages" | "isFirstSplit">,
-  set: Pick<AskedVersion, "setName" | "model">,
-): StageReader<SetAnswer> {
-  if (isFirstSplit && asked.some(({ calibration, taught }) => calibration && !taught))
-    throw new Fault(
-      "invalid_request",
-      `Cannot classify: the question set ${set.setName} has a calibration, which fits one model, and its model ${set.model} splits requests between several; name one of them, or remove the calibration`,
-      { param: "model" },
-    )
-  const questions = asked.map(({ question }) => question)
-  const cascades = asked.map(({ cascade }) => (cascade && isFittedTo(cascade, stages) ? cascade : null))
-  /** What the first stage answered, where it did so as when thresholds and blends were fitted. */
-  const firstMargins: (Float64Array | null)[] = []
-  return {
-    read: (at, margins, { reading, isFirst, stage }) => {
-      const own = at.map((index) => asked[index] as AskedQuestion)
-      const read = answerSet(isFirst ? own : own.map(unfitted), margins, reading)
-      const each = cut(questions, at, read.margins)
-      return at.map((index, place) => {
-        const answer = { margins: each[place] as Float64Array, verdict: read.verdicts[place] as Verdict }
-        if (stage === 0) firstMargins[index] = answer.verdict.isTaught ? answer.margins : null
-        const first = firstMargins[index]
-        const cascade = cascades[index]
-        if (!first || cascade?.stages[stage]?.modelVersion !== reading?.modelVersion)
-          return { ...answer, sendBelow: null }
-        const blend = stage === 0 ? null : cascade?.blends[stage - 1]
-        const sendBelow = cascade?.thresholds?.[stage] ?? null
-        return {
-          ...(blend ? blendAnswer(own[place] as AskedQuestion, first, answer, blend) : answer),
-          sendBelow,
-        }
-      })
-    },
-    isDoubtful: ({ verdict, sendBelow }, at, { thresholds }) => {
-      const { question, threshold } = asked[at] as AskedQuestion
-      return verdict.confidence < (sendBelow ?? threshold ?? thresholds[question.type])
-    },
-  }
-}
-
-function blendAnswer(
-  asked: AskedQuestion,
-  first: Float64Array,
-  { margins }: PlainAnswer,
-  blend: Blend,
-): Omit<SetAnswer, "sendBelow"> {
-  const blended = blendMargins(asked.question.type, first, margins, blend)
-  return { margins: blended, verdict: verdictOf(asked, blended, true) }
-}
-
-const isFittedTo = (cascade: TaughtCascade, stages: Resolved["stages"]): boolean =>
-  cascade.stages.length === stages.length &&
-  cascade.stages.every(({ model }, stage) => model === stages[stage]?.[0].sku)
-
-const unfitted = (question: AskedQuestion): AskedQuestion => ({
-  ...question,
-  calibration: null,
-  taught: null,
-})
-
 /** The margins of each question that was asked. */
-function cut(questions: readonly Question[], at: readonly number[], margins: Float64Array): Float64Array[] {
+export function marginsOf(
+  questions: readonly Question[],
+  at: readonly number[],
+  margins: Float64Array,
+): Float64Array[] {
   let start = 0
   return at.map((index) => margins.slice(start, (start += branchCount(questions[index] as Question))))
 }
@@ -317,14 +239,9 @@ export interface ScoreParts {
   readonly timeoutMs: number
 }
 
-export interface ScoreRequest extends ScoreWork {
+export interface ScoreRequest extends Omit<ScoreWork, "organizationId"> {
+  readonly call: MeteredCall
   readonly model: Model
-  readonly sequence: Sequence
-  /** The region that the request asks for. */
-  readonly hint: string | null
-  /** A line of a batch. */
-  readonly isBatch?: boolean
-  readonly onPlaced?: (region: string) => void
   /** False: nothing is reserved, so that nothing is charged. */
   readonly isCharged: boolean
   /** Admits what it may use, instead of a reservation of its own. */
@@ -340,20 +257,10 @@ export interface Scored {
 
 /** Finds a worker, prepares, reserves what it costs, and runs. */
 export async function score(parts: ScoreParts, request: ScoreRequest, signal: AbortSignal): Promise<Scored> {
-  const { model, organizationId, evidence, branches, reading, sequence, hint, isCharged } = request
-  const { trace } = sequence
+  const { call, model, evidence, branches, reading, isCharged } = request
+  const { organizationId, sequence } = call
   sequence.describe({ branches: branches.length })
-  const routed = await parts.router.open({
-    model: model.sku,
-    organizationId,
-    hint,
-    isBatch: request.isBatch === true,
-    trace,
-    onPlaced: (region) => {
-      sequence.placed(region)
-      request.onPlaced?.(region)
-    },
-  })
+  const routed = await call.route(parts.router, model)
   const reserve = async (usage: Usage): Promise<void> => {
     if (request.admit) await request.admit(usage)
     else if (isCharged) await sequence.reserve(model, usage)

@@ -4,12 +4,13 @@ import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Handlers } from "../contract/endpoint.ts"
-import type { batchEndpoints } from "../contract/openai/batches.ts"
+import { type BatchPath, type batchEndpoints, batchPaths } from "../contract/openai/batches.ts"
 import type { fileEndpoints } from "../contract/openai/files.ts"
-import type { Table } from "../contract/table.ts"
+import { type EndpointName, type Table, table } from "../contract/table.ts"
 import { batchHandlers } from "../gateway/batches/batches.ts"
 import { fileHandlers } from "../gateway/batches/files.ts"
 import { createLineReader } from "../gateway/batches/lines.ts"
+import type { LineEndpoint } from "../gateway/batches/run-line.ts"
 import { type BatchRunner, startBatchRunner } from "../gateway/batches/runner.ts"
 import { FileSweeper } from "../gateway/batches/sweeper.ts"
 import type { LiveTraffic } from "../gateway/routing/queue.ts"
@@ -32,10 +33,7 @@ interface BatchNeeds {
   readonly liveTraffic: LiveTraffic
   readonly principals: Pick<Principals, "current">
   /** Of the endpoints that batches may ask. */
-  readonly handlers: Pick<
-    Handlers<Table>,
-    "createDecision" | "createSystemOne" | "createChatCompletion" | "createResponse" | "createEmbedding"
-  >
+  readonly handlers: Partial<Handlers<Table>>
 }
 
 interface Batches {
@@ -78,13 +76,7 @@ export async function openBatches({
           linesMax: config.batches.lines_max,
           concurrency: config.batches.concurrency,
           fileExpiryMs: expiryMs,
-          endpoints: {
-            "/v1/decisions": { surface: "classification", handler: handlers.createDecision },
-            "/v1/systemone": { surface: "classification", handler: handlers.createSystemOne },
-            "/v1/chat/completions": { surface: "openai", handler: handlers.createChatCompletion },
-            "/v1/responses": { surface: "openai", handler: handlers.createResponse },
-            "/v1/embeddings": { surface: "openai", handler: handlers.createEmbedding },
-          },
+          endpoints: lineEndpoints(handlers),
         })
   const sweeper = new FileSweeper({ database, storage, clock, log })
   const sweeps = await followChanges(database, sweeper)
@@ -114,4 +106,18 @@ export async function openBatches({
       await lineReader.close()
     },
   }
+}
+
+/** The endpoints that lines of a batch may ask, by their paths. */
+function lineEndpoints(handlers: Partial<Handlers<Table>>): Readonly<Record<BatchPath, LineEndpoint>> {
+  // The keys of the table are its names.
+  const names = Object.keys(table) as EndpointName[]
+  const found = batchPaths.map((path) => {
+    const name = names.find((one) => table[one].method === "POST" && table[one].path === path)
+    // Each of them reads bytes, and none has parameters in its path.
+    const handler = name && (handlers[name] as LineEndpoint["handler"] | undefined)
+    return [path, { surface: name && table[name].surface, handler }]
+  })
+  // Every path has its endpoint.
+  return Object.fromEntries(found) as Record<BatchPath, LineEndpoint>
 }

@@ -8,12 +8,9 @@ import type { Log } from "../base/log.ts"
 import type { Metrics } from "../base/telemetry.ts"
 import type { Ticks } from "../base/money.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
-import type { Principal } from "../contract/access.ts"
-import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
-import type { Fault } from "../contract/errors.ts"
 import { createInferenceMetrics } from "../gateway/telemetry.ts"
-import { type Meter, createMeter, failureOf, modelNamedIn } from "../gateway/meter.ts"
-import { type CallSource, costOf, noUsage } from "../gateway/sequence-record.ts"
+import { type Meter, createMeter } from "../gateway/meter.ts"
+import { costOf, noUsage } from "../gateway/sequence-record.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import {
   type LeaseBook,
@@ -51,8 +48,6 @@ export interface Money {
   journalState(): Promise<JournalState>
   /** How this gateway's money parts stand now. */
   report(): MoneyReport
-  /** Told by the server of a request that it refused before any handler saw it; answers the id of its record. */
-  refused(refusal: Refusal): string | null
   close(): Promise<void>
 }
 
@@ -63,14 +58,6 @@ interface MoneyReport {
   readonly lagMs: number
   readonly leases: readonly LeaseReport[]
   readonly renewalAgeMs: number
-}
-
-interface Refusal {
-  readonly endpoint: Endpoint
-  readonly principal: Principal
-  readonly request: RequestFacts
-  readonly fault: Fault
-  readonly body?: Uint8Array | undefined
 }
 
 const mebibyte = 1024 * 1024
@@ -132,7 +119,6 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
         leases: leases.report(),
         renewalAgeMs: leases.renewalAgeMs,
       }),
-      refused: (refusal) => record(meter, refusal, log),
       close: async () => {
         await payers.close()
         await tagBudgets.close()
@@ -174,36 +160,4 @@ async function shutDown({ applier, books, journal, database, log }: Running): Pr
     log.warn({ err: error }, "usage is left in the journal; the next start applies it")
   }
   await journal.close()
-}
-
-const sources: Readonly<Record<string, CallSource>> = {
-  "/v1/decisions": "decisions",
-  "/v1/systemone": "systemone",
-  "/v1/responses": "responses",
-  "/v1/responses/compact": "compact",
-  "/v1/responses/input_tokens": "count_tokens",
-  "/v1/chat/completions": "chat_completions",
-  "/v1/embeddings": "embeddings",
-  "/v1/messages": "messages",
-  "/v1/messages/count_tokens": "count_tokens",
-  "/v1/rerank": "rerank",
-  "/v1/moderations": "moderations",
-}
-
-function record(
-  meter: Meter,
-  { endpoint, principal, request, fault, body }: Refusal,
-  log: Log,
-): string | null {
-  const callSource = endpoint.method === "POST" ? sources[endpoint.path] : undefined
-  if (!callSource) return null
-  const inferenceType = callSource === "embeddings" ? "embedding" : "generation"
-  const { organizationId } = principal
-  const sequence = meter.begin({ callSource, inferenceType, principal, organizationId, request })
-  if (body) sequence.name(modelNamedIn(body))
-  sequence
-    .finish(noUsage, failureOf(fault))
-    .catch((error: unknown) => log.warn({ err: error }, "a refused request could not be recorded"))
-  // A record without an organization is visible to no organization.
-  return organizationId === null ? null : sequence.id
 }

@@ -44,7 +44,9 @@ import { openGuardrails } from "../gateway/guardrails/guardrails.ts"
 import { mcpHandlers } from "../gateway/mcp/handlers.ts"
 import { type AnswerCounter, startAnswerCounter } from "../gateway/monitoring/answer-counter.ts"
 import { type ModelResolver, openModelAccess, openVirtualModels } from "../gateway/organization-access.ts"
+import { recordRefusal } from "../gateway/metered-call.ts"
 import { decideHandlers } from "../gateway/question-sets/decide.ts"
+import { createSetPolicies } from "../gateway/question-sets/policy.ts"
 import { startJobs } from "../gateway/question-sets/jobs.ts"
 import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
@@ -379,7 +381,7 @@ async function openFront(
       ...inference.handlers,
       ...batches.handlers,
     },
-    refused: (refusal) => money.refused(refusal),
+    refused: (refusal) => recordRefusal({ meter: money.meter, log }, refusal),
     metrics,
     tracer,
     gate: principals,
@@ -507,12 +509,13 @@ async function handlers(
       nullDescriptions: config.compat.systemone_null_descriptions,
       decisionsGa: config.compat.decisions_ga,
     },
-    sets,
-    shadows,
     content: content.keeper,
-    answerCounter,
   }
-  const asking = { ...classificationHandlers(classify), ...decideHandlers(classify) }
+  const setDeps = { sets, shadows, answerCounter }
+  const asking = {
+    ...classificationHandlers({ ...classify, sets: createSetPolicies(setDeps) }),
+    ...decideHandlers({ ...classify, ...setDeps }),
+  }
   return {
     ...asking,
     ...mcpHandlers({

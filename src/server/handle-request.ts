@@ -123,7 +123,7 @@ function callHandler(
   }
   if (!repeatable) return handle(call)
   return runIdempotent(repeatable, { endpoint, header, log }, idempotency, (run, kept) => {
-    const given = endpoint.metered ? repeatableFacts(facts, repeatable, run) : facts
+    const given = endpoint.callSource ? repeatableFacts(facts, repeatable, run) : facts
     return handle({ ...call, request: given, idempotency: run, header: kept })
   })
 }

@@ -62,7 +62,7 @@ export function idempotentRequest(
   const requestHash = new Uint8Array(createHash("sha256").update(bytes).digest())
   const scope = `${principal.kind}:${principal.id} ${endpoint.method} ${path}`
   // The path of classification names no organization: a session says by a header for which one it asks.
-  if (!endpoint.metered) return { scope, key, requestHash }
+  if (!endpoint.callSource) return { scope, key, requestHash }
   return { scope: `${scope} ${standing?.organizationId ?? ""}`, key, requestHash }
 }
 
@@ -100,13 +100,13 @@ export async function runIdempotent(
     claimedMs: claimed.claimedMs,
     encode: (output) => ({ ...encode(endpoint, output), headers: { ...headers } }),
   }
-  const output = await work(run, endpoint.metered ? keepHeader : header).catch(async (error: unknown) => {
+  const output = await work(run, endpoint.callSource ? keepHeader : header).catch(async (error: unknown) => {
     // A key that cannot be released now is released by time; the caller must hear of the first failure.
     await store.release(run).catch(() => undefined)
     throw error
   })
   await store.complete(run, output).catch((error: unknown) => {
-    if (!endpoint.metered) throw error
+    if (!endpoint.callSource) throw error
     // It is charged: the caller gets what was paid for, and a repetition runs again under the same sequence.
     log.warn({ err: error }, "the answer to a request with an Idempotency-Key could not be kept")
   })

@@ -21,7 +21,7 @@ export const createMessage = endpoint({
   reads: "bytes",
   output: Message,
   streams: true,
-  metered: true,
+  callSource: "messages",
   errors,
 })
 
@@ -34,7 +34,7 @@ export const countMessageTokens = endpoint({
   body: CountTokensRequest,
   reads: "bytes",
   output: TokenCount,
-  metered: true,
+  callSource: "count_tokens",
   errors,
 })
 

@@ -53,7 +53,7 @@ export const createChatCompletion = endpoint({
   reads: "bytes",
   output: ChatCompletion,
   streams: true,
-  metered: true,
+  callSource: "chat_completions",
   errors: generationErrors,
 })
 
@@ -66,7 +66,7 @@ const createResponse = endpoint({
   reads: "bytes",
   output: ResponseObject,
   streams: true,
-  metered: true,
+  callSource: "responses",
   errors: [...generationErrors, "previous_response_not_found"],
 })
 
@@ -87,7 +87,7 @@ const countInputTokens = endpoint({
   body: InputTokensRequest,
   reads: "bytes",
   output: InputTokens,
-  metered: true,
+  callSource: "count_tokens",
   errors: [...generationErrors, "previous_response_not_found"],
 })
 
@@ -99,7 +99,7 @@ const compactResponse = endpoint({
   body: CompactRequest,
   reads: "bytes",
   output: Compaction,
-  metered: true,
+  callSource: "compact",
   errors: [...generationErrors, "previous_response_not_found"],
 })
 
@@ -166,7 +166,7 @@ export const createEmbedding = endpoint({
   body: EmbeddingRequest,
   reads: "bytes",
   output: EmbeddingList,
-  metered: true,
+  callSource: "embeddings",
   errors: generationErrors,
 })
 
@@ -181,7 +181,7 @@ export const createRerank = endpoint({
   reads: "bytes",
   bodyBytesMax: 8 * mebibyte,
   output: Reranking,
-  metered: true,
+  callSource: "rerank",
   errors: generationErrors,
 })
 
@@ -194,7 +194,7 @@ export const createModeration = endpoint({
   reads: "bytes",
   bodyBytesMax: 8 * mebibyte,
   output: Moderation,
-  metered: true,
+  callSource: "moderations",
   errors: generationErrors,
 })
 

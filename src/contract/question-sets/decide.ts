@@ -53,7 +53,7 @@ export const decideQuestionSet = endpoint({
     version: VersionReference.optional().describe("Without it the published version, or else the latest."),
   }),
   bodyBytesMax: decideBytesMax,
-  metered: true,
+  callSource: "decisions",
   output: QuestionSetDecision,
   errors: classificationErrors,
 })

@@ -1,13 +1,9 @@
-/** What is kept of a classification: its questions, its verdicts, and the answers that people should look at. */
+/** What is kept of a classification: its questions and its verdicts. */
 import type { ContentAnswer, ContentQuestion } from "../../contract/content.ts"
-import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { fitsUtf8, isBlank } from "../../contract/decisions.ts"
-import type { ReviewRequest } from "../../store/content/record.ts"
 import type { Classification, Question } from "../classification/classification.ts"
-import type { FoundSet } from "../question-sets/sets.ts"
-import { type AskedQuestion, type Verdict, answerSet } from "../question-sets/version.ts"
+import { type Verdict, verdictOf } from "../classification/verdict.ts"
 import type { AskedContent, ContentEnd } from "./keeper.ts"
-import { isSampled } from "./sample.ts"
+import { marginsOf } from "../stages.ts"
 
 /** What was asked, as it is kept. */
 export const askedContent = ({
@@ -43,39 +39,17 @@ function optionsOf(question: Question): ContentQuestion["options"] {
 
 /** The verdicts of questions that no set asked: the most probable answers. */
 export function plainEnd(model: string, questions: readonly Question[], margins: Float64Array): ContentEnd {
-  const asked = questions.map((question) => ({
-    question,
-    threshold: null,
-    below: "abstain" as const,
-    calibration: null,
-    taught: null,
-    cascade: null,
-  }))
-  const { verdicts } = answerSet(asked, margins, null)
-  return { model, questionSet: null, answers: answersOf(verdicts, asked), review: null, output: null }
+  const asked = questions.map((question) => ({ question, threshold: null, below: "answer" as const }))
+  const at = questions.map((_, index) => index)
+  const own = marginsOf(questions, at, margins)
+  const verdicts = asked.map((one, index) => verdictOf(one, own[index] as Float64Array, false))
+  return { model, questionSet: null, answers: contentAnswers(verdicts, asked), review: null, output: null }
 }
 
-interface SetAnswered {
-  readonly found: FoundSet
-  readonly sequenceId: string
-  readonly evidence: string
-  readonly questions: readonly AskedQuestion[]
-  readonly verdicts: readonly Verdict[]
-}
-
-export function setEnd(answered: SetAnswered): ContentEnd {
-  const { found, questions, verdicts } = answered
-  const { setId, setName, number, model } = found.version
-  return {
-    model,
-    questionSet: { id: setId, name: setName, version: number },
-    answers: answersOf(verdicts, questions),
-    review: reviewOf(answered),
-    output: null,
-  }
-}
-
-const answersOf = (verdicts: readonly Verdict[], questions: readonly AskedQuestion[]): ContentAnswer[] =>
+export const contentAnswers = (
+  verdicts: readonly Verdict[],
+  questions: readonly { readonly question: Question; readonly threshold: number | null }[],
+): ContentAnswer[] =>
   verdicts.map((verdict, at) => ({
     name: questions[at]?.question.name ?? null,
     verdict: verdict.value,
@@ -83,22 +57,3 @@ const answersOf = (verdicts: readonly Verdict[], questions: readonly AskedQuesti
     confidence: verdict.confidence,
     threshold: questions[at]?.threshold ?? null,
   }))
-
-/** Null where nothing is doubtful and the sample leaves it out. */
-function reviewOf({ found, sequenceId, evidence, questions, verdicts }: SetAnswered): ReviewRequest | null {
-  const { version, reviewSampleRate } = found
-  // A label becomes an example, which must be one.
-  if (version.questions.length === 0 || !isExample(evidence)) return null
-  const items = verdicts.flatMap(({ name, isAbstention, confidence }, at): ReviewRequest["items"] => {
-    const threshold = questions[at]?.threshold ?? null
-    if (isAbstention) return [{ question: name, reason: "abstained" }]
-    if (threshold !== null && confidence < threshold) return [{ question: name, reason: "low_confidence" }]
-    return isSampled("audit", `${sequenceId} ${name}`, reviewSampleRate)
-      ? [{ question: name, reason: "audit" }]
-      : []
-  })
-  return items.length === 0 ? null : { set_id: version.setId, version: version.number, items }
-}
-
-export const isExample = (evidence: string): boolean =>
-  !isBlank(evidence) && !evidence.includes("\0") && fitsUtf8(evidence, questionSetLimits.inputBytesMax)

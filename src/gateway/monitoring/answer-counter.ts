@@ -9,7 +9,8 @@ import {
   confidenceBins,
 } from "../../store/question-sets/answer-counts.ts"
 import type { Database } from "../../store/sql.ts"
-import type { AskedVersion, Verdict } from "../question-sets/version.ts"
+import type { Verdict } from "../classification/verdict.ts"
+import type { AskedVersion } from "../question-sets/version.ts"
 
 export interface CountedRequest {
   readonly version: AskedVersion

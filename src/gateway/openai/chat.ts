@@ -4,30 +4,29 @@ import type { ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from "../../co
 import type { createChatCompletion } from "../../contract/openai/endpoints.ts"
 import type { GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../../engine/engine.ts"
 import { chatWork } from "./chat-work.ts"
-import { type Asker, Generating, type InferenceParts, MeteredCall, meterUsage } from "./inference.ts"
+import { Generating, type InferenceParts, runInference } from "./inference.ts"
 import { merged } from "./merged.ts"
 
 export function chatHandler(parts: InferenceParts): Handler<typeof createChatCompletion> {
-  return async (call) => {
-    const metered = new MeteredCall(parts, call, "chat_completions")
-    const body = await metered.read("chat_completions", call.body)
-    const work = await metered.attempt(async () => chatWork(body, metered.organizationId))
-    const generating = await Generating.start(parts, call, metered, {
-      model: body.model,
-      work,
-      count: body.n ?? 1,
-      isStreamed: body.stream === true,
+  const start = { callSource: "chat_completions", wire: "chat_completions" } as const
+  return async (asker) =>
+    await runInference(parts, { ...start, asker }, async (call, body) => {
+      const generating = await Generating.start(parts, call, {
+        model: body.model,
+        work: chatWork(body, call.organizationId),
+        count: body.n ?? 1,
+        isStreamed: body.stream === true,
+      })
+      const facts = {
+        id: parts.ids.next("chatcmpl"),
+        created: Math.floor(parts.clock.nowMs() / 1000),
+        model: generating.model.sku,
+      }
+      const writer = new ChatWriter(parts, generating, facts)
+      return body.stream === true
+        ? new EventStream(stream(writer, generating, body), "[DONE]")
+        : await gather(writer, generating)
     })
-    const facts = {
-      id: parts.ids.next("chatcmpl"),
-      created: Math.floor(parts.clock.nowMs() / 1000),
-      model: generating.model.sku,
-    }
-    const writer = new ChatWriter(parts, generating, facts)
-    return body.stream === true
-      ? new EventStream(stream(writer, generating, call, body), "[DONE]")
-      : await gather(writer, generating, call)
-  }
 }
 
 interface ChatFacts {
@@ -114,15 +113,13 @@ class ChatWriter {
 async function* stream(
   writer: ChatWriter,
   generating: Generating,
-  { request }: Asker,
   body: ChatRequest,
 ): AsyncGenerator<StreamEvent> {
   const withUsage = body.stream_options?.include_usage === true
   const none = withUsage ? null : undefined
-  const runs = generating.runs(request.signal)
+  const runs = generating.runs(generating.call.request.signal)
   let left = runs.length
   const events = merged(runs)
-  let settled = false
   try {
     let next = await events.next()
     generating.call.sequence.firstByte()
@@ -139,42 +136,25 @@ async function* stream(
       if (event.kind === "end" && --left === 0) {
         writer.stopReason = event.reason
         await writer.settle()
-        settled = true
       }
       yield send(writer.chunk([writer.delta(index, event)], none))
     }
     if (withUsage) yield send(writer.chunk([], toUsage(generating.usage())))
-  } catch (error) {
-    await generating.call.fail(error, meterUsage(generating.usage()))
-    settled = true
-    throw error
   } finally {
-    // The reader went away between two events: the model stops, and then says what it used.
+    // The reader may have gone away between two events: the model stops, and then says what it used.
     await events.return(undefined)
-    if (!settled) await generating.call.fail(clientGone(request.signal), meterUsage(generating.usage()))
   }
 }
 
 const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
 
-const clientGone = (signal: AbortSignal): unknown => signal.reason ?? new Error("The stream was left")
-
-async function gather(
-  writer: ChatWriter,
-  generating: Generating,
-  { request }: Asker,
-): Promise<ChatCompletion> {
+async function gather(writer: ChatWriter, generating: Generating): Promise<ChatCompletion> {
   const answers = new Map<number, Answer>()
-  await generating.call.attempt(
-    async () => {
-      for await (const { index, event } of merged(generating.runs(request.signal))) {
-        const answer = answers.get(index) ?? new Answer()
-        answers.set(index, answer)
-        answer.add(writer.delta(index, event))
-      }
-    },
-    () => meterUsage(generating.usage()),
-  )
+  for await (const { index, event } of merged(generating.runs(generating.call.request.signal))) {
+    const answer = answers.get(index) ?? new Answer()
+    answers.set(index, answer)
+    answer.add(writer.delta(index, event))
+  }
   const choices = [...answers].toSorted(([a], [b]) => a - b).map(([index, answer]) => answer.choice(index))
   await writer.settle()
   return writer.completion(choices)

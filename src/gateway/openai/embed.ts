@@ -5,58 +5,56 @@ import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
 import type { EmbedInput, EmbedWork, PreparedEmbedding } from "../../engine/engine.ts"
 import { noUsage } from "../sequence-record.ts"
-import { type InferenceParts, MeteredCall } from "./inference.ts"
+import type { MeteredCall } from "../metered-call.ts"
+import {
+  type InferenceParts,
+  inputContent,
+  outputContent,
+  resolveModel,
+  runInference,
+  serve,
+} from "./inference.ts"
 
 export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
-  return async (call) => {
-    const { request } = call
-    const metered = new MeteredCall(parts, call, "embeddings")
-    const body = await metered.read("embeddings", call.body)
-    let inputTokens = 0
-    return await metered.attempt(
-      async () => {
-        const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
-        const resolved = await metered.resolve(body.model, "embedding", "")
-        const { model, prepared } = await metered.serve(resolved, async (turn) => ({
-          model: turn.model,
-          prepared: await prepare(parts, metered, turn.model, work, request.signal),
-        }))
-        metered.keep(() => ({ messages: [], texts: work.inputs.map(textOrNull) }))
-        const startedMs = parts.clock.monotonicMs()
-        const vectors = await prepared.run(request.signal)
-        inputTokens = prepared.inputTokens
-        const executionMs = parts.clock.monotonicMs() - startedMs
-        await metered.succeed(
-          { ...noUsage, inputTokens, executionMs },
-          { stopReason: null, toolCalls: [], model: model.sku },
-        )
-        return {
-          object: "list",
-          data: vectors.map((vector, index) => ({
-            object: "embedding",
-            index,
-            embedding: body.encoding_format === "base64" ? toBase64(vector) : [...vector],
-          })),
-          model: model.sku,
-          usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
-        }
-      },
-      () => ({ ...noUsage, inputTokens }),
-    )
-  }
+  const start = { callSource: "embeddings", wire: "embeddings" } as const
+  return async (asker) =>
+    await runInference(parts, { ...start, asker }, async (call, body) => {
+      const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
+      const named = { name: body.model, wanted: "embedding", about: "" } as const
+      const resolved = await resolveModel(parts, call, named)
+      const { model, prepared } = await serve(call, resolved, async (turn) => ({
+        model: turn.model,
+        prepared: await prepare(parts, call, turn.model, work),
+      }))
+      call.keep(() => inputContent({ messages: [], texts: work.inputs.map(textOrNull) }))
+      const startedMs = parts.clock.monotonicMs()
+      const vectors = await prepared.run(call.request.signal)
+      const { inputTokens } = prepared
+      const executionMs = parts.clock.monotonicMs() - startedMs
+      await call.succeed({ ...noUsage, inputTokens, executionMs }, () => outputContent(model.sku))
+      return {
+        object: "list" as const,
+        data: vectors.map((vector, index) => ({
+          object: "embedding" as const,
+          index,
+          embedding: body.encoding_format === "base64" ? toBase64(vector) : [...vector],
+        })),
+        model: model.sku,
+        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+      }
+    })
 }
 
 async function prepare(
   parts: InferenceParts,
-  metered: MeteredCall,
+  call: MeteredCall,
   model: Model,
   work: EmbedWork,
-  signal: AbortSignal,
 ): Promise<PreparedEmbedding> {
-  const { embedder } = await metered.route(model)
-  const prepared = await embedder.prepare(work, signal)
+  const { embedder } = await call.route(parts.router, model)
+  const prepared = await embedder.prepare(work, call.request.signal)
   const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
-  await metered.sequence.reserve(model, most).catch((error: unknown) => {
+  await call.sequence.reserve(model, most).catch((error: unknown) => {
     prepared.discard()
     throw error
   })

@@ -3,8 +3,7 @@ import type { Catalog, Model } from "../../base/catalog.ts"
 import type { ModelUse } from "../../base/virtual-models.ts"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
-import type { Principal, Standing } from "../../contract/access.ts"
-import { type RequestFacts, sequenceHeader } from "../../contract/endpoint.ts"
+import type { CallSource } from "../../contract/call-sources.ts"
 import { Fault } from "../../contract/errors.ts"
 import type {
   GenerateWork,
@@ -12,31 +11,21 @@ import type {
   GenerationUsage,
   PreparedGeneration,
 } from "../../engine/engine.ts"
-import { type Meter, type Sequence, finishFailed, success, tagByHeader } from "../meter.ts"
-import { type CallSource, type Outcome, type Usage, noUsage } from "../sequence-record.ts"
+import type { Meter, Sequence } from "../meter.ts"
+import { type Asker, type MeteredCall, runMetered } from "../metered-call.ts"
+import { type Outcome, type Usage, noUsage } from "../sequence-record.ts"
 import type { Guard, Guardrails } from "../guardrails/guardrails.ts"
-import type { ContentMessage } from "../../contract/content.ts"
 import { GatheredAnswer, conversationInput } from "../content/generation.ts"
-import type { AskedContent, ContentKeeper, PendingContent } from "../content/keeper.ts"
-import { type Tags, bodyTags, mergeTags } from "../tags.ts"
+import type { AskedContent, ContentEnd, ContentKeeper } from "../content/keeper.ts"
+import { bodyTags } from "../tags.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
-import { readRoutingHint, regionHeader } from "../routing/plan.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
-import type { Routed, Router } from "../routing/router.ts"
-import { type ModelResolver, type Resolved, stickyKey } from "../organization-access.ts"
+import type { Router } from "../routing/router.ts"
+import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { type Turn, firstThatServes } from "../stages.ts"
 import { tellStages } from "../further-stages.ts"
 import { BegunRuns } from "./begun-runs.ts"
-
-/** Who asks, for which organization. */
-export interface Asker {
-  readonly principal: Principal | null
-  readonly standing: Standing | null
-  readonly request: RequestFacts
-  /** Adds a header to the response; a conversation over a socket has none. */
-  header?(name: string, value: string): void
-}
 
 export interface InferenceParts {
   readonly catalog: Catalog
@@ -52,149 +41,79 @@ export interface InferenceParts {
   readonly content: ContentKeeper
 }
 
-interface SucceededCall extends Pick<Outcome, "stopReason" | "toolCalls"> {
-  readonly model: string
-  /** What was generated, for the content that is kept. */
-  readonly output?: () => ContentMessage[]
+type GenerationEnd = Pick<Outcome, "stopReason" | "toolCalls">
+
+/** Runs an inference request: its body is read, tagged and checked first. */
+export async function runInference<W extends Wire, Result>(
+  parts: InferenceParts,
+  { callSource, wire, asker, check }: InferenceStart<W>,
+  work: (call: MeteredCall, body: RequestOf<W>) => Promise<Result>,
+): Promise<Result> {
+  return await runMetered(parts, { callSource, asker }, async (call) => {
+    const { organizationId, sequence, request } = call
+    check?.(call)
+    const body = await call.read(asker.body, async (bytes) => {
+      const asked = { organizationId, signal: request.signal, sequence }
+      return await parts.readBody(wire, bytes, asked)
+    })
+    call.tag(bodyTags(body))
+    return await work(call, body)
+  })
 }
 
-/** An open request: its sequence is finished once, however it ends, and its place at a worker is given back. */
-export class MeteredCall {
-  readonly sequence: Sequence
-  readonly organizationId: string
-  readonly #parts: InferenceParts
-  readonly #asker: Asker
-  readonly #principal: Principal
-  readonly #callSource: CallSource
-  #tags: Tags = {}
-  #content: PendingContent | null = null
-  #routed: Routed | null = null
-
-  constructor(parts: InferenceParts, asker: Asker, callSource: CallSource) {
-    const { principal, standing, request } = asker
-    if (!principal || !standing)
-      throw new Error("Cannot run inference: the endpoint lets in callers without a standing")
-    this.#parts = parts
-    this.#asker = asker
-    this.#principal = principal
-    this.#callSource = callSource
-    this.organizationId = standing.organizationId
-    this.sequence = parts.meter.begin({
-      callSource,
-      inferenceType: callSource === "embeddings" ? "embedding" : "generation",
-      principal,
-      organizationId: standing.organizationId,
-      request,
-    })
-    asker.header?.(sequenceHeader, this.sequence.id)
-  }
-
-  /** The request that a body holds; a body that holds none ends the call. */
-  async read<W extends Wire>(wire: W, bytes: Uint8Array): Promise<RequestOf<W>> {
-    const { organizationId, sequence } = this
-    const { request } = this.#asker
-    const { signal } = request
-    return await this.attempt(async () => {
-      const tags = tagByHeader(sequence, request, bytes)
-      const body = await this.#parts.readBody(wire, bytes, { organizationId, signal, sequence })
-      this.#tags = mergeTags(tags, bodyTags(body))
-      sequence.tag(this.#tags)
-      return body
-    })
-  }
-
-  /** Begins to keep the content of the request, where it is to be kept; `succeed` ends it. */
-  keep(asked: () => AskedContent["input"]): void {
-    this.#content = this.#parts.content.begin({
-      seqId: this.sequence.id,
-      organizationId: this.organizationId,
-      principal: this.#principal,
-      startedMs: this.#asker.request.startedMs,
-      endpoint: this.#callSource,
-      tags: this.#tags,
-      span: this.sequence.trace.span,
-      asked: () => ({ evidence: null, questions: [], input: asked() }),
-    })
-  }
-
-  /** Finds the engines that may run the model for this organization. */
-  async route(model: Model): Promise<Routed> {
-    const { request } = this.#asker
-    // Of a model that did not serve.
-    this.#routed?.close()
-    this.#routed = await this.#parts.router.open({
-      model: model.sku,
-      organizationId: this.organizationId,
-      hint: readRoutingHint(request),
-      isBatch: request.isBatch === true,
-      trace: this.sequence.trace,
-      onPlaced: (region) => {
-        this.sequence.placed(region)
-        this.#asker.header?.(regionHeader, region)
-      },
-    })
-    return this.#routed
-  }
-
-  /** What the name of a model comes to; `about` is what splits are sticky by, where no header says it. */
-  async resolve(name: string, wanted: ModelUse, about: string): Promise<Resolved> {
-    const { organizationId } = this
-    const key = stickyKey(this.#asker.request, about)
-    return await this.#parts.models.resolve({ organizationId, name, wanted, key })
-  }
-
-  /** Tries the models of a name in order; a cascade is for decisions only. */
-  async serve<Result>(
-    { virtual, cascade, stages: [models] }: Resolved,
-    work: (turn: Turn) => Promise<Result>,
-  ): Promise<Result> {
-    const { sequence } = this
-    if (cascade)
-      throw new Fault(
-        "invalid_request",
-        `Cannot run the request: ${virtual} is a cascade, which answers decisions and System One only`,
-        { param: "model" },
-      )
-    const { signal } = this.#asker.request
-    return await firstThatServes(sequence, { models, virtual }, signal, async (turn) => {
-      const result = await work(turn)
-      if (virtual !== null)
-        tellStages((name, value) => this.#asker.header?.(name, value), sequence.stages, sequence.answering)
-      return result
-    })
-  }
-
-  /** Runs one stage; when it throws, the sequence is finished with what was used. */
-  async attempt<Result>(work: () => Promise<Result>, used: () => Usage = () => noUsage): Promise<Result> {
-    try {
-      return await work()
-    } catch (error) {
-      await this.fail(error, used())
-      throw error
-    }
-  }
-
-  async fail(error: unknown, usage: Usage): Promise<void> {
-    this.#routed?.close()
-    await finishFailed(this.sequence, usage, error)
-  }
-
-  async succeed(usage: Usage, ended: SucceededCall): Promise<void> {
-    this.#routed?.close()
-    const { stopReason, toolCalls, model, output } = ended
-    const outcome = { ...success, stopReason, toolCalls }
-    await Promise.all([
-      this.#content?.finish(() => ({
-        model,
-        questionSet: null,
-        answers: [],
-        review: null,
-        output: output?.() ?? null,
-      })),
-      this.sequence.finish(usage, outcome),
-    ])
-  }
+interface InferenceStart<W extends Wire> {
+  readonly callSource: CallSource
+  readonly wire: W
+  readonly asker: Asker & { readonly body: Uint8Array }
+  /** What is refused before the body is looked at. */
+  readonly check?: (call: MeteredCall) => void
 }
+
+/** What the name of a model comes to; `about` is what splits are sticky by, where no header says it. */
+export async function resolveModel(
+  { models }: InferenceParts,
+  call: MeteredCall,
+  { name, wanted, about }: { readonly name: string; readonly wanted: ModelUse; readonly about: string },
+): Promise<Resolved> {
+  const { organizationId } = call
+  return await models.resolve({ organizationId, name, wanted, key: call.stickyKey(about) })
+}
+
+/** Tries the models of a name in order; a cascade is for decisions only. */
+export async function serve<Result>(
+  call: MeteredCall,
+  { virtual, cascade, stages: [models] }: Resolved,
+  work: (turn: Turn) => Promise<Result>,
+): Promise<Result> {
+  const { sequence, request } = call
+  if (cascade)
+    throw new Fault(
+      "invalid_request",
+      `Cannot run the request: ${virtual} is a cascade, which answers decisions and System One only`,
+      { param: "model" },
+    )
+  return await firstThatServes(sequence, { models, virtual }, request.signal, async (turn) => {
+    const result = await work(turn)
+    if (virtual !== null)
+      tellStages((name, value) => call.header(name, value), sequence.stages, sequence.answering)
+    return result
+  })
+}
+
+/** What is kept of what is not a decision. */
+export const inputContent = (input: AskedContent["input"]): AskedContent => ({
+  evidence: null,
+  questions: [],
+  input,
+})
+
+export const outputContent = (model: string, output: ContentEnd["output"] = null): ContentEnd => ({
+  model,
+  questionSet: null,
+  answers: [],
+  review: null,
+  output,
+})
 
 export const meterUsage = (used: GenerationUsage): Usage => ({
   inputTokens: Math.max(0, used.inputTokens - used.cachedInputTokens),
@@ -234,37 +153,28 @@ export class Generating {
 
   static async start(
     parts: InferenceParts,
-    asker: Asker,
     call: MeteredCall,
     asked: Omit<PreparedFor, "model" | "resolved"> & { readonly model: string },
   ): Promise<Generating> {
-    // Whoever leaves before the first event, or fails for good, is charged what the model used until then.
-    let begun: Generating | null = null
-    const used = (): Usage => (begun ? meterUsage(begun.usage()) : noUsage)
-    return await call.attempt(async () => {
-      const resolved = await call.resolve(asked.model, "generation", beginning(asked.work))
-      return await call.serve(resolved, async ({ model, isLast }) => {
-        begun = null
-        const generating = await Generating.#prepare(parts, asker, call, { ...asked, model, resolved })
-        begun = generating
-        // What fails before its first event is the next model's to answer.
-        if (!isLast) await generating.#begin(asker.request.signal)
-        return generating
-      })
-    }, used)
+    const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
+    const resolved = await resolveModel(parts, call, named)
+    return await serve(call, resolved, async ({ model, isLast }) => {
+      call.used = () => noUsage
+      const generating = await Generating.#prepare(parts, call, { ...asked, model, resolved })
+      // Whoever leaves before the end, or fails for good, is charged what the model used until then.
+      call.used = () => meterUsage(generating.usage())
+      // What fails before its first event is the next model's to answer.
+      if (!isLast) await generating.#begin(call.request.signal)
+      return generating
+    })
   }
 
-  static async #prepare(
-    parts: InferenceParts,
-    asker: Asker,
-    call: MeteredCall,
-    asked: PreparedFor,
-  ): Promise<Generating> {
-    const { signal } = asker.request
-    const guard = await guarded(parts, asker, call, asked)
+  static async #prepare(parts: InferenceParts, call: MeteredCall, asked: PreparedFor): Promise<Generating> {
+    const { signal } = call.request
+    const guard = await guarded(parts, call, asked)
     const model = await guardedModel(parts, call, asked, guard)
     if (asked.resolved.virtual !== null && model !== asked.model) call.sequence.beginStage(model)
-    const { generator: engine } = await call.route(model)
+    const { generator: engine } = await call.route(parts.router, model)
     const prepared: PreparedGeneration[] = []
     try {
       for (let index = 0; index < asked.count; index++)
@@ -279,8 +189,8 @@ export class Generating {
       // The credit may have been long in coming; an answer that nobody waits for any more would never be run.
       signal.throwIfAborted()
       const open = prepared[0] && notEnforcedValue(prepared[0])
-      if (open) asker.header?.(notEnforcedHeader, open)
-      call.keep(() => conversationInput(guard.work.messages))
+      if (open) call.header(notEnforcedHeader, open)
+      call.keep(() => inputContent(conversationInput(guard.work.messages)))
       return new Generating(model, call, { guard, prepared, outputTokensMax: most })
     } catch (error) {
       for (const one of prepared) one.discard()
@@ -326,12 +236,9 @@ export class Generating {
   }
 
   /** Resolves when usage, and what is kept of the content, are on record. */
-  async succeed(ended: Pick<Outcome, "stopReason" | "toolCalls">): Promise<void> {
-    await this.call.succeed(meterUsage(this.usage()), {
-      ...ended,
-      model: this.model.sku,
-      output: () => this.#answers.map((answer) => answer.message()),
-    })
+  async succeed(ended: GenerationEnd): Promise<void> {
+    const output = () => this.#answers.map((answer) => answer.message())
+    await this.call.succeed(meterUsage(this.usage()), () => outputContent(this.model.sku, output()), ended)
   }
 
   /** The prompt is counted once, however many answers were written to it. */
@@ -351,39 +258,36 @@ export class Generating {
 
 /** How long the prompt of a request would be; nothing is evaluated, and nothing charged. */
 export async function countPromptTokens(
-  asker: Asker,
+  parts: InferenceParts,
   call: MeteredCall,
   asked: { readonly model: string; readonly work: GenerateWork },
 ): Promise<number> {
-  const tokens = await call.attempt(async () => {
-    const resolved = await call.resolve(asked.model, "generation", beginning(asked.work))
-    checkSchemas(asked.work)
-    return await call.serve(resolved, async ({ model }) => {
-      await call.sequence.reserve(model, noUsage)
-      const { generator: engine } = await call.route(model)
-      const prepared = await engine.prepare(asked.work, asker.request.signal)
-      prepared.discard()
-      return prepared.inputTokensMost
-    })
+  const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
+  const resolved = await resolveModel(parts, call, named)
+  checkSchemas(asked.work)
+  const tokens = await serve(call, resolved, async ({ model }) => {
+    await call.sequence.reserve(model, noUsage)
+    const { generator: engine } = await call.route(parts.router, model)
+    const prepared = await engine.prepare(asked.work, call.request.signal)
+    prepared.discard()
+    return prepared.inputTokensMost
   })
-  await call.succeed(noUsage, { model: asked.model, stopReason: null, toolCalls: [] })
+  await call.succeed(noUsage, () => outputContent(asked.model))
   return tokens
 }
 
 /** What the organization's guardrails let the model read; everything else that can be refused is refused before. */
 async function guarded(
   { guardrails }: InferenceParts,
-  asker: Asker,
-  { organizationId, sequence }: MeteredCall,
+  call: MeteredCall,
   { model: { sku: model }, resolved: { virtual }, work, isStreamed }: PreparedFor,
 ): Promise<Guard> {
   checkSchemas(work)
-  const { principal } = asker
-  if (!principal) throw new Error("Cannot run inference: the endpoint lets in callers without a principal")
-  const { id: requestId, signal, isBatch = false } = asker.request
-  const header = (name: string, value: string): void => asker.header?.(name, value)
-  const call = { organizationId, principal, requestId, sequence, signal, isBatch, isStreamed, header }
-  return await guardrails.begin(call, { model, virtual, work })
+  const { organizationId, principal, sequence } = call
+  const { id: requestId, signal, isBatch = false } = call.request
+  const header = (name: string, value: string): void => call.header(name, value)
+  const guardedCall = { organizationId, principal, requestId, sequence, signal, isBatch, isStreamed, header }
+  return await guardrails.begin(guardedCall, { model, virtual, work })
 }
 
 /** A guardrail may have sent the request to another model. */

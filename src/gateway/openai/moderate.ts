@@ -9,7 +9,7 @@ import {
 } from "../../contract/openai/moderations.ts"
 import type { Branch } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
-import { type InferenceParts, MeteredCall } from "./inference.ts"
+import { type InferenceParts, inputContent, outputContent, runInference, serve } from "./inference.ts"
 import { moderationQuestions } from "./moderation-questions.ts"
 import { decisionModels, scoreEach } from "./score-each.ts"
 
@@ -24,22 +24,21 @@ const branches: readonly Branch[] = moderationCategories.map((category) => ({
 const openaiModels = /^(?:omni|text)-moderation(?:-|$)/
 
 export function moderationHandler(parts: InferenceParts): Handler<typeof createModeration> {
-  return async (call) => {
-    const metered = new MeteredCall(parts, call, "moderations")
-    const body = await metered.read("moderations", call.body)
-    return await metered.attempt(async () => {
+  const start = { callSource: "moderations", wire: "moderations" } as const
+  return async (asker) =>
+    await runInference(parts, { ...start, asker }, async (metered, body) => {
       const sku = body.model ?? null
       const named = sku === null || openaiModels.test(sku) ? parts.catalog.fallback.sku : sku
       const texts = textsOf(body.input)
-      const resolved = await decisionModels(metered, named, texts[0] ?? "")
+      const resolved = await decisionModels(parts, metered, { name: named, about: texts[0] ?? "" })
       metered.sequence.describe({ questions: texts.length * branches.length })
-      metered.keep(() => ({ messages: [], texts: [...texts] }))
+      metered.keep(() => inputContent({ messages: [], texts: [...texts] }))
       const work = texts.map((evidence) => ({ evidence, branches }))
-      const { model, margins, usage } = await metered.serve(resolved, async (turn) => ({
+      const { model, margins, usage } = await serve(metered, resolved, async (turn) => ({
         model: turn.model,
-        ...(await scoreEach(parts, metered, turn.model, work, call.request.signal)),
+        ...(await scoreEach(parts, metered, turn.model, work)),
       }))
-      await metered.succeed(usage, { stopReason: null, toolCalls: [], model: model.sku })
+      await metered.succeed(usage, () => outputContent(model.sku))
       return {
         id: parts.ids.next("modr"),
         model: model.sku,
@@ -47,7 +46,6 @@ export function moderationHandler(parts: InferenceParts): Handler<typeof createM
         usage: { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens },
       }
     })
-  }
 }
 
 function textsOf(input: ModerationRequest["input"]): readonly string[] {

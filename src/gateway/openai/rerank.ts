@@ -7,7 +7,15 @@ import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
 import type { Branch } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
 import { type Usage, noUsage } from "../sequence-record.ts"
-import { type InferenceParts, MeteredCall } from "./inference.ts"
+import type { MeteredCall } from "../metered-call.ts"
+import {
+  type InferenceParts,
+  inputContent,
+  outputContent,
+  resolveModel,
+  runInference,
+  serve,
+} from "./inference.ts"
 import type { Resolved } from "../organization-access.ts"
 import { decisionModels, scoreEach } from "./score-each.ts"
 
@@ -18,23 +26,20 @@ interface Relevance {
 }
 
 export function rerankHandler(parts: InferenceParts): Handler<typeof createRerank> {
-  return async (call) => {
-    const metered = new MeteredCall(parts, call, "rerank")
-    const body = await metered.read("rerank", call.body)
-    return await metered.attempt(async () => {
+  return async (asker) =>
+    await runInference(parts, { callSource: "rerank", wire: "rerank", asker }, async (metered, body) => {
       const texts = body.documents.map((one, at) => nonblank(typeof one === "string" ? one : one.text, at))
       const resolved = await rankers(parts, metered, body)
       metered.sequence.describe({ questions: texts.length })
-      metered.keep(() => ({ messages: [], texts: [body.query, ...texts] }))
-      const { model, scores, usage } = await metered.serve(resolved, async (turn) => {
+      metered.keep(() => inputContent({ messages: [], texts: [body.query, ...texts] }))
+      const { model, scores, usage } = await serve(metered, resolved, async (turn) => {
         const relevance = turn.model.kind === "embedding" ? byEmbedding : byDecision
-        const found = await relevance(parts, metered, turn.model, body.query, texts, call.request.signal)
+        const found = await relevance(parts, metered, turn.model, body.query, texts)
         return { model: turn.model, ...found }
       })
-      await metered.succeed(usage, { stopReason: null, toolCalls: [], model: model.sku })
+      await metered.succeed(usage, () => outputContent(model.sku))
       return reranking(parts.ids.next("rerank"), model.sku, body, texts, { scores, usage })
     })
-  }
 }
 
 function nonblank(text: string, at: number): string {
@@ -44,17 +49,18 @@ function nonblank(text: string, at: number): string {
 
 /** Models for decisions, or one for embeddings, which a virtual model can name too. */
 async function rankers(
-  { catalog }: InferenceParts,
+  parts: InferenceParts,
   metered: MeteredCall,
   { model, query }: RerankRequest,
 ): Promise<Resolved> {
-  const known = catalog.find(model, "generation")
-  if (known?.kind === "embedding") return await metered.resolve(model, "embedding", query)
+  const known = parts.catalog.find(model, "generation")
+  const embedding = { name: model, wanted: "embedding", about: query } as const
+  if (known?.kind === "embedding") return await resolveModel(parts, metered, embedding)
   try {
-    return await decisionModels(metered, model, query)
+    return await decisionModels(parts, metered, { name: model, about: query })
   } catch (error) {
     if (known || !(error instanceof Fault) || error.code !== "model_not_found") throw error
-    return await metered.resolve(model, "embedding", query).catch(() => {
+    return await resolveModel(parts, metered, embedding).catch(() => {
       throw error
     })
   }
@@ -74,11 +80,10 @@ async function byDecision(
   model: Model,
   query: string,
   texts: readonly string[],
-  signal: AbortSignal,
 ): Promise<Relevance> {
   const branches = [relevanceBranch(query)]
   const work = texts.map((evidence) => ({ evidence, branches }))
-  const { margins, usage } = await scoreEach(parts, metered, model, work, signal)
+  const { margins, usage } = await scoreEach(parts, metered, model, work)
   return { scores: margins.map(([margin]) => readPredicate(margin ?? Number.NaN)), usage }
 }
 
@@ -88,9 +93,9 @@ async function byEmbedding(
   model: Model,
   query: string,
   texts: readonly string[],
-  signal: AbortSignal,
 ): Promise<Relevance> {
-  const { embedder } = await metered.route(model)
+  const { signal } = metered.request
+  const { embedder } = await metered.route(parts.router, model)
   const prepared = await embedder.prepare({ inputs: [query, ...texts], dimensions: null }, signal)
   const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
   await metered.sequence.reserve(model, most).catch((error: unknown) => {

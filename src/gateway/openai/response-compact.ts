@@ -6,7 +6,7 @@ import type { CompactRequest } from "../../contract/openai/response-prompts.ts"
 import { MessageItem } from "../../contract/openai/responses.ts"
 import type { Outcome } from "../sequence-record.ts"
 import { packSummary } from "./compaction.ts"
-import { Generating, MeteredCall, meterUsage } from "./inference.ts"
+import { Generating, runInference } from "./inference.ts"
 import { toWireItem } from "./response-store.ts"
 import { promptWork } from "./response-work.ts"
 import { toUsage } from "./response-writer.ts"
@@ -21,43 +21,37 @@ const summaryTokensMax = 2048
 export function compactHandler(
   parts: ResponseParts,
 ): Handler<(typeof inferenceEndpoints)["compactResponse"]> {
-  return async (call) => {
-    const metered = new MeteredCall(parts, call, "compact")
-    const body = await metered.read("compact", call.body)
-    const { organizationId } = metered
-    const { items } = await metered.attempt(async () => await conversation(parts, organizationId, body, null))
-    const work = await metered.attempt(async () => summaryWork(body, items, organizationId))
-    const given = { model: body.model, work, count: 1, isStreamed: false }
-    const generating = await Generating.start(parts, call, metered, given)
-    let summary = ""
-    let stopReason: Outcome["stopReason"] = null
-    await metered.attempt(
-      async () => {
-        for (const run of generating.runs(call.request.signal))
-          for await (const event of run)
-            if (event.kind === "text") summary += event.text
-            else if (event.kind === "end") stopReason = event.reason
-        checkSummary(summary, stopReason)
-      },
-      () => meterUsage(generating.usage()),
-    )
-    const used = generating.usage()
-    await generating.succeed({ stopReason, toolCalls: [] })
-    const asked = items.filter(({ item }) => {
-      const message = MessageItem.safeParse(item)
-      return message.success && message.data.role === "user"
+  return async (asker) =>
+    await runInference(parts, { callSource: "compact", wire: "compact", asker }, async (call, body) => {
+      const { organizationId } = call
+      const { items } = await conversation(parts, organizationId, body, null)
+      const work = summaryWork(body, items, organizationId)
+      const given = { model: body.model, work, count: 1, isStreamed: false }
+      const generating = await Generating.start(parts, call, given)
+      let summary = ""
+      let stopReason: Outcome["stopReason"] = null
+      for (const run of generating.runs(call.request.signal))
+        for await (const event of run)
+          if (event.kind === "text") summary += event.text
+          else if (event.kind === "end") stopReason = event.reason
+      checkSummary(summary, stopReason)
+      const used = generating.usage()
+      await generating.succeed({ stopReason, toolCalls: [] })
+      const asked = items.filter(({ item }) => {
+        const message = MessageItem.safeParse(item)
+        return message.success && message.data.role === "user"
+      })
+      return {
+        id: parts.ids.next("resp"),
+        object: "response.compaction",
+        created_at: Math.floor(parts.clock.nowMs() / 1000),
+        output: [
+          ...asked.map(toWireItem),
+          { type: "compaction", id: parts.ids.next("cmp"), encrypted_content: packSummary(summary) },
+        ],
+        usage: toUsage(used),
+      }
     })
-    return {
-      id: parts.ids.next("resp"),
-      object: "response.compaction",
-      created_at: Math.floor(parts.clock.nowMs() / 1000),
-      output: [
-        ...asked.map(toWireItem),
-        { type: "compaction", id: parts.ids.next("cmp"), encrypted_content: packSummary(summary) },
-      ],
-      usage: toUsage(used),
-    }
-  }
 }
 
 /** What takes the place of a conversation must tell it. */

@@ -2,7 +2,7 @@
 import type { Principal, Standing } from "../../contract/access.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import type { ResponseEvent } from "../../contract/openai/responses.ts"
-import { MeteredCall } from "./inference.ts"
+import { runInference } from "./inference.ts"
 import type { KnownItem } from "./response-store.ts"
 import { type Memory, type ResponseParts, startTurn, warmUp } from "./responses.ts"
 
@@ -26,14 +26,18 @@ export class ResponseConversation {
   }
 
   async *answer(message: Uint8Array, asker: Talker): AsyncGenerator<ResponseEvent> {
-    const metered = new MeteredCall(this.#parts, asker, "responses_ws")
-    const { generate, type: _, stream: _stream, ...request } = await metered.read("responses_ws", message)
-    if (generate === false) {
-      yield* await warmUp(this.#parts, metered, request, this.#memory)
-      return
-    }
-    const turn = await startTurn(this.#parts, asker, metered, request, this.#memory)
-    yield* turn.events()
+    const parts = this.#parts
+    const start = {
+      callSource: "responses_ws",
+      wire: "responses_ws",
+      asker: { ...asker, body: message },
+    } as const
+    yield* await runInference(parts, start, async (call, body) => {
+      const { generate, type: _, stream: _stream, ...request } = body
+      if (generate === false) return await warmUp(parts, call, request, this.#memory)
+      const turn = await startTurn(parts, call, request, this.#memory)
+      return call.through(turn.events())
+    })
   }
 }
 

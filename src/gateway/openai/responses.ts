@@ -10,13 +10,13 @@ import type {
 } from "../../contract/openai/responses.ts"
 import { noGenerationUsage } from "../../engine/engine.ts"
 import { noUsage } from "../sequence-record.ts"
+import type { Asker, MeteredCall } from "../metered-call.ts"
 import {
-  type Asker,
   Generating,
   type InferenceParts,
-  MeteredCall,
   countPromptTokens,
-  meterUsage,
+  outputContent,
+  runInference,
 } from "./inference.ts"
 import { EventLog } from "./event-log.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
@@ -43,13 +43,12 @@ type ResponseHandlers = Pick<
 export function responseHandlers(parts: ResponseParts): ResponseHandlers {
   const { responseStore } = parts
   return {
-    createResponse: async (call) => {
-      const metered = new MeteredCall(parts, call, "responses")
-      const body = await metered.read("responses", call.body)
-      const turn = await startTurn(parts, call, metered, body)
-      if (body.stream === true) return new EventStream(named(turn.events()), null)
-      return await turn.whole()
-    },
+    createResponse: async (asker) =>
+      await runInference(parts, { callSource: "responses", wire: "responses", asker }, async (call, body) => {
+        const turn = await startTurn(parts, call, body)
+        if (body.stream === true) return new EventStream(named(turn.events()), null)
+        return await turn.whole()
+      }),
     openResponseSocket: async () => {
       throw new Fault(
         "upgrade_required",
@@ -65,19 +64,18 @@ export function responseHandlers(parts: ResponseParts): ResponseHandlers {
         null,
       )
     },
-    countInputTokens: async (call) => {
-      const metered = new MeteredCall(parts, call, "count_tokens")
-      const body = await metered.read("input_tokens", call.body)
-      const { organizationId } = metered
-      const { work, dropped } = await metered.attempt(async () => {
+    countInputTokens: async (asker) => {
+      const start = { callSource: "count_tokens", wire: "input_tokens", asker } as const
+      return await runInference(parts, start, async (call, body) => {
+        const { organizationId } = call
         const { items } = await conversation(parts, organizationId, body, null)
         const tools = responseTools(body)
         const said = items.map(({ item }) => item)
-        return { work: promptWork(body, said, organizationId, tools), dropped: tools.dropped }
+        const work = promptWork(body, said, organizationId, tools)
+        noteDropped(call, tools.dropped)
+        const input_tokens = await countPromptTokens(parts, call, { model: body.model, work })
+        return { object: "response.input_tokens" as const, input_tokens }
       })
-      noteDropped(call, dropped)
-      const input_tokens = await countPromptTokens(call, metered, { model: body.model, work })
-      return { object: "response.input_tokens", input_tokens }
     },
     deleteResponse: async ({ params, standing }) => {
       await responseStore.remove(organizationOf(standing), params.response_id)
@@ -108,14 +106,13 @@ export interface Memory {
 /** Everything that can be refused is refused here; the turn that comes back can be run. */
 export async function startTurn(
   parts: ResponseParts,
-  asker: Asker,
-  metered: MeteredCall,
+  call: MeteredCall,
   request: ResponseRequest,
   memory: Memory | null = null,
 ): Promise<Turn> {
   const previous = request.previous_response_id ?? null
   try {
-    return await openTurn(parts, asker, metered, request, memory)
+    return await openTurn(parts, call, request, memory)
   } catch (error) {
     if (previous !== null) memory?.forget(previous)
     throw error
@@ -124,32 +121,24 @@ export async function startTurn(
 
 async function openTurn(
   parts: ResponseParts,
-  asker: Asker,
-  metered: MeteredCall,
+  call: MeteredCall,
   request: ResponseRequest,
   memory: Memory | null,
 ): Promise<Turn> {
-  const { organizationId } = metered
-  const { items, own } = await metered.attempt(
-    async () => await conversation(parts, organizationId, request, memory),
-  )
-  const { tools, work } = await metered.attempt(async () => {
-    const offered = responseTools(request)
-    const said = items.map(({ item }) => item)
-    return { tools: offered, work: responseWork(request, said, organizationId, offered) }
-  })
-  noteDropped(asker, tools.dropped)
+  const { organizationId } = call
+  const { items, own } = await conversation(parts, organizationId, request, memory)
+  const tools = responseTools(request)
+  const said = items.map(({ item }) => item)
+  const work = responseWork(request, said, organizationId, tools)
+  noteDropped(call, tools.dropped)
   const isStreamed = request.stream === true || memory !== null
   const asked = { model: request.model, work, count: 1, isStreamed }
-  const generating = await Generating.start(parts, asker, metered, asked)
+  const generating = await Generating.start(parts, call, asked)
   try {
-    const store = await metered.attempt(async () => {
-      const isStored = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
-      asker.request.signal.throwIfAborted()
-      return isStored
-    })
+    const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
+    call.request.signal.throwIfAborted()
     const { identities } = tools
-    return new Turn(parts, { asker, generating, request, items, own, store, memory, identities })
+    return new Turn(parts, { generating, request, items, own, store, memory, identities })
   } catch (error) {
     generating.discard()
     throw error
@@ -159,34 +148,32 @@ async function openTurn(
 /** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */
 export async function warmUp(
   parts: ResponseParts,
-  metered: MeteredCall,
+  call: MeteredCall,
   request: ResponseRequest,
   memory: Memory,
 ): Promise<ResponseEvent[]> {
-  const { organizationId, sequence } = metered
-  return await metered.attempt(async () => {
-    const named = { organizationId, name: request.model, wanted: "generation" } as const
-    const model = await parts.models.first(named)
-    const previous = request.previous_response_id ?? null
-    const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
-    const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
-    await sequence.reserve(model, noUsage)
-    const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
-    const writer = new ResponseWriter(parts, { request, model: model.sku, store })
-    const events = writer.start(noGenerationUsage)
-    writer.end(noGenerationUsage, store)
-    // Nothing was asked yet: what is remembered is kept with the turn that asks.
-    await metered.succeed(noUsage, { stopReason: null, toolCalls: [], model: model.sku })
-    if (store)
-      await parts.responseStore.keep(organizationId, {
-        response: writer.response,
-        previousId: previous,
-        input: own,
-        pieces: [],
-      })
-    memory.remember(writer.id, [...before, ...own])
-    return [...events, ...writer.terminal()]
-  })
+  const { organizationId, sequence } = call
+  const named = { organizationId, name: request.model, wanted: "generation" } as const
+  const model = await parts.models.first(named)
+  const previous = request.previous_response_id ?? null
+  const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
+  const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
+  await sequence.reserve(model, noUsage)
+  const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
+  const writer = new ResponseWriter(parts, { request, model: model.sku, store })
+  const events = writer.start(noGenerationUsage)
+  writer.end(noGenerationUsage, store)
+  // Nothing was asked yet: what is remembered is kept with the turn that asks.
+  await call.succeed(noUsage, () => outputContent(model.sku))
+  if (store)
+    await parts.responseStore.keep(organizationId, {
+      response: writer.response,
+      previousId: previous,
+      input: own,
+      pieces: [],
+    })
+  memory.remember(writer.id, [...before, ...own])
+  return [...events, ...writer.terminal()]
 }
 
 async function earlier(
@@ -221,7 +208,6 @@ function inputOf(input: ResponseRequest["input"]): InputItem[] {
 }
 
 interface TurnFacts {
-  readonly asker: Asker
   readonly generating: Generating
   readonly request: ResponseRequest
   /** The whole conversation, and the part of it that this request brought. */
@@ -277,20 +263,19 @@ class Turn {
   }
 
   async *#events(): AsyncGenerator<ResponseEvent> {
-    const { generating, asker } = this.#facts
+    const { generating } = this.#facts
+    const { organizationId, request } = generating.call
     const { responseStore } = this.#parts
     const writer = this.#writer
-    const organizationId = generating.call.organizationId
     const leave = responseStore.enter(organizationId, writer.id, {
       cancel: () =>
         this.#cancelled.abort(new Fault("client_closed", "Cannot go on: the response was cancelled")),
       response: () => writer.response,
       log: this.#log,
     })
-    const signal = AbortSignal.any([asker.request.signal, this.#cancelled.signal])
+    const signal = AbortSignal.any([request.signal, this.#cancelled.signal])
     const [run] = generating.runs(signal)
     const generated = run?.[Symbol.asyncIterator]()
-    let settled = false
     let started = false
     try {
       // Until the first token the work may still move to another worker, and the region is told in a header.
@@ -300,10 +285,8 @@ class Turn {
       yield* writer.start(generating.usage())
       for (; next && !next.done; next = await generated?.next()) yield* writer.add(next.value)
       await this.#finish()
-      settled = true
       yield* writer.terminal()
     } catch (error) {
-      settled = true
       const events = await this.#fail(error)
       // Without a first event it is an ordinary error.
       if (!started) throw error
@@ -311,7 +294,6 @@ class Turn {
     } finally {
       // The reader went away between two events.
       await generated?.return?.()
-      if (!settled) await generating.call.fail(asker.request.signal.reason, meterUsage(generating.usage()))
       leave()
     }
   }
@@ -340,14 +322,14 @@ class Turn {
   }
 
   async #fail(error: unknown): Promise<ResponseEvent[]> {
-    const { generating, asker, request, memory } = this.#facts
+    const { generating, request, memory } = this.#facts
+    const { signal } = generating.call.request
     const used = generating.usage()
     if (typeof request.previous_response_id === "string") memory?.forget(request.previous_response_id)
-    await generating.call.fail(error, meterUsage(used))
+    await generating.call.fail(error)
     this.#failure = error
     // The client is gone: there is no one to send it to.
-    if (asker.request.signal.aborted && (asker.request.signal.reason as Fault).code === "client_closed")
-      throw error
+    if (signal.aborted && (signal.reason as Fault).code === "client_closed") throw error
     if (this.#cancelled.signal.aborted) return this.#writer.cancel(used)
     const fault = error instanceof Fault ? error : null
     const code = fault && fault.status < 500 ? fault.code : "server_error"

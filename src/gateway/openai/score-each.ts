@@ -7,7 +7,8 @@ import type { ScoreWork } from "../../engine/engine.ts"
 import { type Usage, noUsage } from "../sequence-record.ts"
 import type { Resolved } from "../organization-access.ts"
 import { tokensMost } from "../tokens-most.ts"
-import type { InferenceParts, MeteredCall } from "./inference.ts"
+import type { MeteredCall } from "../metered-call.ts"
+import { type InferenceParts, resolveModel } from "./inference.ts"
 
 /** So many texts of one request hold a place at a worker; an encoder reads them in one run. */
 const concurrencyMax = 8
@@ -25,11 +26,11 @@ export async function scoreEach(
   metered: MeteredCall,
   model: Model,
   texts: readonly TextWork[],
-  signal: AbortSignal,
 ): Promise<ScoredEach> {
   const { organizationId, sequence } = metered
+  const { signal } = metered.request
   for (const { branches } of texts) checkBranches(branches)
-  const { scorer } = await metered.route(model)
+  const { scorer } = await metered.route(parts.router, model)
   // The exact count is known only at a worker, whose places a request must not hold all at once.
   const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
   await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
@@ -45,9 +46,13 @@ export async function scoreEach(
 }
 
 /** Models for decisions; the errors are those of this surface. */
-export async function decisionModels(metered: MeteredCall, name: string, about: string): Promise<Resolved> {
+export async function decisionModels(
+  parts: InferenceParts,
+  call: MeteredCall,
+  named: { readonly name: string; readonly about: string },
+): Promise<Resolved> {
   try {
-    return await metered.resolve(name, "decisions", about)
+    return await resolveModel(parts, call, { ...named, wanted: "decisions" })
   } catch (error) {
     if (!(error instanceof Fault) || error.code !== "unknown_model") throw error
     throw new Fault("model_not_found", error.message, { param: "model", cause: error })

@@ -1,5 +1,5 @@
 /** Tools that a provider would run itself cannot run here: they are left out, and a header names them. */
-import type { Asker } from "./inference.ts"
+import type { Asker } from "../metered-call.ts"
 
 /** The types of the tools that were left out, separated by commas; absent when there are none. */
 const toolsDroppedHeader = "x-umpire-tools-dropped"

@@ -1,8 +1,10 @@
 /** Asks a version of a set about a text for a job or a shadow: by what would answer a live request for it, stage by stage. */
 import type { ModelResolver } from "../organization-access.ts"
-import { scoreStages, setReader } from "../stages.ts"
+import type { Verdict } from "../classification/verdict.ts"
+import { scoreStages } from "../stages.ts"
+import { setReader } from "./policy.ts"
 import { type TextCaller, type TextScorerParts, recordText } from "./score-texts.ts"
-import { type AskedVersion, type Verdict, selectQuestions } from "./version.ts"
+import { type AskedVersion, selectQuestions } from "./version.ts"
 
 export interface AskVersionParts extends TextScorerParts {
   readonly models: Pick<ModelResolver, "resolve">
@@ -31,27 +33,15 @@ export async function askVersion(
     questionNames,
     branches: [],
   })
-  const { organizationId, isCharged, isBatch = false } = caller
+  const { organizationId, isCharged } = caller
   const named = { organizationId, name: version.model, wanted: "decisions", key } as const
   const found = await parts.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
   const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }
-  const scored = await recordText(parts, caller, signal, async (sequence, startedMs) => {
-    const request = {
-      resolved,
-      organizationId,
-      evidence,
-      questions: classification.questions,
-      branches: classification.branches,
-      startedMs,
-      header: () => undefined,
-      ...(reading ? { reading } : {}),
-      sequence,
-      hint: null,
-      isBatch,
-      isCharged,
-    }
-    return await scoreStages(parts, request, setReader(questions, resolved, version), signal)
+  const scored = await recordText(parts, caller, signal, async (call) => {
+    const { questions: plain, branches } = classification
+    const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
+    return await scoreStages(parts, request, setReader(questions, resolved, version))
   })
   return scored.answers.map(({ verdict }) => verdict)
 }

@@ -4,7 +4,8 @@ import { listCases, listExamples } from "../../store/question-sets/examples.ts"
 import { askVersion } from "./ask-version.ts"
 import type { JobContext } from "./jobs.ts"
 import { forEachText } from "./score-texts.ts"
-import type { AskedVersion, Verdict } from "./version.ts"
+import type { Verdict } from "../classification/verdict.ts"
+import type { AskedVersion } from "./version.ts"
 
 export interface CompareInput {
   readonly from: number

@@ -1,11 +1,14 @@
 /** Scores texts for a job of a question set, a few at a time, each recorded and charged as a request. */
+import { setTimeout as wait } from "node:timers/promises"
 import type { Model } from "../../base/catalog.ts"
 import type { Principal } from "../../contract/access.ts"
+import type { CallSource } from "../../contract/call-sources.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
-import { type Meter, type Sequence, finishFailed, success } from "../meter.ts"
-import { type CallSource, type Usage, noUsage } from "../sequence-record.ts"
+import type { Meter } from "../meter.ts"
+import { type MeteredCall, runMetered } from "../metered-call.ts"
+import type { Usage } from "../sequence-record.ts"
 import { type ScoreParts, type Scored, score } from "../stages.ts"
 
 export interface TextScorerParts extends ScoreParts {
@@ -42,11 +45,13 @@ export async function scoreText(
   work: Omit<ScoreWork, "organizationId">,
   signal: AbortSignal,
 ): Promise<Scored> {
-  const { organizationId, isCharged, isBatch = false } = caller
-  return await recordText(parts, caller, signal, async (sequence) => {
-    const asked = { ...work, model, organizationId, sequence, hint: null, isCharged, isBatch }
-    return await score(parts, asked, signal)
-  })
+  const { isCharged } = caller
+  return await recordText(
+    parts,
+    caller,
+    signal,
+    async (call) => await score(parts, { ...work, call, model, isCharged }, signal),
+  )
 }
 
 /** One text as a request of its own, recorded however it ends. Live traffic goes first: a job waits where a request would be refused. */
@@ -54,49 +59,34 @@ export async function recordText<Result extends { readonly usage: Usage }>(
   parts: TextScorerParts,
   caller: TextCaller,
   signal: AbortSignal,
-  work: (sequence: Sequence, startedMs: number) => Promise<Result>,
+  work: (call: MeteredCall) => Promise<Result>,
 ): Promise<Result> {
+  const { callSource, principal, organizationId, requestId, isBatch } = caller
   const attempts = caller.isWaitedFor ? 1 : attemptsMax
   for (let attempt = 1; ; attempt++) {
+    const request: RequestFacts = {
+      id: requestId,
+      ip: "",
+      userAgent: null,
+      startedMs: parts.clock.nowMs(),
+      header: () => null,
+      signal,
+      ...(isBatch ? { isBatch } : {}),
+    }
+    const asker = { principal, standing: { organizationId }, request }
     try {
-      return await recordOnce(parts, caller, signal, work)
+      return await runMetered({ meter: parts.meter }, { callSource, asker }, async (call) => {
+        const result = await work(call)
+        await call.succeed(result.usage)
+        return result
+      })
     } catch (error) {
       const isFull = error instanceof Fault && error.code === "overloaded"
       if (!isFull || attempt >= attempts || signal.aborted) throw error
-      await pause(error.retryAfterMs ?? retryMsDefault, signal)
+      await wait(error.retryAfterMs ?? retryMsDefault, undefined, { signal }).catch(() =>
+        signal.throwIfAborted(),
+      )
     }
-  }
-}
-
-async function recordOnce<Result extends { readonly usage: Usage }>(
-  parts: TextScorerParts,
-  { callSource, principal, organizationId, requestId }: TextCaller,
-  signal: AbortSignal,
-  work: (sequence: Sequence, startedMs: number) => Promise<Result>,
-): Promise<Result> {
-  const startedMs = parts.clock.nowMs()
-  const request: RequestFacts = {
-    id: requestId,
-    ip: "",
-    userAgent: null,
-    startedMs,
-    header: () => null,
-    signal,
-  }
-  const sequence = parts.meter.begin({
-    callSource,
-    inferenceType: "generation",
-    principal,
-    organizationId,
-    request,
-  })
-  try {
-    const result = await work(sequence, startedMs)
-    await sequence.finish(result.usage, success)
-    return result
-  } catch (error) {
-    await finishFailed(sequence, noUsage, error)
-    throw error
   }
 }
 
@@ -123,18 +113,4 @@ export async function forEachText<Item, Result>(
   await Promise.all(Array.from({ length: concurrency }, run))
   if (failure) throw (failure as { readonly error: unknown }).error
   return results
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop)
-      resolve()
-    }, ms)
-    const stop = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    signal.addEventListener("abort", stop, { once: true })
-  })
 }

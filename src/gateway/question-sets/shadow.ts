@@ -6,11 +6,12 @@ import { questionSetLimits } from "../../contract/question-sets/content.ts"
 import { insertReviewItems } from "../../store/content/review.ts"
 import { type ShadowResult, insertShadowResults } from "../../store/question-sets/jobs.ts"
 import type { Database } from "../../store/sql.ts"
-import { isExample } from "../content/classification.ts"
+import { isExample } from "./policy.ts"
 import { isSampled } from "../content/sample.ts"
 import { type AskVersionParts, askVersion } from "./ask-version.ts"
 import type { FoundSet, Sets } from "./sets.ts"
-import type { AskedVersion, Verdict } from "./version.ts"
+import type { Verdict } from "../classification/verdict.ts"
+import type { AskedVersion } from "./version.ts"
 
 export interface ShadowParts extends AskVersionParts {
   readonly database: Database

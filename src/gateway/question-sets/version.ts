@@ -3,8 +3,7 @@ import type { QuestionSetContent, SetQuestion } from "../../contract/question-se
 import { Fault } from "../../contract/errors.ts"
 import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
 import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
-import { readChoice, readScore } from "../../scoring/answers.ts"
-import { type Taught, answerConfidence, loadArtefact } from "../../scoring/teach/apply.ts"
+import { type Taught, loadArtefact } from "../../scoring/teach/apply.ts"
 import type { TaughtArtefact, TaughtCascade } from "../../scoring/teach/artefact.ts"
 import { taughtVector } from "../../scoring/teach/question.ts"
 import {
@@ -13,11 +12,10 @@ import {
   branchCount,
   composeClassification,
 } from "../classification/classification.ts"
+import { type AbstentionRule, type Verdict, verdictOf } from "../classification/verdict.ts"
 
-export interface AskedQuestion {
+export interface AskedQuestion extends AbstentionRule {
   readonly question: Question
-  readonly threshold: number | null
-  readonly below: "abstain" | "answer"
   readonly calibration: Calibration | null
   readonly taught: LoadedArtefact | null
   /** What was fitted to the stages of a cascade. */
@@ -163,18 +161,6 @@ const noSuchQuestion = (set: string, name: string): Fault =>
     { param: "questions" },
   )
 
-export interface Verdict {
-  readonly name: string
-  readonly isPredicate: boolean
-  /** What the set says: yes or no, the value of an option, a level's index; null where it abstains. */
-  readonly value: string | boolean | number | null
-  readonly isAbstention: boolean
-  /** Probability of the answer, which the threshold is compared with. */
-  readonly confidence: number
-  /** Whether what was taught was used; it is not with another version of the model. */
-  readonly isTaught: boolean
-}
-
 export interface SetAnswer {
   /** Of all branches, calibrated. */
   readonly margins: Float64Array
@@ -213,28 +199,3 @@ function usable({ taught }: AskedQuestion, reading: EvidenceReading | null): Tau
 
 const calibrateOwn = (margins: Float64Array, calibration: Calibration | null): Float64Array =>
   calibration ? calibrateMargins(margins, calibration) : margins
-
-export function verdictOf(
-  { question, threshold, below }: AskedQuestion,
-  margins: Float64Array,
-  isTaught: boolean,
-): Verdict {
-  const confidence = answerConfidence(question.type, margins)
-  const isAbstention = threshold !== null && below === "abstain" && confidence < threshold
-  const value = isAbstention ? null : mostProbable(question, margins)
-  const isPredicate = question.type === "predicate"
-  return { name: question.name ?? "", isPredicate, value, isAbstention, confidence, isTaught }
-}
-
-function mostProbable(question: Question, margins: Float64Array): string | boolean | number {
-  switch (question.type) {
-    case "predicate":
-      return (margins[0] ?? 0) >= 0 ? "yes" : "no"
-    case "choice":
-      return question.options[readChoice(margins).winner]?.value ?? ""
-    case "score": {
-      const { probabilities } = readScore(margins)
-      return probabilities.indexOf(Math.max(...probabilities))
-    }
-  }
-}

@@ -1,0 +1,198 @@
+/** How a question set decides: its questions, what is made of their margins, and what it tells of its answers. */
+import { fitsUtf8, isBlank } from "../../contract/decisions.ts"
+import { Fault } from "../../contract/errors.ts"
+import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import { abstainedHeader, setHeader } from "../../contract/question-sets/decide.ts"
+import type { Blend, TaughtCascade } from "../../scoring/teach/artefact.ts"
+import { blendMargins } from "../../scoring/teach/blend.ts"
+import type { ReviewRequest } from "../../store/content/record.ts"
+import { type Classification, parseSetReference } from "../classification/classification.ts"
+import { type Verdict, verdictOf } from "../classification/verdict.ts"
+import type { DecisionPolicy, SetPolicies } from "../classify.ts"
+import { contentAnswers } from "../content/classification.ts"
+import type { ContentEnd } from "../content/keeper.ts"
+import { isSampled } from "../content/sample.ts"
+import type { MeteredCall } from "../metered-call.ts"
+import type { AnswerCounter } from "../monitoring/answer-counter.ts"
+import type { Resolved } from "../organization-access.ts"
+import { type PlainAnswer, type StageReader, marginsOf } from "../stages.ts"
+import type { FoundSet, Sets } from "./sets.ts"
+import type { Shadows } from "./shadow.ts"
+import { type AskedQuestion, type AskedVersion, answerSet, selectQuestions } from "./version.ts"
+
+export interface SetPolicyDeps {
+  readonly shadows: Pick<Shadows, "observe">
+  readonly answerCounter: Pick<AnswerCounter, "count">
+}
+
+export function createSetPolicies(deps: SetPolicyDeps & { readonly sets: Pick<Sets, "find"> }): SetPolicies {
+  return {
+    async policyFor(organizationId, request) {
+      const found = await deps.sets.find(organizationId, parseSetReference(request.model))
+      return setPolicy(deps, found, request).policy
+    },
+  }
+}
+
+interface SetDecision {
+  readonly questions: readonly AskedQuestion[]
+  readonly policy: DecisionPolicy<SetAnswer>
+}
+
+/** `request` names the questions that are asked, or brings its own. */
+export function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classification): SetDecision {
+  const { version } = found
+  const { setId, setName, number } = version
+  const { classification, questions, reading } = selectQuestions(version, request)
+  const { evidence } = classification
+  const policy: DecisionPolicy<SetAnswer> = {
+    model: version.model,
+    classification,
+    reading,
+    description: {
+      questionSetId: setId,
+      questionSet: setName,
+      questionSetVersion: number,
+      questions: questions.length,
+    },
+    reader: (resolved) => setReader(questions, resolved, version),
+    tell: (call, answers) => tellVerdicts(call, version, answers.map(verdictIn)),
+    content: ({ sequence }, { answers }) =>
+      setEnd({ found, questions, evidence, sequenceId: sequence.id, verdicts: answers.map(verdictIn) }),
+    recorded: (call, { answers, costTicks }, isKept) => {
+      const {
+        organizationId,
+        principal,
+        sequence,
+        request: { startedMs },
+      } = call
+      const verdicts = answers.map(verdictIn)
+      const key = call.stickyKey(evidence)
+      deps.answerCounter.count({ version, verdicts, startedMs, costTicks })
+      const sequenceId = sequence.id
+      deps.shadows.observe({ found, organizationId, principal, sequenceId, evidence, key, verdicts, isKept })
+    },
+  }
+  return { questions, policy }
+}
+
+const verdictIn = ({ verdict }: SetAnswer): Verdict => verdict
+
+/** The answers are the contract's; where the set abstains, a header names the question. */
+function tellVerdicts(call: MeteredCall, version: AskedVersion, verdicts: readonly Verdict[]): void {
+  const abstained = verdicts.filter(({ isAbstention }) => isAbstention).map(({ name }) => name)
+  call.sequence.describe({ abstained: abstained.length })
+  call.header(setHeader, `${version.setName}@${version.number}`)
+  if (abstained.length > 0) call.header(abstainedHeader, abstained.join(","))
+}
+
+export interface SetAnswer extends PlainAnswer {
+  readonly verdict: Verdict
+  /** As fitted to these stages: an answer less probable is sent on. Null: nothing was, or to others. */
+  readonly sendBelow: number | null
+}
+
+/**
+ * What was fitted to the first model, a calibration or what was taught, says nothing about another. Throws Fault where it cannot be told
+ * which model a calibration was fitted to.
+ */
+export function setReader(
+  asked: readonly AskedQuestion[],
+  { stages, isFirstSplit }: Pick<Resolved, "stages" | "isFirstSplit">,
+  set: Pick<AskedVersion, "setName" | "model">,
+): StageReader<SetAnswer> {
+  if (isFirstSplit && asked.some(({ calibration, taught }) => calibration && !taught))
+    throw new Fault(
+      "invalid_request",
+      `Cannot classify: the question set ${set.setName} has a calibration, which fits one model, and its model ${set.model} splits requests between several; name one of them, or remove the calibration`,
+      { param: "model" },
+    )
+  const questions = asked.map(({ question }) => question)
+  const cascades = asked.map(({ cascade }) => (cascade && isFittedTo(cascade, stages) ? cascade : null))
+  /** What the first stage answered, where it did so as when thresholds and blends were fitted. */
+  const firstMargins: (Float64Array | null)[] = []
+  return {
+    read: (at, margins, { reading, isFirst, stage }) => {
+      const own = at.map((index) => asked[index] as AskedQuestion)
+      const read = answerSet(isFirst ? own : own.map(unfitted), margins, reading)
+      const each = marginsOf(questions, at, read.margins)
+      return at.map((index, place) => {
+        const answer = { margins: each[place] as Float64Array, verdict: read.verdicts[place] as Verdict }
+        if (stage === 0) firstMargins[index] = answer.verdict.isTaught ? answer.margins : null
+        const first = firstMargins[index]
+        const cascade = cascades[index]
+        if (!first || cascade?.stages[stage]?.modelVersion !== reading?.modelVersion)
+          return { ...answer, sendBelow: null }
+        const blend = stage === 0 ? null : cascade?.blends[stage - 1]
+        const sendBelow = cascade?.thresholds?.[stage] ?? null
+        return {
+          ...(blend ? blendAnswer(own[place] as AskedQuestion, first, answer, blend) : answer),
+          sendBelow,
+        }
+      })
+    },
+    isDoubtful: ({ verdict, sendBelow }, at, { thresholds }) => {
+      const { question, threshold } = asked[at] as AskedQuestion
+      return verdict.confidence < (sendBelow ?? threshold ?? thresholds[question.type])
+    },
+  }
+}
+
+function blendAnswer(
+  asked: AskedQuestion,
+  first: Float64Array,
+  { margins }: PlainAnswer,
+  blend: Blend,
+): Omit<SetAnswer, "sendBelow"> {
+  const blended = blendMargins(asked.question.type, first, margins, blend)
+  return { margins: blended, verdict: verdictOf(asked, blended, true) }
+}
+
+const isFittedTo = (cascade: TaughtCascade, stages: Resolved["stages"]): boolean =>
+  cascade.stages.length === stages.length &&
+  cascade.stages.every(({ model }, stage) => model === stages[stage]?.[0].sku)
+
+const unfitted = (question: AskedQuestion): AskedQuestion => ({
+  ...question,
+  calibration: null,
+  taught: null,
+})
+
+interface SetAnswered {
+  readonly found: FoundSet
+  readonly sequenceId: string
+  readonly evidence: string
+  readonly questions: readonly AskedQuestion[]
+  readonly verdicts: readonly Verdict[]
+}
+
+function setEnd(answered: SetAnswered): ContentEnd {
+  const { found, questions, verdicts } = answered
+  const { setId, setName, number, model } = found.version
+  return {
+    model,
+    questionSet: { id: setId, name: setName, version: number },
+    answers: contentAnswers(verdicts, questions),
+    review: reviewOf(answered),
+    output: null,
+  }
+}
+
+/** Null where nothing is doubtful and the sample leaves it out. */
+function reviewOf({ found, sequenceId, evidence, questions, verdicts }: SetAnswered): ReviewRequest | null {
+  const { version, reviewSampleRate } = found
+  // A label becomes an example, which must be one.
+  if (version.questions.length === 0 || !isExample(evidence)) return null
+  const items = verdicts.flatMap(({ name, isAbstention, confidence }, at): ReviewRequest["items"] => {
+    const threshold = questions[at]?.threshold ?? null
+    if (isAbstention) return [{ question: name, reason: "abstained" }]
+    if (threshold !== null && confidence < threshold) return [{ question: name, reason: "low_confidence" }]
+    return isSampled("audit", `${sequenceId} ${name}`, reviewSampleRate)
+      ? [{ question: name, reason: "audit" }]
+      : []
+  })
+  return items.length === 0 ? null : { set_id: version.setId, version: version.number, items }
+}
+
+export const isExample = (evidence: string): boolean =>
+  !isBlank(evidence) && !evidence.includes("\0") && fitsUtf8(evidence, questionSetLimits.inputBytesMax)
