@@ -115,7 +115,7 @@ def stock(d: Draw) -> Situation:
                 no=("The stock of {things} in {town} has not grown.", "Are there at most as many {things} as at the start?")),
             ask(lambda w: w["left"] < n, "Has the stock of {things} shrunk?", no=("{town} has at least as many {things} as before.",)),
             ask(lambda w: w["left"] >= bound, "Are there at least {bound} {things} in {town} now?", no=("Fewer than {bound} {things} are there now.",)),
-            ask(lambda w: True, "Were any {things} sold?", no=("Not a single one of the {things} was sold.",)),
+            ask(lambda w: True, "Did any {things} leave {town} that day?", no=("Not a single one of the {things} left {town} that day.",)),
         ],
         [Choose(("How many {things} are there in {town} in the end?", "What is the final count of {things}?"), [str(n - sold + k) for k in news], lambda w: str(w["left"]))],
         [Rate(("How did the number of {things} change?",), ["it fell", "it stayed the same", "it rose"], lambda w: band(w["left"], (n, n + 1)))],
@@ -297,7 +297,7 @@ def _limit(d: Draw, base: dict, m: int, values: list[int]):
 )
 def age(d: Draw) -> Situation:
     name, m = d.name(), d.choice((6, 8, 10, 12, 14, 16, 18, 21, 60, 65))
-    ride = d.choice(("the climbing wall", "the ghost train", "the film night", "the go-kart track", "the wine fair", "the ice rink", "the cave tour", "the swimming gala"))
+    ride = d.choice(("the climbing wall", "the ghost train", "the film night", "the go-kart track", "the puppet theatre", "the ice rink", "the cave tour", "the swimming gala"))
     base = {"name": name, "ride": ride, "Ride": cap(ride), "m": m, "m2": m - 2}
     return Situation(
         f"{name} and {ride}", _limit(d, base, m, [m - 3, m - 1, m, m + 1, m + 4]),

@@ -16,7 +16,7 @@ HAND_INS = (
     "{Thing} from {name} was due on {due}; it was {done} on {when}.",
     "{name} had until {due} to have {thing} {done}, and it was {done} on {when}.",
     "Deadline for {thing}: {due}. {name}: {done} on {when}.",
-    "On {when}, {name} reported that {thing} had been {done}; the last day for it was {due}.",
+    "On {when}, {name} saw to it that {thing} was {done}; the last day for it was {due}.",
     "{Thing} ({name}) was {done} on {when}. The cut-off was {due}.",
     "The closing date was {due}. {name}'s copy of {thing} is stamped {when}, the day it was {done}.",
     "We asked {name} for {thing} by {due} at the latest. According to the register it was {done} on {when}.",

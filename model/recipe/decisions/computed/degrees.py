@@ -78,7 +78,7 @@ def points(d: Draw) -> Situation:
     mid = (top + start) // 2
     u = d.choice([i for i in range(start, top + 1)])
     base = {"name": name, "other": other, "thing": thing, "thing_cap": cap(thing), "top": top, "u": u, "mid": mid}
-    described = [Option(level, f"{level} points") for level in levels]
+    described = [Option(level, f"{level} of {top} points") for level in levels]
     return Situation(
         f"{thing} and {name}", worlds(base, [{"v": v} for v in values]),
         [

@@ -91,7 +91,7 @@ class Draw(Random):
         return WORDS[value] if self._words and 0 <= value <= 12 else f"{value:,}"
 
     def day(self) -> date:
-        return date(2026, 1, 10) + timedelta(days=self.randrange(330))
+        return date(2026, 2, 25) + timedelta(days=self.randrange(230))
 
     def write_day(self, day: date) -> str:
         return self._style(day)
