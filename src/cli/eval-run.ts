@@ -1,4 +1,5 @@
 /** Sends labelled rows through a running server, several at a time, and judges the answers. */
+import { mapConcurrent } from "../base/map-concurrent.ts"
 import type { Client } from "../contract/client.ts"
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
 import type { SystemOneAnswer, SystemOneQuestion } from "../contract/systemone.ts"
@@ -26,25 +27,19 @@ export async function runRows(
   onProgress: (done: number) => void,
 ): Promise<EvalRun> {
   const { client } = target
-  const judged: Judged[] = []
   const startedMs = performance.now()
   let inputTokens = 0
-  let next = 0
   let done = 0
-  const work = async (): Promise<void> => {
-    for (let index = next++; index < rows.length; index = next++) {
-      const row = rows[index]
-      if (!row) return
-      const { probabilities, tokens } =
-        target.endpoint === "decisions"
-          ? await askDecisions(client, target.model, row)
-          : await askSystemOne(client, target.model, row)
-      judged[index] = { classes: row.classes, probabilities, gold: row.gold }
-      inputTokens += tokens
-      onProgress(++done)
-    }
-  }
-  await Promise.all(Array.from({ length: Math.max(1, target.concurrency) }, work))
+  const concurrency = Math.max(1, target.concurrency)
+  const judged = await mapConcurrent(rows, { concurrency }, async (row): Promise<Judged> => {
+    const { probabilities, tokens } =
+      target.endpoint === "decisions"
+        ? await askDecisions(client, target.model, row)
+        : await askSystemOne(client, target.model, row)
+    inputTokens += tokens
+    onProgress(++done)
+    return { classes: row.classes, probabilities, gold: row.gold }
+  })
   return { judged, inputTokens, elapsedMs: performance.now() - startedMs }
 }
 

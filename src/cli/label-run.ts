@@ -1,5 +1,6 @@
 /** Asks about every text that is not answered yet, several at a time, and appends what comes of each to the state. */
 import { setTimeout as wait } from "node:timers/promises"
+import { mapConcurrent } from "../base/map-concurrent.ts"
 import { ClientError } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import { Unreachable } from "./api-client.ts"
@@ -40,29 +41,15 @@ export async function labelTexts(
   texts: AsyncIterable<LabelText>,
 ): Promise<void> {
   const pace = new Pace(concurrencyMax)
-  const running = new Set<Promise<void>>()
-  const ending: { error?: unknown } = {}
-  const label = async ({ key, text }: LabelText): Promise<void> => {
+  // As many tasks as may ever run; how many of them ask at once is the pace's to say.
+  await mapConcurrent(texts, { concurrency: concurrencyMax }, async ({ key, text }) => {
     const labelled = await askPatiently(ask, pace, text, `label-${state.run}-${key}`)
     const isFailed = "error" in labelled
     await state.append(
       isFailed ? { k: key, e: labelled.error } : { k: key, t: labelled.tokens, a: labelled.answers },
     )
     onDone({ tokens: isFailed ? 0 : labelled.tokens, isFailed })
-  }
-  for await (const one of texts) {
-    // As many tasks as may ever run; how many of them ask at once is the pace's to say.
-    if (running.size >= concurrencyMax) await Promise.race(running)
-    if ("error" in ending) break
-    const task: Promise<void> = label(one)
-      .catch((error: unknown) => {
-        if (!("error" in ending)) ending.error = error
-      })
-      .finally(() => running.delete(task))
-    running.add(task)
-  }
-  await Promise.all(running)
-  if ("error" in ending) throw ending.error
+  })
 }
 
 /** Tries again what fails for the moment; a text that is refused for itself is answered with why. */

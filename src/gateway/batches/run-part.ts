@@ -1,4 +1,5 @@
 /** Runs the lines of a part, some at a time, and keeps what came of each, in their order. */
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { Batch, BatchPart } from "../../store/batches/batches.ts"
 import type { FileStorage } from "../../store/files/storage.ts"
 import type { BatchLine, LineReader } from "./lines.ts"
@@ -50,9 +51,7 @@ export async function runPart(
   const startedMs = part.startedAt?.getTime() ?? 0
   const results: (LineResult | null)[] = lines.map(() => null)
   const refused: { of: RanPart["refused"] } = { of: null }
-  const run = async (index: number): Promise<void> => {
-    const line = lines[index]
-    if (!line) return
+  const run = async (line: BatchLine, index: number): Promise<void> => {
     const { endpoint, id: batchId } = batch
     try {
       results[index] = await runLine(parts, { batchId, endpoint, caller, line, startedMs }, signals)
@@ -61,26 +60,18 @@ export async function runPart(
       refused.of ??= { error, line: line.line }
     }
   }
-  let next = 0
-  const work = async (): Promise<void> => {
-    while (next < lines.length && !halt.aborted && !refused.of) await run(next++)
-  }
-  await allDone(Array.from({ length: concurrency }, work))
+  await mapConcurrent(lines, { concurrency }, async (line, index) => {
+    if (!halt.aborted && !refused.of) await run(line, index)
+  })
   // Lines that run side by side reserve more than they cost: one after the other, more can be paid for.
-  const left = refused.of ? [...lines.keys()].filter((index) => !results[index]) : []
-  for (const index of left) {
+  for (const [index, line] of refused.of ? lines.entries() : []) {
+    if (results[index]) continue
     if (halt.aborted) break
     refused.of = null
-    await run(index)
+    await run(line, index)
     if (refused.of) break
   }
   return { lines, results, refused: refused.of }
-}
-
-/** Waits for all of them also when one fails. */
-async function allDone(work: readonly Promise<void>[]): Promise<void> {
-  for (const outcome of await Promise.allSettled(work))
-    if (outcome.status === "rejected") throw outcome.reason
 }
 
 /** What the parts' results begin with: where a line belongs. */

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Catalog, Model } from "../../base/catalog.ts"
 import type { Log } from "../../base/log.ts"
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { Principal } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import { guardrailLimits, guardrailsHeader } from "../../contract/guardrails/guardrails.ts"
@@ -14,7 +15,7 @@ import type { Database } from "../../store/sql.ts"
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerParts, forEachText, scoreText } from "../question-sets/score-texts.ts"
+import { type TextScorerParts, scoreText, textsAtOnce } from "../question-sets/score-texts.ts"
 import type { Sets } from "../question-sets/sets.ts"
 import { answerSet, selectQuestions } from "../question-sets/version.ts"
 import { type Check, guardOutput, sentences, windowsOf } from "./guard-output.ts"
@@ -219,7 +220,9 @@ class GuardedRequest {
     check: Check,
   ): Promise<boolean> {
     const windows = windowsOf(text, windowCharacters, holdBackCharacters)
-    return (await forEachText(windows, 2, async (window) => await check(window))).includes(true)
+    return (
+      await mapConcurrent(windows, { concurrency: textsAtOnce }, async (window) => await check(window))
+    ).includes(true)
   }
 
   async *#guard(

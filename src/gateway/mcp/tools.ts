@@ -1,5 +1,6 @@
 /** The tools of the MCP server: decide, one for each published question set, label_file and list_sets. */
 import { createHash } from "node:crypto"
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { UnreadableRows, readTextRows, rowFormats } from "../../base/text-rows.ts"
 import { EncodedJson } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -7,7 +8,7 @@ import { labelledRowsMax } from "../../contract/mcp.ts"
 import { fitsUtf8 } from "../../contract/decisions.ts"
 import { type QuestionSetDecision, decideQuestionSet } from "../../contract/question-sets/decide.ts"
 import { listPublishedNames } from "../../store/question-sets/published.ts"
-import { forEachText } from "../question-sets/score-texts.ts"
+import { textsAtOnce } from "../question-sets/score-texts.ts"
 import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
 import { describeSet, pageOfSets } from "./resources.ts"
 import { askSchema, askedSchema, decideTool, labelFileTool, listSetsTool, readOnly } from "./tool-schemas.ts"
@@ -159,7 +160,7 @@ async function labelFile(parts: McpParts, caller: McpCaller, given: Arguments): 
     rowsMax: labelledRowsMax,
   })
   const bodies = texts.map((text) => askBody(text, []))
-  const rows = await forEachText(bodies, 2, async (body, row) => {
+  const rows = await mapConcurrent(bodies, { concurrency: textsAtOnce }, async (body, row) => {
     const { answers, usage, version } = await askOne(parts, caller, name, body)
     return { row, version, answers, usage }
   })

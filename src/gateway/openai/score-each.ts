@@ -1,5 +1,6 @@
 /** Scores several texts of one request, a few at a time: they are reserved together, and have one record. */
 import type { Model } from "../../base/catalog.ts"
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
@@ -37,7 +38,7 @@ export async function scoreEach(
   const margins: Float64Array[] = []
   const used = { ...noUsage, inputTokens: 0 }
   const startedMs = parts.clock.monotonicMs()
-  await inTurn(texts, signal, async (text, at, either) => {
+  await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
     const prepared = await scorer.prepare({ ...text, organizationId }, either)
     margins[at] = await prepared.run(either)
     used.inputTokens += prepared.inputTokens
@@ -65,36 +66,4 @@ function checkBranches(branches: readonly Branch[]): void {
       throw new Fault("invalid_request", "Cannot score: the question with the query in it is too long", {
         param: "query",
       })
-}
-
-/** The first failure ends the others. */
-async function inTurn<Item>(
-  items: readonly Item[],
-  signal: AbortSignal,
-  work: (item: Item, at: number, signal: AbortSignal) => Promise<void>,
-): Promise<void> {
-  const failed = new AbortController()
-  const either = AbortSignal.any([signal, failed.signal])
-  let next = 0
-  const run = async (): Promise<void> => {
-    while (next < items.length) {
-      either.throwIfAborted()
-      const at = next++
-      // The index is inside.
-      await work(items[at] as Item, at, either)
-    }
-  }
-  const runs = Array.from({ length: Math.min(concurrencyMax, items.length) }, async () => {
-    try {
-      await run()
-    } catch (error) {
-      failed.abort(error)
-      throw error
-    }
-  })
-  const outcomes = await Promise.allSettled(runs)
-  signal.throwIfAborted()
-  if (failed.signal.aborted) throw failed.signal.reason
-  const rejected = outcomes.find(({ status }) => status === "rejected")
-  if (rejected) throw (rejected as PromiseRejectedResult).reason
 }

@@ -1,9 +1,10 @@
 /** Asks two versions of a set about the same texts, or one about its frozen cases, and says where the answers differ. */
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
 import { listCases, listExamples } from "../../store/question-sets/examples.ts"
 import { askVersion } from "./ask-version.ts"
 import type { JobContext } from "./jobs.ts"
-import { forEachText } from "./score-texts.ts"
+import { textsAtOnce } from "./score-texts.ts"
 import type { Verdict } from "../classification/verdict.ts"
 import type { AskedVersion } from "./version.ts"
 
@@ -93,7 +94,7 @@ async function askBoth(
   const old = (await context.readVersion(from)).asked
   const current = from === to ? old : (await context.readVersion(to)).asked
   let done = 0
-  return await forEachText(texts, 2, async (text) => {
+  return await mapConcurrent(texts, { concurrency: textsAtOnce }, async (text) => {
     const after = await ask(context, current, text.input)
     const before = current === old ? after : await ask(context, old, text.input)
     context.progress(++done / texts.length)

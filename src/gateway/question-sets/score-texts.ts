@@ -31,10 +31,10 @@ export interface TextCaller {
 }
 
 /**
- * More than two would stand in the way of requests that someone waits for. Teaching reads one at a time: texts that share a run
- * differ in the last digits by what they share it with, and the same examples must teach the same.
+ * Texts of one job that are read at once: more would stand in the way of requests that someone waits for. Teaching reads one at a
+ * time: texts that share a run differ in the last digits by what they share it with, and the same examples must teach the same.
  */
-export type Concurrency = 1 | 2
+export const textsAtOnce = 2
 const attemptsMax = 5
 const retryMsDefault = 1000
 
@@ -88,29 +88,4 @@ export async function recordText<Result extends { readonly usage: Usage }>(
       )
     }
   }
-}
-
-/** Runs `work` for each item, a few at a time and in order of their beginning; the first failure ends it. */
-export async function forEachText<Item, Result>(
-  items: readonly Item[],
-  concurrency: Concurrency,
-  work: (item: Item, index: number) => Promise<Result>,
-): Promise<Result[]> {
-  const results: Result[] = []
-  let next = 0
-  let failure: { readonly error: unknown } | null = null
-  const run = async (): Promise<void> => {
-    while (next < items.length && !failure) {
-      const index = next++
-      try {
-        // The index is inside.
-        results[index] = await work(items[index] as Item, index)
-      } catch (error) {
-        failure ??= { error }
-      }
-    }
-  }
-  await Promise.all(Array.from({ length: concurrency }, run))
-  if (failure) throw (failure as { readonly error: unknown }).error
-  return results
 }

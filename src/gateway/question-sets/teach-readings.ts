@@ -1,5 +1,6 @@
 /** Asks the model about every example of a set that is taught; of a cascade, every stage. */
 import type { Model } from "../../base/catalog.ts"
+import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { SetQuestion } from "../../contract/question-sets/content.ts"
@@ -9,7 +10,7 @@ import type { Example } from "../../store/question-sets/examples.ts"
 import { type Question, branchCount, composeClassification } from "../classification/classification.ts"
 import { costOf } from "../sequence-record.ts"
 import type { JobContext } from "./jobs.ts"
-import { forEachText, scoreText } from "./score-texts.ts"
+import { scoreText } from "./score-texts.ts"
 
 export interface ReadExample {
   readonly example: Example
@@ -83,9 +84,9 @@ export async function readTexts(
   const hasVectors = [...rows.values()].every(({ vector }) => vector !== null)
   for (const { question, given } of hasVectors ? plans : []) {
     if (question.type === "predicate") continue
-    const vectors = await forEachText(
+    const vectors = await mapConcurrent(
       optionTexts(question),
-      1,
+      { concurrency: 1 },
       async (text) => (await reader.read(text, [])).vector,
     )
     if (vectors.every((vector) => vector !== null)) optionVectors.set(given.name, vectors)
@@ -126,7 +127,7 @@ class StageReader {
     plans: readonly Plan[],
     onRead: () => void,
   ): Promise<Map<string, ReadRow>> {
-    const rows = await forEachText(examples, 1, async (example) => {
+    const rows = await mapConcurrent(examples, { concurrency: 1 }, async (example) => {
       const questions = plans.filter((plan) => plan.examples.has(example.id)).map(({ question }) => question)
       const row = await this.read(example.input, questions)
       onRead()

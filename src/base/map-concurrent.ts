@@ -1,0 +1,37 @@
+/** Work on many items, some at a time. */
+
+interface MapOptions {
+  readonly concurrency: number
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Runs `work` for each item, begun in their order, and returns the results in that order. The first failure, or the signal,
+ * aborts the signal that `work` gets; no further item begins, and it is thrown when those that have begun have ended.
+ */
+export async function mapConcurrent<Item, Result>(
+  items: Iterable<Item> | AsyncIterable<Item>,
+  { concurrency, signal }: MapOptions,
+  work: (item: Item, index: number, signal: AbortSignal) => Promise<Result>,
+): Promise<Result[]> {
+  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
+  const failed = new AbortController()
+  const either = signal ? AbortSignal.any([signal, failed.signal]) : failed.signal
+  const results: Result[] = []
+  let next = 0
+  const run = async (): Promise<void> => {
+    while (!either.aborted) {
+      const step = await iterator.next()
+      if (step.done || either.aborted) return
+      const index = next++
+      results[index] = await work(step.value, index, either)
+    }
+  }
+  const running = Array.from({ length: concurrency }, async () => {
+    await run().catch((error: unknown) => failed.abort(error))
+  })
+  await Promise.all(running)
+  if (either.aborted) await iterator.return?.()
+  either.throwIfAborted()
+  return results
+}
