@@ -16,7 +16,6 @@ import type { ControlParts } from "../src/control/change.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import { createUploadReader } from "../src/control/question-sets/upload.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
 import { insertBillingAccount } from "../src/store/billing-accounts.ts"
@@ -82,7 +81,6 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state: { url: string; openapi?: ReturnType<typeof openapi> } = { url: "" }
-  const uploads = createUploadReader()
   const rateLimits = options.rateLimits ?? new RateLimiter(clock)
   const http = createHttp({
     handlers: {
@@ -104,7 +102,6 @@ export async function startPlatform(database: Database, options: PlatformOptions
         singleSignOn: null,
         billingStatus: async () => null,
         publicUrl: () => state.url,
-        uploads,
         allowPrivateWebhooks: false,
         email: { enabled: false, recipients: "members" },
         content: {
@@ -142,7 +139,6 @@ export async function startPlatform(database: Database, options: PlatformOptions
       await http.close(1000)
       await principals.close()
       await lastUsed.close()
-      await uploads.close()
     },
   }
 }

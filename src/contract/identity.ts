@@ -1,5 +1,6 @@
 /** Workload identity: providers that vouch for workloads, the exchange of what they vouch with, and the keys it is signed with. */
 import { z } from "zod"
+import { recordOf } from "./check.ts"
 import { permissions } from "./access.ts"
 import { endpoint } from "./endpoint.ts"
 import { Datetime, OrganizationPath, PathId, Text } from "./platform/values.ts"
@@ -71,18 +72,18 @@ const AuthorizationRule = z
     condition: Expression,
     permissions: z
       .array(z.enum(permissions))
+      .max(permissions.length)
       .refine((list) => new Set(list).size === list.length, "names a permission twice")
       .meta({ description: "The complete permission set when this rule is the first match." }),
   })
   .meta({ id: "AuthorizationRule" })
 
 const Name = Text(identityLimits.nameCharacters)
-const Transformations = z
-  .record(z.string().regex(/^[A-Za-z_]\w{0,63}$/, "is not a name of letters, digits and _"), Expression)
-  .refine(
-    (map) => Object.keys(map).length <= identityLimits.transformations,
-    `has more than ${identityLimits.transformations} entries`,
-  )
+const Transformations = recordOf(
+  z.string().regex(/^[A-Za-z_]\w{0,63}$/, "is not a name of letters, digits and _"),
+  Expression,
+  identityLimits.transformations,
+)
 const Rules = z.array(AuthorizationRule).min(1).max(identityLimits.rules)
 
 export const PublicIssuerConfirmation = z

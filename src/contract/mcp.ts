@@ -1,5 +1,6 @@
 /** The Model Context Protocol at /mcp: streamable HTTP without sessions, one JSON-RPC message a request. */
 import { z } from "zod"
+import { recordOf } from "./check.ts"
 import { endpoint } from "./endpoint.ts"
 
 /** The newest first: what a client of another version is offered. */
@@ -10,6 +11,8 @@ export const mcpVersionHeader = "mcp-protocol-version"
 export const labelledRowsMax = 100
 
 const mebibyte = 1024 * 1024
+/** The arguments of a tool are named by its questions. */
+const keysMax = 4096
 
 export const McpMessage = z
   .looseObject({
@@ -19,7 +22,7 @@ export const McpMessage = z
       .optional()
       .describe("Absent in notifications."),
     method: z.string().max(256).optional().describe("Absent in responses."),
-    params: z.record(z.string(), z.unknown()).optional(),
+    params: recordOf(z.string(), z.unknown(), keysMax).optional(),
   })
   .meta({ id: "McpMessage", description: "A JSON-RPC 2.0 message of the Model Context Protocol." })
 export type McpMessage = z.infer<typeof McpMessage>

@@ -22,7 +22,6 @@ import { exampleHandlers } from "./question-sets/examples.ts"
 import { jobHandlers } from "./question-sets/jobs.ts"
 import { monitoringHandlers } from "./question-sets/monitoring.ts"
 import { setHandlers } from "./question-sets/sets.ts"
-import type { UploadReader } from "./question-sets/upload.ts"
 import { reviewHandlers } from "./review/items.ts"
 import { routingPolicyHandlers } from "./routing-policy.ts"
 import { sessionListHandlers } from "./session-list.ts"
@@ -49,7 +48,6 @@ export interface PlatformParts extends ControlParts {
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
   billingStatus(organizationId: string): Promise<BillingStatus>
-  readonly uploads: UploadReader
   readonly content: ContentAccess
   /** The address of this installation as browsers see it; known once it listens. */
   publicUrl(): string

@@ -9,7 +9,6 @@ import type { fileEndpoints } from "../contract/openai/files.ts"
 import { type EndpointName, type Table, table } from "../contract/table.ts"
 import { batchHandlers } from "../gateway/batches/batches.ts"
 import { fileHandlers } from "../gateway/batches/files.ts"
-import { createLineReader } from "../gateway/batches/lines.ts"
 import type { LineEndpoint } from "../gateway/batches/run-line.ts"
 import { type BatchRunner, startBatchRunner } from "../gateway/batches/runner.ts"
 import { FileSweeper } from "../gateway/batches/sweeper.ts"
@@ -54,7 +53,6 @@ export async function openBatches({
   handlers,
 }: BatchNeeds): Promise<Batches> {
   const storage = await openStorage(config, clock.nowMs(), log)
-  const lineReader = createLineReader()
   const expiryMs = config.files.expiry_days * dayMs
   const runner: BatchRunner | null =
     config.batches.concurrency === 0
@@ -62,7 +60,6 @@ export async function openBatches({
       : await startBatchRunner({
           database,
           storage,
-          lineReader,
           clock,
           ids,
           log,
@@ -103,7 +100,6 @@ export async function openBatches({
     close: async () => {
       await runner?.close()
       await sweeps.close()
-      await lineReader.close()
     },
   }
 }

@@ -15,7 +15,7 @@ import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
 import { type ContentKeeper, createContentKeeper, openContentPlans } from "../gateway/content/keeper.ts"
 import { traceContent } from "../gateway/content/traced.ts"
 import { type SetRedactionParts, redactBySet } from "../gateway/content/redact-by-set.ts"
-import { createRedaction } from "../gateway/content/redactor.ts"
+import { redaction } from "../gateway/content/redactor.ts"
 import { SetRedactor } from "../gateway/content/set-redactor.ts"
 import type { Change } from "../store/changes.ts"
 import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
@@ -65,7 +65,6 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
   })
   const dropped = new DroppedCounts(clock)
   const plans = await openContentPlans(database, clock)
-  const redaction = createRedaction()
   const redactor = new SetRedactor({
     database,
     cipher,
@@ -108,7 +107,6 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
           log.warn({ err: error }, "content is left in the journal; the next start stores it"),
         )
       await plans.close()
-      await redaction.close()
       await journal.close()
     },
   }

@@ -15,7 +15,6 @@ interface PlatformNeeds {
   readonly rateLimits: PlatformParts["rateLimits"]
   readonly billingStatus: PlatformParts["billingStatus"]
   readonly refill: PlatformParts["refill"]
-  readonly uploads: PlatformParts["uploads"]
   readonly content: PlatformParts["content"]
   readonly log: Log
   /** The address of this installation as browsers see it; known once it listens. */
@@ -23,13 +22,12 @@ interface PlatformNeeds {
 }
 
 export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, rateLimits, billingStatus, uploads, content, publicUrl, refill } = needs
+  const { control, catalog, rateLimits, billingStatus, content, publicUrl, refill } = needs
   return {
     ...control,
     catalog,
     rateLimits,
     billingStatus,
-    uploads,
     content,
     publicUrl,
     refill,

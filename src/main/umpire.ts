@@ -7,6 +7,7 @@ import { type Clock, systemClock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import { type Ids, createIds } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import { threads } from "../base/peer/threads.ts"
 import { type Tracer, Metrics } from "../base/telemetry.ts"
 import { originCheck, parseOrigins } from "../base/origins.ts"
 import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
@@ -36,7 +37,6 @@ import { identityOperations } from "../control/operations/identity.ts"
 import { operations } from "../control/operations.ts"
 import { type PlatformParts, platformHandlers } from "../control/platform.ts"
 import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
-import { createUploadReader } from "../control/question-sets/upload.ts"
 import { purgeTask } from "../control/upkeep.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
@@ -123,6 +123,8 @@ export async function startUmpire(
   const clock = systemClock
   const metrics = new Metrics()
   try {
+    // First, so that it is closed last: what is written when others close may need a thread.
+    keep(threads)
     const { tracer } = keep(await openTelemetry(config, "umpire", log))
     const start: Start = { config, log, progress, keep, clock, ids: createIds(clock), metrics, tracer }
     const inference = await startEngines(start)
@@ -343,7 +345,6 @@ async function openFront(
     engines: async () =>
       runsHere(config, catalog.fallback) && (await engines.scorer(catalog.fallback).facts()),
   })
-  const uploads = keep(createUploadReader())
   const billing: BillingParts = {
     ...parts,
     providers: await providersOf(config),
@@ -356,7 +357,6 @@ async function openFront(
   const platform = platformParts(config, {
     control: parts,
     rateLimits,
-    uploads,
     content: gateway.content.access,
     catalog,
     billingStatus: async (organizationId) => await billingStatus(parts, organizationId),

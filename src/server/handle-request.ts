@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http"
 import type { Clock } from "../base/clock.ts"
 import type { Log } from "../base/log.ts"
 import { activeSpan } from "../base/telemetry.ts"
-import type { Principal } from "../contract/access.ts"
+import type { Principal, Standing } from "../contract/access.ts"
 import {
   type Call,
   type Endpoint,
@@ -20,7 +20,8 @@ import { Fault } from "../contract/errors.ts"
 import { type AccessParts, type Caller, RateLimited, admit } from "./access.ts"
 import { sendDocument, sendEvents } from "./events.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
-import { SlowBody, drain, parseBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
+import { SlowBody, drain, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
+import { parseBody } from "./json-body.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
 export interface RequestParts extends AccessParts {
@@ -94,15 +95,16 @@ async function readInput(request: HttpRequest, parts: RequestParts): Promise<Cal
   const { endpoint } = request
   const { params, standing } = await admit(request, parts)
   const query = parseQuery(endpoint, request.search)
-  const body = takesNoBody(endpoint) ? undefined : await takeBody(request)
+  const body = takesNoBody(endpoint) ? undefined : await takeBody(request, standing)
   return { params, query, body, standing }
 }
 
-async function takeBody(request: HttpRequest): Promise<unknown> {
-  const { endpoint, message } = request
+async function takeBody(request: HttpRequest, standing: Standing | null): Promise<unknown> {
+  const { endpoint, message, principal, facts } = request
   if (endpoint.reads === "stream") return streamBody(endpoint, message)
   request.body = await readBody(endpoint, message)
-  return parseBody(endpoint, request.body)
+  const owner = standing?.organizationId ?? principal?.id ?? facts.ip
+  return await parseBody(endpoint, request.body, { owner, signal: facts.signal })
 }
 
 type CallInput = Pick<Call, "params" | "query" | "body" | "standing">

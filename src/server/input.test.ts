@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { z } from "zod"
 import { endpoint } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { SlowBody, parseBody, parseQuery, readBody } from "./input.ts"
+import { SlowBody, parseQuery, readBody } from "./input.ts"
+import { parseJsonBody } from "./json-body.ts"
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -72,8 +73,8 @@ test("what is missing is called missing, and what is wrong is not", () => {
   expect(missing.details).toEqual([{ path: "from", message: "missing" }])
   const wrong = faultOf(() => parseQuery(target, new URLSearchParams("from=a&limit=b")))
   expect(wrong.message).not.toContain("missing")
-  const nested = faultOf(() => parseBody(target, Buffer.from('{"name":"a","nested":{}}')))
+  const nested = faultOf(() => parseJsonBody(target.body, Buffer.from('{"name":"a","nested":{}}')))
   expect(nested.message).toBe("Cannot use the body: nested.id: missing")
-  const given = faultOf(() => parseBody(target, Buffer.from('{"name":null}')))
+  const given = faultOf(() => parseJsonBody(target.body, Buffer.from('{"name":null}')))
   expect(given.message).toContain("received null")
 })

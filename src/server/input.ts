@@ -2,18 +2,15 @@
 import type { IncomingMessage } from "node:http"
 import { z } from "zod"
 import { type TrustedProxies, clientAddress } from "../base/addresses.ts"
-import { JsonError, checkJson } from "../base/json.ts"
 import {
   type BodyStream,
   type Endpoint,
   type RequestFacts,
   refusesUnknownQuery,
 } from "../contract/endpoint.ts"
-import { type FaultCode, Fault } from "../contract/errors.ts"
+import { Fault } from "../contract/errors.ts"
+import { checkPart } from "./json-body.ts"
 import { type ContentCoding, ContentTooLarge, decodeContent, isContentCoding } from "./content-coding.ts"
-
-/** Enough to correct a request by; a hostile body could have thousands. */
-const issuesMax = 20
 
 export function parseParams(
   endpoint: Endpoint,
@@ -44,7 +41,7 @@ export function parseQuery(endpoint: Endpoint, search: URLSearchParams): unknown
     else if (given.length === 1 && given[0] !== undefined) values[name] = given[0]
     else throw badQuery(name, "is given more than once")
   }
-  return check(endpoint.query, values, "invalid_query", "query")
+  return checkPart(endpoint.query, values, { code: "invalid_query", part: "query", bytes: search.size })
 }
 
 function checkNames({ query }: Endpoint, search: URLSearchParams): void {
@@ -273,56 +270,6 @@ export async function drain(message: IncomingMessage): Promise<void> {
     message.once("end", done).once("close", done).once("error", done)
     message.resume()
   })
-}
-
-/** 400, 422, after the 415 and 413 of reading. */
-export function parseBody(endpoint: Endpoint, bytes: Uint8Array): unknown {
-  if (endpoint.reads === "bytes") return bytes
-  const { text, value } = parseJson(bytes)
-  checkLossless(text)
-  return check(endpoint.body, value, "invalid_body", "body")
-}
-
-const utf8 = new TextDecoder("utf-8", { fatal: true })
-
-function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
-  try {
-    const text = utf8.decode(bytes)
-    return { text, value: JSON.parse(text) }
-  } catch {
-    // The parser's own words quote the body, which may hold a secret.
-    throw new Fault("malformed_json", "Cannot read the request: its body is not JSON")
-  }
-}
-
-/** Refuses keys that are given twice and lone surrogates, which JSON.parse lets pass and a store would change. */
-function checkLossless(text: string): void {
-  try {
-    checkJson(text)
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error
-    throw new Fault("invalid_body", `Cannot use the body: ${error.message}`)
-  }
-}
-
-function check(schema: z.ZodType, value: unknown, code: FaultCode, part: string): unknown {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const details = parsed.error.issues.slice(0, issuesMax).flatMap(describe)
-  const first = details[0]
-  const found = first ? `${first.path || "its top"}: ${first.message}` : "it does not match the schema"
-  throw new Fault(code, `Cannot use the ${part}: ${found}`, {
-    details,
-    ...(first?.path ? { param: first.path } : {}),
-  })
-}
-
-function describe(issue: z.core.$ZodIssue): { path: string; message: string }[] {
-  if (issue.code === "unrecognized_keys")
-    return issue.keys
-      .slice(0, issuesMax)
-      .map((key) => ({ path: [...issue.path, key].join("."), message: "no such field" }))
-  return [{ path: issue.path.join("."), message: issue.message }]
 }
 
 function acceptsList(schema: z.ZodType): boolean {

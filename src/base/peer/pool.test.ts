@@ -63,6 +63,21 @@ test("one owner's work takes one thread, and another's is done meanwhile", async
   expect(ended).toEqual(["b", "a first", "a second"])
 })
 
+test("owners take turns: who has waited least often goes before the rest of a flood", async () => {
+  const pool = createGated({ peersMax: 1 })
+  const running = gated()
+  const ended: string[] = []
+  const note = async (owner: string, job: Gated): Promise<void> =>
+    void (await pool.run(owner, "run", job, never), ended.push(owner))
+  const all = [
+    note("a", running),
+    ...["a", "a", "a", "b", "b", "c"].map(async (owner) => await note(owner, opened())),
+  ]
+  open(running)
+  await Promise.all(all)
+  expect(ended).toEqual(["a", "a", "b", "c", "a", "b", "a"])
+})
+
 test("so many may wait, and one more is refused as overloaded", async () => {
   const pool = createGated({ peersMax: 1, waitingMax: 1 })
   const running = gated()

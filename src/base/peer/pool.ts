@@ -45,7 +45,9 @@ interface Turn<S extends Service<S>> {
 export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S> {
   const { peersMax = peersMaxDefault, waitingMax = waitingMaxDefault, hasSpare = false } = settings
   const { idleMsMax = idleMsMaxDefault } = settings
-  const waiting: Turn<S>[] = []
+  /** By owner; the one whose turn was longest ago is first. */
+  const waiting = new Map<string, Turn<S>[]>()
+  let waitingCount = 0
   let spare: Connection<S> | null = null
   let isClosed = false
   const connect = (): Connection<S> => {
@@ -56,12 +58,32 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
   }
   const seats = Array.from({ length: peersMax }, () => new Seat<S>(connect, idleMsMax))
 
+  const take = (): Turn<S> | undefined => {
+    for (const [owner, [turn, ...later]] of waiting) {
+      if (seats.some((seat) => seat.owner === owner)) continue
+      waiting.delete(owner)
+      if (later.length > 0) waiting.set(owner, later)
+      waitingCount--
+      return turn
+    }
+    return undefined
+  }
+  const leave = (turn: Turn<S>): void => {
+    const own = waiting.get(turn.owner) ?? []
+    if (!own.includes(turn)) return
+    waitingCount--
+    if (own.length === 1) waiting.delete(turn.owner)
+    else
+      waiting.set(
+        turn.owner,
+        own.filter((other) => other !== turn),
+      )
+  }
   const next = (): void => {
     // One without a running peer takes a moment to get another: it comes last.
     const free = seats.filter(({ owner }) => owner === null)
     for (const seat of free.toSorted((a, b) => Number(b.isWarm) - Number(a.isWarm))) {
-      const at = waiting.findIndex(({ owner }) => seats.every((other) => other.owner !== owner))
-      const [turn] = at < 0 ? [] : waiting.splice(at, 1)
+      const turn = take()
       if (!turn) return
       void seat.run(turn).then(next)
     }
@@ -71,8 +93,8 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
     async run(owner, method, input, signal) {
       signal?.throwIfAborted()
       if (isClosed) throw stopping()
-      const own = waiting.filter((turn) => turn.owner === owner).length
-      if (waiting.length >= waitingMax || own >= Math.ceil(waitingMax * ownerShare))
+      const own = waiting.get(owner) ?? []
+      if (waitingCount >= waitingMax || own.length >= Math.ceil(waitingMax * ownerShare))
         throw new Fault("overloaded", "Cannot run the work: too many requests wait; try again later", {
           retryAfterMs: 1000,
         })
@@ -84,19 +106,18 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
         run: (connection: () => Connection<S>) => call(connection).then(resolve, reject),
         refuse: reject,
       }
-      waiting.push(turn)
+      waiting.set(owner, [...own, turn])
+      waitingCount++
       next()
-      return await abortable(promise, signal, () => {
-        const at = waiting.indexOf(turn)
-        if (at >= 0) waiting.splice(at, 1)
-      })
+      return await abortable(promise, signal, () => leave(turn))
     },
     warm: () => {
       if (!isClosed) for (const seat of seats) seat.connect()
     },
     async close() {
       isClosed = true
-      for (const turn of waiting.splice(0)) turn.refuse(stopping())
+      for (const turn of [...waiting.values()].flat()) turn.refuse(stopping())
+      waiting.clear()
       await Promise.all([spare?.close(), ...seats.map(async (seat) => await seat.close())])
     },
   }

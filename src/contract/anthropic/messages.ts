@@ -3,7 +3,7 @@ import { z } from "zod"
 import { boundedArray, described, selectedUnion, typeOf } from "../openai/bounded.ts"
 import { stopsMax, toolsMax } from "../openai/chat.ts"
 import { itemsMax, partsMax } from "../openai/limits.ts"
-import { JsonSchema, ignored, modelName, optional, refused } from "../openai/parameters.ts"
+import { JsonRecord, ignored, modelName, optional, refused } from "../openai/parameters.ts"
 
 const unsupportedBlock =
   "text, tool_use, tool_result or thinking; images, documents and the results of hosted tools are not supported"
@@ -14,7 +14,7 @@ const ToolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
   id: z.string().min(1),
   name: z.string().min(1),
-  input: z.record(z.string(), z.unknown()),
+  input: JsonRecord,
 })
 const resultText = z.string()
 const resultBlocks = boundedArray(
@@ -69,7 +69,7 @@ const Tool = z.looseObject({
   name: z.string().min(1).max(128),
   type: z.string().nullable().optional(),
   description: z.string().nullable().optional(),
-  input_schema: JsonSchema.optional(),
+  input_schema: JsonRecord.optional(),
   strict: z.boolean().nullable().optional(),
 })
 
@@ -88,7 +88,7 @@ const Thinking = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("disabled") }),
 ])
 
-const OutputFormat = z.looseObject({ type: z.literal("json_schema"), schema: JsonSchema })
+const OutputFormat = z.looseObject({ type: z.literal("json_schema"), schema: JsonRecord })
 
 /** What says which prompt there is: all that counting needs. */
 const prompt = {

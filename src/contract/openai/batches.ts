@@ -1,6 +1,7 @@
 /** The wire of OpenAI's Batch API. */
 import { z } from "zod"
 import { endpoint } from "../endpoint.ts"
+import { Metadata } from "./parameters.ts"
 
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
 const base = { area: "Batches", surface: "openai", access } as const
@@ -87,18 +88,13 @@ export function windowSeconds(window: string): number | null {
   return seconds <= windowSecondsMax ? seconds : null
 }
 
-const pairsMax = 16
-
 const BatchRequest = z.strictObject({
   input_file_id: z.string().min(1).max(128),
   endpoint: z.enum(batchPaths),
   completion_window: z
     .string()
     .refine((window) => windowSeconds(window) !== null, "must be a time such as 24h, at most 7d"),
-  metadata: z
-    .record(z.string().max(64), z.string().max(512))
-    .refine((pairs) => Object.keys(pairs).length <= pairsMax, `has more than ${pairsMax} pairs`)
-    .nullish(),
+  metadata: Metadata.nullish(),
 })
 export type BatchRequest = z.infer<typeof BatchRequest>
 

@@ -1,9 +1,10 @@
 /** The wire of POST /v1/chat/completions. */
 import { z } from "zod"
+import { recordOf } from "../check.ts"
 import { boundedArray, described, textOrParts } from "./bounded.ts"
 import { callsMax, itemsMax } from "./limits.ts"
 import {
-  JsonSchema,
+  JsonRecord,
   effort,
   Metadata,
   frequencyPenalty,
@@ -25,6 +26,8 @@ export const topLogprobsMax = 20
 
 const TextPart = z.looseObject({ type: z.literal("text"), text: z.string() })
 const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
+/** As OpenAI has it. */
+const biasesMax = 1024
 const textOnly = "text, or parts of type text; images, audio and files are not supported"
 const textContent = textOrParts([TextPart], textOnly)
 
@@ -54,7 +57,7 @@ const ChatTool = z.strictObject({
   function: z.strictObject({
     name: functionName,
     description: z.string().nullable().optional(),
-    parameters: JsonSchema.nullable().optional(),
+    parameters: JsonRecord.nullable().optional(),
     strict: z.boolean().nullable().optional(),
   }),
 })
@@ -84,7 +87,7 @@ const ChatResponseFormat = z.discriminatedUnion("type", [
     json_schema: z.strictObject({
       name: z.string().min(1).max(64),
       description: z.string().nullable().optional(),
-      schema: JsonSchema.optional(),
+      schema: JsonRecord.optional(),
       strict: z.boolean().nullable().optional(),
     }),
   }),
@@ -116,7 +119,7 @@ export const ChatRequest = z
     frequency_penalty: frequencyPenalty,
     presence_penalty: presencePenalty,
     logit_bias: optional(
-      z.record(z.string().regex(/^\d+$/), z.number().min(-100).max(100)),
+      recordOf(z.string().regex(/^\d+$/), z.number().min(-100).max(100), biasesMax),
       "Added to the scores of tokens, by the model's own token ids.",
     ),
     logprobs: optional(

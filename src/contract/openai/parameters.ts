@@ -1,5 +1,6 @@
 /** What a parameter of the OpenAI-compatible endpoints can be: honoured, ignored or refused. The guide prints it from here. */
 import { z } from "zod"
+import { recordOf } from "../check.ts"
 
 type Treatment = "honoured" | "ignored" | "refused"
 
@@ -60,11 +61,11 @@ export function parametersOf(request: z.ZodObject): Parameter[] {
 export const optional = <Schema extends z.ZodType>(schema: Schema, description: string) =>
   schema.nullable().optional().meta({ description })
 
-export const Metadata = z
-  .record(z.string().max(64), z.string().max(512))
-  .refine((entries) => Object.keys(entries).length <= 16, { error: "at most 16 entries" })
+export const Metadata = recordOf(z.string().max(64), z.string().max(512), 16)
 
-export const JsonSchema = z.record(z.string(), z.unknown())
+/** Far above the keywords of any schema and the arguments of any tool. */
+const keysMax = 4096
+export const JsonRecord = recordOf(z.string(), z.unknown(), keysMax)
 
 /** Everything both generating endpoints take and do nothing with. */
 export const harmless = {

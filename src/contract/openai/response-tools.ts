@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { boundedArray, selectedUnion, typeOf } from "./bounded.ts"
 import { toolsMax } from "./chat.ts"
-import { JsonSchema, functionName, ignored } from "./parameters.ts"
+import { JsonRecord, functionName, ignored } from "./parameters.ts"
 
 const unread = {
   defer_loading: ignored("every tool is shown to the model"),
@@ -15,7 +15,7 @@ const FunctionTool = z.strictObject({
   type: z.literal("function"),
   name: functionName,
   description: z.string().nullable().optional(),
-  parameters: JsonSchema.nullable().optional(),
+  parameters: JsonRecord.nullable().optional(),
   strict: z.boolean().nullable().optional(),
   ...unread,
 })

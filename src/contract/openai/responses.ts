@@ -5,7 +5,7 @@ import { itemsMax, partsMax } from "./limits.ts"
 import { toolsMax, topLogprobsMax } from "./chat.ts"
 import { ResponseTool, ResponseToolChoice } from "./response-tools.ts"
 import {
-  JsonSchema,
+  JsonRecord,
   Metadata,
   effort,
   frequencyPenalty,
@@ -118,7 +118,7 @@ const TextFormat = z.discriminatedUnion("type", [
     type: z.literal("json_schema"),
     name: z.string().min(1).max(64),
     description: z.string().nullable().optional(),
-    schema: JsonSchema,
+    schema: JsonRecord,
     strict: z.boolean().nullable().optional(),
   }),
 ])

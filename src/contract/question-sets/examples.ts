@@ -1,5 +1,6 @@
 /** Labelled rows of a question set, and the cases that it must go on answering right. */
 import { z } from "zod"
+import { recordOf } from "../check.ts"
 import { fitsUtf8, isBlank } from "../decisions.ts"
 import { endpoint } from "../endpoint.ts"
 import { Datetime, idForm, pageOf, pageQuery } from "../platform/values.ts"
@@ -14,9 +15,9 @@ export const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).
   id: "QuestionSetExampleLabel",
   description: "true, false, yes or no; the value of a choice; the index or label of a score's level.",
 })
-const Labels = z
-  .record(z.string().max(64), Label)
-  .meta({ description: "The right answer by the name of the question." })
+const Labels = recordOf(z.string().max(64), Label, questionSetLimits.questionsMax).meta({
+  description: "The right answer by the name of the question.",
+})
 
 const Input = z
   .string()
@@ -133,7 +134,9 @@ export const updateQuestionSetExample = endpoint({
   summary: "Label an example anew; null removes the label of a question",
   access: writeAccess,
   params: SetPath.extend({ example_id: z.string().regex(idForm("ex")) }),
-  body: z.strictObject({ labels: z.record(z.string().max(64), Label.nullable()) }),
+  body: z.strictObject({
+    labels: recordOf(z.string().max(64), Label.nullable(), questionSetLimits.questionsMax),
+  }),
   output: Example,
 })
 

@@ -1,4 +1,5 @@
 /** Examples of a question set: added row by row or from a file, checked, compared with what is known. */
+import { check } from "../../contract/check.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
@@ -31,7 +32,7 @@ import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { checkStorage } from "./storage.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
-import type { UploadFormat, UploadedRow } from "./upload.ts"
+import { type UploadFormat, type UploadedRow, readUpload } from "./upload.ts"
 
 type Names =
   | "listQuestionSetExamples"
@@ -274,7 +275,7 @@ async function upload(
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
   const job = { format, bytes: call.body }
-  const uploaded = await parts.uploads.readRows(standing.organizationId, job, call.request.signal)
+  const uploaded = await readUpload(standing.organizationId, job, call.request.signal)
   const report = new Report()
   const rows = uploaded.flatMap((fields, at) => {
     const row = readRow(fields, format, questions)
@@ -299,7 +300,7 @@ function readRow(
     return format === "csv" && label === "" ? [] : [[question, label]]
   })
   const row = { input: input ?? text, labels: labels ?? Object.fromEntries(flat) }
-  const checked = ExampleRow.safeParse(row)
+  const checked = check(ExampleRow, row, Infinity)
   if (checked.success) return checked.data
   const [issue] = checked.error.issues
   return `${issue?.path.join(".") || "the row"}: ${issue?.message ?? "cannot be read"}`

@@ -1,5 +1,7 @@
 /** A question set as a YAML file. */
 import { type Document, isScalar, parseDocument, stringify, visit } from "yaml"
+import { task } from "../../base/peer/threads.ts"
+import { check, problemsMax } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type QuestionSetContent, QuestionSetFile } from "../../contract/question-sets/content.ts"
 
@@ -33,13 +35,15 @@ export function writeFile(
   return `${schemaComment}${schemaUrl}\n${stringify(file, { lineWidth: 100 })}`
 }
 
-/** Takes seconds for the largest file: to be called in a thread. Throws Fault `invalid_body`. */
+/** Takes seconds for the largest file, so it is run in a thread. Throws Fault `invalid_body`. */
+export const readFileTask = task(import.meta.url, readFile)
+
 export function readFile(yaml: string): QuestionSetFile {
   const found = parsed(yaml)
-  const checked = QuestionSetFile.safeParse(found)
+  const checked = check(QuestionSetFile, found, yaml.length)
   if (checked.success) return checked.data
   const details = checked.error.issues
-    .slice(0, 20)
+    .slice(0, problemsMax)
     .map(({ path, message }) => ({ path: path.join("."), message }))
   const first = details[0]
   throw new Fault("invalid_body", `Cannot use the file: ${first?.path || "its top"}: ${first?.message}`, {

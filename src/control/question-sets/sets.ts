@@ -1,4 +1,5 @@
 /** Question sets: created, changed into new versions, labelled and published, exported and imported. */
+import { threads } from "../../base/peer/threads.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
 import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -25,7 +26,7 @@ import { isUniqueViolation } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
-import { writeFile } from "./file.ts"
+import { readFileTask, writeFile } from "./file.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { checkCases, pointLabel, removeLabel } from "./publish.ts"
 import {
@@ -171,7 +172,7 @@ async function importFile(
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
   const { principal, standing } = acting(call)
   const { yaml, note } = call.body
-  const file = await parts.uploads.readSet(standing.organizationId, yaml, call.request.signal)
+  const file = await threads.run(standing.organizationId, readFileTask, yaml, call.request.signal)
   const { name, description, ...content } = file
   const id = parts.ids.next("qs")
   return await change(parts, call, async (scope) => {

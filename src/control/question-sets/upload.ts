@@ -1,9 +1,8 @@
-/** Reads uploaded files in threads, because large ones take seconds: rows as CSV or JSON lines, sets as YAML. */
+/** Reads uploaded rows in a thread, because large files take seconds: CSV or JSON lines. */
 import { parse } from "csv-parse/sync"
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import { createPool } from "../../base/peer/pool.ts"
+import { task, threads } from "../../base/peer/threads.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type QuestionSetFile, questionSetLimits } from "../../contract/question-sets/content.ts"
+import { questionSetLimits } from "../../contract/question-sets/content.ts"
 
 export type UploadFormat = "csv" | "jsonl"
 
@@ -15,28 +14,16 @@ interface UploadJob {
 /** A row as the file has it: fields by name. */
 export type UploadedRow = Readonly<Record<string, unknown>>
 
-export interface UploadService {
-  rows: { input: UploadJob; output: readonly UploadedRow[] }
-  set: { input: string; output: QuestionSetFile }
+/** `owner` waits where it uploads several at once. Throws Fault `invalid_body`. */
+export async function readUpload(
+  owner: string,
+  job: UploadJob,
+  signal: AbortSignal,
+): Promise<readonly UploadedRow[]> {
+  return await threads.run(owner, readRowsTask, job, signal)
 }
 
-/** `owner` waits where it uploads several at once. Each throws Fault `invalid_body`. */
-export interface UploadReader {
-  readRows(owner: string, job: UploadJob, signal: AbortSignal): Promise<readonly UploadedRow[]>
-  /** YAML. */
-  readSet(owner: string, yaml: string, signal: AbortSignal): Promise<QuestionSetFile>
-}
-
-export function createUploadReader(): UploadReader & { close(): Promise<void> } {
-  const pool = createPool<UploadService>({
-    spawn: () => threadChannel(new URL("./upload-thread.ts", import.meta.url)),
-  })
-  return {
-    readRows: async (owner, job, signal) => await pool.run(owner, "rows", job, signal),
-    readSet: async (owner, yaml, signal) => await pool.run(owner, "set", yaml, signal),
-    close: async () => await pool.close(),
-  }
-}
+const readRowsTask = task(import.meta.url, readRows)
 
 /** In the thread. */
 export function readRows({ format, bytes }: UploadJob): UploadedRow[] {

@@ -6,14 +6,13 @@ import { type File, insertFile, placeBlob } from "../../store/files/files.ts"
 import { BlobDamaged, type FileStorage, type StagedBlob } from "../../store/files/storage.ts"
 import { readLines } from "../../store/lines.ts"
 import type { Database } from "../../store/sql.ts"
-import type { BatchLine, LineReader } from "./lines.ts"
+import type { BatchLine } from "./lines.ts"
 import { unrunLine } from "./run-line.ts"
 import { readPartLines, resultMark } from "./run-part.ts"
 
 interface FinalizeParts {
   readonly database: Database
   readonly storage: FileStorage
-  readonly lineReader: LineReader
   readonly ids: Ids
   readonly fileExpiryMs: number
 }

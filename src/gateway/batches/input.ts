@@ -2,7 +2,7 @@
 import type { BatchError } from "../../contract/openai/batches.ts"
 import type { Batch, NewPart } from "../../store/batches/batches.ts"
 import { BlobDamaged, type FileStorage } from "../../store/files/storage.ts"
-import type { LineReader } from "./lines.ts"
+import { readLines } from "./lines.ts"
 
 /** Small enough that little is run again when a gateway dies. */
 const partLinesMax = 32
@@ -20,12 +20,11 @@ export interface CheckedInput {
 
 interface InputParts {
   readonly storage: FileStorage
-  readonly lineReader: LineReader
   readonly linesMax: number
 }
 
 export async function checkInput(
-  { storage, lineReader, linesMax }: InputParts,
+  { storage, linesMax }: InputParts,
   batch: Batch,
   signal: AbortSignal,
 ): Promise<CheckedInput> {
@@ -37,7 +36,7 @@ export async function checkInput(
   try {
     for await (const { bytes, ...part } of cutParts(storage.read({ organizationId, sha256: sha256 ?? "" }))) {
       const job = { endpoint, bytes, firstLine: part.firstLine, withBodies: false }
-      const read = await lineReader.read(organizationId, job, signal)
+      const read = await readLines(organizationId, job, signal)
       errors.push(...read.errors)
       for (const { line, customId } of read.lines) {
         const first = names.get(customId)

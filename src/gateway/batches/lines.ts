@@ -1,6 +1,5 @@
 /** Reads the lines of a batch's input, in a thread: each is one request, named by its `custom_id`. */
-import { createPool } from "../../base/peer/pool.ts"
-import { threadChannel } from "../../base/peer/supervisor.ts"
+import { task, threads } from "../../base/peer/threads.ts"
 import { JsonError, JsonObject, type JsonValue, printJson, readJson } from "../../base/json.ts"
 import type { BatchError, BatchPath } from "../../contract/openai/batches.ts"
 
@@ -27,25 +26,12 @@ interface ReadLines {
   readonly errors: readonly BatchError[]
 }
 
-export interface LineService {
-  read: { input: LineJob; output: ReadLines }
+/** `owner` waits where several are read for it at once. */
+export async function readLines(owner: string, job: LineJob, signal: AbortSignal): Promise<ReadLines> {
+  return await threads.run(owner, readLinesTask, job, signal)
 }
 
-export interface LineReader {
-  /** `owner` waits where several are read for it at once. */
-  read(owner: string, job: LineJob, signal: AbortSignal): Promise<ReadLines>
-  close(): Promise<void>
-}
-
-export function createLineReader(): LineReader {
-  const pool = createPool<LineService>({
-    spawn: () => threadChannel(new URL("./line-thread.ts", import.meta.url)),
-  })
-  return {
-    read: async (owner, job, signal) => await pool.run(owner, "read", job, signal),
-    close: async () => await pool.close(),
-  }
-}
+const readLinesTask = task(import.meta.url, readBatchLines)
 
 const newline = 0x0a
 const customIdCharactersMax = 512

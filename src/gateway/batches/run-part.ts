@@ -2,7 +2,7 @@
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { Batch, BatchPart } from "../../store/batches/batches.ts"
 import type { FileStorage } from "../../store/files/storage.ts"
-import type { BatchLine, LineReader } from "./lines.ts"
+import { type BatchLine, readLines } from "./lines.ts"
 import {
   type BatchCaller,
   BatchRefused,
@@ -14,7 +14,6 @@ import {
 
 export interface PartParts extends LineParts {
   readonly storage: FileStorage
-  readonly lineReader: LineReader
 }
 
 export interface RanPart {
@@ -26,7 +25,7 @@ export interface RanPart {
 }
 
 export async function readPartLines(
-  { storage, lineReader }: Pick<PartParts, "storage" | "lineReader">,
+  { storage }: Pick<PartParts, "storage">,
   batch: Batch,
   part: Pick<BatchPart, "firstLine" | "start" | "length">,
   signal: AbortSignal,
@@ -36,7 +35,7 @@ export async function readPartLines(
   const pieces: Uint8Array[] = []
   for await (const piece of storage.read({ organizationId, sha256: sha256 ?? "" }, range)) pieces.push(piece)
   const job = { endpoint, bytes: Buffer.concat(pieces), firstLine: part.firstLine, withBodies: true }
-  return (await lineReader.read(organizationId, job, signal)).lines
+  return (await readLines(organizationId, job, signal)).lines
 }
 
 export async function runPart(

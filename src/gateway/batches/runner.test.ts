@@ -16,14 +16,12 @@ import { type FileStorage, openDirectoryStorage } from "../../store/files/storag
 import { readLines } from "../../store/lines.ts"
 import type { Database } from "../../store/sql.ts"
 import { LiveTraffic } from "../routing/queue.ts"
-import { type LineReader, createLineReader } from "./lines.ts"
 import type { BatchCaller, LineEndpoint } from "./run-line.ts"
 import { type BatchRunner, type RunnerParts, startBatchRunner } from "./runner.ts"
 
 let database: Database
 let directory: string
 let storage: FileStorage
-let lineReader: LineReader
 let runner: BatchRunner | null = null
 const ids = createIds()
 
@@ -31,7 +29,6 @@ beforeAll(async () => {
   database = await openTestDatabase()
   directory = await mkdtemp(join(tmpdir(), "umpire-runner-"))
   storage = await openDirectoryStorage(directory, Date.now())
-  lineReader = createLineReader()
 })
 afterEach(async () => {
   await runner?.close()
@@ -39,7 +36,6 @@ afterEach(async () => {
   await database.query("DELETE FROM batches")
 })
 afterAll(async () => {
-  await lineReader.close()
   await database.close()
   await rm(directory, { recursive: true })
 })
@@ -55,7 +51,6 @@ async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerPar
   runner = await startBatchRunner({
     database,
     storage,
-    lineReader,
     clock: systemClock,
     ids,
     log: silentLog,

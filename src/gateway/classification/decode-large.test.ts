@@ -1,6 +1,7 @@
 import { expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
-import { createDecode, decodeBody, decodedApartBytesMin } from "./wire.ts"
+import { threadBytesMin } from "../../base/peer/threads.ts"
+import { createDecode, decodeBody } from "./wire.ts"
 
 const compatibility = { nullDescriptions: false, decisionsGa: false }
 const never = new AbortController().signal
@@ -30,7 +31,7 @@ test("a small request is decoded while a large one that came before it still is"
 })
 
 test.each([-1, 0])("a body is decoded the same at the size for a thread %i", async (more) => {
-  const bytes = tinyValues(decodedApartBytesMin + more)
+  const bytes = tinyValues(threadBytesMin + more)
   const here = decodeBody({ wire: "systemone", bytes, compatibility })
   expect(await decode("systemone", bytes, "a", never)).toEqual(here)
 })
@@ -47,7 +48,7 @@ test("every part of a large classification survives the way through a thread", a
   ]
   const input = "\u{1F4E6} paket ".repeat(10_000)
   const bytes = Buffer.from(JSON.stringify({ model: "m", input, questions }))
-  expect(bytes.length).toBeGreaterThan(decodedApartBytesMin)
+  expect(bytes.length).toBeGreaterThan(threadBytesMin)
   const here = decodeBody({ wire: "decisions", bytes, compatibility })
   expect(await decode("decisions", bytes, "a", never)).toEqual(here)
 })
@@ -67,5 +68,5 @@ async function refusal(bytes: Uint8Array): Promise<{ code: unknown; message: unk
 test("a large body is refused in the same words as a small one", async () => {
   const small = await refusal(withUnknownField(1))
   expect(small.code).toBe("unknown_field")
-  expect(await refusal(withUnknownField(decodedApartBytesMin))).toEqual(small)
+  expect(await refusal(withUnknownField(threadBytesMin))).toEqual(small)
 })

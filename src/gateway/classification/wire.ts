@@ -4,8 +4,7 @@
  * systemone.ts.
  */
 import { type JsonObject, type JsonValue, isList } from "../../base/json.ts"
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import { createPool } from "../../base/peer/pool.ts"
+import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import {
   type DecisionInputMessage,
   type DecisionInputText,
@@ -43,11 +42,6 @@ import {
 import { conversationText, instructionsText } from "./decode-conversation.ts"
 import { type SystemOneCompatibility, decodeSystemOne, encodeSystemOne } from "./systemone.ts"
 
-/** What the thread serves. */
-export interface DecodeService {
-  decode: { input: DecodeJob; output: Decoded }
-}
-
 interface DecodeJob {
   readonly wire: Wire
   readonly bytes: Uint8Array
@@ -71,21 +65,20 @@ export type Decode = (
   signal: AbortSignal,
 ) => Promise<Classification>
 
-/**
- * Millions of tiny values take some 75 ms for each MiB, during which no other request is answered. At this size that is 5 ms,
- * and the way to a thread and back costs less than a part of one.
- */
-export const decodedApartBytesMin = 64 * 1024
-
 export function createDecode(compatibility: Compatibility): Decode {
-  const pool = createPool<DecodeService>({
-    spawn: () => threadChannel(new URL("./decode-thread.ts", import.meta.url)),
-  })
   return async (wire, bytes, owner, signal) => {
     const job = { wire, bytes, compatibility }
-    if (bytes.byteLength < decodedApartBytesMin) return decodeBody(job)
-    return composeClassification(await pool.run(owner, "decode", job, signal))
+    if (bytes.byteLength < threadBytesMin) return decodeBody(job)
+    return composeClassification(await threads.run(owner, decodeTask, job, signal))
   }
+}
+
+const decodeTask = task(import.meta.url, decodeApart)
+
+/** In a thread. */
+export function decodeApart(job: DecodeJob): Decoded {
+  const { branches: _, ...decoded } = decodeBody(job)
+  return decoded
 }
 
 export function decodeBody({ wire, bytes, compatibility }: DecodeJob): Classification {

@@ -1,12 +1,6 @@
 /** Redacts texts by patterns in a thread, within a time limit. */
-import { createPool } from "../../base/peer/pool.ts"
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import type { NamedPattern } from "../../base/redaction.ts"
-
-/** What the thread serves. */
-export interface RedactService {
-  redact: { input: RedactJob; output: RedactedTexts }
-}
+import { task, threads } from "../../base/peer/threads.ts"
+import { type NamedPattern, type Redactor, createRedactor } from "../../base/redaction.ts"
 
 interface RedactJob {
   readonly patterns: readonly NamedPattern[]
@@ -19,6 +13,7 @@ export interface RedactedTexts {
   readonly count: number
 }
 
+/** Patterns are an organization's own, and none of them delays other requests. */
 export interface Redaction {
   /** Rejects when it cannot be done in time: such texts must not be stored. */
   run(
@@ -26,22 +21,40 @@ export interface Redaction {
     patterns: readonly NamedPattern[],
     texts: readonly string[],
   ): Promise<RedactedTexts>
-  close(): Promise<void>
 }
 
-const waitingMax = 1024
-/** A thread that works on one text for longer is ended; matching is linear, but a text may have mebibytes. */
+/** Matching is linear, but a text may have mebibytes. */
 const workMsMax = 15_000
 
-export function createRedaction(): Redaction {
-  const pool = createPool<RedactService>({
-    spawn: () => threadChannel(new URL("./redact-thread.ts", import.meta.url)),
-    waitingMax,
-    silenceMsMax: workMsMax,
-  })
+export const redaction: Redaction = {
+  run: async (organizationId, patterns, texts) =>
+    await threads.run(organizationId, redactTask, { patterns, texts }, AbortSignal.timeout(workMsMax)),
+}
+
+const redactTask = task(import.meta.url, redactTexts)
+
+/** In a thread. */
+export function redactTexts({ patterns, texts }: RedactJob): RedactedTexts {
+  const redactor = redactorOf(patterns)
+  const redacted = texts.map((text) => redactor.redact(text))
   return {
-    run: async (organizationId, patterns, texts) =>
-      await pool.run(organizationId, "redact", { patterns, texts }, AbortSignal.timeout(workMsMax)),
-    close: async () => await pool.close(),
+    texts: redacted.map(({ text }) => text),
+    count: redacted.reduce((sum, { count }) => sum + count, 0),
   }
+}
+
+/** Compiled for the organizations that sent last. */
+const redactors = new Map<string, Redactor>()
+const redactorsMax = 100
+
+function redactorOf(patterns: readonly NamedPattern[]): Redactor {
+  const key = JSON.stringify(patterns)
+  const redactor = redactors.get(key) ?? createRedactor(patterns)
+  redactors.delete(key)
+  redactors.set(key, redactor)
+  if (redactors.size > redactorsMax) {
+    const oldest = redactors.keys().next().value
+    if (oldest !== undefined) redactors.delete(oldest)
+  }
+  return redactor
 }

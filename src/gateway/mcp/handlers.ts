@@ -1,8 +1,11 @@
 /** Answers /mcp: one JSON-RPC message a request, and nothing is remembered between two of them. */
+import { JsonError } from "../../base/json.ts"
+import { checkJsonBounds } from "../../base/json-bounds.ts"
+import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
+import { check } from "../../contract/check.ts"
 import { Accepted, EncodedJson, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { McpMessage, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
-import { checkJsonBounds } from "../openai/json-bounds.ts"
 import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
 import { listResources, listTemplates, readResource } from "./resources.ts"
 import { callTool, listTools } from "./tools.ts"
@@ -14,7 +17,9 @@ export function mcpHandlers(parts: McpParts): Handlers<typeof mcpTable> {
       checkVersion(request.header(mcpVersionHeader))
       if (!principal || !standing)
         throw new Error("Cannot answer: the endpoint lets in callers without a standing")
-      const message = readMessage(body)
+      const message = await (body.byteLength < threadBytesMin
+        ? readMessage(body)
+        : threads.run(standing.organizationId, readMessageTask, body, request.signal))
       // A notification asks for nothing, and a response answers nothing that was asked here.
       if (message.id === undefined || message.method === undefined) return new Accepted()
       return new EncodedJson(JSON.stringify(await answer(parts, message, { principal, standing, request })))
@@ -41,15 +46,19 @@ function checkVersion(version: string | null): void {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-function readMessage(bytes: Uint8Array): McpMessage {
-  checkJsonBounds(bytes)
+const readMessageTask = task(import.meta.url, readMessage)
+
+export function readMessage(bytes: Uint8Array): McpMessage {
   let value: unknown
   try {
+    checkJsonBounds(bytes)
     value = JSON.parse(utf8.decode(bytes))
-  } catch {
+  } catch (error) {
+    if (error instanceof JsonError)
+      throw new Fault("invalid_request", `Cannot read the request: ${error.message}`)
     throw new Fault("malformed_json", "Cannot read the message: the body is not JSON")
   }
-  const parsed = McpMessage.safeParse(value)
+  const parsed = check(McpMessage, value, bytes.byteLength)
   if (parsed.success) return parsed.data
   throw new Fault("malformed_json", "Cannot read the message: the body is not one JSON-RPC 2.0 message")
 }

@@ -1,6 +1,5 @@
 /** Checks answers of workers that were handed a strict schema: their word that they kept to it is not taken. */
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import { createPool } from "../../base/peer/pool.ts"
+import { type Task, threads } from "../../base/peer/threads.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/engine.ts"
 
@@ -16,16 +15,6 @@ export interface CheckProblem {
   readonly isViolation: boolean
   readonly text: string
 }
-
-/** What the thread serves: null for a text that its schema accepts. */
-export interface CheckService {
-  check: { input: CheckJob; output: CheckProblem | null }
-}
-
-/** Compiling a schema takes time that grows with it: not in the thread that answers everybody. */
-const pool = createPool<CheckService>({
-  spawn: () => threadChannel(new URL("./answer-check-thread.ts", import.meta.url)),
-})
 
 /** The same events; in place of the end of an answer that its schema does not accept, a failure. */
 export async function* checked(
@@ -61,8 +50,14 @@ function jobsOf(
   return [{ name: "the answer", schema: format.schema, text }]
 }
 
+/** Compiling a schema takes time that grows with it. The validators are loaded in a thread only. */
+const problemTask: Task<CheckJob, CheckProblem | null> = {
+  module: new URL("./answer-problem.ts", import.meta.url).href,
+  name: "answerProblem",
+}
+
 async function check(job: CheckJob, organizationId: string, signal: AbortSignal): Promise<void> {
-  const problem = await pool.run(organizationId, "check", job, signal)
+  const problem = await threads.run(organizationId, problemTask, job, signal)
   if (problem === null) return
   const { isViolation, text } = problem
   throw new Fault(

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest"
 import { Fault } from "../../contract/errors.ts"
 import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
-import { type Wire, createBodyReader, readBody, threadBytesMin } from "./body.ts"
-import { checkJsonBounds, containersMax, depthMax, valuesMax } from "./json-bounds.ts"
+import { threadBytesMin } from "../../base/peer/threads.ts"
+import { type Wire, createBodyReader, readBody } from "./body.ts"
+import { checkJsonBounds, containersMax, depthMax, valuesMax } from "../../base/json-bounds.ts"
 
 const bytesOf = (value: unknown): Uint8Array =>
   new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value))

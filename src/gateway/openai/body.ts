@@ -1,9 +1,10 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import { createPool } from "../../base/peer/pool.ts"
+import { JsonError } from "../../base/json.ts"
+import { checkJsonBounds } from "../../base/json-bounds.ts"
+import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
+import { check } from "../../contract/check.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
-import "../../contract/messages.ts"
 import { CountTokensRequest, MessagesRequest } from "../../contract/anthropic/messages.ts"
 import { ChatRequest } from "../../contract/openai/chat.ts"
 import { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
@@ -13,7 +14,6 @@ import { CompactRequest, InputTokensRequest } from "../../contract/openai/respon
 import { RerankRequest } from "../../contract/openai/rerank.ts"
 import { ResponseCreateMessage, ResponseRequest } from "../../contract/openai/responses.ts"
 import type { Sequence } from "../meter.ts"
-import { checkJsonBounds } from "./json-bounds.ts"
 
 const schemas = {
   chat_completions: ChatRequest,
@@ -30,11 +30,6 @@ const schemas = {
 export type Wire = keyof typeof schemas
 export type RequestOf<W extends Wire> = z.output<(typeof schemas)[W]>
 
-/** What the thread serves. */
-export interface BodyService {
-  read: { input: BodyJob; output: ReadBody }
-}
-
 interface BodyJob {
   readonly wire: Wire
   readonly bytes: Uint8Array
@@ -45,7 +40,7 @@ export interface ReadBody {
   readonly model: string | null
   readonly outcome:
     | { readonly request: unknown }
-    | { readonly code: FaultCode; readonly message: string; readonly param: string | undefined }
+    | { readonly code: FaultCode; readonly message: string; readonly param?: string | undefined }
 }
 
 export type BodyReader = <W extends Wire>(
@@ -61,25 +56,21 @@ export interface BodyAsker {
   readonly sequence: Pick<Sequence, "name">
 }
 
-/** From here on a body is read in a thread, so that others are answered meanwhile; below, the way there costs more. */
-export const threadBytesMin = 64 * 1024
-
 export function createBodyReader(): BodyReader {
-  const pool = createPool<BodyService>({
-    spawn: () => threadChannel(new URL("./body-thread.ts", import.meta.url)),
-  })
   return async <W extends Wire>(wire: W, bytes: Uint8Array, asker: BodyAsker) => {
     const job = { wire, bytes }
     const { model, outcome } =
       bytes.byteLength < threadBytesMin
         ? readBody(job)
-        : await pool.run(asker.organizationId, "read", job, asker.signal)
+        : await threads.run(asker.organizationId, readBodyTask, job, asker.signal)
     if (model !== null) asker.sequence.name(model)
     if ("request" in outcome) return outcome.request as RequestOf<W> // The output of this wire's schema.
     const { code, message, param } = outcome
     throw new Fault(code, message, param === undefined ? {} : { param })
   }
 }
+
+const readBodyTask = task(import.meta.url, readBody)
 
 export function readBody({ wire, bytes }: BodyJob): ReadBody {
   let model: string | null = null
@@ -88,9 +79,14 @@ export function readBody({ wire, bytes }: BodyJob): ReadBody {
     const value = parseJson(bytes)
     model = modelOf(value)
     if (wire === "responses_ws") checkMessageType(value)
-    const request = checkParameters(schemas[wire], value)
+    const request = checkParameters(schemas[wire], value, bytes.byteLength)
     return { model, outcome: { request: withoutIgnored(schemas[wire], request) } }
   } catch (error) {
+    if (error instanceof JsonError)
+      return {
+        model,
+        outcome: { code: "invalid_request", message: `Cannot read the request: ${error.message}` },
+      }
     if (!(error instanceof Fault)) throw error
     const { code, message, param } = error
     return { model, outcome: { code, message, param } }
@@ -124,8 +120,8 @@ function checkMessageType(message: unknown): void {
 }
 
 /** OpenAI's clients read `code` and `param`: what is unknown, unsupported and merely wrong have codes of their own. */
-function checkParameters(schema: z.ZodObject, value: unknown): Record<string, unknown> {
-  const parsed = schema.safeParse(value)
+function checkParameters(schema: z.ZodObject, value: unknown, bytes: number): Record<string, unknown> {
+  const parsed = check(schema, value, bytes)
   if (parsed.success) return parsed.data
   const issue = deepest(parsed.error.issues)
   const [key] = issue?.code === "unrecognized_keys" ? issue.keys : []

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, beforeEach, expect, test } from "vitest"
 import { sequenceRecord } from "../../../test/sequence-record.ts"
-import { Digester, digestRecords, digestStretch, digestedApartBytesMin, stretchBytesMax } from "./digest.ts"
+import { threadBytesMin } from "../../base/peer/threads.ts"
+import { Digester, digestRecords, digestStretch, stretchBytesMax } from "./digest.ts"
 import { type JournalPosition, type Journal, journalStart, openJournal } from "./journal.ts"
 import type { RecordedStage } from "./record.ts"
 
@@ -111,8 +112,8 @@ test("a cost counts once under a budget, however often its record names it", () 
 })
 
 test.each([
-  ["on this thread", digestedApartBytesMin / 2],
-  ["in another one", digestedApartBytesMin * 2],
+  ["on this thread", threadBytesMin / 2],
+  ["in another one", threadBytesMin * 2],
 ])("a stretch that is read %s is read to the record", async (_, bytes) => {
   const count = await fill(bytes)
   const digester = new Digester()

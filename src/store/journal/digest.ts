@@ -1,6 +1,5 @@
 /** What the ledger needs to know of a stretch of the journal, made without the store: small stretches at once, large ones in a thread. */
-import { threadChannel } from "../../base/peer/supervisor.ts"
-import { createPool } from "../../base/peer/pool.ts"
+import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import type { Ticks } from "../../base/money.ts"
 import { dayOf, monthOf, periodAt } from "../../base/clock.ts"
 import { type KeyDaySpend, budgetId } from "../budgets.ts"
@@ -43,11 +42,6 @@ export interface DigestJob {
   readonly until: JournalPosition
 }
 
-/** What the thread serves. */
-export interface DigestService {
-  digest: { input: DigestJob; output: DigestedStretch }
-}
-
 export interface DigestedStretch {
   readonly usage: UsageDigest
   /** Where to go on. Equal to `from` when there is nothing more. */
@@ -57,15 +51,9 @@ export interface DigestedStretch {
 
 /** Some 1,000 records: one transaction of the ledger. */
 export const stretchBytesMax = 512 * 1024
-/** Some 100 records: reading them takes less than a millisecond, and they need not be sent from thread to thread. */
-export const digestedApartBytesMin = 64 * 1024
 
 /** Reads the journal for the ledger without holding up requests. */
 export class Digester {
-  readonly #pool = createPool<DigestService>({
-    spawn: () => threadChannel(new URL("./digest-thread.ts", import.meta.url)),
-    peersMax: 1,
-  })
   /** The last stretch did not reach the end of what there was. */
   #isBehind = false
 
@@ -74,13 +62,20 @@ export class Digester {
     const { from, until } = job
     // How much there is in segments before the last is not known; after a start it is mostly nothing.
     const isLarge =
-      from.segment === until.segment ? until.offset - from.offset >= digestedApartBytesMin : this.#isBehind
+      from.segment === until.segment ? until.offset - from.offset >= threadBytesMin : this.#isBehind
     const stretch = await (isLarge
-      ? this.#pool.run("ledger", "digest", job, signal)
-      : digestStretch(job, digestedApartBytesMin))
+      ? threads.run("ledger", digestTask, job, signal)
+      : digestStretch(job, threadBytesMin))
     this.#isBehind = isBefore(stretch.next, until)
     return stretch
   }
+}
+
+const digestTask = task(import.meta.url, digestLarge)
+
+/** In a thread. */
+export async function digestLarge(job: DigestJob): Promise<DigestedStretch> {
+  return await digestStretch(job, stretchBytesMax)
 }
 
 export async function digestStretch(

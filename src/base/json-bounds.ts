@@ -1,5 +1,5 @@
 /** Bounds the shape of a JSON text before anything is built from it: how deep it nests and how many values it holds. */
-import { Fault } from "../../contract/errors.ts"
+import { JsonError } from "./json.ts"
 
 /** A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats. */
 export const depthMax = 256
@@ -17,7 +17,7 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** One pass over the bytes; what is not JSON is left to the parser. Lists of tokens have many values. */
+/** One pass over the bytes; what is not JSON is left to the parser. Lists of tokens have many values. Throws JsonError. */
 export function checkJsonBounds(bytes: Uint8Array, { hasTokens = false } = {}): void {
   let depth = 0
   let containers = 0
@@ -60,5 +60,4 @@ function isEscaped(bytes: Uint8Array, quote: number): boolean {
   return backslashes % 2 === 1
 }
 
-const tooLarge = (found: string): Fault =>
-  new Fault("invalid_request", `Cannot read the request: its JSON ${found}`)
+const tooLarge = (found: string): JsonError => new JsonError(`its JSON ${found}`)

@@ -1,13 +1,10 @@
-/** The thread that checks answers against JSON schemas. */
+/** Checks answers against JSON schemas, in a thread: the schemas are the callers'. */
 import { Script, createContext } from "node:vm"
 import { Budget, accepts, patternOf } from "@umpire/schema-grammar"
 import { Ajv, type Options, type ValidateFunction } from "ajv"
 import AjvDraft04 from "ajv-draft-04"
 import { Ajv2020 } from "ajv/dist/2020.js"
-import { servePeer } from "../../base/peer/connection.ts"
-import type { CheckJob, CheckProblem, CheckService } from "./answer-check.ts"
-
-servePeer<CheckService>({ check: async (job) => problem(job) })
+import type { CheckJob, CheckProblem } from "./answer-check.ts"
 
 /** References that double at each step make a small schema take for ever. */
 const CHECK_MS_MAX = 2000
@@ -30,7 +27,7 @@ function matcher(pattern: string): { test(text: string): boolean; toString(): st
 }
 
 /** What is wrong with the text; null when the schema accepts it. */
-function problem({ schema, text }: CheckJob): CheckProblem | null {
+export function answerProblem({ schema, text }: CheckJob): CheckProblem | null {
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -1,0 +1,89 @@
+/**
+ * The threads that take large work off the event loop: one pool for all of it, with a bounded queue and turns between
+ * organizations. A task is a function that a module exports; a thread imports the module when it first needs it.
+ *
+ *     const decodeTask = task(import.meta.url, decodeBody)
+ *     const decoded = await threads.run(organizationId, decodeTask, job, signal)
+ *
+ * A process has one pool, as it has one machine: two would not be fair to each other. So it is no argument.
+ */
+import { availableParallelism } from "node:os"
+import { type Pool, createPool } from "./pool.ts"
+import { threadChannel } from "./supervisor.ts"
+
+/**
+ * The one size from which on bytes are read apart. Millions of tiny values take some 75 ms for each MiB, during which no other
+ * request is answered: at this size that is 5 ms, and the way to a thread and back costs less than a part of one.
+ */
+export const threadBytesMin = 64 * 1024
+
+/** What crosses to a thread and back is copied by the structured clone algorithm. */
+export interface Task<Input, Output> {
+  readonly module: string
+  /** Of the function that the module exports. */
+  readonly name: string
+  /** Its types; never set. */
+  readonly types?: (input: Input) => Output
+}
+
+/** What a thread serves. */
+export interface WorkService {
+  work: {
+    input: { readonly module: string; readonly name: string; readonly input: unknown }
+    output: unknown
+  }
+}
+
+interface Threads {
+  /** `overloaded` when too many wait. The signal ends the wait; work that has begun goes on to its end. */
+  run<Input, Output>(
+    owner: string,
+    task: Task<Input, Output>,
+    input: Input,
+    signal?: AbortSignal,
+  ): Promise<Output>
+  /** Ends the threads; work that comes later starts new ones. */
+  close(): Promise<void>
+}
+
+/** `run` must be exported by the module under its own name. */
+export function task<Input, Output>(
+  module: string,
+  run: (input: Input) => Output | Promise<Output>,
+): Task<Input, Output> {
+  return { module, name: run.name }
+}
+
+/** One organization has one thread at most: with two or more, there is another for everyone else. */
+const threadsMax = Math.max(2, Math.min(4, availableParallelism()))
+const waitingMax = 1024
+/** A thread that works on one task for longer is ended. */
+const workMsMax = 60_000
+
+let pool: Pool<WorkService> | null = null
+
+const openPool = (): Pool<WorkService> =>
+  createPool({
+    spawn: () => threadChannel(new URL("./work-thread.ts", import.meta.url)),
+    peersMax: threadsMax,
+    waitingMax,
+    silenceMsMax: workMsMax,
+  })
+
+export const threads: Threads = {
+  async run<Input, Output>(
+    owner: string,
+    { module, name }: Task<Input, Output>,
+    input: Input,
+    signal?: AbortSignal,
+  ) {
+    pool ??= openPool()
+    // The function that the task names made it.
+    return (await pool.run(owner, "work", { module, name, input }, signal)) as Output
+  },
+  async close() {
+    const closing = pool
+    pool = null
+    await closing?.close()
+  },
+}
