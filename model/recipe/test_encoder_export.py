@@ -24,7 +24,7 @@ EVIDENCE, STEM, BRANCH = [5, 6, 7, 8, 9, 10, 11, 12], [13, 14], [15, 16, 17]
 def weights_of(seed: int, is_relative: bool) -> dict:
     torch.manual_seed(seed)
     found = {name: value.numpy() for name, value in Encoder(SHAPE).state_dict().items()}
-    found["relative"] = found.get("relative", numpy.zeros(0, "float32"))
+    found.pop("relative", None)
     if is_relative:
         positions = SHAPE.evidence_positions + SHAPE.branch_positions
         found["relative"] = numpy.random.default_rng(seed).normal(size=(SHAPE.heads, 2 * positions)).astype("float32")
@@ -69,7 +69,7 @@ class ExportedGraph(unittest.TestCase):
     def test_in_float32_it_is_the_network(self) -> None:
         network = Encoder(SHAPE)
         made = weights_of(1, is_relative=hasattr(network, "relative"))
-        network.load_state_dict({name: torch.from_numpy(value) for name, value in made.items()})
+        network.load_state_dict({name: torch.from_numpy(value) for name, value in made.items()}, strict=False)
         ids = torch.tensor([EVIDENCE + STEM + BRANCH])
         places = torch.tensor([[*range(len(EVIDENCE)), *range(len(STEM) + len(BRANCH))]])
         branches = torch.tensor([[0] * len(EVIDENCE) + [1] * len(STEM) + [2] * len(BRANCH)])

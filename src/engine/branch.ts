@@ -7,6 +7,10 @@ export type Branch =
       /** What yes and no mean; empty when not said. */
       readonly yesMeans: string
       readonly noMeans: string
+      /** Stands for the option no of a choice: the opposite of its margin counts. */
+      readonly negated?: true
+      /** How many options of the choice mean this, and so share its probability; one where it is not said. */
+      readonly sharers?: number
     }
   | {
       readonly kind: "choice"
@@ -16,6 +20,7 @@ export type Branch =
       readonly description: string
       /** How many branches its question has, where they stand together. */
       readonly options?: number
+      readonly sharers?: number
     }
   | {
       readonly kind: "score"

@@ -12,6 +12,7 @@ import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import type { EvidenceReading, PreparedScore, ScoreWork } from "../engine/engine.ts"
 import { answerConfidence } from "../scoring/teach/apply.ts"
 import { type Question, branchCount } from "./classification/classification.ts"
+import { coherentMargins } from "./classification/coherence.ts"
 import { FurtherStages, tellStages } from "./further-stages.ts"
 import type { Sequence } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
@@ -284,7 +285,7 @@ export async function score(parts: ScoreParts, request: ScoreRequest, signal: Ab
     // Read after it ran: some workers say how many tokens they read only with their answer.
     const used = { inputTokens: running.inputTokens, executionMs: parts.clock.monotonicMs() - startedMs }
     return {
-      margins,
+      margins: coherentMargins(branches, margins),
       usage: { ...noUsage, ...used },
       reading: reading ? (running.reading ?? unread(model)) : null,
     }

@@ -6,6 +6,7 @@ import type { CliContext } from "../cli/command.ts"
 import type { LocalDecisions } from "../cli/label-asker.ts"
 import type { DecisionsRequest, DecisionsResponse } from "../contract/decisions.ts"
 import { Fault } from "../contract/errors.ts"
+import { coherentMargins } from "../gateway/classification/coherence.ts"
 import { answer, decodeDecisions } from "../gateway/classification/wire.ts"
 import type { Classification } from "../gateway/classification/classification.ts"
 import { loadCatalog } from "./catalog.ts"
@@ -38,7 +39,7 @@ export async function openLocalDecisions(
     async decide(request) {
       const signal = deadline()
       const { classification, prepared } = await prepare(request, signal)
-      const margins = await prepared.run(signal)
+      const margins = coherentMargins(classification.branches, await prepared.run(signal))
       // Written by `answer` as the contract's schema says.
       return JSON.parse(answer(classification, margins, prepared.inputTokens)) as DecisionsResponse
     },

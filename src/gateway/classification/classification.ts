@@ -11,6 +11,7 @@ import {
 import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
+import { coherentChoice, coherentScore } from "./coherence.ts"
 
 /** Which endpoint asked, and so in which shape the answers go back. */
 export type Wire = "decisions" | "systemone"
@@ -191,22 +192,26 @@ function branchesOf(question: Question): Branch[] {
       return [{ kind: "predicate", question: instructions, yesMeans, noMeans }]
     }
     case "choice":
-      return question.options.map(({ value, description }, _, { length }) => ({
-        kind: "choice",
-        question: instructions,
-        value: String(value),
-        description,
-        options: length,
-      }))
+      return coherentChoice(
+        question.options.map(({ value, description }, _, { length }) => ({
+          kind: "choice",
+          question: instructions,
+          value: String(value),
+          description,
+          options: length,
+        })),
+      )
     case "score":
-      return question.levels.map(({ label, description }, level, { length }) => ({
-        kind: "score",
-        question: instructions,
-        label,
-        description,
-        level,
-        levels: length,
-      }))
+      return coherentScore(
+        question.levels.map(({ label, description }, level, { length }) => ({
+          kind: "score",
+          question: instructions,
+          label,
+          description,
+          level,
+          levels: length,
+        })),
+      )
   }
 }
 
