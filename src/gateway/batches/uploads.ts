@@ -43,6 +43,13 @@ export async function receiveUpload(
   const found: { file: FileFound | null } = { file: null }
   // Further errors after the first say nothing new, and without a listener they would end the process.
   form.on("error", () => undefined)
+  // The rest of a form is not read once it has more of anything than a form may have.
+  const refuse = (): void => {
+    form.destroy(
+      new Fault("invalid_request", `Cannot read the form: it has more than ${fieldsMax} fields or one file`),
+    )
+  }
+  form.on("partsLimit", refuse).on("fieldsLimit", refuse).on("filesLimit", refuse)
   form.on("field", (name, value) => void values.set(name, value))
   form.on("file", (name, stream, filename) => {
     // A form that breaks off fails its file, when nobody may be reading it yet.
@@ -68,7 +75,7 @@ function openForm(contentType: string): BusboyInstance {
   try {
     return new Busboy({
       headers: { "content-type": contentType },
-      limits: { fields: fieldsMax, files: 2, parts: fieldsMax + 2, fieldSize: 1024, headerPairs: 32 },
+      limits: { fields: fieldsMax, files: 1, parts: fieldsMax + 2, fieldSize: 1024, headerPairs: 32 },
     })
   } catch (error) {
     throw broken(error)
