@@ -35,6 +35,20 @@ test("a file imports only its own layer and those beneath it", () => {
   expect(strays).toEqual([])
 })
 
+const folderOf = (file: string): string => file.split(sep)[1] ?? ""
+
+/** A file that lies directly in the layer counts as a folder of its own. */
+test("no two folders of the gateway import each other", () => {
+  const imports = files
+    .filter((file) => layerOf(file) === "gateway" && !file.endsWith(".test.ts"))
+    .flatMap((file) => relativeImports(file).map((target) => [file, join(dirname(file), target)] as const))
+    .filter(([file, target]) => layerOf(target) === "gateway" && folderOf(file) !== folderOf(target))
+    .map(([file, target]) => `${folderOf(file)} ${folderOf(target)}`)
+  const known = new Set(imports)
+  const isMutual = (pair: string): boolean => known.has(pair.split(" ").toReversed().join(" "))
+  expect([...known].filter(isMutual)).toEqual([])
+})
+
 test("every file says on top what it is for", () => {
   const sources = files.filter((file) => !file.endsWith(".test.ts"))
   expect(sources.filter((file) => !/^\/\*\*\s/.test(readFileSync(join(root, file), "utf8")))).toEqual([])

@@ -14,15 +14,15 @@ import type { ContentEnd } from "./content/keeper.ts"
 import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
 import type { ModelResolver, Resolved } from "./organization-access.ts"
 import type { SequenceDescription } from "./sequence-record.ts"
+import type { ScoreParts } from "./stages.ts"
 import {
   type PlainAnswer,
-  type ScoreParts,
   type StageReader,
   type StagedAnswers,
   joinMargins,
   plainReader,
   scoreStages,
-} from "./stages.ts"
+} from "./decision-stages.ts"
 
 export interface DecideDeps extends ScoreParts, MeteredDeps {
   readonly models: Pick<ModelResolver, "resolve">

@@ -23,7 +23,7 @@ import { findOrganization } from "../store/organizations.ts"
 import { findRoutingPolicy } from "../store/routing-policies.ts"
 import type { Database, StoreUnavailable } from "../store/sql.ts"
 import { listVirtualModels } from "../store/virtual-models.ts"
-import type { Policy } from "./routing/plan.ts"
+import type { OrganizationRouting, Policies } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
@@ -240,21 +240,14 @@ async function readGranted(database: Database, organizationId: string): Promise<
 const unroutable = (found: string, cause: StoreUnavailable): Fault =>
   new Fault("routing_failed", `Cannot route the request: ${found}`, { cause })
 
-export interface OrganizationRouting {
-  readonly policy: Policy
-  /** Null means every region. */
-  readonly visible: readonly string[] | null
-}
-
-export interface Policies {
-  of(organizationId: string): Promise<OrganizationRouting>
+interface OpenPolicies extends Policies {
   /** For changes made by this process: the next request sees them. */
   forget(change: Change): void
   close(): Promise<void>
 }
 
 /** `graceMs` is how long a policy goes on being used while the store is away. */
-export async function openPolicies(database: Database, clock: Clock, graceMs: number): Promise<Policies> {
+export async function openPolicies(database: Database, clock: Clock, graceMs: number): Promise<OpenPolicies> {
   const cache = new FreshCache(
     {
       clock,

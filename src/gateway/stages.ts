@@ -1,152 +1,13 @@
-/**
- * The stages of a request: one stage tries its models in order until one serves it. A plain model is one stage of one model. A
- * cascade of decisions asks the first model everything and each next one only what is still doubtful; what a model was sure of is
- * not asked again, so its answer is that of the model alone. Readers make of margins plain answers, or the verdicts of a question
- * set, and say what is doubtful about them.
- */
+/** One stage of a request: tries its models in order until one serves it, and scores by one of them. */
 import type { Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
-import type { Ticks } from "../base/money.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
-import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import type { EvidenceReading, PreparedScore, ScoreWork } from "../engine/engine.ts"
-import { answerConfidence } from "../scoring/teach/apply.ts"
-import { type Question, branchCount } from "./classification/classification.ts"
 import { coherentMargins } from "./classification/coherence.ts"
-import { FurtherStages, tellStages } from "./further-stages.ts"
 import type { Sequence } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
-import type { Resolved } from "./organization-access.ts"
 import type { Router } from "./routing/router.ts"
-import { type Usage, costOf, noUsage } from "./sequence-record.ts"
-
-/** What is made of the margins of a question, and whether another model should be asked. */
-export interface StageReader<Answer> {
-  /** `at` are the questions that the margins are of; `isFirst` says whether the first model of all read them. */
-  read(at: readonly number[], margins: Float64Array, read: ReadStage): readonly Answer[]
-  isDoubtful(answer: Answer, at: number, cascade: CascadeRule): boolean
-}
-
-interface ReadStage {
-  readonly reading: EvidenceReading | null
-  readonly isFirst: boolean
-  /** From zero. */
-  readonly stage: number
-}
-
-export interface StagedAnswers<Answer> {
-  /** One for each question, of the last stage that was asked it. */
-  readonly answers: readonly Answer[]
-  /** Of the last stage that answered. */
-  readonly usage: Usage
-  readonly model: Model
-  /** Of all stages. */
-  readonly costTicks: Ticks
-}
-
-export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
-  readonly resolved: Resolved
-  readonly questions: readonly Question[]
-}
-
-export async function scoreStages<Answer>(
-  parts: ScoreParts,
-  request: StagedRequest,
-  reader: StageReader<Answer>,
-): Promise<StagedAnswers<Answer>> {
-  const { resolved, questions, call } = request
-  const { sequence } = call
-  const { signal } = call.request
-  const { virtual, cascade } = resolved
-  const [firstStage, ...later] = resolved.stages
-  const all = questions.map((_, at) => at)
-  const askStage: AskStage = ({ models, questions: count, branches, reading, admit }, until) =>
-    firstThatServes(sequence, { models, virtual, questions: count }, until, ({ model }) =>
-      scoreAt(
-        parts,
-        {
-          ...request,
-          branches: branches ?? request.branches,
-          reading: reading ?? request.reading,
-          admit: admit && ((most) => admit(model, most)),
-          model,
-        },
-        until,
-      ),
-    )
-  const further = cascade ? new FurtherStages({ ...parts, request, cascade, stages: later, askStage }) : null
-  const admit = further
-    ? (model: Model, most: Usage): Promise<void> => further.reserveAll(model, most)
-    : undefined
-  const first = await askStage({ models: firstStage, questions: all.length, admit }, signal)
-  const reading = { reading: first.scored.reading, isFirst: first.model === firstStage[0], stage: 0 }
-  const answers = [...reader.read(all, first.scored.margins, reading)]
-  if (virtual === null) {
-    const { usage } = first.scored
-    return { answers, usage, model: first.model, costTicks: costOf(first.model.prices, usage) }
-  }
-  sequence.endStage("success", first.scored.usage)
-  let last = first
-  if (further && cascade) {
-    further.countAnswered(first)
-    const isDoubtful = (at: number): boolean => reader.isDoubtful(answers[at] as Answer, at, cascade)
-    let doubtful = all.filter(isDoubtful)
-    for (let stage = 0; stage < later.length && doubtful.length > 0; stage++) {
-      const answered = await further.ask(stage, doubtful, signal)
-      if (!answered) break
-      last = answered
-      const read = reader.read(doubtful, answered.scored.margins, {
-        reading: answered.scored.reading,
-        isFirst: false,
-        stage: stage + 1,
-      })
-      for (const [index, at] of doubtful.entries()) answers[at] = read[index] as Answer
-      doubtful = doubtful.filter(isDoubtful)
-    }
-  }
-  sequence.name(last.model.sku)
-  sequence.describe({ branches: request.branches.length })
-  tellStages((name, value) => call.header(name, value), sequence.stages)
-  return { answers, usage: last.scored.usage, model: last.model, costTicks: sequence.spentTicks }
-}
-
-export interface PlainAnswer {
-  readonly margins: Float64Array
-}
-
-export function plainReader(questions: readonly Question[]): StageReader<PlainAnswer> {
-  return {
-    read: (at, margins) => {
-      const own = marginsOf(questions, at, margins)
-      return own.map((one) => ({ margins: one }))
-    },
-    isDoubtful: ({ margins }, at, { thresholds }) => {
-      const { type } = questions[at] as Question
-      return answerConfidence(type, margins) < thresholds[type]
-    },
-  }
-}
-
-/** The margins of each question that was asked. */
-export function marginsOf(
-  questions: readonly Question[],
-  at: readonly number[],
-  margins: Float64Array,
-): Float64Array[] {
-  let start = 0
-  return at.map((index) => margins.slice(start, (start += branchCount(questions[index] as Question))))
-}
-
-/** The margins of all questions, as one request has them. */
-export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
-  const joined = new Float64Array(answers.reduce((sum, { margins }) => sum + margins.length, 0))
-  let start = 0
-  for (const { margins } of answers) {
-    joined.set(margins, start)
-    start += margins.length
-  }
-  return joined
-}
+import { type Usage, noUsage } from "./sequence-record.ts"
 
 /**
  * What another model may do better: a failure, overload, a context that is too short, a refusal by the organization's or the
@@ -223,7 +84,11 @@ export type AskStage = (
 ) => Promise<StageAnswer>
 
 /** Another model may know how many margins were asked for. */
-async function scoreAt(parts: ScoreParts, request: ScoreRequest, signal: AbortSignal): Promise<StageAnswer> {
+export async function scoreAt(
+  parts: ScoreParts,
+  request: ScoreRequest,
+  signal: AbortSignal,
+): Promise<StageAnswer> {
   const { model, branches } = request
   const scored = await score(parts, request, signal)
   if (scored.margins.length === branches.length) return { model, scored }

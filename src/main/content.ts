@@ -14,7 +14,7 @@ import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/cont
 import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
 import { type ContentKeeper, createContentKeeper, openContentPlans } from "../gateway/content/keeper.ts"
 import { traceContent } from "../gateway/content/traced.ts"
-import { type SetRedactionParts, redactBySet } from "../gateway/content/redact-by-set.ts"
+import { type SetRedactionParts, redactBySet } from "../gateway/question-sets/redact-by-set.ts"
 import { redaction } from "../gateway/content/redactor.ts"
 import { SetRedactor } from "../gateway/content/set-redactor.ts"
 import type { Change } from "../store/changes.ts"

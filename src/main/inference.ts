@@ -4,16 +4,19 @@ import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
+import type { anthropicEndpoints } from "../contract/anthropic/endpoints.ts"
+import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
 import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
 import { LocalEngine } from "../engine/generate/local-engine.ts"
+import { anthropicHandlers } from "../gateway/anthropic/messages.ts"
 import type { Guardrails } from "../gateway/guardrails/guardrails.ts"
 import type { ContentKeeper } from "../gateway/content/keeper.ts"
 import type { Meter } from "../gateway/meter.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import type { ModelResolver } from "../gateway/organization-access.ts"
 import { createBodyReader } from "../gateway/openai/body.ts"
-import { type InferenceHandlers, inferenceHandlers } from "../gateway/openai/handlers.ts"
+import { openaiHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
@@ -35,6 +38,8 @@ interface InferenceRoot {
   readonly guardrails: Pick<Guardrails, "begin">
   readonly keeper: ContentKeeper
 }
+
+export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
 
 interface Inference {
   readonly handlers: InferenceHandlers
@@ -62,7 +67,7 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
     content: root.keeper,
   }
   return {
-    handlers: inferenceHandlers(parts),
+    handlers: { ...openaiHandlers(parts), ...anthropicHandlers(parts) },
     forget: (change) => responseStore.forget(change),
     close: async () => await joined?.close(),
     socket: {

@@ -340,3 +340,13 @@ function kindOf(value: JsonValue | undefined): string {
   if (value instanceof JsonNumber) return "a number"
   return value instanceof JsonObject ? "an object" : "a list"
 }
+
+/** The margins of each question that was asked. */
+export function marginsOf(
+  questions: readonly Question[],
+  at: readonly number[],
+  margins: Float64Array,
+): Float64Array[] {
+  let start = 0
+  return at.map((index) => margins.slice(start, (start += branchCount(questions[index] as Question))))
+}

@@ -1,9 +1,8 @@
 /** What is kept of a classification: its questions and its verdicts. */
 import type { ContentAnswer, ContentQuestion } from "../../contract/content.ts"
-import type { Classification, Question } from "../classification/classification.ts"
+import { type Classification, type Question, marginsOf } from "../classification/classification.ts"
 import { type Verdict, verdictOf } from "../classification/verdict.ts"
 import type { AskedContent, ContentEnd } from "./keeper.ts"
-import { marginsOf } from "../stages.ts"
 
 /** What was asked, as it is kept. */
 export const askedContent = ({

@@ -16,7 +16,6 @@ import {
 import type { Database } from "../../store/sql.ts"
 import { WorkQueue } from "../../store/work-queue.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
-import type { RedactedContent } from "./redact-by-set.ts"
 import { changeInput, changeMessage, textsIn } from "./texts.ts"
 
 interface RedactorParts {
@@ -32,6 +31,9 @@ interface RedactorParts {
   readonly clock: Clock
   readonly log: Log
 }
+
+/** What was asked for redaction, and by whom: of a stored content. */
+export type RedactedContent = Pick<RedactingContent, "seqId" | "organizationId" | "apiKeyId" | "redactWith">
 
 /** Of different organizations: one whose set is slow takes one place. */
 const parallelMax = 4

@@ -1,8 +1,6 @@
 /** The handlers of every endpoint that runs a model or reads what one wrote. */
-import type { anthropicEndpoints } from "../../contract/anthropic/endpoints.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import type { inferenceEndpoints } from "../../contract/openai/endpoints.ts"
-import { anthropicHandlers } from "../anthropic/messages.ts"
 import { chatHandler } from "./chat.ts"
 import { embeddingHandler } from "./embed.ts"
 import { moderationHandler } from "./moderate.ts"
@@ -11,9 +9,7 @@ import { compactHandler } from "./response-compact.ts"
 import { rerankHandler } from "./rerank.ts"
 import { type ResponseParts, responseHandlers } from "./responses.ts"
 
-export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
-
-export function inferenceHandlers(parts: ResponseParts): InferenceHandlers {
+export function openaiHandlers(parts: ResponseParts): Handlers<typeof inferenceEndpoints> {
   return {
     createChatCompletion: chatHandler(parts),
     createEmbedding: embeddingHandler(parts),
@@ -22,6 +18,5 @@ export function inferenceHandlers(parts: ResponseParts): InferenceHandlers {
     ...responseHandlers(parts),
     compactResponse: compactHandler(parts),
     ...modelHandlers(parts.catalog, parts.models),
-    ...anthropicHandlers(parts),
   }
 }

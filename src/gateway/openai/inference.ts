@@ -24,7 +24,7 @@ import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import type { Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { type Turn, firstThatServes } from "../stages.ts"
-import { tellStages } from "../further-stages.ts"
+import { tellStages } from "../decision-stages.ts"
 import { BegunRuns } from "./begun-runs.ts"
 
 export interface InferenceParts {

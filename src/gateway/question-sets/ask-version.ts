@@ -1,7 +1,7 @@
 /** Asks a version of a set about a text for a job or a shadow: by what would answer a live request for it, stage by stage. */
 import type { ModelResolver } from "../organization-access.ts"
 import type { Verdict } from "../classification/verdict.ts"
-import { scoreStages } from "../stages.ts"
+import { scoreStages } from "../decision-stages.ts"
 import { setReader } from "./policy.ts"
 import { type TextCaller, type TextScorerParts, recordText } from "./score-texts.ts"
 import { type AskedVersion, selectQuestions } from "./version.ts"

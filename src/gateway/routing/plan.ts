@@ -17,6 +17,17 @@ export interface Policy {
   readonly regions: readonly string[]
 }
 
+/** What a routing policy is for one organization. */
+export interface OrganizationRouting {
+  readonly policy: Policy
+  /** Null means every region. */
+  readonly visible: readonly string[] | null
+}
+
+export interface Policies {
+  of(organizationId: string): Promise<OrganizationRouting>
+}
+
 export interface PlanRequest {
   readonly policy: Policy
   /** Every region there is. */

@@ -18,9 +18,8 @@ import type {
 import { branchLength } from "../classification/classification.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
 import { type Placed, type Work, Route } from "./route.ts"
-import { planRoute } from "./plan.ts"
+import { type OrganizationRouting, type Policies, planRoute } from "./plan.ts"
 import type { LiveTraffic } from "./queue.ts"
-import type { OrganizationRouting, Policies } from "../organization-access.ts"
 import type { RequestTrace } from "../telemetry.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
@@ -30,7 +29,7 @@ interface RouterParts {
   readonly from: Region | null
   /** The workers of each model, by its SKU. */
   readonly workers: ReadonlyMap<string, readonly WorkerSettings[]>
-  readonly policies: Pick<Policies, "of">
+  readonly policies: Policies
   readonly clock: Clock
   readonly log: Log
   readonly health: HealthOptions

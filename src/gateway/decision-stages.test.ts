@@ -16,7 +16,7 @@ import { type Asker, runMetered } from "./metered-call.ts"
 import { noUsage } from "./sequence-record.ts"
 import type { Resolved } from "./organization-access.ts"
 import { setReader } from "./question-sets/policy.ts"
-import { type StagedRequest, type StageReader, plainReader, scoreStages } from "./stages.ts"
+import { type StagedRequest, type StageReader, plainReader, scoreStages } from "./decision-stages.ts"
 import { tokensMost } from "./tokens-most.ts"
 
 const model = (sku: string, inputTokenTicks: bigint): Model =>

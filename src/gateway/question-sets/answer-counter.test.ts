@@ -8,7 +8,7 @@ import { type Database, StoreUnavailable } from "../../store/sql.ts"
 import { openTestDatabase } from "../../../test/database.ts"
 import { seeder } from "../../../test/platform.ts"
 import { createIds } from "../../base/ids.ts"
-import { type AskedVersion, compileVersion } from "../question-sets/version.ts"
+import { type AskedVersion, compileVersion } from "./version.ts"
 import { startAnswerCounter } from "./answer-counter.ts"
 
 const hourMs = 3_600_000

@@ -1,18 +1,146 @@
 /**
- * What only a virtual model needs of its stages: those of a cascade after its first, with their money, their budget and what becomes of
- * their failures, and the header that tells the stages.
+ * The stages of a decision. A plain model is one stage of one model. A cascade asks the first model everything and each next one
+ * only what is still doubtful; what a model was sure of is not asked again, so its answer is that of the model alone. A reader
+ * makes answers of margins, and says what is doubtful about them.
  */
 import type { Model } from "../base/catalog.ts"
 import { type Ticks, ticksOfUsd } from "../base/money.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CascadeRule, stagesHeader, warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Branch } from "../engine/branch.ts"
+import type { EvidenceReading } from "../engine/engine.ts"
+import { answerConfidence } from "../scoring/teach/apply.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
-import { branchCount } from "./classification/classification.ts"
-import { type Usage, costOf, noUsage } from "./sequence-record.ts"
+import { type Question, branchCount, marginsOf } from "./classification/classification.ts"
 import type { Resolved } from "./organization-access.ts"
-import type { AskStage, ScoreParts, StageAnswer, StagedRequest } from "./stages.ts"
+import { type Usage, costOf, noUsage } from "./sequence-record.ts"
+import {
+  type AskStage,
+  type ScoreParts,
+  type ScoreRequest,
+  type StageAnswer,
+  firstThatServes,
+  scoreAt,
+} from "./stages.ts"
 import { tokensMost } from "./tokens-most.ts"
+
+/** What is made of the margins of a question, and whether another model should be asked. */
+export interface StageReader<Answer> {
+  /** `at` are the questions that the margins are of; `isFirst` says whether the first model of all read them. */
+  read(at: readonly number[], margins: Float64Array, read: ReadStage): readonly Answer[]
+  isDoubtful(answer: Answer, at: number, cascade: CascadeRule): boolean
+}
+
+interface ReadStage {
+  readonly reading: EvidenceReading | null
+  readonly isFirst: boolean
+  /** From zero. */
+  readonly stage: number
+}
+
+export interface StagedAnswers<Answer> {
+  /** One for each question, of the last stage that was asked it. */
+  readonly answers: readonly Answer[]
+  /** Of the last stage that answered. */
+  readonly usage: Usage
+  readonly model: Model
+  /** Of all stages. */
+  readonly costTicks: Ticks
+}
+
+export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
+  readonly resolved: Resolved
+  readonly questions: readonly Question[]
+}
+
+export async function scoreStages<Answer>(
+  parts: ScoreParts,
+  request: StagedRequest,
+  reader: StageReader<Answer>,
+): Promise<StagedAnswers<Answer>> {
+  const { resolved, questions, call } = request
+  const { sequence } = call
+  const { signal } = call.request
+  const { virtual, cascade } = resolved
+  const [firstStage, ...later] = resolved.stages
+  const all = questions.map((_, at) => at)
+  const askStage: AskStage = ({ models, questions: count, branches, reading, admit }, until) =>
+    firstThatServes(sequence, { models, virtual, questions: count }, until, ({ model }) =>
+      scoreAt(
+        parts,
+        {
+          ...request,
+          branches: branches ?? request.branches,
+          reading: reading ?? request.reading,
+          admit: admit && ((most) => admit(model, most)),
+          model,
+        },
+        until,
+      ),
+    )
+  const further = cascade ? new FurtherStages({ ...parts, request, cascade, stages: later, askStage }) : null
+  const admit = further
+    ? (model: Model, most: Usage): Promise<void> => further.reserveAll(model, most)
+    : undefined
+  const first = await askStage({ models: firstStage, questions: all.length, admit }, signal)
+  const reading = { reading: first.scored.reading, isFirst: first.model === firstStage[0], stage: 0 }
+  const answers = [...reader.read(all, first.scored.margins, reading)]
+  if (virtual === null) {
+    const { usage } = first.scored
+    return { answers, usage, model: first.model, costTicks: costOf(first.model.prices, usage) }
+  }
+  sequence.endStage("success", first.scored.usage)
+  let last = first
+  if (further && cascade) {
+    further.countAnswered(first)
+    const isDoubtful = (at: number): boolean => reader.isDoubtful(answers[at] as Answer, at, cascade)
+    let doubtful = all.filter(isDoubtful)
+    for (let stage = 0; stage < later.length && doubtful.length > 0; stage++) {
+      const answered = await further.ask(stage, doubtful, signal)
+      if (!answered) break
+      last = answered
+      const read = reader.read(doubtful, answered.scored.margins, {
+        reading: answered.scored.reading,
+        isFirst: false,
+        stage: stage + 1,
+      })
+      for (const [index, at] of doubtful.entries()) answers[at] = read[index] as Answer
+      doubtful = doubtful.filter(isDoubtful)
+    }
+  }
+  sequence.name(last.model.sku)
+  sequence.describe({ branches: request.branches.length })
+  tellStages((name, value) => call.header(name, value), sequence.stages)
+  return { answers, usage: last.scored.usage, model: last.model, costTicks: sequence.spentTicks }
+}
+
+export interface PlainAnswer {
+  readonly margins: Float64Array
+}
+
+export function plainReader(questions: readonly Question[]): StageReader<PlainAnswer> {
+  return {
+    read: (at, margins) => {
+      const own = marginsOf(questions, at, margins)
+      return own.map((one) => ({ margins: one }))
+    },
+    isDoubtful: ({ margins }, at, { thresholds }) => {
+      const { type } = questions[at] as Question
+      return answerConfidence(type, margins) < thresholds[type]
+    },
+  }
+}
+
+/** The margins of all questions, as one request has them. */
+export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
+  const joined = new Float64Array(answers.reduce((sum, { margins }) => sum + margins.length, 0))
+  let start = 0
+  for (const { margins } of answers) {
+    joined.set(margins, start)
+    start += margins.length
+  }
+  return joined
+}
 
 /** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
 class BudgetSpent extends Error {}

@@ -10,7 +10,7 @@ import {
 } from "../../store/question-sets/answer-counts.ts"
 import type { Database } from "../../store/sql.ts"
 import type { Verdict } from "../classification/verdict.ts"
-import type { AskedVersion } from "../question-sets/version.ts"
+import type { AskedVersion } from "./version.ts"
 
 export interface CountedRequest {
   readonly version: AskedVersion

@@ -1,10 +1,10 @@
 /** Redacts texts by a question set: sentences that it answers with yes, or abstains from, are replaced. */
 import type { Principal } from "../../contract/access.ts"
-import type { RedactingContent } from "../../store/content/redacting.ts"
+import type { RedactedContent } from "../content/set-redactor.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerParts, scoreText } from "../question-sets/score-texts.ts"
-import type { Sets } from "../question-sets/sets.ts"
-import { answerSet, selectQuestions } from "../question-sets/version.ts"
+import { type TextScorerParts, scoreText } from "./score-texts.ts"
+import type { Sets } from "./sets.ts"
+import { answerSet, selectQuestions } from "./version.ts"
 
 export interface SetRedactionParts extends TextScorerParts {
   readonly models: Pick<ModelResolver, "first">
@@ -14,9 +14,6 @@ export interface SetRedactionParts extends TextScorerParts {
 const replacement = "[redacted]"
 /** Of all texts of a request; with more of them each text is replaced as a whole: each sentence is a request. */
 const sentencesMax = 200
-
-/** What was asked for redaction, and by whom: of a stored content. */
-export type RedactedContent = Pick<RedactingContent, "seqId" | "organizationId" | "apiKeyId" | "redactWith">
 
 /** Throws when the set cannot answer: then nothing of the texts may be stored. */
 export async function redactBySet(
