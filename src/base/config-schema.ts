@@ -261,6 +261,11 @@ const LimitsConfig = z.strictObject({
   requests_per_minute: whole(1, 10_000_000)
     .default(6000)
     .describe("Sustained requests a minute for each principal."),
+  request_bytes_max_mib: whole(16, 1_048_576)
+    .optional()
+    .describe(
+      "Most bytes of request bodies and answers that are in memory at once; more bodies are refused with 503. Defaults to 1/64 of the memory, at least 128 and at most 1024.",
+    ),
   burst: whole(1, 10_000_000).default(1000).describe("Requests allowed at once."),
 })
 

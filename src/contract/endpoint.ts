@@ -289,6 +289,7 @@ export function errorsOf(endpoint: Endpoint): FaultCode[] {
   if (endpoint.access.principals.length > 0) addAll(codes, accessErrors(endpoint))
   // Every inference request may carry tags in a header.
   if (endpoint.callSource) codes.add("invalid_header")
+  if (!(endpoint.body instanceof z.ZodUndefined) && endpoint.reads !== "stream") codes.add("over_capacity")
   if (refusesUnknownQuery(endpoint)) codes.add("unknown_parameter")
   if (isRepeatable(endpoint)) addAll(codes, ["conflict", "idempotency_key_reused", "invalid_header"])
   if (endpoint.surface === "platform") addAll(codes, platformErrors(endpoint))

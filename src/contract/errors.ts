@@ -223,13 +223,22 @@ export const faultCatalog = {
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
   not_ready: entry(503, "server_error", "The server is starting, stopping, or cannot reach what it needs."),
+  over_capacity: entry(
+    503,
+    "server_error",
+    "The server holds as many bytes of requests and answers as it may; the retry-after header says when to try again.",
+  ),
   analytics_not_configured: entry(503, "server_error", "No analytics engine is configured."),
 } as const satisfies Record<string, FaultEntry>
 
 export type FaultCode = keyof typeof faultCatalog
 
 /** Anthropic's clients know what a refusal means by its status: 400 for a request, 404 for a model, 529 for overload. */
-const anthropicStatuses: Partial<Record<FaultCode, number>> = { model_not_found: 404, overloaded: 529 }
+const anthropicStatuses: Partial<Record<FaultCode, number>> = {
+  model_not_found: 404,
+  overloaded: 529,
+  over_capacity: 529,
+}
 const unprocessable = 422
 
 /** The status that a code has on a surface. */

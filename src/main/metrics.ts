@@ -14,6 +14,7 @@ import type { EngineStats } from "../engine/engine.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import type { Router } from "../gateway/routing/router.ts"
 import type { WorkerReport } from "../gateway/routing/worker.ts"
+import type { ByteBudget } from "../server/byte-budget.ts"
 import { type ReadMetrics, openMetricsPort } from "../server/metrics-port.ts"
 import type { Money } from "./money.ts"
 import { version } from "./version.ts"
@@ -176,6 +177,19 @@ export async function openConfiguredMetricsPort(
   const opened = await openMetricsPort({ host, port }, read)
   log.info({ host, port: opened.port }, "metrics are on a port of their own")
   return opened
+}
+
+export function addRequestBytesMetrics(metrics: Metrics, budget: ByteBudget): void {
+  metrics.gauge(
+    "umpire_request_bytes",
+    "Bytes of request bodies and answers in memory.",
+    one(() => budget.heldBytes),
+  )
+  metrics.gauge(
+    "umpire_request_bytes_limit_bytes",
+    "What they may be; with more, bodies are refused with over_capacity.",
+    one(() => budget.bytesMax),
+  )
 }
 
 const one = (measure: () => number) => (): Sample[] => [{ labels: {}, value: measure() }]

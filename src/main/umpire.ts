@@ -52,6 +52,7 @@ import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
 import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
 import { LiveTraffic } from "../gateway/routing/queue.ts"
 import type { Router } from "../gateway/routing/router.ts"
+import { ByteBudget } from "../server/byte-budget.ts"
 import { type HttpParts, createHttp } from "../server/http.ts"
 import { etagOf, loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
@@ -82,6 +83,7 @@ import {
   addEngineMetrics,
   addMoneyMetrics,
   addProcessMetrics,
+  addRequestBytesMetrics,
   addWorkerMetrics,
   metricsHandler,
   metricsReader,
@@ -92,6 +94,8 @@ import { createStatus } from "./status.ts"
 import { openTelemetry } from "./telemetry.ts"
 import { openRouting, remoteEngines, runsHere } from "./routing.ts"
 import { version } from "./version.ts"
+
+const mebibyte = 1024 * 1024
 
 interface Umpire {
   readonly url: string
@@ -370,6 +374,8 @@ async function openFront(
     await openBatches({ config, database, clock, ids, log, liveTraffic, principals, handlers: runs }),
   )
   control.forgetters.push((change) => batches.forget(change))
+  const settings = httpSettings(config, rateLimits)
+  addRequestBytesMetrics(metrics, settings.bytes)
   const http = createHttp({
     handlers: {
       ...billingHandlers(billing),
@@ -390,7 +396,7 @@ async function openFront(
     clock,
     ids,
     log,
-    ...httpSettings(config, rateLimits),
+    ...settings,
   })
   const address = await http.listen(config.server.host, config.server.port)
   state.url ||= address
@@ -421,7 +427,7 @@ async function openFront(
 function httpSettings(
   { server, limits }: Config,
   rateLimits: RateLimits,
-): Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> {
+): Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> & { bytes: ByteBudget } {
   return {
     limiter: createRequestLimiter(
       { requestsPerMinute: limits.requests_per_minute, burst: limits.burst },
@@ -433,6 +439,9 @@ function httpSettings(
       perAddressMax: server.connections_per_address_max,
     },
     requestTimeoutMs: server.request_timeout_ms,
+    bytes: new ByteBudget(
+      limits.request_bytes_max_mib === undefined ? undefined : limits.request_bytes_max_mib * mebibyte,
+    ),
   }
 }
 

@@ -21,13 +21,16 @@ const freeBytes = 1024 * 1024
 /** The decoded body is larger than it may be. */
 export class ContentTooLarge extends Error {}
 
+/** How large the decoded body may be, where `bytesMax` is the limit of its endpoint. */
+export const decodedMax = (bytes: Uint8Array, bytesMax: number): number =>
+  Math.min(bytesMax, Math.max(freeBytes, bytes.byteLength * ratioMax))
+
 /** Runs in zlib's threads. Rejects with ContentTooLarge, or with zlib's error for what is not in this coding. */
 export async function decodeContent(
   coding: ContentCoding,
   bytes: Uint8Array,
-  bytesMax: number,
+  maxOutputLength: number,
 ): Promise<Uint8Array> {
-  const maxOutputLength = Math.min(bytesMax, Math.max(freeBytes, bytes.byteLength * ratioMax))
   try {
     return await decoders[coding](bytes, { maxOutputLength })
   } catch (error) {

@@ -102,8 +102,9 @@ async function readInput(request: HttpRequest, parts: RequestParts): Promise<Cal
 async function takeBody(request: HttpRequest, standing: Standing | null): Promise<unknown> {
   const { endpoint, message, principal, facts } = request
   if (endpoint.reads === "stream") return streamBody(endpoint, message)
-  request.body = await readBody(endpoint, message)
   const owner = standing?.organizationId ?? principal?.id ?? facts.ip
+  request.reply.lease.holder = owner
+  request.body = await readBody(endpoint, message, request.reply.lease)
   return await parseBody(endpoint, request.body, { owner, signal: facts.signal })
 }
 

@@ -7,6 +7,7 @@ import { type Metrics, type Span, type Tracer, durationBucketsSeconds, withSpan 
 import type { Endpoint, Handlers, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
+import { ByteBudget } from "./byte-budget.ts"
 import { type ConnectionLimits, limitConnections } from "./connections.ts"
 import {
   type LooseHandler,
@@ -36,6 +37,8 @@ export interface HttpParts extends RequestParts {
   readonly tracer?: Tracer | undefined
   readonly trustedProxies: TrustedProxies
   readonly requestTimeoutMs: number
+  /** Of the bodies and answers that are held. */
+  readonly bytes?: ByteBudget
   readonly limits?: ConnectionLimits
   readonly times?: Partial<HttpTimes>
 }
@@ -64,7 +67,8 @@ const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
 const requestIdForm = /^[\w.:-]{1,128}$/
 
-export function createHttp(parts: HttpParts): HttpServer {
+export function createHttp(given: HttpParts): HttpServer {
+  const parts = { ...given, bytes: given.bytes ?? new ByteBudget() }
   const routes = mount(parts.handlers)
   const deadlines = new Deadlines(parts.requestTimeoutMs)
   const observe = observeRequests(parts.metrics)
@@ -134,7 +138,7 @@ async function close(server: Server, deadlines: Deadlines, graceMs: number): Pro
 }
 
 interface Receiving {
-  readonly parts: HttpParts
+  readonly parts: HttpParts & { readonly bytes: ByteBudget }
   readonly routes: Routes<Mounted>
   readonly deadlines: Deadlines
   readonly observe: ObserveRequest
@@ -153,16 +157,19 @@ function receive(
   const { path, search } = readTarget(message)
   const match = findRoute(routes, method, path)
   const deadline = deadlines.start()
+  const lease = parts.bytes.lease()
   const span = beginSpan(parts.tracer, message, path, match)
   response.on("close", () => {
     endSpan(span, response)
+    lease.close()
     deadlines.remove(deadline)
     if (!response.writableFinished)
       deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
     const route = match?.target.endpoint.path ?? "other"
     observe(method, route, response.statusCode, clock.monotonicMs() - startedMs)
   })
-  const reply = new Reply(response, requestIdOf(message) ?? ids.next("req"), () => state.isStopping)
+  const requestId = requestIdOf(message) ?? ids.next("req")
+  const reply = new Reply(response, { requestId, lease, isStopping: () => state.isStopping })
   const answer = async (): Promise<void> => {
     if (hasSeveralHosts(message)) return refuseHosts(reply, match, parts)
     if (!match) return await answerElsewhere({ message, path, reply, routes }, parts)
@@ -288,7 +295,7 @@ async function answerElsewhere(
   const page = await pages?.find({ method, path, header: (name) => headerOf(message, name) })
   if (page) {
     reply.headers(page.headers)
-    return reply.send(page.status, page.body)
+    return reply.sendShared(page.status, page.body)
   }
   await drain(message)
   const fault = new Fault(

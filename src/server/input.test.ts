@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { z } from "zod"
 import { endpoint } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { ByteBudget, type ByteLease } from "./byte-budget.ts"
 import { SlowBody, parseQuery, readBody } from "./input.ts"
 import { parseJsonBody } from "./json-body.ts"
 
@@ -30,25 +31,34 @@ function slowMessage(): Readable & IncomingMessage {
   return Object.assign(message, { headers, complete: false }) as Readable & IncomingMessage
 }
 
+const lease = (): ByteLease => new ByteBudget().lease()
+
+/** What is sent in the first second was quick, and no reason to wait longer than for others. */
 test.each([
-  ["nothing", 0, 15_000],
-  ["a KiB", 1024, 16_000],
-  ["ten KiB", 10 * 1024, 25_000],
-])("a body of which %s has come is cut off at the minimum rate, not before", async (_, bytes, atMs) => {
-  const message = slowMessage()
-  const outcome = readBody(target, message).catch((error: unknown) => error)
-  const settled = vi.fn<() => void>()
-  void outcome.then(settled)
-  if (bytes > 0) message.push(Buffer.alloc(bytes, 0x20))
-  await vi.advanceTimersByTimeAsync(atMs - 1)
-  expect(settled).not.toHaveBeenCalled()
-  await vi.advanceTimersByTimeAsync(1)
-  expect(await outcome).toBeInstanceOf(SlowBody)
-})
+  ["nothing", 0, 0, 15_000],
+  ["a KiB at once", 0, 1024, 15_000],
+  ["all but a byte at once", 0, target.bodyBytesMax - 1, 15_000],
+  ["a KiB after 5 s", 5_000, 1024, 16_000],
+  ["ten KiB after 5 s", 5_000, 10 * 1024, 20_000],
+])(
+  "a body of which %s has come is cut off at the minimum rate, not before",
+  async (_, afterMs, bytes, atMs) => {
+    const message = slowMessage()
+    const outcome = readBody(target, message, lease()).catch((error: unknown) => error)
+    const settled = vi.fn<() => void>()
+    void outcome.then(settled)
+    await vi.advanceTimersByTimeAsync(afterMs)
+    if (bytes > 0) message.push(Buffer.alloc(bytes, 0x20))
+    await vi.advanceTimersByTimeAsync(atMs - afterMs - 1)
+    expect(settled).not.toHaveBeenCalled()
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await outcome).toBeInstanceOf(SlowBody)
+  },
+)
 
 test("a body that comes at the minimum rate is read, however long it takes", async () => {
   const message = slowMessage()
-  const reading = readBody(target, message)
+  const reading = readBody(target, message, lease())
   for (let second = 0; second < 60; second++) {
     message.push(Buffer.alloc(1024, 0x20))
     await vi.advanceTimersByTimeAsync(1_000)

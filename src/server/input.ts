@@ -10,7 +10,14 @@ import {
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { checkPart } from "./json-body.ts"
-import { type ContentCoding, ContentTooLarge, decodeContent, isContentCoding } from "./content-coding.ts"
+import type { ByteLease } from "./byte-budget.ts"
+import {
+  type ContentCoding,
+  ContentTooLarge,
+  decodeContent,
+  decodedMax,
+  isContentCoding,
+} from "./content-coding.ts"
 
 export function parseParams(
   endpoint: Endpoint,
@@ -88,8 +95,8 @@ function badQuery(name: string, found: string): Fault {
 const jsonType = /^application\/json(?:\s*;.*)?$/i
 const formType = /^application\/x-www-form-urlencoded(?:\s*;.*)?$/i
 
-/** A body has this long, and a second more for each KiB received: a slower client is disconnected. */
-const bodyGraceMs = 15_000
+/** Over the last 15 s a body must have come at 1 KiB/s: a slower client is disconnected, whatever it sent before. */
+const bodyWindowMs = 15_000
 const bodyBytesPerMsMin = 1024 / 1000
 
 /** A body that came slower than the minimum rate. */
@@ -103,14 +110,26 @@ export class SlowBody extends Fault {
  * The bytes of a JSON body (a token request may also be a form). Checks the content type first, then the size, as the
  * contract orders its errors.
  */
-export async function readBody(endpoint: Endpoint, message: IncomingMessage): Promise<Uint8Array> {
+export async function readBody(
+  endpoint: Endpoint,
+  message: IncomingMessage,
+  lease: ByteLease,
+): Promise<Uint8Array> {
   const { surface, bodyBytesMax } = endpoint
   const coding = checkContent(endpoint, message)
-  if (Number(message.headers["content-length"] ?? 0) > bodyBytesMax) throw tooLarge(endpoint)
-  const bytes = await collect(message, bodyBytesMax, () => tooLarge(endpoint))
+  const length = Number(message.headers["content-length"] ?? 0)
+  if (length > bodyBytesMax) throw tooLarge(endpoint)
+  lease.check(length)
+  const bytes = await collect(message, lease, (size) => {
+    if (size > bodyBytesMax) throw tooLarge(endpoint)
+  })
   if (coding === null) return bytes
+  const decodedBytesMax = decodedMax(bytes, bodyBytesMax)
+  lease.take(decodedBytesMax)
   try {
-    return await decodeContent(coding, bytes, bodyBytesMax)
+    const decoded = await decodeContent(coding, bytes, decodedBytesMax)
+    lease.take(decoded.length - decodedBytesMax - bytes.length)
+    return decoded
   } catch (error) {
     if (error instanceof ContentTooLarge) throw tooLarge(endpoint)
     throw wrongEncoding(surface)
@@ -135,18 +154,19 @@ export function streamBody(endpoint: Endpoint, message: IncomingMessage): BodySt
 async function* readPieces(endpoint: Endpoint, message: IncomingMessage): AsyncGenerator<Uint8Array> {
   // A reader that stops early must still be able to answer, so the message outlives it.
   const chunks = message.iterator({ destroyOnReturn: false })
-  let waitedMs = 0
+  let leftMs = bodyWindowMs
   let size = 0
   try {
     for (;;) {
       const startedMs = performance.now()
-      const next = await inTime(chunks.next(), bodyGraceMs + size / bodyBytesPerMsMin - waitedMs)
+      const next = await inTime(chunks.next(), leftMs)
       // Time that the handler takes is not the client's.
-      waitedMs += performance.now() - startedMs
+      leftMs -= performance.now() - startedMs
       if (next.done) break
       // A message without an encoding gives buffers.
       const chunk = next.value as Buffer
       size += chunk.length
+      leftMs = Math.min(bodyWindowMs, leftMs + chunk.length / bodyBytesPerMsMin)
       if (size > endpoint.bodyBytesMax) throw tooLarge(endpoint)
       yield chunk
     }
@@ -213,28 +233,39 @@ function checkConsumed(accepted: readonly string[], type: string): void {
   throw new Fault("not_json", `Cannot read the request: its content type is not accepted; send ${names}`)
 }
 
-function collect(message: IncomingMessage, bytesMax: number, tooLarge: () => Fault): Promise<Uint8Array> {
+function collect(
+  message: IncomingMessage,
+  lease: ByteLease,
+  checkSize: (size: number) => void,
+): Promise<Uint8Array> {
   const chunks: Buffer[] = []
-  const startedMs = performance.now()
+  let slowAtMs = performance.now() + bodyWindowMs
   let size = 0
   return new Promise((resolve, reject) => {
     const checkRate = (): void => {
-      const leftMs = startedMs + bodyGraceMs + size / bodyBytesPerMsMin - performance.now()
+      const leftMs = slowAtMs - performance.now()
       if (leftMs > 0) timer = setTimeout(checkRate, leftMs)
       else stop(new SlowBody())
     }
-    const stop = (fault: Fault): void => {
+    const stop = (fault: unknown): void => {
       message.off("data", take)
       clearTimeout(timer)
+      chunks.splice(0)
       reject(fault)
     }
     const take = (chunk: Buffer): void => {
       size += chunk.length
-      if (size <= bytesMax) chunks.push(chunk)
-      else stop(tooLarge())
+      slowAtMs = Math.min(performance.now() + bodyWindowMs, slowAtMs + chunk.length / bodyBytesPerMsMin)
+      try {
+        checkSize(size)
+        lease.take(chunk.length)
+        chunks.push(chunk)
+      } catch (error) {
+        stop(error)
+      }
     }
     // Mostly the body came with the head.
-    let timer = message.complete ? undefined : setTimeout(checkRate, bodyGraceMs)
+    let timer = message.complete ? undefined : setTimeout(checkRate, bodyWindowMs)
     message.on("data", take)
     message.on("end", () => {
       clearTimeout(timer)

@@ -8,6 +8,7 @@ import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import { exchangeToken } from "../contract/identity.ts"
+import { ByteBudget } from "./byte-budget.ts"
 import { readBody } from "./input.ts"
 import { asFault, oauthError } from "./reply.ts"
 
@@ -171,7 +172,8 @@ async function answer(
   try {
     if (message.method !== exchangeToken.method || message.url?.split("?")[0] !== exchangeToken.path)
       throw new Fault("not_found", `Cannot find the page: this port only answers POST ${exchangeToken.path}`)
-    const bytes = await readBody(exchangeToken, message)
+    // A token request is small, and this port has few connections: they need no budget together.
+    const bytes = await readBody(exchangeToken, message, new ByteBudget().lease())
     const contentType = message.headers["content-type"] ?? null
     // The server speaks nothing but TLS.
     const socket = message.socket as TLSSocket

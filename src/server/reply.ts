@@ -11,6 +11,7 @@ import {
   type Surface,
 } from "../contract/endpoint.ts"
 import { Fault, faultCatalog, statusOn } from "../contract/errors.ts"
+import type { ByteLease } from "./byte-budget.ts"
 
 const jsonContent = "application/json; charset=utf-8"
 
@@ -18,12 +19,18 @@ const jsonContent = "application/json; charset=utf-8"
 export class Reply {
   readonly raw: ServerResponse
   readonly requestId: string
+  /** What the request holds, until the answer has left. */
+  readonly lease: ByteLease
   /** Names and values in turn, which is how they are written quickest. */
   readonly #headers: string[]
   readonly #isStopping: () => boolean
 
-  constructor(raw: ServerResponse, requestId: string, isStopping: () => boolean) {
+  constructor(
+    raw: ServerResponse,
+    { requestId, lease, isStopping }: Pick<Reply, "requestId" | "lease"> & { isStopping: () => boolean },
+  ) {
     this.raw = raw
+    this.lease = lease
     this.#isStopping = isStopping
     this.requestId = requestId
     this.#headers = [
@@ -61,6 +68,12 @@ export class Reply {
   }
 
   send(status: number, body: string | Uint8Array): void {
+    this.lease.add(Buffer.byteLength(body))
+    this.sendShared(status, body)
+  }
+
+  /** Bytes that are in memory anyway. */
+  sendShared(status: number, body: string | Uint8Array): void {
     // A page that did not change has the headers of one that did, and neither body nor length.
     if (status !== 204 && status !== 304) this.header("content-length", String(Buffer.byteLength(body)))
     this.begin(status)
@@ -89,7 +102,7 @@ export function sendOutput(reply: Reply, endpoint: Endpoint, output: unknown): v
 function sendConstant(reply: Reply, { bytes, etag }: ConstantJson): void {
   reply.headers({ "content-type": jsonContent, "cache-control": "no-cache", etag })
   if (reply.raw.req.headers["if-none-match"] === etag) reply.send(304, "")
-  else reply.send(200, bytes)
+  else reply.sendShared(200, bytes)
 }
 
 export function sendFault(reply: Reply, surface: Surface, fault: Fault): void {

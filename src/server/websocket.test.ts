@@ -9,6 +9,7 @@ import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
 import { openResponseSocket } from "../contract/openai/endpoints.ts"
+import { ByteBudget } from "./byte-budget.ts"
 import { openAccess } from "../../test/open-access.ts"
 import { type Conversation, type WebSocketTimes, createWebSockets } from "./websocket.ts"
 
@@ -46,6 +47,7 @@ async function serve(
       ids: createIds(),
       log: silentLog,
       requestTimeoutMs: 600_000,
+      bytes: new ByteBudget(),
       trustedProxies: noProxies,
     },
   )

@@ -10,6 +10,7 @@ import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type AccessParts, type Caller, admit } from "./access.ts"
+import type { ByteBudget } from "./byte-budget.ts"
 import { asFault, endConnection, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 
@@ -58,6 +59,7 @@ export interface WebSocketServerParts extends AccessParts {
   readonly ids: Ids
   readonly log: Log
   readonly requestTimeoutMs: number
+  readonly bytes: ByteBudget
   readonly trustedProxies: TrustedProxies
 }
 
@@ -268,9 +270,16 @@ class WebSocketConnection {
     if (!principal || !standing)
       throw new Error("Cannot converse: the endpoint lets in callers without a standing")
     turn.principal = principal
-    for await (const event of this.#conversation.answer(text, { principal, standing, request })) {
-      request.signal.throwIfAborted()
-      await this.#send(event)
+    const lease = this.#root.bytes.lease()
+    lease.holder = standing.organizationId
+    try {
+      lease.take(text.length)
+      for await (const event of this.#conversation.answer(text, { principal, standing, request })) {
+        request.signal.throwIfAborted()
+        await this.#send(event)
+      }
+    } finally {
+      lease.close()
     }
   }
 
