@@ -6,10 +6,12 @@
 import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
 import { fileURLToPath } from "node:url"
+import { endWithNpm } from "./end-with-npm.js"
 
 const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url))
 const argv = process.argv.slice(2)
 
+endWithNpm()
 if (argv[0] === "--version" || argv[0] === "-v") {
   process.stdout.write(`${JSON.parse(readFileSync(at("package.json"), "utf8")).version}\n`)
 } else if (isOld(process.versions.node)) {

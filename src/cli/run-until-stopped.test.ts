@@ -15,7 +15,7 @@ async function run(...args: string[]) {
   ])
   const lines = stderr.trim().split("\n")
   const [line = "{}"] = lines
-  return { code, stdout, lines: lines.length, logged: JSON.parse(line) as Record<string, unknown> }
+  return { code, stdout, lines, logged: JSON.parse(line) as Record<string, unknown> }
 }
 
 test.each([
@@ -25,7 +25,7 @@ test.each([
   "an unhandled %s is logged once with its stack, and what runs is closed before the exit",
   async (kind, origin) => {
     const { code, stdout, lines, logged } = await run(kind)
-    expect({ code, stdout, lines }).toEqual({ code: 1, stdout: "closed\n", lines: 1 })
+    expect({ code, stdout, lines: lines.length }).toEqual({ code: 1, stdout: "closed\n", lines: 1 })
     expect(logged).toMatchObject({
       level: "fatal",
       origin,
@@ -37,4 +37,22 @@ test.each([
 test("an unhandled failure while the server starts ends the process, logged", async () => {
   const { code, stdout, logged } = await run("rejection", "start")
   expect({ code, stdout, level: logged["level"] }).toEqual({ code: 1, stdout: "", level: "fatal" })
+})
+
+test("a server that does not close when it is told to stop ends after its time, logged with what is still open", async () => {
+  const { code, stdout, lines } = await run("stuck")
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+  expect(JSON.parse(lines.at(-1) ?? "{}")).toMatchObject({
+    level: "error",
+    open: { Timeout: expect.any(Number) },
+  })
+})
+
+test("a server that has closed ends although something still runs", async () => {
+  const { code, stdout, lines } = await run("lingering")
+  expect({ code, stdout }).toEqual({ code: 0, stdout: "closed\n" })
+  expect(JSON.parse(lines.at(-1) ?? "{}")).toMatchObject({
+    level: "error",
+    open: { Timeout: expect.any(Number) },
+  })
 })

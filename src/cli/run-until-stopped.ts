@@ -6,14 +6,20 @@ interface Closable {
   close(): Promise<void>
 }
 
-/** How long the parts may take to close after a failure that may have damaged them. */
-const failedCloseMsMax = 30_000
+/** Once all is closed, nothing should run any more. */
+const lingerMsMax = 2_000
 
-/** Returns the exit status; after a failure that nothing handled the process exits with 1. */
+interface Run<Running extends Closable> {
+  readonly start: () => Promise<Running>
+  readonly announce: (running: Running) => void
+  /** What has not closed after so long is left behind. */
+  readonly closeMsMax: number
+}
+
+/** Returns the exit status; after a failure that nothing handled, or a close that takes too long, the process exits with 1. */
 export async function runUntilStopped<Running extends Closable>(
   log: Log,
-  start: () => Promise<Running>,
-  announce: (running: Running) => void,
+  { start, announce, closeMsMax }: Run<Running>,
 ): Promise<number> {
   const failure = firstUnhandled(log)
   let running: Running | null = null
@@ -22,14 +28,33 @@ export async function runUntilStopped<Running extends Closable>(
     announce(running)
     const signal = await Promise.race([stopSignal(), failure])
     log.info({ signal }, "stopping")
+    const lastResort = exitAfter(closeMsMax, 1, log)
     await running.close()
+    clearTimeout(lastResort)
+    exitAfter(lingerMsMax, 0, log)
     return 0
   } catch (error) {
     if (!(error instanceof UnhandledFailure)) throw error
-    setTimeout(() => process.exit(1), failedCloseMsMax).unref()
+    exitAfter(closeMsMax, 1, log)
     await running?.close().catch((err: unknown) => log.error({ err }, "a part could not be closed"))
     process.exit(1)
   }
+}
+
+/** Ends the process whatever still holds it: a thread that is busy, a connection, a part that does not close. */
+function exitAfter(ms: number, status: number, log: Log): NodeJS.Timeout {
+  const exit = (): never => {
+    log.error({ open: openResources() }, "ending: not everything is closed in time")
+    process.exit(status)
+  }
+  return setTimeout(exit, ms).unref()
+}
+
+/** By kind, how many hold the process. */
+function openResources(): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const kind of process.getActiveResourcesInfo()) counts[kind] = (counts[kind] ?? 0) + 1
+  return counts
 }
 
 /** An exception or rejection that nothing handled; it was logged. */

@@ -74,8 +74,24 @@ async function run(start: Start, context: CliContext): Promise<number> {
     )
   }
   const bootstrap = bootstrapOf(environment)
-  return await runUntilStopped(log, async () => await start(config, bootstrap, log, progress), announce)
+  return await runUntilStopped(log, {
+    start: async () => await start(config, bootstrap, log, progress),
+    announce,
+    closeMsMax: closeMsMax(config.server),
+  })
 }
+
+/** Of the time that requests in flight get to end, and to `drain`: the rest is for the store. */
+const drainMsMax = 5_000
+const storeMsMax = 5_000
+
+const closeMsMax = ({
+  drain_ms,
+  shutdown_ms,
+}: {
+  drain_ms?: number | undefined
+  shutdown_ms: number
+}): number => (drain_ms ?? drainMsMax) + shutdown_ms + storeMsMax
 
 /** In the fragment, which browsers do not send: it reaches no log of a proxy. */
 const consoleUrlOf = ({ url, first }: Running): string | null =>

@@ -12,6 +12,8 @@ type StartWorker = (
 ) => Promise<{ readonly url: string; close(): Promise<void> }>
 
 const portDefault = "8485"
+/** For its processes to end, after the work in flight. */
+const closeMs = 5_000
 const portMax = 65_535
 
 export const worker = (start: StartWorker): Command => ({
@@ -36,11 +38,11 @@ async function run(start: StartWorker, context: CliContext): Promise<number> {
   const log = createLog(config.log.level)
   const key = environment["UMPIRE_WORKER_KEY"] || undefined
   const address = { host: text(context, "host") ?? "127.0.0.1", port: portOf(context), key }
-  return await runUntilStopped(
-    log,
-    async () => await start(config, address, log),
-    ({ url }) => void stdout.write(`Umpire worker is ready on ${url}\n`),
-  )
+  return await runUntilStopped(log, {
+    start: async () => await start(config, address, log),
+    announce: ({ url }) => void stdout.write(`Umpire worker is ready on ${url}\n`),
+    closeMsMax: config.server.shutdown_ms + closeMs,
+  })
 }
 
 function portOf(context: CliContext): number {

@@ -29,17 +29,27 @@ interface ConnectionParts {
   readonly trustedProxies: TrustedProxies
 }
 
+export interface OpenConnections {
+  /** Those of WebSockets too, and those that are being upgraded, which node:http no longer knows. */
+  destroyAll(): void
+}
+
 type Receive = (message: IncomingMessage, response: ServerResponse) => void
 
 export function limitConnections(
   server: Server,
   { limits = standardLimits, stallMs, trustedProxies }: ConnectionParts,
   receive: Receive,
-): void {
+): OpenConnections {
   server.maxConnections = limits.connectionsMax
   const counts = new Map<string, number>()
   const connections = new WeakMap<Duplex, Connection>()
-  server.on("connection", (socket) => countByAddress(socket, counts, limits.perAddressMax, trustedProxies))
+  const open = new Set<Socket>()
+  server.on("connection", (socket) => {
+    open.add(socket)
+    socket.once("close", () => open.delete(socket))
+    countByAddress(socket, counts, limits.perAddressMax, trustedProxies)
+  })
   server.on("request", (message: IncomingMessage, response: ServerResponse) => {
     const { socket } = message
     let connection = connections.get(socket)
@@ -52,6 +62,11 @@ export function limitConnections(
     if (connections.get(stream)?.endAfterAnswers()) return
     endConnection(stream, rawRefusal(statusOf[error.code ?? ""] ?? "400 Bad Request"))
   })
+  return {
+    destroyAll: () => {
+      for (const socket of open) socket.destroy()
+    },
+  }
 }
 
 interface Exchange {

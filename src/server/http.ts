@@ -8,7 +8,7 @@ import type { Endpoint, Handlers, Surface } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type Table, table } from "../contract/table.ts"
 import { ByteBudget } from "./byte-budget.ts"
-import { type ConnectionLimits, limitConnections } from "./connections.ts"
+import { type ConnectionLimits, type OpenConnections, limitConnections } from "./connections.ts"
 import {
   type LooseHandler,
   type Mounted,
@@ -75,7 +75,7 @@ export function createHttp(given: HttpParts): HttpServer {
   const state = { isStopping: false }
   const server = openServer(parts)
   const { stallMs } = { ...standardTimes, ...parts.times }
-  limitConnections(server, { ...parts, stallMs }, (message, response) =>
+  const connections = limitConnections(server, { ...parts, stallMs }, (message, response) =>
     receive({ parts, routes, deadlines, observe, state }, message, response),
   )
   const sockets = parts.socket ? createWebSockets(parts.socket, parts) : null
@@ -84,7 +84,7 @@ export function createHttp(given: HttpParts): HttpServer {
     listen: async (host, port) => await listen(server, host, port),
     close: async (graceMs) => {
       state.isStopping = true
-      await Promise.all([sockets?.close(graceMs), close(server, deadlines, graceMs)])
+      await Promise.all([sockets?.close(graceMs), close(server, { deadlines, connections }, graceMs)])
     },
   }
 }
@@ -126,15 +126,24 @@ async function listen(server: Server, host: string, port: number): Promise<strin
   return family === "IPv6" ? `http://[${address}]:${chosen}` : `http://${address}:${chosen}`
 }
 
-async function close(server: Server, deadlines: Deadlines, graceMs: number): Promise<void> {
+/** What a WebSocket gets to tell its client that its turn ended. */
+const farewellMs = 2_000
+
+async function close(
+  server: Server,
+  { deadlines, connections }: { readonly deadlines: Deadlines; readonly connections: OpenConnections },
+  graceMs: number,
+): Promise<void> {
   if (!server.listening) return
   const end = setTimeout(() => {
     deadlines.abortAll(() => new Fault("inference_failed", "Cannot answer: the server is stopping"))
     server.closeAllConnections()
   }, graceMs)
+  const cutOff = setTimeout(() => connections.destroyAll(), graceMs + farewellMs)
   // Ends connections without a request in flight at once.
   await new Promise<void>((resolve, reject) => server.close((error) => (error ? reject(error) : resolve())))
   clearTimeout(end)
+  clearTimeout(cutOff)
 }
 
 interface Receiving {

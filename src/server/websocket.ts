@@ -187,8 +187,12 @@ class WebSocketConnection {
         () => turn.abort.abort(new Fault("inference_failed", "Cannot answer: the server is stopping")),
         graceMs,
       )
-      await turn.ended
+      // A turn that does not heed its signal is left behind.
+      const left = Promise.withResolvers<void>()
+      const leave = setTimeout(left.resolve, graceMs + closeMsMax)
+      await Promise.race([turn.ended, left.promise])
       clearTimeout(late)
+      clearTimeout(leave)
     }
     const gone = new Promise<void>((resolve) => this.#socket.once("close", () => resolve()))
     if (this.#socket.readyState === WebSocket.CLOSED) return
