@@ -1,4 +1,5 @@
 /** Console sessions: signing in by password or one-time link, signing out, and the password itself. */
+import { networkOf } from "../base/addresses.ts"
 import { newSecret } from "../base/ids.ts"
 import type { Principal } from "../contract/access.ts"
 import type { Call, CallOf, Handlers } from "../contract/endpoint.ts"
@@ -12,6 +13,7 @@ import {
   insertOneTimeLink,
   insertSession,
   listOrganizationIdsOf,
+  listSessionAddresses,
   revokeSession,
   useOneTimeLink,
 } from "../store/sessions.ts"
@@ -98,7 +100,7 @@ async function checkCurrentPassword(
   given: string | undefined,
 ): Promise<void> {
   if (passwordHash === null) return
-  await limits.countPassword(email, sessionId)
+  await limits.countPassword(email, sessionId, async () => true)
   if (!(await passwordMatches(passwordHash, given ?? "")))
     throw new Fault("permission_denied", "Cannot set the password: the current password is not right")
   limits.passwordMatched(email, sessionId)
@@ -152,11 +154,18 @@ async function userOfPassword(
   { email, password }: { readonly email: string; readonly password: string },
   ip: string,
 ): Promise<User> {
-  await limits.countPassword(email, ip)
+  await limits.countPassword(email, ip, async () => await hasSignedInFrom(database, email, ip))
   const user = await findUserByEmail(database, email)
   if (!(await passwordMatches(user?.passwordHash ?? null, password)) || !user) throw wrongPassword()
   limits.passwordMatched(email, ip)
   return user
+}
+
+/** By the sessions that are still kept. */
+async function hasSignedInFrom(sql: Sql, email: string, ip: string): Promise<boolean> {
+  const user = await findUserByEmail(sql, email)
+  const addresses = user ? await listSessionAddresses(sql, user.id) : []
+  return addresses.some((address) => networkOf(address) === networkOf(ip))
 }
 
 const wrongPassword = (): Fault =>

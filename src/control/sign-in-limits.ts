@@ -1,4 +1,4 @@
-/** Slows down those who guess passwords: attempts are counted by address and email, and by address alone. */
+/** Slows down those who guess passwords: attempts are counted by address and email, by address alone, and by email alone. */
 import { networkOf } from "../base/addresses.ts"
 import type { Rate, RateLimits } from "../base/rate-limiter.ts"
 import { Fault } from "../contract/errors.ts"
@@ -6,12 +6,17 @@ import { Fault } from "../contract/errors.ts"
 const minuteMs = 60_000
 /** Ten at once and then ten in a quarter of an hour. */
 const ratePerEmail: Rate = { burst: 10, intervalMs: (15 * minuteMs) / 10 }
+/** From many addresses together. Who knows the account's own addresses is not held up by it: see `countPassword`. */
+const ratePerAccount: Rate = { burst: 50, intervalMs: (15 * minuteMs) / 50 }
 const ratePerAddress: Rate = { burst: 300, intervalMs: (15 * minuteMs) / 300 }
 
 /** All refuse with `rate_limited` when there were too many. */
 export interface SignInLimits {
-  /** By an address, or by the session whose user is asked; also for unknown emails, so that they cannot be told apart. */
-  countPassword(email: string, source: string): Promise<void>
+  /**
+   * By an address, or by the session whose user is asked; also for unknown emails, so that they cannot be told apart. Where the
+   * account has had too many, `isKnown` says whether its user has signed in from there before, and may still try.
+   */
+  countPassword(email: string, source: string, isKnown: () => Promise<boolean>): Promise<void>
   /** After a success the count starts again. */
   passwordMatched(email: string, source: string): void
   /** For links, tokens and single sign-on, which cannot be guessed but must not be hammered. */
@@ -19,9 +24,9 @@ export interface SignInLimits {
 }
 
 export function createSignInLimits(limits: RateLimits): SignInLimits {
-  const take = async (key: string, rate: Rate): Promise<void> => {
+  const take = async (key: string, rate: Rate, mayPass = async () => false): Promise<void> => {
     const { isAllowed, retryAfterMs } = await limits.take(key, rate)
-    if (isAllowed) return
+    if (isAllowed || (await mayPass())) return
     throw new Fault("rate_limited", "Cannot sign in: too many attempts; try again later", {
       retryAfterMs: Math.max(1, retryAfterMs),
     })
@@ -29,9 +34,10 @@ export function createSignInLimits(limits: RateLimits): SignInLimits {
   const countAttempt = async (ip: string): Promise<void> =>
     await take(`sign-in ${networkOf(ip)}`, ratePerAddress)
   return {
-    async countPassword(email, ip) {
+    async countPassword(email, ip, isKnown) {
       await countAttempt(ip)
       await take(pair(email, ip), ratePerEmail)
+      await take(`sign-in account ${email.toLowerCase()}`, ratePerAccount, isKnown)
     },
     passwordMatched: (email, ip) => limits.reset(pair(email, ip)),
     countAttempt,

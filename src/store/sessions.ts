@@ -158,3 +158,12 @@ export async function listOrganizationIdsOf(sql: Sql, userId: string, limit: num
   )
   return rows.map(({ organization_id }) => organization_id)
 }
+
+/** Where a user's sessions began. */
+export async function listSessionAddresses(sql: Sql, userId: string): Promise<string[]> {
+  const rows = await sql.query<{ ip: string }>(
+    "SELECT DISTINCT ip FROM sessions WHERE user_id = $1 AND ip IS NOT NULL LIMIT 1000",
+    [userId],
+  )
+  return rows.map(({ ip }) => ip)
+}
