@@ -26,7 +26,7 @@ test("no room for content: decisions go on, and what is not kept is counted", as
 
 test("a disk that is nearly full is left to usage: no content is written, and all of it is counted", async () => {
   await withContentKept(async (scene) => {
-    const env = { ...scene.options.env, UMPIRE_CONTENT_DISK_FREE_MIN_MIB: "1073741824" }
+    const env = { ...scene.options.env, UMPIRE_JOURNAL_DISK_FREE_MIN_MIB: "1073741824" }
     const gateway = await TestGateway.start({ ...scene.options, env })
     expect((await decide(gateway.url, "text"))?.status).toBe(200)
     await gateway.end("SIGTERM")

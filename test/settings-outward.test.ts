@@ -8,6 +8,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server"
 import { afterAll, afterEach, expect, test } from "vitest"
 import { loadConfig } from "../src/base/config.ts"
 import type { Config } from "../src/base/config-schema.ts"
+import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
 import type { MailSender } from "../src/control/alerts/email.ts"
 import type { PaymentProvider } from "../src/control/payments/provider.ts"
@@ -195,7 +196,7 @@ test("files.s3_*: files are put there, in the bucket and under the prefix, signe
     UMPIRE_FILES_S3_SECRET_ACCESS_KEY: "s3 secret",
   }
   const open = async (changed: Partial<typeof settings>) =>
-    await openStorage(configOf({ ...settings, ...changed }), Date.now(), silentLog)
+    await openStorage(configOf({ ...settings, ...changed }), systemClock, silentLog)
   const storage = await open({})
   const blob = await storage.stage(pieces())
   await blob.place("org_1")
@@ -207,5 +208,5 @@ test("files.s3_*: files are put there, in the bucket and under the prefix, signe
   const wrong = await open({ UMPIRE_FILES_S3_SECRET_ACCESS_KEY: "another" })
   await expect(wrong.stage(pieces())).rejects.toThrow("403 SignatureDoesNotMatch")
   const unset = { UMPIRE_FILES_S3_BUCKET: "acme" }
-  await expect(openStorage(configOf(unset), Date.now(), silentLog)).rejects.toThrow("s3_access_key_id")
+  await expect(openStorage(configOf(unset), systemClock, silentLog)).rejects.toThrow("s3_access_key_id")
 })

@@ -97,11 +97,6 @@ const ContentConfig = z.strictObject({
   journal_size_max_mib: whole(16, 1_048_576)
     .default(256)
     .describe("Most content that may wait for the database; beyond it content is dropped and counted."),
-  disk_free_min_mib: whole(0, 1_073_741_824)
-    .default(512)
-    .describe(
-      "With less free space on the disk of data_dir content is dropped and counted, so that usage has room.",
-    ),
 })
 
 /** Where the installation keeps its records. */
@@ -254,6 +249,11 @@ const JournalConfig = z.strictObject({
   size_max_mib: whole(1, 1_048_576)
     .default(1024)
     .describe("Most usage that may wait for the database; beyond it requests are refused."),
+  disk_free_min_mib: whole(0, 1_073_741_824)
+    .default(512)
+    .describe(
+      "Free space that is kept for usage: with less on their disk, uploads are refused with 507, and content is dropped and counted.",
+    ),
 })
 
 /** How often each principal may ask. */
@@ -328,7 +328,11 @@ const ServerConfig = z.strictObject({
     .describe(
       "Most open connections per client address (per /64 for IPv6); trusted proxies are not counted.",
     ),
-  shutdown_ms: whole(0, 300_000).default(25_000).describe("How long shutdown waits for requests in flight."),
+  shutdown_ms: whole(0, 300_000)
+    .default(25_000)
+    .describe(
+      "How long shutdown waits for requests in flight; 5 s later the process ends, whatever is still open.",
+    ),
   drain_ms: whole(0, 300_000)
     .optional()
     .describe(

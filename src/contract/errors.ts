@@ -223,6 +223,11 @@ export const faultCatalog = {
   invalid_worker_response: entry(500, "server_error", "A worker answered something that cannot be used."),
   internal: entry(500, "server_error", "An unexpected failure; the request id finds it in the log."),
   not_ready: entry(503, "server_error", "The server is starting, stopping, or cannot reach what it needs."),
+  storage_full: entry(
+    507,
+    "server_error",
+    "The disk has no room for the file: what is left is reserved for the record of usage.",
+  ),
   over_capacity: entry(
     503,
     "server_error",

@@ -52,7 +52,7 @@ export async function openBatches({
   log,
   handlers,
 }: BatchNeeds): Promise<Batches> {
-  const storage = await openStorage(config, clock.nowMs(), log)
+  const storage = await openStorage(config, clock, log)
   const expiryMs = config.files.expiry_days * dayMs
   const runner: BatchRunner | null =
     config.batches.concurrency === 0

@@ -1,7 +1,7 @@
 /** Builds what keeps content: the keys of the installation, the journal, and what moves it into the store. */
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { open, readFile, rename, statfs } from "node:fs/promises"
+import { open, readFile, rename } from "node:fs/promises"
 import { join } from "node:path"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
@@ -21,8 +21,10 @@ import type { Change } from "../store/changes.ts"
 import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
 import { hasSealedContent } from "../store/content/content.ts"
 import type { ContentRecord } from "../store/content/record.ts"
+import { DiskSpace } from "../store/disk-space.ts"
 import { openJournal } from "../store/journal/journal.ts"
 import type { Database } from "../store/sql.ts"
+import { addDiskMetrics } from "./metrics.ts"
 
 interface ContentNeeds {
   readonly config: Config
@@ -77,7 +79,9 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
   const applier = await ContentApplier.open({ database, journal, dropped, onRedacting, clock, ids, log })
   applier.start()
   redactor.start()
-  const hasDiskSpace = watchDisk(config.data_dir, config.content.disk_free_min_mib * mebibyte, clock)
+  const reservedBytes = config.journal.disk_free_min_mib * mebibyte
+  const disk = new DiskSpace({ directory: config.data_dir, reservedBytes }, clock)
+  const hasDiskSpace = (bytes: number): boolean => disk.claim(bytes)
   const keeper = createContentKeeper({ plans, cipher, journal, redaction, dropped, hasDiskSpace })
   return {
     keeper: config.telemetry.content ? traceContent(keeper) : keeper,
@@ -87,6 +91,7 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
       settle: async (organizationId) => await settle(applier, redactor, organizationId),
     },
     addMetrics: (metrics) => {
+      addDiskMetrics(metrics, disk)
       metrics.gauge("umpire_content_journal_bytes", "Size of the journal of kept content.", () => [
         { labels: {}, value: journal.bytes },
       ])
@@ -119,20 +124,6 @@ async function settle(applier: ContentApplier, redactor: SetRedactor, organizati
     .then(() => redactor.settle(organizationId, AbortSignal.timeout(redactedMsMax)))
     .catch(() => undefined)
   await Promise.race([settled, once(AbortSignal.timeout(storedMsMax), "abort")])
-}
-
-const diskFreshMs = 1_000
-
-/** A disk that cannot be asked is left to the journal, which finds out. */
-function watchDisk(directory: string, freeBytesMin: number, clock: Clock): () => Promise<boolean> {
-  let [isFree, askedMs] = [true, -Infinity]
-  return async () => {
-    if (clock.monotonicMs() - askedMs < diskFreshMs) return isFree
-    askedMs = clock.monotonicMs()
-    const facts = await statfs(directory).catch(() => null)
-    isFree = facts === null || facts.bavail * facts.bsize >= freeBytesMin
-    return isFree
-  }
 }
 
 /**

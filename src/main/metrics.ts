@@ -16,6 +16,7 @@ import type { Router } from "../gateway/routing/router.ts"
 import type { WorkerReport } from "../gateway/routing/worker.ts"
 import type { ByteBudget } from "../server/byte-budget.ts"
 import { type ReadMetrics, openMetricsPort } from "../server/metrics-port.ts"
+import type { DiskSpace } from "../store/disk-space.ts"
 import type { Money } from "./money.ts"
 import { version } from "./version.ts"
 
@@ -177,6 +178,17 @@ export async function openConfiguredMetricsPort(
   const opened = await openMetricsPort({ host, port }, read)
   log.info({ host, port: opened.port }, "metrics are on a port of their own")
   return opened
+}
+
+export function addDiskMetrics(metrics: Metrics, disk: DiskSpace): void {
+  metrics.gauge("umpire_disk_free_bytes", "Free space on the disk of the data directory.", () =>
+    disk.freeBytes === null ? [] : [{ labels: {}, value: disk.freeBytes }],
+  )
+  metrics.gauge(
+    "umpire_disk_reserved_bytes",
+    "What of it is kept for usage: with less, uploads are refused and content is dropped.",
+    one(() => disk.reservedBytes),
+  )
 }
 
 export function addRequestBytesMetrics(metrics: Metrics, budget: ByteBudget): void {

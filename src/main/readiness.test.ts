@@ -2,10 +2,12 @@ import { expect, test } from "vitest"
 import { ManualClock } from "../base/clock.ts"
 import { createReadiness } from "./readiness.ts"
 
-function newReadiness(stopping = false) {
+const works = async (): Promise<void> => undefined
+
+function newReadiness(stopping = false, journal = works) {
   const clock = new ManualClock(0)
   const database = { query: async () => [] }
-  const needs = { database, engines: async () => undefined, clock, graceMs: 1000, state: { stopping } }
+  const needs = { database, engines: works, journal, clock, graceMs: 1000, state: { stopping } }
   return { clock, readiness: createReadiness(needs) }
 }
 
@@ -30,4 +32,17 @@ test("a configured time to drain holds, whoever asked", async () => {
 
 test("a server that stops says no", async () => {
   await expect(newReadiness(true).readiness.check()).rejects.toMatchObject({ code: "not_ready" })
+})
+
+test("a server that cannot record usage says no, until it can again", async () => {
+  const disk = { isFull: true }
+  const { readiness } = newReadiness(false, async () => {
+    if (disk.isFull) throw new Error("no space left")
+  })
+  await expect(readiness.check()).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringContaining("usage"),
+  })
+  disk.isFull = false
+  expect(await readiness.check()).toEqual({ status: "ok" })
 })

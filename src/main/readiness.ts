@@ -7,6 +7,8 @@ interface ReadinessNeeds {
   readonly database: Pick<Database, "query">
   /** Rejects when the engines of this machine cannot work. */
   readonly engines: () => Promise<unknown>
+  /** Rejects while usage cannot be recorded. */
+  readonly journal: () => Promise<void>
   readonly clock: Clock
   readonly graceMs: number
   readonly state: { readonly stopping: boolean }
@@ -26,7 +28,7 @@ const drainMsDefault = 5_000
 const rememberedMs = 60_000
 
 export function createReadiness(needs: ReadinessNeeds): Readiness {
-  const { database, engines, clock, graceMs, state } = needs
+  const { database, engines, journal, clock, graceMs, state } = needs
   let databaseSeenMs = clock.monotonicMs()
   /** The last two times; once is a person or a script, twice is a balancer. */
   let asked = { lastMs: -Infinity, beforeMs: -Infinity }
@@ -37,7 +39,10 @@ export function createReadiness(needs: ReadinessNeeds): Readiness {
   const check = async (): Promise<{ status: "ok" }> => {
     asked = { lastMs: clock.monotonicMs(), beforeMs: asked.lastMs }
     if (state.stopping) throw new Fault("not_ready", "Cannot serve: the server is stopping")
-    const [store, engine] = await Promise.allSettled([within(askDatabase()), within(engines())])
+    const asking = [within(askDatabase()), within(engines()), within(journal())] as const
+    const [store, engine, usage] = await Promise.allSettled(asking)
+    if (usage.status === "rejected")
+      throw new Fault("not_ready", "Cannot serve: usage cannot be recorded", { cause: usage.reason })
     if (engine.status === "rejected")
       throw new Fault("not_ready", "Cannot serve: the engine does not answer", { cause: engine.reason })
     if (store.status === "rejected" && clock.monotonicMs() - databaseSeenMs > graceMs)

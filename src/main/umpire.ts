@@ -345,6 +345,7 @@ async function openFront(
     clock,
     state,
     graceMs: config.billing.outage_grace_s * 1000,
+    journal: () => money.journal.checkRoom(),
     engines: async () =>
       runsHere(config, catalog.fallback) && (await engines.scorer(catalog.fallback).facts()),
   })

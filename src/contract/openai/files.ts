@@ -68,7 +68,14 @@ export const fileEndpoints = {
     consumes: ["multipart/form-data"],
     bodyBytesMax: uploadBytesMax,
     output: FileObject,
-    errors: ["invalid_request", "not_json", "unsupported_encoding", "body_over_limit", "overloaded"],
+    errors: [
+      "invalid_request",
+      "not_json",
+      "unsupported_encoding",
+      "body_over_limit",
+      "overloaded",
+      "storage_full",
+    ],
   }),
   listFiles: endpoint({
     ...base,

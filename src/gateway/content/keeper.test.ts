@@ -44,7 +44,7 @@ function scene(changes: Partial<KeeperParts> = {}, plans: Partial<ContentPlan> =
       }),
     },
     dropped,
-    hasDiskSpace: async () => true,
+    hasDiskSpace: () => true,
     ...changes,
   })
   const keep = async (evidence = "for ann", seqId = "seq_1"): Promise<boolean> =>
@@ -149,7 +149,7 @@ test.each([
     false,
     { settings: 1 },
   ],
-  ["the disk is nearly full", { hasDiskSpace: async () => false }, {}, false, { journal: 1 }],
+  ["the disk is nearly full", { hasDiskSpace: () => false }, {}, false, { journal: 1 }],
   [
     "the journal is full",
     { journal: { checkRoom: () => Promise.reject(new Error()), append: async () => undefined } },

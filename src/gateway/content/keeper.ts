@@ -80,7 +80,7 @@ export interface KeeperParts {
   readonly redaction: Pick<Redaction, "run">
   readonly dropped: DroppedCounts
   /** False when the disk is nearly full: what is left is for usage. */
-  readonly hasDiskSpace: () => Promise<boolean>
+  readonly hasDiskSpace: (bytes: number) => boolean
 }
 
 const dayMs = 24 * 3_600_000
@@ -251,7 +251,7 @@ async function write(
   record: ContentRecord,
 ): Promise<void> {
   const bytes = record.sealed.length
-  if (inFlight.bytes + bytes > bytesInFlightMax || !(await hasDiskSpace())) throw new Dropped("journal")
+  if (inFlight.bytes + bytes > bytesInFlightMax || !hasDiskSpace(bytes)) throw new Dropped("journal")
   inFlight.bytes += bytes
   try {
     await journal.checkRoom()

@@ -6,7 +6,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { testPackage } from "../../../test/test-packages.ts"
+import { ManualClock } from "../../base/clock.ts"
 import { silentLog } from "../../base/log.ts"
+import { DiskSpace } from "../disk-space.ts"
 import { openS3Storage } from "./s3.ts"
 import { type FileStorage, openDirectoryStorage } from "./storage.ts"
 
@@ -140,4 +142,32 @@ test("a bucket that is away or wrong is an error that says so, not a missing fil
   const place = { endpoint: "http://127.0.0.1:9", region: "r", bucket, prefix: "" }
   const away = openS3Storage({ ...place, accessKeyId: "a", secretAccessKey: "b" }, Date.now(), silentLog)
   await expect(readAll(away.read({ organizationId, sha256: "00" }))).rejects.not.toThrow("gone")
+})
+
+describe("a folder on a disk that fills", () => {
+  const bytes = Buffer.alloc(3 * mebibyte, 1)
+  /** A disk with so much room beside the reserve. */
+  const diskWith = (roomBytes: number) => {
+    const clock = new ManualClock(0)
+    return new DiskSpace(
+      { directory: "/x", reservedBytes: 512 * mebibyte },
+      clock,
+      () => 512 * mebibyte + roomBytes,
+    )
+  }
+
+  test("a file that fits the room is stored", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "umpire-disk-"))
+    const storage = await openDirectoryStorage(folder, Date.now(), diskWith(bytes.length))
+    expect((await storage.stage(piecesOf(bytes))).bytes).toBe(bytes.length)
+    await rm(folder, { recursive: true })
+  })
+
+  test("a file of one byte more is refused, and leaves nothing", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "umpire-disk-"))
+    const storage = await openDirectoryStorage(folder, Date.now(), diskWith(bytes.length - 1))
+    await expect(storage.stage(piecesOf(bytes))).rejects.toMatchObject({ code: "storage_full", status: 507 })
+    expect(await readdir(join(folder, "staging"))).toEqual([])
+    await rm(folder, { recursive: true })
+  })
 })

@@ -13,6 +13,8 @@ import {
   writeFile,
 } from "node:fs/promises"
 import { join } from "node:path"
+import { Fault } from "../../contract/errors.ts"
+import type { DiskSpace } from "../disk-space.ts"
 
 export interface BlobName {
   readonly organizationId: string
@@ -57,7 +59,11 @@ const stagingMsMax = 24 * 3_600_000
 const idFile = "storage-id"
 
 /** `<directory>/<organization>/<first two digits>/<SHA-256>`; what is being uploaded lies in `<directory>/staging`. */
-export async function openDirectoryStorage(directory: string, nowMs: number): Promise<FileStorage> {
+export async function openDirectoryStorage(
+  directory: string,
+  nowMs: number,
+  disk?: Pick<DiskSpace, "claim">,
+): Promise<FileStorage> {
   const staging = join(directory, "staging")
   await mkdir(staging, { recursive: true, mode: 0o700 })
   await removeAbandoned(staging, nowMs)
@@ -69,7 +75,7 @@ export async function openDirectoryStorage(directory: string, nowMs: number): Pr
     blobBytesMax: Infinity,
     stage: async (pieces) => {
       const path = join(staging, randomUUID())
-      const { sha256, bytes } = await writePieces(path, pieces)
+      const { sha256, bytes } = await writePieces(path, disk ? within(disk, pieces) : pieces)
       return {
         sha256,
         bytes,
@@ -116,6 +122,26 @@ async function removeAbandoned(staging: string, nowMs: number): Promise<void> {
   }
 }
 
+/** Refuses what would take the space that is kept for the journal. */
+async function* within(
+  disk: Pick<DiskSpace, "claim">,
+  pieces: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    if (!disk.claim(piece.length)) throw full()
+    yield piece
+  }
+}
+
+const full = (cause?: unknown): Fault =>
+  new Fault(
+    "storage_full",
+    "Cannot store the file: the disk has no room for it; the operator must make some",
+    {
+      cause,
+    },
+  )
+
 async function writePieces(
   path: string,
   pieces: AsyncIterable<Uint8Array>,
@@ -134,7 +160,7 @@ async function writePieces(
   } catch (error) {
     await file.close().catch(() => undefined)
     await rm(path, { force: true })
-    throw error
+    throw (error as NodeJS.ErrnoException).code === "ENOSPC" ? full(error) : error
   }
   return { sha256: hash.digest("hex"), bytes }
 }
