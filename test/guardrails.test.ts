@@ -118,6 +118,18 @@ const guard = async (body: Omit<Body, "name"> & { name?: string }) =>
     body: { name: "g", window_characters: 64, hold_back_characters: 20, ...body },
   })
 
+/** Its set is deleted after it was saved. */
+async function guardWithoutSet(body: Omit<Body, "name" | "question_set">): Promise<void> {
+  const questions = [{ type: "predicate" as const, name: "found", instructions: "Is it there?" }]
+  const params = { org_id: org }
+  const set = await client.createQuestionSet({
+    params,
+    body: { name: "missing", model: "umpire-decide", questions },
+  })
+  await guard({ ...body, question_set: "missing" })
+  await client.deleteQuestionSet({ params: { ...params, set_id: set.id } })
+}
+
 const messages = [{ role: "user", content: question }]
 const chat = async (body: object = {}): Promise<Response> =>
   await server.post("/v1/chat/completions", { model: "writer", messages, ...body })
@@ -231,7 +243,7 @@ describe("what the model is to read", () => {
     const redacted = "Write to [redacted]. Pay [redacted], not 4711."
     expect(received.at(-1)?.messages).toEqual([{ role: "user", content: redacted }])
     await client.deleteGuardrail({ params: { org_id: org, guardrail_id: redacting.id } })
-    await guard({ ...rule, question_set: "missing" })
+    await guardWithoutSet(rule)
     const blocked = await chat({ messages: [{ role: "user", content: "I am ann@example.org" }] })
     expect(blocked.status).toBe(422)
     expect(await recordOf(blocked)).toMatchObject({ tags: { "guardrail.g": "block;stage=input" } })
@@ -407,9 +419,23 @@ test("what was found by a virtual model is asked again when the name comes to an
   expect(await checkedBy()).toEqual(["umpire-decide"])
 })
 
+test("is refused when its set or key is not the organization's, and can be changed after its set is gone", async () => {
+  const params = { org_id: org }
+  const refused = { status: 422, code: "invalid_body" }
+  await expect(guard({ question_set: "nowhere" })).rejects.toMatchObject(refused)
+  await expect(guard({ question_set: "never", api_key_id: "key_of_others" })).rejects.toMatchObject(refused)
+  await guardWithoutSet({ stage: "input" })
+  const [saved] = (await client.listGuardrails({ params })).data
+  const at = { ...params, guardrail_id: saved?.id ?? "" }
+  await client.updateGuardrail({ params: at, body: { enabled: false } })
+  await expect(
+    client.updateGuardrail({ params: at, body: { question_set: "nowhere" } }),
+  ).rejects.toMatchObject(refused)
+})
+
 describe("a check that fails", () => {
   test.each(["input", "output"] as const)("fails the request where it is closed (%s)", async (stage) => {
-    await guard({ question_set: "missing", stage, on_error: "closed" })
+    await guardWithoutSet({ stage, on_error: "closed" })
     const response = await chat()
     const body = await response.text()
     expect([response.status, body]).toEqual([500, expect.stringContaining("guardrail_failed")])
@@ -419,7 +445,7 @@ describe("a check that fails", () => {
   test("charges what a model of a fallback wrote until then, as without a fallback", async () => {
     const body = { name: "either", fallback: ["writer", "other"] }
     await client.createVirtualModel({ params: { org_id: org }, body })
-    await guard({ question_set: "missing", stage: "output", on_error: "closed" })
+    await guardWithoutSet({ stage: "output", on_error: "closed" })
     for (const model of ["writer", "either"]) {
       const record = await recordOf(await chat({ model }))
       expect(record).toMatchObject({ model: "writer", error_code: "guardrail_failed" })
@@ -430,7 +456,7 @@ describe("a check that fails", () => {
   test.each(["input", "output"] as const)(
     "lets the request pass where it is open (%s), and says so",
     async (stage) => {
-      await guard({ question_set: "missing", stage, on_error: "open" })
+      await guardWithoutSet({ stage, on_error: "open" })
       const response = await chat()
       expect(response.status).toBe(200)
       expect((await recordOf(response))?.tags).toMatchObject({ "guardrail.g": `error_open;stage=${stage}` })

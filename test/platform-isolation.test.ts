@@ -89,7 +89,7 @@ async function side(name: string): Promise<Side> {
     webhook_id: webhook,
     delivery_id: await post(`/webhooks/${webhook}/test`),
     model_id: await post("/models", { name: `mark-${name}`, alias: "open" }),
-    guardrail_id: await post("/guardrails", { name: `mark-${name}`, question_set: "pii" }),
+    guardrail_id: await post("/guardrails", { name: `mark-${name}`, question_set: set.body.data.name }),
     rule_id: await post("/alert_rules", { name: `mark-${name}`, kind: "error_rate" }),
     hash: await seedArtefact(platform.database, set.body.data.id as string),
   }

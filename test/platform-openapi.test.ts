@@ -170,7 +170,10 @@ async function freshPlace(path: string): Promise<Place> {
       return sent.body.data.id
     },
     guardrail_id: async (index) => {
-      const body = { name: `guardrail ${index}`, question_set: "pii" }
+      const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
+      const set = { name: `guard-${index}`, model: "open", questions: [rude] }
+      await platform.send("POST", `/v1/organizations/${org}/question_sets`, { bearer, body: set })
+      const body = { name: `guardrail ${index}`, question_set: set.name }
       const sent = await platform.send("POST", `/v1/organizations/${org}/guardrails`, { bearer, body })
       return sent.body.data.id
     },

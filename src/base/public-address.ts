@@ -52,9 +52,10 @@ for (const [network, prefix] of [
 ] as const)
   notPublic.addSubnet(network, prefix, "ipv4")
 for (const [network, prefix] of [
-  ["::", 128],
-  ["::1", 128],
-  // IPv4 behind a translator; an IPv4 address mapped into IPv6 is held to the rules above.
+  // IPv4 in IPv6, as it was once written, "::1" among them, and behind translators; an address mapped as ::ffff:0:0/96 is held to
+  // the rules above.
+  ["::", 96],
+  ["::ffff:0:0:0", 96],
   ["64:ff9b::", 96],
   ["64:ff9b:1::", 48],
   ["2002::", 16],

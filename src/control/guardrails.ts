@@ -19,7 +19,10 @@ import {
   pageGuardrails,
   updateGuardrail,
 } from "../store/guardrails.ts"
+import { findKey } from "../store/keys.ts"
 import { lockOrganization } from "../store/organizations.ts"
+import { findSet } from "../store/question-sets/sets.ts"
+import type { Sql } from "../store/sql.ts"
 import {
   type ControlParts,
   acting,
@@ -60,6 +63,7 @@ async function create(parts: ControlParts, call: CallOf<Table["createGuardrail"]
   checkSettings(call.body)
   return await change(parts, call, async (scope) => {
     const { sql, now, touched } = scope
+    await checkTargets(sql, organizationId, call.body)
     // Two that create at once are counted one after the other.
     await lockOrganization(sql, organizationId)
     if ((await countGuardrails(sql, organizationId)) >= guardrailLimits.guardrailsMax)
@@ -90,6 +94,7 @@ async function update(parts: ControlParts, call: CallOf<Table["updateGuardrail"]
     const given = Object.fromEntries(Object.entries(call.body).filter(([, value]) => value !== undefined))
     const settings = { ...settingsOf(before), ...given }
     checkSettings(settings)
+    await checkTargets(sql, organizationId, call.body)
     const after = found(await updateGuardrail(sql, before.id, toFields(settings), now), "guardrail")
     await auditResource(scope, "guardrail.update", after, difference(settingsOf(before), settingsOf(after)))
     touched({ table: "guardrails", id: organizationId })
@@ -117,6 +122,19 @@ function checkSettings(settings: GuardrailSettings): void {
     throw bad("stage", "the action route is for the stage input only")
   if (hold_back_characters >= window_characters)
     throw bad("hold_back_characters", "it must be smaller than window_characters")
+}
+
+/** What is named must be there when it is saved; what is not given may name what has been deleted since. */
+async function checkTargets(
+  sql: Sql,
+  organizationId: string,
+  { question_set, api_key_id }: CallOf<Table["updateGuardrail"]>["body"],
+): Promise<void> {
+  const name = question_set?.split("@", 1)[0]
+  if (name !== undefined && !(await findSet(sql, organizationId, name)))
+    throw bad("question_set", "no such question set is visible")
+  if (api_key_id != null && !(await findKey(sql, organizationId, api_key_id)))
+    throw bad("api_key_id", "no such API key is visible")
 }
 
 const bad = (path: string, message: string): Fault =>

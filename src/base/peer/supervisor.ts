@@ -177,11 +177,19 @@ interface ChildOptions {
 /** What a child wrote to stderr before it ended, for the reason of its end. */
 const lastWordsMax = 2000
 
+/** What runtimes, drivers and libraries read. All else stays here: the settings of a gateway hold its secrets. */
+const passedOn =
+  /^(?:PATH|HOME|USER|SHELL|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|WINDIR|COMSPEC|LOCALAPPDATA|APPDATA|USERPROFILE|LD_\w+|DYLD_\w+|NODE_\w+|MALLOC_\w+|(?:CUDA|NVIDIA|NV|HIP|HSA|ROCR|ROCM|AMD|GGML|LLAMA|OMP|OPENBLAS|MKL|KMP|GOMP|ORT|ONNXRUNTIME|VK|VULKAN|MESA|XDG|UV)_\w+)$/i
+
+export const withoutSecrets = (environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => passedOn.test(name)))
+
 /** The child's stderr is passed on to this process's, and its end is the reason where the child crashes. */
 export function childChannel(entry: URL, { execPath }: ChildOptions = {}): Channel {
   const child = fork(entry, {
     serialization: "advanced",
     execArgv: [],
+    env: withoutSecrets(process.env),
     stdio: ["ignore", "ignore", "pipe", "ipc"],
     ...(execPath === undefined ? {} : { execPath }),
   })

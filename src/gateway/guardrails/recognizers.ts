@@ -112,7 +112,40 @@ const forms: Readonly<Record<Recognizer, readonly Form[]>> = {
 
 /** Passages of these kinds, in the order of the text; those that overlap are one. */
 export function recognize(text: string, recognizers: readonly Recognizer[]): Span[] {
-  return merged(recognizers.flatMap((name) => forms[name].flatMap((form) => matches(text, form))))
+  const { plain, placeOf } = plainText(text)
+  const spans = recognizers.flatMap((name) => forms[name].flatMap((form) => matches(plain, form)))
+  return merged(spans.map(({ start, end }) => ({ start: placeOf(start), end: placeOf(end - 1) + 1 })))
+}
+
+/** Takes no place on a screen: zero-width characters, soft hyphens, marks of direction, selectors of variants. */
+const invisible = String.raw`\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff`
+/** ASCII in the width of Chinese characters, and the space of that width. */
+const fullwidth = String.raw`\uff01-\uff5e\u3000`
+const disguise = new RegExp(`[${invisible}${fullwidth}]`)
+const isInvisible = new RegExp(`[${invisible}]`)
+const fullwidthOffset = 0xfee0
+
+interface PlainText {
+  readonly plain: string
+  /** Of a character, in the text as it came. */
+  readonly placeOf: (at: number) => number
+}
+
+/** The text as a person reads it: what is invisible is left out, and wide letters are plain ones. */
+function plainText(text: string): PlainText {
+  if (!disguise.test(text)) return { plain: text, placeOf: (at) => at }
+  const characters: string[] = []
+  const places: number[] = []
+  for (let at = 0; at < text.length; at++) {
+    const character = text.charAt(at)
+    if (isInvisible.test(character)) continue
+    places.push(at)
+    const code = text.charCodeAt(at)
+    if (code === 0x3000) characters.push(" ")
+    else if (code >= 0xff01 && code <= 0xff5e) characters.push(String.fromCharCode(code - fullwidthOffset))
+    else characters.push(character)
+  }
+  return { plain: characters.join(""), placeOf: (at) => places[at] ?? text.length }
 }
 
 /** Recognized before others get their turn. */
