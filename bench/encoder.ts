@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import { type Branch, predicate } from "../src/engine/branch.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
@@ -145,7 +146,7 @@ async function measure({ title, make, isInTurn = false }: Work): Promise<string[
 async function run(engine: ScoreEngine, requests: readonly ScoreWork[], isInTurn: boolean): Promise<number> {
   const start = performance.now()
   const ask = async (one: ScoreWork): Promise<void> => {
-    await (await engine.prepare(one, never)).run(never)
+    await engine.score(one, { signal: never, admit: admitAny })
   }
   if (isInTurn) for (const one of requests) await ask(one)
   else await Promise.all(requests.map(ask))

@@ -73,12 +73,11 @@ const reply = {
   },
 }
 
-const instantScorer: Pick<ScoreEngine, "prepare"> = {
-  prepare: async ({ branches }) => ({
-    inputTokens: 40,
-    run: async () => new Float64Array(branches.length),
-    discard: () => undefined,
-  }),
+const instantScorer: Pick<ScoreEngine, "score"> = {
+  score: async ({ branches }, { admit }) => {
+    await admit(40)
+    return { margins: new Float64Array(branches.length), inputTokens: 40 }
+  },
 }
 
 async function servePlain(): Promise<Served> {

@@ -4,7 +4,7 @@
  */
 import { type LlamaContextSequence, type LlamaModel, type Token, TokenBias } from "node-llama-cpp"
 import { Agent, request } from "undici"
-import type { GenerateWork } from "../src/engine/engine.ts"
+import type { GenerateWork, GenerationUsage } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { openLlama, threadsDefault } from "../src/engine/generate/local-model.ts"
 import { defaultModelFile } from "../test/models.ts"
@@ -106,11 +106,16 @@ function throughEngine(engine: LocalEngine): Way {
       truncate: false,
       effort: null,
     }
-    const prepared = await engine.prepare(work, never)
     let firstMs = 0
-    for await (const event of prepared.run(outputTokens, never))
+    let tokens = 0
+    const call = {
+      signal: never,
+      admit: async () => outputTokens,
+      onUsage: (used: GenerationUsage) => void (tokens = used.outputTokens),
+    }
+    for await (const event of engine.generate(work, call))
       if (event.kind === "text") firstMs ||= performance.now()
-    return { firstMs, endMs: performance.now(), tokens: prepared.usage().outputTokens }
+    return { firstMs, endMs: performance.now(), tokens }
   }
 }
 

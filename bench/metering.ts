@@ -64,13 +64,12 @@ interface Scene {
 const clock = systemClock
 const ids = createIds()
 const catalog = await loadCatalog([])
-const engine: Pick<ScoreEngine, "prepare" | "close"> = values.instant
+const engine: Pick<ScoreEngine, "score" | "close"> = values.instant
   ? {
-      prepare: async ({ branches }) => ({
-        inputTokens: 40,
-        run: async () => new Float64Array(branches.length),
-        discard: () => undefined,
-      }),
+      score: async ({ branches }, { admit }) => {
+        await admit(40)
+        return { margins: new Float64Array(branches.length), inputTokens: 40 }
+      },
       close: async () => undefined,
     }
   : await startLlamaEngine({
@@ -81,7 +80,9 @@ const engine: Pick<ScoreEngine, "prepare" | "close"> = values.instant
       backend: "cpu",
     })
 // Only decisions are asked for.
-const router = { open: async () => ({ scorer: engine, close: () => undefined }) as unknown as Routed }
+const router = {
+  open: async () => ({ score: engine.score, close: () => undefined }) as unknown as Routed,
+}
 
 const noMeter: Meter = {
   begin: () => ({

@@ -12,6 +12,7 @@
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
+import { admitAny } from "../src/engine/admission.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
 import { expandQuestion } from "../src/gateway/classification/classification.ts"
@@ -128,8 +129,9 @@ async function ask(on: ScoreEngine, row: EvaluationRow, options: readonly string
     options: options.map((value) => ({ value, description: "" })),
   })
   const signal = new AbortController().signal
-  const prepared = await on.prepare({ organizationId: "bench", evidence: row.text.trim(), branches }, signal)
-  return reading(options, readChoice(await prepared.run(signal)).probabilities)
+  const work = { organizationId: "bench", evidence: row.text.trim(), branches }
+  const { margins } = await on.score(work, { signal, admit: admitAny })
+  return reading(options, readChoice(margins).probabilities)
 }
 
 function reading(options: readonly string[], probabilities: readonly number[]): Reading {

@@ -15,6 +15,7 @@ import { basename, join } from "node:path"
 import { parseArgs } from "node:util"
 import { type EvalRow, readEvalSet } from "../src/cli/eval-rows.ts"
 import { drawTable } from "../src/cli/table.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { openModelFile } from "../src/main/routing.ts"
@@ -99,8 +100,9 @@ async function score(engine: ScoreEngine, rows: readonly EvalRow[]): Promise<Sco
       const input = row.text.trim().slice(0, charactersMax)
       const body = JSON.stringify({ model: "bench", input, questions: [row.question] })
       const { evidence, branches } = decodeDecisions(Buffer.from(body))
-      const prepared = await engine.prepare({ organizationId: "bench", evidence, branches }, signal)
-      scored[index] = { row, margins: await prepared.run(signal) }
+      const asked = { organizationId: "bench", evidence, branches }
+      const { margins } = await engine.score(asked, { signal, admit: admitAny })
+      scored[index] = { row, margins }
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work))

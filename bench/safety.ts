@@ -16,6 +16,7 @@ import { drawTable } from "../src/cli/table.ts"
 import type { ReadyMadeSet } from "../src/contract/guardrails/guardrails.ts"
 import { readyMadeSets } from "../src/contract/guardrails/ready-made.ts"
 import { moderationCategories } from "../src/contract/openai/moderations.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import type { Branch } from "../src/engine/branch.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { recognize } from "../src/gateway/guardrails/recognizers.ts"
@@ -274,8 +275,8 @@ async function marginsOf(
   branches: readonly Branch[],
 ): Promise<Float64Array> {
   const work = { organizationId: "bench", evidence: text.trim().slice(0, charactersMax), branches }
-  const prepared = await scorer.prepare(work, signal)
-  return await prepared.run(signal)
+  const { margins } = await scorer.score(work, { signal, admit: admitAny })
+  return margins
 }
 
 async function probabilities(

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type EvalRow, readEvalSet } from "../src/cli/eval-rows.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import { startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import type { ScoreEngine } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
@@ -180,9 +181,8 @@ async function askEncoder(
   const body = JSON.stringify({ model: "bench", input: cut(text), questions: [question] })
   const { evidence, branches } = decodeDecisions(Buffer.from(body))
   const work = { organizationId: "bench", evidence, branches, reading: { vector: true } }
-  const prepared = await engine.prepare(work, signal)
-  const margins = [...(await prepared.run(signal))]
-  return { margins, vector: encode(prepared.reading?.vector ?? new Float32Array()) }
+  const { margins, reading } = await engine.score(work, { signal, admit: admitAny })
+  return { margins: [...margins], vector: encode(reading?.vector ?? new Float32Array()) }
 }
 
 const cut = (text: string): string => text.trim().slice(0, charactersMax)
@@ -201,8 +201,8 @@ async function openMinilm(): Promise<Reader> {
   })
   const embed = async (text: string): Promise<string> => {
     const inputs = [text.trim().slice(0, minilmCharactersMax)]
-    const prepared = await engine.prepareEmbedding({ inputs, dimensions: null }, signal)
-    return encode((await prepared.run(signal))[0] ?? new Float32Array())
+    const { vectors } = await engine.embed({ inputs, dimensions: null }, { signal, admit: admitAny })
+    return encode(vectors[0] ?? new Float32Array())
   }
   return {
     readRow: async ({ text }) => ({ margins: [], vector: await embed(text) }),

@@ -5,6 +5,8 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterEach, describe, expect, test, vi } from "vitest"
+import { admitAny, measure } from "../src/engine/admission.ts"
+import type { EngineCall } from "../src/engine/engine.ts"
 import { predicate } from "../src/engine/branch.ts"
 import {
   type EncoderEngine,
@@ -42,8 +44,10 @@ afterEach(async () => {
   await Promise.all(engines.splice(0).map((engine) => engine.close()))
 })
 
+const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
+
 async function score(engine: EncoderEngine, work = short): Promise<Float64Array> {
-  return await (await engine.prepare(work, never)).run(never)
+  return (await engine.score(work, freely())).margins
 }
 
 function pidOf({ pid }: EncoderEngine): number {
@@ -80,18 +84,24 @@ describe("the death of the process", () => {
   test("in the middle of a request is not noticed by its caller", async () => {
     const engine = await start()
     const before = await score(engine)
-    const prepared = await engine.prepare(short, never)
     const killed = pidOf(engine)
-    const run = prepared.run(never)
-    process.kill(killed, "SIGKILL")
-    expect(await run).toEqual(before)
+    const admitted: number[] = []
+    const { margins } = await engine.score(short, {
+      signal: never,
+      admit: async (tokens) => {
+        if (admitted.push(tokens) === 1) process.kill(killed, "SIGKILL")
+      },
+    })
+    expect(margins).toEqual(before)
+    // It is begun anew, and so admitted anew.
+    expect(admitted).toEqual([expect.any(Number), admitted[0]])
     expect(pidOf(engine)).not.toBe(killed)
     expect(deaths).toHaveLength(1)
   })
 
   test("twice in one request fails that request, and the engine serves the next", async () => {
     const engine = await start()
-    const run = (await engine.prepare(long, never)).run(never)
+    const run = engine.score(long, freely())
     const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
     for (let death = 0; death < 2; death++) {
       await untilWorking(engine)
@@ -131,30 +141,48 @@ describe("the death of the process", () => {
 test("an aborted request ends with the reason, and the engine stops working on it", async () => {
   const engine = await start()
   const abort = new AbortController()
-  const outcome = expect((await engine.prepare(long, never)).run(abort.signal)).rejects.toThrow("enough")
+  const outcome = expect(engine.score(long, freely(abort.signal))).rejects.toThrow("enough")
   await untilWorking(engine)
   abort.abort(new Error("enough"))
   await outcome
   await expect.poll(() => engine.stats()?.jobs, POLL).toBe(0)
-  await expect(engine.prepare(short, AbortSignal.abort("before"))).rejects.toBe("before")
+  await expect(engine.score(short, freely(AbortSignal.abort("before")))).rejects.toBe("before")
 })
 
-test("discarded work is forgotten by the process", async () => {
+test("the process holds work while it is being admitted, and none that is refused or left", async () => {
   const engine = await start()
-  const prepared = await Promise.all([1, 2, 3].map(() => engine.prepare(short, never)))
+  const admissions: PromiseWithResolvers<void>[] = []
+  const leave = new AbortController()
+  const works = [never, never, leave.signal].map((signal) =>
+    engine.score(short, {
+      signal,
+      admit: async () => {
+        const admission = Promise.withResolvers<void>()
+        admissions.push(admission)
+        await admission.promise
+      },
+    }),
+  )
+  const outcomes = Promise.allSettled(works)
   await expect.poll(() => engine.stats()?.held, POLL).toBe(3)
-  for (const each of prepared) each.discard()
+  expect(engine.stats()?.runs).toBe(0)
+  await expect.poll(() => admissions.length, POLL).toBe(3)
+  admissions[0]?.reject(new Error("no credit"))
+  admissions[1]?.reject(new Error("no credit"))
+  leave.abort(new Error("left"))
+  const refused = { status: "rejected", reason: new Error("no credit") }
+  expect(await outcomes).toEqual([refused, refused, { status: "rejected", reason: new Error("left") }])
   await expect.poll(() => engine.stats()?.held, POLL).toBe(0)
+  expect(engine.stats()?.runs).toBe(0)
 })
 
 test("a request too long for the context is refused, and one that fits it just so is counted", async () => {
   const engine = await start()
   // Two special tokens around the evidence; "question : late ?" and a separator.
   const fits = { ...short, evidence: "a ".repeat(20_480 - 2 - 5), branches: [predicate("late?")] }
-  const prepared = await engine.prepare(fits, never)
-  expect(prepared.inputTokens).toBe(20_480)
-  prepared.discard()
-  await expect(engine.prepare({ ...fits, evidence: `${fits.evidence}a` }, never)).rejects.toMatchObject({
+  const size = await measure<number>(async (admit) => await engine.score(fits, { signal: never, admit }))
+  expect(size).toBe(20_480)
+  await expect(engine.score({ ...fits, evidence: `${fits.evidence}a` }, freely())).rejects.toMatchObject({
     code: "context_length_exceeded",
     message: expect.stringMatching(/has 20481 tokens .* holds 20480/),
   })
@@ -163,13 +191,13 @@ test("a request too long for the context is refused, and one that fits it just s
 test("closing ends the process and refuses what comes later", async () => {
   const engine = await start()
   const pid = pidOf(engine)
-  const outcome = expect((await engine.prepare(long, never)).run(never)).rejects.toMatchObject({
+  const outcome = expect(engine.score(long, freely())).rejects.toMatchObject({
     code: "inference_failed",
   })
   await engine.close()
   await outcome
   expect(isAlive(pid)).toBe(false)
-  await expect(engine.prepare(short, never)).rejects.toMatchObject({ code: "inference_failed" })
+  await expect(engine.score(short, freely())).rejects.toMatchObject({ code: "inference_failed" })
 })
 
 test("a process that runs out of memory fails its request, and the next is served by another", async () => {
@@ -224,17 +252,15 @@ test("a reading has the vector of the evidence and the version of the model, and
   const engine = await start()
   for (const evidence of ["Late again.", "late ".repeat(400)]) {
     const work = { organizationId: "a", evidence, branches: [predicate("Is it late?")] }
-    const plain = await engine.prepare(work, never)
-    const margins = await plain.run(never)
-    const read = await engine.prepare({ ...work, reading: { vector: true } }, never)
-    expect((await read.run(never))[0]).toBeCloseTo(margins[0] ?? Number.NaN, 4)
+    const plain = await engine.score(work, freely())
+    const read = await engine.score({ ...work, reading: { vector: true } }, freely())
+    expect(read.margins[0]).toBeCloseTo(plain.margins[0] ?? Number.NaN, 4)
     const vector = await vectorOf(engine, evidence)
     const start = (2 * vector.length) / 3
     const middle = read.reading?.vector?.subarray(start) ?? new Float32Array()
     expect(product(middle, vector.subarray(start))).toBeCloseTo(1 / 3, 4)
     const choice = { kind: "choice", question: "What is it?", value: "late", description: "" } as const
-    const chosen = await engine.prepare({ ...work, branches: [choice], reading: { vector: true } }, never)
-    await chosen.run(never)
+    const chosen = await engine.score({ ...work, branches: [choice], reading: { vector: true } }, freely())
     expect(product(chosen.reading?.vector ?? new Float32Array(), vector)).toBeCloseTo(1, 4)
     expect(read.reading?.modelVersion).toMatch(/.+\/.+\/[0-9a-f]{16}$/)
     expect(plain.reading).toBeUndefined()
@@ -263,7 +289,7 @@ test("nothing is reported to the vendor of the library", async () => {
     // The library holds back on machines of continuous integration by itself.
     vi.stubEnv("CI", undefined)
     const engine = await start()
-    await (await engine.prepare(short, never)).run(never)
+    await score(engine)
     expect(await readdir(folder)).toEqual([])
   } finally {
     vi.unstubAllEnvs()

@@ -1,4 +1,5 @@
 /** Labelled rows of several kinds, for tests that answers do not depend on who else asks or on the order of options. */
+import { admitAny } from "../src/engine/admission.ts"
 import type { Branch } from "../src/engine/branch.ts"
 import type { ScoreEngine, ScoreWork } from "../src/engine/engine.ts"
 import { readChoice } from "../src/scoring/answers.ts"
@@ -61,7 +62,7 @@ export function randomWork(random: () => number, organizationId: string): ScoreW
 }
 
 export const score = async (engine: ScoreEngine, work: ScoreWork): Promise<Float64Array> =>
-  await (await engine.prepare(work, never)).run(never)
+  (await engine.score(work, { signal: never, admit: admitAny })).margins
 
 const yes = (margin: number): number => 1 / (1 + Math.exp(-margin))
 

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import type { DecisionAnswer } from "../src/contract/decisions.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import { answer, decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { decisionModelFile } from "./models.ts"
@@ -16,8 +17,9 @@ afterAll(async () => await engine.close())
 /** Yes or no, the option, or the likeliest level. */
 async function ask(body: unknown): Promise<Record<string, unknown>> {
   const asked = decodeDecisions(Buffer.from(JSON.stringify(body)))
-  const prepared = await engine.prepare({ organizationId: "a", ...asked }, never)
-  const { answers } = JSON.parse(answer(asked, await prepared.run(never), prepared.inputTokens)) as {
+  const call = { signal: never, admit: admitAny }
+  const { margins, inputTokens } = await engine.score({ organizationId: "a", ...asked }, call)
+  const { answers } = JSON.parse(answer(asked, margins, inputTokens)) as {
     answers: DecisionAnswer[]
   }
   return Object.fromEntries(answers.map((one) => [one.name, shortAnswer(one)]))

@@ -2,7 +2,8 @@
 import fc from "fast-check"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { z } from "zod"
-import type { GenerateWork, JsonObject } from "../src/engine/engine.ts"
+import { measure } from "../src/engine/admission.ts"
+import type { GenerateCall, GenerateWork, GenerationSizes, JsonObject } from "../src/engine/engine.ts"
 import { schemaGrammar, shortestText } from "@umpire/schema-grammar"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { defaultModelFile } from "./models.ts"
@@ -22,15 +23,16 @@ const engine = new LocalEngine({
 })
 const signal = new AbortController().signal
 beforeAll(async () => {
-  const warm = await engine.prepare(
-    work({ type: "object", properties: {}, additionalProperties: false }, 10),
-    signal,
-  )
-  warm.discard()
+  await sizesOf(work({ type: "object", properties: {}, additionalProperties: false }, 10))
 })
 afterAll(async () => {
   await engine.close()
 })
+
+const sizesOf = async (asked: GenerateWork): Promise<GenerationSizes> =>
+  await measure<GenerationSizes>(
+    async (admit) => await engine.generate(asked, { signal, admit, onUsage: () => undefined }).next(),
+  )
 
 function work(schema: JsonObject, outputTokensMax: number | null, temperature = 1): GenerateWork {
   return {
@@ -109,11 +111,16 @@ async function answer(
   schema: JsonObject,
   outputTokensMax: number | null,
 ): Promise<{ text: string; tokens: number }> {
-  const prepared = await engine.prepare(work(schema, outputTokensMax), signal)
   let text = ""
-  for await (const event of prepared.run(prepared.outputTokensMost, signal))
+  let tokens = 0
+  const call: GenerateCall = {
+    signal,
+    admit: async ({ outputTokensMost }) => outputTokensMost,
+    onUsage: ({ outputTokens }) => (tokens = outputTokens),
+  }
+  for await (const event of engine.generate(work(schema, outputTokensMax), call))
     if (event.kind === "text") text += event.text
-  return { text, tokens: prepared.usage().outputTokens }
+  return { text, tokens }
 }
 
 test(`${schemasCount} random schemas give JSON that each accepts, within the token limit`, async () => {
@@ -136,7 +143,7 @@ test(`${schemasCount} random schemas give JSON that each accepts, within the tok
 
 test("a schema whose shortest answer exceeds the limit is refused before anything runs", async () => {
   const schema = { type: "object", properties: { a: { type: "string", minLength: 300 } }, required: ["a"] }
-  await expect(engine.prepare(work(schema, 20), signal)).rejects.toMatchObject({ code: "invalid_request" })
+  await expect(sizesOf(work(schema, 20))).rejects.toMatchObject({ code: "invalid_request" })
 })
 
 test("a pattern is kept to, also where the budget ends early", async () => {
@@ -168,5 +175,5 @@ test.each([
   ],
 ])("%s that cannot be enforced is refused by name when the schema is strict", async (keyword, a) => {
   const schema = { type: "object", properties: { a }, required: ["a"] }
-  await expect(engine.prepare(work(schema, 50), signal)).rejects.toThrow(new RegExp(keyword))
+  await expect(sizesOf(work(schema, 50))).rejects.toThrow(new RegExp(keyword))
 })

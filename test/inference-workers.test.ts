@@ -1,10 +1,16 @@
 /** Remote workers in every dialect, working and failing: a clean answer or a clean error, and nothing hangs. */
+import { admitAny } from "../src/engine/admission.ts"
 import { predicate } from "../src/engine/branch.ts"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
-import type { GenerateWork, GenerationEvent } from "../src/engine/engine.ts"
+import {
+  type GenerateCall,
+  type GenerateWork,
+  type GenerationEvent,
+  noGenerationUsage,
+} from "../src/engine/engine.ts"
 import { startLlamaEngine } from "../src/engine/llama/llama-engine.ts"
 import type { DialectName } from "../src/engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../src/engine/remote/remote-worker.ts"
@@ -67,30 +73,40 @@ const work = (changes: Partial<GenerateWork> = {}): GenerateWork => ({
 })
 
 const never = new AbortController().signal
+const freely = { signal: never, admit: admitAny }
 
 async function generate(remote: RemoteWorker, asked: GenerateWork = work(), signal = never) {
-  const prepared = await remote.generator.prepare(asked, signal)
   const events: GenerationEvent[] = []
-  for await (const event of prepared.run(prepared.outputTokensMost, signal)) events.push(event)
-  return { events, usage: prepared.usage(), prepared }
+  let usage = noGenerationUsage
+  let inputTokensMost = 0
+  const call: GenerateCall = {
+    signal,
+    admit: async (sizes) => {
+      inputTokensMost = sizes.inputTokensMost
+      return sizes.outputTokensMost
+    },
+    onUsage: (used) => (usage = used),
+  }
+  for await (const event of remote.generator.generate(asked, call)) events.push(event)
+  return { events, usage, inputTokensMost }
 }
 
 async function margins(remote: RemoteWorker): Promise<Float64Array> {
-  const prepared = await remote.scorer.prepare({ organizationId: "org_test", evidence, branches }, never)
-  return await prepared.run(never)
+  const asked = { organizationId: "org_test", evidence, branches }
+  return (await remote.scorer.score(asked, freely)).margins
 }
 
 const probability = (margin: number): number => 1 / (1 + Math.exp(-margin))
 
 describe.each(chatDialects)("%s", (dialect) => {
   test("an answer streams through split chunks, with reasoning and the worker's own usage", async () => {
-    const { events, usage, prepared } = await generate(open(dialect))
+    const { events, usage, inputTokensMost } = await generate(open(dialect))
     expect(events[0]).toEqual({ kind: "reasoning", text: "hm" })
     expect(events.filter(({ kind }) => kind === "text").length).toBeGreaterThan(0)
     expect(events.at(-1)?.kind).toBe("end")
     expect(usage.cachedInputTokens).toBe(2)
     expect(usage.inputTokens).toBeGreaterThan(5)
-    expect(usage.inputTokens).toBeLessThanOrEqual(prepared.inputTokensMost)
+    expect(usage.inputTokens).toBeLessThanOrEqual(inputTokensMost)
   })
 
   test("a function call comes in pieces", async () => {
@@ -157,8 +173,8 @@ describe.each(scoreDialects)("decisions at %s", (dialect) => {
       threads: 1,
     })
     try {
-      const prepared = await local.prepare({ organizationId: "org_test", evidence, branches }, never)
-      const expected = await prepared.run(never)
+      const asked = { organizationId: "org_test", evidence, branches }
+      const { margins: expected } = await local.score(asked, freely)
       worker.tops.length = 0
       const found = await margins(open(dialect))
       found.forEach((margin, index) =>
@@ -178,13 +194,22 @@ describe.each(scoreDialects)("decisions at %s", (dialect) => {
   ] as const)("a worker with %s is an error, never a guess", async (fault, code) => {
     const remote = open(dialect, worker.url, fault === "hangs" ? hasty : patient)
     const asked = { organizationId: "org_test", evidence, branches: branches.slice(0, 1) }
-    const preparing = async () => await remote.scorer.prepare(asked, never)
-    let prepared = preparing()
-    // The worker is asked here too, and one who is hasty may find a busy machine too slow.
-    await expect.poll(async () => await (prepared = preparing())).toBeDefined()
-    worker.fault = fault
-    worker.tops.length = 0
-    await expect((await prepared).run(never)).rejects.toMatchObject({ name: "Fault", code })
+    const admit = async (): Promise<void> => {
+      worker.fault = fault
+      worker.tops.length = 0
+    }
+    const scoring = async (): Promise<unknown> => {
+      return await remote.scorer.score(asked, { signal: never, admit }).catch((error: unknown) => error)
+    }
+    // Before it is admitted the worker is asked too, and one who is hasty may find a busy machine too slow.
+    let outcome: unknown
+    await expect
+      .poll(async () => {
+        outcome = await scoring()
+        return worker.fault
+      })
+      .toBe(fault)
+    expect(outcome).toMatchObject({ name: "Fault", code })
     // A missing probability was asked for again with more alternatives.
     if (fault === "few-logprobs" && dialect !== "sglang") expect(worker.tops.length).toBeGreaterThan(1)
   })
@@ -218,7 +243,7 @@ test.each([
   worker.fault = fault
   const remote = open("openai", worker.url, fault === "hangs" ? hasty : patient)
   const embedding = async (): Promise<unknown> =>
-    await (await remote.embedder.prepare({ inputs: ["a"], dimensions: null }, never)).run(never)
+    await remote.embedder.embed({ inputs: ["a"], dimensions: null }, freely)
   await expect(embedding()).rejects.toMatchObject({ name: "Fault", code })
 })
 
@@ -230,15 +255,16 @@ test("too long for the context is refused before anything runs", async () => {
   const remote = open("llama-server")
   worker.tops.length = 0
   const long = { organizationId: "org_test", evidence: "word ".repeat(3000), branches }
-  await expect(remote.scorer.prepare(long, never)).rejects.toMatchObject({ code: "context_length_exceeded" })
+  await expect(remote.scorer.score(long, freely)).rejects.toMatchObject({ code: "context_length_exceeded" })
   expect(worker.tops).toEqual([])
 })
 
 test("embeddings come back at length one, counted by the worker", async () => {
-  const prepared = await open("openai").embedder.prepare({ inputs: ["a", "b"], dimensions: null }, never)
-  const [first] = await prepared.run(never)
+  const work = { inputs: ["a", "b"], dimensions: null }
+  const { vectors, inputTokens } = await open("openai").embedder.embed(work, freely)
+  const [first] = vectors
   expect([...(first ?? [])]).toEqual([expect.closeTo(0.6, 6), expect.closeTo(0.8, 6), 0])
-  expect(prepared.inputTokens).toBe(10)
+  expect(inputTokens).toBe(10)
 })
 
 const near = (...values: number[]) =>

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
+import { admitAny } from "../src/engine/admission.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { ensureMinilm, minilmFile } from "../src/engine/generate/minilm.ts"
 import { type Reference, openReference } from "./minilm-reference.ts"
@@ -32,8 +33,7 @@ afterAll(async () => {
 })
 
 async function embed(inputs: readonly (string | readonly number[])[], dimensions: number | null = null) {
-  const prepared = await engine.prepareEmbedding({ inputs, dimensions }, never)
-  return { vectors: await prepared.run(never), inputTokens: prepared.inputTokens }
+  return await engine.embed({ inputs, dimensions }, { signal: never, admit: admitAny })
 }
 
 const cosine = (a: ArrayLike<number>, b: ArrayLike<number>): number =>

@@ -5,6 +5,7 @@ import type { Model } from "../src/base/catalog.ts"
 import { loadConfig } from "../src/base/config.ts"
 import { systemClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import { predicate } from "../src/engine/branch.ts"
 import type { LocalEngines } from "../src/engine/local-engines.ts"
 import { toModel } from "../src/main/catalog.ts"
@@ -69,8 +70,8 @@ export async function swapModels(count: number, swaps: number): Promise<readonly
 }
 
 export async function ask(engines: LocalEngines, model: Model): Promise<number> {
-  const prepared = await engines.scorer(model).prepare(work, never)
-  return (await prepared.run(never))[0] ?? Number.NaN
+  const { margins } = await engines.scorer(model).score(work, { signal: never, admit: admitAny })
+  return margins[0] ?? Number.NaN
 }
 
 /** Of this process, which stands for the gateway; as Linux lists them. */

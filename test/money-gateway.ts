@@ -14,12 +14,7 @@ import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { createLocalProvider } from "../src/control/payments/local.ts"
 import { openLastUsed, openPrincipals } from "../src/control/principals.ts"
-import {
-  type GenerateEngine,
-  type GenerationUsage,
-  type ScoreEngine,
-  noGenerationUsage,
-} from "../src/engine/engine.ts"
+import { type GenerateEngine, type ScoreEngine, noGenerationUsage } from "../src/engine/engine.ts"
 import { catalogResolver } from "../src/gateway/organization-access.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
 import { classificationHandlers } from "../src/gateway/classify.ts"
@@ -60,43 +55,32 @@ const model = {
 } satisfies Partial<Model> as Model
 
 /** A token per character of the evidence, and an answer after a moment. */
-const scorer: Pick<ScoreEngine, "prepare"> = {
-  prepare: async ({ evidence, branches }) => ({
-    inputTokens: evidence.length,
-    run: async (signal) => {
-      await wait(workMs, undefined, { signal })
-      return new Float64Array(branches.length)
-    },
-    discard: () => undefined,
-  }),
+const scorer: Pick<ScoreEngine, "score"> = {
+  score: async ({ evidence, branches }, { signal, admit }) => {
+    await admit(evidence.length)
+    await wait(workMs, undefined, { signal })
+    return { margins: new Float64Array(branches.length), inputTokens: evidence.length }
+  },
 }
 
 /** A token per character of the messages, and as many words as may be written, a moment after one another. */
-const generator: Pick<GenerateEngine, "prepare"> = {
-  prepare: async ({ messages, outputTokensMax }) => {
+const generator: Pick<GenerateEngine, "generate"> = {
+  async *generate({ messages, outputTokensMax }, { signal, admit, onUsage }) {
     const inputTokens = messages.reduce((sum, { content }) => sum + content.length, 0)
-    let used: GenerationUsage = noGenerationUsage
-    return {
-      inputTokensMost: inputTokens,
-      outputTokensMost: outputTokensMax ?? 1,
-      async *run(most, signal) {
-        used = { ...used, inputTokens }
-        for (let outputTokens = 1; outputTokens <= most; outputTokens++) {
-          await wait(workMs, undefined, { signal })
-          used = { ...used, outputTokens }
-          yield { kind: "text", text: "word ", logprobs: null }
-        }
-        yield { kind: "end", reason: "length" }
-      },
-      usage: () => used,
-      discard: () => undefined,
+    const most = await admit({ inputTokensMost: inputTokens, outputTokensMost: outputTokensMax ?? 1 })
+    onUsage({ ...noGenerationUsage, inputTokens })
+    for (let outputTokens = 1; outputTokens <= most; outputTokens++) {
+      await wait(workMs, undefined, { signal })
+      onUsage({ ...noGenerationUsage, inputTokens, outputTokens })
+      yield { kind: "text", text: "word ", logprobs: null }
     }
+    yield { kind: "end", reason: "length" }
   },
 }
 
 // Only decisions and chats are asked of it.
 const router = {
-  open: async () => ({ scorer, generator, close: () => undefined }) as unknown as Routed,
+  open: async () => ({ ...scorer, ...generator, close: () => undefined }) as unknown as Routed,
 }
 
 const config = loadConfig(process.env, process.cwd())

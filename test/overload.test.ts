@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest"
 import { type Clock, ManualClock } from "../src/base/clock.ts"
 import { silentLog } from "../src/base/log.ts"
 import { Fault } from "../src/contract/errors.ts"
+import { admitAny } from "../src/engine/admission.ts"
 import type { ScoreWork } from "../src/engine/engine.ts"
 import { createRouter, type Router } from "../src/gateway/routing/router.ts"
 import { RequestTrace } from "../src/gateway/telemetry.ts"
@@ -93,11 +94,11 @@ class Simulation {
               attemptTimeoutMs: null,
               engines: {
                 scorer: {
-                  prepare: async (work) => ({
-                    inputTokens: work.evidence.length / bytesPerToken,
-                    run: async () => await worker.run(work),
-                    discard: () => undefined,
-                  }),
+                  score: async (work, { admit }) => {
+                    const inputTokens = work.evidence.length / bytesPerToken
+                    await admit(inputTokens)
+                    return { margins: await worker.run(work), inputTokens }
+                  },
                 },
               },
             },
@@ -156,7 +157,7 @@ class Simulation {
     })
     try {
       const work = { organizationId, evidence: "x".repeat(tokens * bytesPerToken), branches: [] }
-      await (await routed.scorer.prepare(work, signal)).run(signal)
+      await routed.score(work, { signal, admit: admitAny })
       outcome.admitted++
       outcome.latencyMsMax = Math.max(outcome.latencyMsMax, this.clock.monotonicMs() - startedMs)
     } catch (error) {

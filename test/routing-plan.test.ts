@@ -1,4 +1,5 @@
 /** The whole table of routing: modes, fallbacks, lists, visibility, hosting, health and hints, against a reference. */
+import { admitAny } from "../src/engine/admission.ts"
 import { predicate } from "../src/engine/branch.ts"
 import { afterAll, describe, expect, test } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
@@ -70,10 +71,11 @@ async function routed(given: RoutingCase): Promise<Expectation> {
     attemptTimeoutMs: null,
     engines: {
       scorer: {
-        prepare: async () => {
+        score: async (_, { admit }) => {
           asked.push(regionId)
           if (given.dead.includes(regionId)) throw new Fault("inference_failed", "Cannot: it is dead")
-          return { inputTokens: 1, run: async () => new Float64Array([1]), discard: () => undefined }
+          await admit(1)
+          return { margins: new Float64Array([1]), inputTokens: 1 }
         },
       },
     },
@@ -95,11 +97,8 @@ async function routed(given: RoutingCase): Promise<Expectation> {
     const onPlaced = (region: string): void => void (placed = region)
     const way = await router.open({ model: "m", organizationId: "org_1", hint: given.hint, trace, onPlaced })
     const { signal } = new AbortController()
-    const prepared = await way.scorer.prepare(
-      { organizationId: "org_1", evidence: "e", branches: [predicate("b")] },
-      signal,
-    )
-    await prepared.run(signal)
+    const work = { organizationId: "org_1", evidence: "e", branches: [predicate("b")] }
+    await way.score(work, { signal, admit: admitAny })
     return { asked, outcome: { region: placed } }
   } catch (error) {
     if (!(error instanceof Fault)) throw error

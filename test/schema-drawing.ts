@@ -3,7 +3,7 @@ import type { ValidateFunction } from "ajv"
 import fc from "fast-check"
 import { SchemaError, schemaGrammar, shortestText } from "@umpire/schema-grammar"
 import { expect } from "vitest"
-import type { GenerateWork, JsonObject } from "../src/engine/engine.ts"
+import type { GenerateWork, GenerationUsage, JsonObject } from "../src/engine/engine.ts"
 import { LocalEngine } from "../src/engine/generate/local-engine.ts"
 import { randomChatModel } from "./models.ts"
 import { randomSchema } from "../packages/schema-grammar/test/random-schemas.ts"
@@ -57,14 +57,19 @@ async function draw(
     counts.refused++
     return
   }
-  const prepared = await engine.prepare(work(schema, seed, limit), signal)
   let text = ""
-  for await (const event of prepared.run(limit, signal)) {
+  let tokens = 0
+  const call = {
+    signal,
+    admit: async () => limit,
+    onUsage: ({ outputTokens }: GenerationUsage) => void (tokens = outputTokens),
+  }
+  for await (const event of engine.generate(work(schema, seed, limit), call)) {
     if (event.kind === "text") text += event.text
     else if (event.kind === "end" && event.reason === "stop") counts.whole++
   }
   counts.answered++
-  counts.tokens += prepared.usage().outputTokens
+  counts.tokens += tokens
   const validate = validatorOf(schema)
   const isValid = outcome(validate, JSON.parse(text))
   if (isValid === null) counts.endless++

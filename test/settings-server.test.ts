@@ -270,8 +270,16 @@ test("engine.threads: so many threads compute", async () => {
 
 test("engine.queue_max: so many requests wait for a model, and one more is refused", async () => {
   const engine = await open({ UMPIRE_ENGINE_QUEUE_MAX: "2", UMPIRE_ENGINE_THREADS: "1" })
-  const prepared = await Promise.all([1, 2, 3, 4].map(() => engine.prepare(work(300), never)))
-  const ran = await Promise.allSettled(prepared.map((each) => each.run(never)))
+  // They begin to run when all of them are tokenised.
+  const all = Promise.withResolvers<void>()
+  let tokenised = 0
+  const admit = async (): Promise<void> => {
+    if (++tokenised === 4) all.resolve()
+    await all.promise
+  }
+  const ran = await Promise.allSettled(
+    [1, 2, 3, 4].map(() => engine.score(work(300), { signal: never, admit })),
+  )
   const refused = ran.filter(({ status }) => status === "rejected")
   expect(refused).not.toHaveLength(0)
   for (const { reason } of refused as PromiseRejectedResult[])

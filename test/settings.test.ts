@@ -12,7 +12,8 @@ import { silentLog } from "../src/base/log.ts"
 import { Metrics } from "../src/base/telemetry.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
 import { fromCents } from "../src/base/money.ts"
-import type { PreparedScore } from "../src/engine/engine.ts"
+import { admitAny } from "../src/engine/admission.ts"
+import type { Scored } from "../src/engine/engine.ts"
 import { success } from "../src/gateway/meter.ts"
 import { noUsage } from "../src/gateway/sequence-record.ts"
 import type { WorkerEngines } from "../src/gateway/routing/worker.ts"
@@ -86,23 +87,25 @@ async function route(
   return routing
 }
 
-const prepared: PreparedScore = {
-  inputTokens: 1,
-  run: async () => new Float64Array(1),
-  discard: () => undefined,
+const ready: WorkerEngines = {
+  scorer: {
+    score: async (_, { admit }) => {
+      await admit(1)
+      return { margins: new Float64Array(1), inputTokens: 1 }
+    },
+  },
 }
-const ready: WorkerEngines = { scorer: { prepare: async () => prepared } }
 const work = (organizationId: string) => ({ organizationId, evidence: "e", branches: [] })
 
-async function prepare(routing: Routing): Promise<PreparedScore> {
+async function score(routing: Routing, admit = admitAny): Promise<Scored> {
   const { organizationId } = account
-  const { scorer } = await routing.open({
+  const routed = await routing.open({
     model: "m",
     organizationId,
     hint: null,
     trace: new RequestTrace(systemClock),
   })
-  return await scorer.prepare(work(organizationId), never)
+  return await routed.score(work(organizationId), { signal: never, admit })
 }
 
 const codeOf = async (promise: Promise<unknown>): Promise<string> =>
@@ -113,29 +116,33 @@ const codeOf = async (promise: Promise<unknown>): Promise<string> =>
 
 test("routing.concurrency_max: so many requests have a slot, and routing.queue_max of them wait", async () => {
   const routing = await route({ UMPIRE_ROUTING_CONCURRENCY_MAX: "1", UMPIRE_ROUTING_QUEUE_MAX: "1" }, ready)
-  const first = await prepare(routing)
-  const second = prepare(routing)
+  const admission = Promise.withResolvers<void>()
+  const first = score(routing, async () => await admission.promise)
+  const second = score(routing)
   await vi.waitFor(() => expect(routing.report()[0]?.workers[0]).toMatchObject({ running: 1, waiting: 1 }), {
     timeout: 600_000,
   })
-  expect(await codeOf(prepare(routing))).toBe("overloaded")
-  first.discard()
-  await (await second).run(never)
+  expect(await codeOf(score(routing))).toBe("overloaded")
+  admission.resolve()
+  await Promise.all([first, second])
 })
 
 test("routing.queue_wait_ms: a request that waits for longer is refused", async () => {
   const environment = { UMPIRE_ROUTING_CONCURRENCY_MAX: "1", UMPIRE_ROUTING_QUEUE_WAIT_MS: "1" }
   const routing = await route(environment, ready)
-  await prepare(routing)
-  expect(await codeOf(prepare(routing))).toBe("overloaded")
+  const admission = Promise.withResolvers<void>()
+  const first = score(routing, async () => await admission.promise)
+  expect(await codeOf(score(routing))).toBe("overloaded")
+  admission.resolve()
+  await first
 })
 
 test("routing.attempt_timeout_ms: a remote worker that does not begin to answer in time is left", async () => {
   const silent: WorkerEngines = {
-    scorer: { prepare: async () => await new Promise<never>(() => undefined) },
+    scorer: { score: async () => await new Promise<never>(() => undefined) },
   }
   const routing = await route({ UMPIRE_ROUTING_ATTEMPT_TIMEOUT_MS: "10" }, silent, { remote: true })
-  expect(await codeOf(prepare(routing))).toBe("inference_failed")
+  expect(await codeOf(score(routing))).toBe("inference_failed")
 })
 
 test("routing.health_interval_ms and health_timeout_ms: two checks without an answer in time take a worker out", async () => {
@@ -154,7 +161,7 @@ test("routing.health_interval_ms and health_timeout_ms: two checks without an an
   const patient = { ...environment, UMPIRE_ROUTING_HEALTH_INTERVAL_MS: "3600000" }
   let rareChecks = 0
   const rare = await route(patient, { ...ready, check: async () => void rareChecks++ }, { remote: true })
-  await (await prepare(rare)).run(never)
+  await score(rare)
   expect(rareChecks).toBe(1)
 })
 

@@ -2,11 +2,18 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest"
 import { Connection } from "../base/peer/connection.ts"
 import { type Channel, PeerGone, type ToPeer } from "../base/peer/peer.ts"
+import { admitAny } from "./admission.ts"
 import { predicate } from "./branch.ts"
 import { type EngineClient, engineClient } from "./engine-client.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import { type GenerateWork, noGenerationUsage } from "./engine.ts"
-import { prepareMsMax } from "./generate/local-engine.ts"
+import {
+  type Embedded,
+  type GenerateWork,
+  type GenerationUsage,
+  type Scored,
+  noGenerationUsage,
+} from "./engine.ts"
+import { sizesMsMax } from "./generate/local-engine.ts"
 
 const never = new AbortController().signal
 const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
@@ -54,23 +61,26 @@ function connect(answers: Answers, sentKinds: string[] = [], msMax: number | nul
   return engineClient(new Connection<EngineService>(channel), "", () => msMax)
 }
 
-const score = async (client: EngineClient): Promise<Float64Array> =>
-  await (await client.scorer.prepare(scoreWork, never)).run(never)
+type Admit = () => Promise<never>
 
-const embed = async (client: EngineClient): Promise<readonly Float32Array[]> =>
-  await (await client.embedder.prepare(embedWork, never)).run(never)
+const score = async (client: EngineClient, admit: Admit | typeof admitAny = admitAny): Promise<Scored> =>
+  await client.scorer.score(scoreWork, { signal: never, admit })
 
-async function generate(client: EngineClient): Promise<unknown> {
-  const prepared = await client.generator.prepare(generateWork, never)
-  for await (const _ of prepared.run(4, never));
-  return prepared.usage()
+const embed = async (client: EngineClient, admit: Admit | typeof admitAny = admitAny): Promise<Embedded> =>
+  await client.embedder.embed(embedWork, { signal: never, admit })
+
+async function generate(client: EngineClient, admit: () => Promise<number> = async () => 4) {
+  let usage = noGenerationUsage
+  const onUsage = (used: GenerationUsage): void => void (usage = used)
+  for await (const _ of client.generator.generate(generateWork, { signal: never, admit, onUsage }));
+  return usage
 }
 
-const prepared: GenerationItem = { kind: "prepared", inputTokensMost: 3, outputTokensMost: 4 }
-const calls: [string, (client: EngineClient) => Promise<unknown>, unknown][] = [
+const sizes: GenerationItem = { kind: "sizes", inputTokensMost: 3, outputTokensMost: 4 }
+const calls: [string, (client: EngineClient, admit?: Admit) => Promise<unknown>, unknown][] = [
   ["score", score, 3],
   ["embed", embed, 3],
-  ["generate", generate, prepared],
+  ["generate", generate, sizes],
 ]
 
 describe.each(calls)("%s", (_name, call, first) => {
@@ -82,8 +92,17 @@ describe.each(calls)("%s", (_name, call, first) => {
     await expect(call(connect([{ item: first }]))).rejects.toBeInstanceOf(PeerGone)
   })
 
+  test("that is not admitted is cancelled, and fails with what its caller said", async () => {
+    const sent: string[] = []
+    const refused = call(connect([{ item: first }], sent), async () => {
+      throw new Error("no credit")
+    })
+    await expect(refused).rejects.toThrow("no credit")
+    expect(sent).toEqual(["call", "cancel"])
+  })
+
   test.each([
-    ["a size that is no number", [{ item: { kind: "prepared", inputTokensMost: "3" } }]],
+    ["a size that is no number", [{ item: { kind: "sizes", inputTokensMost: "3" } }]],
     ["an end without a size", [{ output: null }]],
     ["a second size", [{ item: first }, { item: first }]],
   ])("fails where the peer answers %s", async (_what, answers: Answers) => {
@@ -92,16 +111,20 @@ describe.each(calls)("%s", (_name, call, first) => {
 })
 
 test.each([
-  ["one margin too few", Float64Array.of(1)],
-  ["one margin too many", Float64Array.of(1, 2, 3)],
-  ["a margin that is no number", Float64Array.of(1, Number.NaN)],
-  ["margins of another kind", [1, 2]],
+  ["one margin too few", { margins: Float64Array.of(1), inputTokens: 3 }],
+  ["one margin too many", { margins: Float64Array.of(1, 2, 3), inputTokens: 3 }],
+  ["a margin that is no number", { margins: Float64Array.of(1, Number.NaN), inputTokens: 3 }],
+  ["margins of another kind", { margins: [1, 2], inputTokens: 3 }],
   ["nothing", undefined],
-  ["a reading without margins", { reading: { vector: null, modelVersion: "1" } }],
-  ["a reading without a version", { margins: Float64Array.of(1, 2), reading: { vector: null } }],
+  ["no count", { margins: Float64Array.of(1, 2) }],
+  ["a reading without margins", { reading: { vector: null, modelVersion: "1" }, inputTokens: 3 }],
+  [
+    "a reading without a version",
+    { margins: Float64Array.of(1, 2), inputTokens: 3, reading: { vector: null } },
+  ],
   [
     "a vector of another kind",
-    { margins: Float64Array.of(1, 2), reading: { vector: [1], modelVersion: "1" } },
+    { margins: Float64Array.of(1, 2), inputTokens: 3, reading: { vector: [1], modelVersion: "1" } },
   ],
 ])("a score with %s is not used", async (_what, output) => {
   await expect(score(connect([{ item: 3 }, { output }]))).rejects.toMatchObject({
@@ -110,31 +133,22 @@ test.each([
 })
 
 test("a score is used as it was computed", async () => {
-  const margins = Float64Array.of(0.1 + 0.2, -5e-324)
-  expect(await score(connect([{ item: 3 }, { output: margins }]))).toEqual(margins)
-})
-
-test("what the model says of the evidence is there once the work has run", async () => {
   const reading = { vector: Float32Array.of(1, 0), modelVersion: "1" }
-  const output = { margins: Float64Array.of(1, 2), reading }
-  const work = await connect([{ item: 3 }, { output }]).scorer.prepare(scoreWork, never)
-  expect(work.reading).toBeUndefined()
-  expect(await work.run(never)).toEqual(output.margins)
-  expect(work.reading).toEqual(reading)
+  const output = { margins: Float64Array.of(0.1 + 0.2, -5e-324), inputTokens: 2, reading }
+  expect(await score(connect([{ item: 3 }, { output }]))).toEqual(output)
 })
 
 test("a generation ends with what was used", async () => {
   const usage = { ...noGenerationUsage, outputTokens: 2 }
-  expect(await generate(connect([{ item: prepared }, { output: usage }]))).toEqual(usage)
+  expect(await generate(connect([{ item: sizes }, { output: usage }]))).toEqual(usage)
 })
 
-test("preparing a generation has 30 s; then the caller is told to try again and the work is cancelled", async () => {
+test("the sizes of a generation have 30 s; then the caller is told to try again and the work is cancelled", async () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
   try {
     const sent: string[] = []
     const outcomes: unknown[] = []
-    const client = connect([{ silent: true }], sent, prepareMsMax)
-    const preparing = client.generator.prepare(generateWork, never).catch((error: unknown) => error)
+    const preparing = generate(connect([{ silent: true }], sent, sizesMsMax)).catch((error: unknown) => error)
     void preparing.then((outcome) => outcomes.push(outcome))
     await vi.advanceTimersByTimeAsync(29_999)
     expect([sent, outcomes]).toEqual([["call"], []])
@@ -153,10 +167,13 @@ test("a generation that is aborted between two reads is cancelled at once", asyn
     usage: noGenerationUsage,
   }
   const sent: string[] = []
-  const client = connect([{ item: prepared }, { item: event }], sent)
+  const client = connect([{ item: sizes }, { item: event }], sent)
   const abort = new AbortController()
-  const generation = await client.generator.prepare(generateWork, never)
-  const events = generation.run(4, abort.signal)[Symbol.asyncIterator]()
+  const events = client.generator.generate(generateWork, {
+    signal: abort.signal,
+    admit: async () => 4,
+    onUsage: () => undefined,
+  })
   await events.next()
   abort.abort(new Error("enough"))
   expect(sent).toEqual(["call", "next", "cancel"])

@@ -1,25 +1,25 @@
 /** The engine ports over a peer that serves them: a process of this machine, restarted when it dies, or a worker elsewhere. */
+import { abortable } from "../base/peer/connection.ts"
 import { brokenAnswer } from "../base/peer/failure.ts"
 import { type Peer, type PeerStream, PeerGone } from "../base/peer/peer.ts"
 import { Supervisor, childChannel } from "../base/peer/supervisor.ts"
 import { Fault } from "../contract/errors.ts"
 import type { EngineService, GenerationItem } from "./engine-service.ts"
-import {
-  type EmbedEngine,
-  type EmbedWork,
-  type EngineStats,
-  type EvidenceReading,
-  type GenerateEngine,
-  type GenerateWork,
-  type GenerationEvent,
-  type GenerationUsage,
-  type ModelFacts,
-  type PreparedEmbedding,
-  type PreparedGeneration,
-  type PreparedScore,
-  type ScoreEngine,
-  type ScoreWork,
-  noGenerationUsage,
+import type {
+  Embedded,
+  EmbedEngine,
+  EngineCall,
+  EngineStats,
+  EvidenceReading,
+  GenerateCall,
+  GenerateEngine,
+  GenerateWork,
+  GenerationEvent,
+  GenerationSizes,
+  GenerationUsage,
+  ModelFacts,
+  Scored,
+  ScoreEngine,
 } from "./engine.ts"
 
 type EnginePeer = Peer<EngineService>
@@ -28,92 +28,96 @@ type EnginePeer = Peer<EngineService>
 const stopMsMax = 10_000
 
 export interface EngineClient {
-  readonly scorer: Required<Pick<ScoreEngine, "prepare" | "vector">>
-  readonly generator: Pick<GenerateEngine, "prepare">
-  readonly embedder: Pick<EmbedEngine, "prepare">
+  readonly scorer: Required<Pick<ScoreEngine, "score" | "vector">>
+  readonly generator: Pick<GenerateEngine, "generate">
+  readonly embedder: Pick<EmbedEngine, "embed">
 }
 
-/** `model` is what the peer calls it. Preparing a generation may take so long, where that is bounded. */
+/** `model` is what the peer calls it. A generation may take so long to say its sizes, where that is bounded. */
 export function engineClient(
   peer: EnginePeer,
   model = "",
-  prepareMsMax: () => number | null = () => null,
+  sizesMsMax: () => number | null = () => null,
 ): EngineClient {
   return {
     scorer: {
-      prepare: async (work, signal) => await prepareScore(peer, model, work, signal),
+      score: async (work, call) => {
+        const stream = await peer.stream("score", { model, work }, call.signal)
+        return checkScored(await admitted(stream, call), work.branches.length)
+      },
       vector: async (work, signal) => await peer.call("vector", { model, work }, signal),
     },
     generator: {
-      prepare: async (work, signal) =>
-        await prepareGeneration(peer, { model, work, prepareMsMax: prepareMsMax() }, signal),
+      generate: (work, call) => generate(peer, { model, work, sizesMsMax: sizesMsMax() }, call),
     },
-    embedder: { prepare: async (work, signal) => await prepareEmbedding(peer, model, work, signal) },
+    embedder: {
+      embed: async (work, call) => {
+        const stream = await peer.stream("embed", { model, work }, call.signal)
+        return checkEmbedded(await admitted(stream, call), work.inputs.length)
+      },
+    },
   }
 }
 
-async function prepareScore(
-  peer: EnginePeer,
-  model: string,
-  work: ScoreWork,
-  signal: AbortSignal,
-): Promise<PreparedScore> {
-  const stream = await peer.stream("score", { model, work }, signal)
-  const inputTokens = checkCount(await first(stream, signal))
-  let reading: EvidenceReading | undefined
-  return {
-    inputTokens,
-    get reading() {
-      return reading
-    },
-    async run(runSignal) {
-      const scored = await output(stream, runSignal)
-      const margins = scored instanceof Float64Array ? scored : scored?.margins
-      reading = scored instanceof Float64Array ? undefined : checkReading(scored?.reading)
-      if (!(margins instanceof Float64Array) || margins.length !== work.branches.length)
-        throw brokenAnswer("it has not one margin for each branch")
-      if (!margins.every(Number.isFinite)) throw brokenAnswer("a margin is not a number")
-      return margins
-    },
-    discard: () => stream.cancel(),
-  }
-}
-
-async function prepareEmbedding(
-  peer: EnginePeer,
-  model: string,
-  work: EmbedWork,
-  signal: AbortSignal,
-): Promise<PreparedEmbedding> {
-  const stream = await peer.stream("embed", { model, work }, signal)
-  const inputTokens = checkCount(await first(stream, signal))
-  return {
-    inputTokens,
-    async run(runSignal) {
-      const vectors = await output(stream, runSignal)
-      if (!Array.isArray(vectors) || vectors.length !== work.inputs.length)
-        throw brokenAnswer("it has not one vector for each input")
-      if (!vectors.every((vector) => vector instanceof Float32Array))
-        throw brokenAnswer("a vector has no numbers")
-      return vectors
-    },
-    discard: () => stream.cancel(),
-  }
-}
-
-async function prepareGeneration(
-  peer: EnginePeer,
-  { model, work, prepareMsMax }: { model: string; work: GenerateWork; prepareMsMax: number | null },
-  signal: AbortSignal,
-): Promise<PreparedGeneration> {
-  const deadline = new AbortController()
-  const timer =
-    prepareMsMax === null ? undefined : setTimeout(() => deadline.abort(tooSlow()), prepareMsMax).unref()
+/** What the work comes to once its size, the first item of its stream, is admitted. */
+async function admitted<Output>(
+  stream: PeerStream<number, Output, undefined>,
+  { admit, signal }: EngineCall,
+): Promise<Output> {
   try {
-    const stream = await peer.stream("generate", { model, work }, signal)
+    const size = checkCount(await first(stream, signal))
+    // Work that is aborted meanwhile lets its engine go at once.
+    await abortable(admit(size), signal)
+    const step = await stream.next(undefined, signal)
+    if (!step.done) throw brokenAnswer("it goes on after its size")
+    return step.value
+  } catch (error) {
+    stream.cancel()
+    throw error
+  }
+}
+
+async function* generate(
+  peer: EnginePeer,
+  { model, work, sizesMsMax }: { model: string; work: GenerateWork; sizesMsMax: number | null },
+  { admit, signal, onUsage }: GenerateCall,
+): AsyncGenerator<GenerationEvent, void, undefined> {
+  const stream = await peer.stream("generate", { model, work }, signal)
+  // Between two reads only this sees the abort; a reader that is gone for good never comes to the next one.
+  const cancel = (): void => stream.cancel()
+  signal.addEventListener("abort", cancel, { once: true })
+  let hasBegun = false
+  let isWhole = false
+  try {
+    const sizes = await firstSizes(stream, signal, sizesMsMax)
+    const outputTokensMax = await abortable(admit(sizes), signal)
+    hasBegun = true
+    let events = await readEvents(stream, { signal, onUsage }, outputTokensMax)
+    while (events) {
+      yield* events
+      events = await readEvents(stream, { signal, onUsage })
+    }
+    isWhole = true
+  } finally {
+    signal.removeEventListener("abort", cancel)
+    if (!isWhole) stream.cancel()
+    if (hasBegun && !isWhole) await readUsage(stream, onUsage)
+  }
+}
+
+async function firstSizes(
+  stream: PeerStream<GenerationItem, GenerationUsage, number>,
+  signal: AbortSignal,
+  msMax: number | null,
+): Promise<GenerationSizes> {
+  const deadline = new AbortController()
+  const timer = msMax === null ? undefined : setTimeout(() => deadline.abort(tooSlow()), msMax).unref()
+  try {
     const sizes = await first(stream, AbortSignal.any([signal, deadline.signal]))
-    if (sizes.kind !== "prepared") throw brokenAnswer("it does not say how long it is")
-    return new PeerGeneration(stream, sizes)
+    if (sizes.kind !== "sizes") throw brokenAnswer("it does not say how long it is")
+    checkCount(sizes.inputTokensMost)
+    checkCount(sizes.outputTokensMost)
+    return sizes
   } finally {
     clearTimeout(timer)
   }
@@ -124,70 +128,32 @@ const tooSlow = (): Fault =>
     retryAfterMs: 1000,
   })
 
-class PeerGeneration implements PreparedGeneration {
-  readonly inputTokensMost: number
-  readonly outputTokensMost: number
-  readonly notEnforced: readonly string[]
-  readonly #stream: PeerStream<GenerationItem, GenerationUsage, number>
-  #usage: GenerationUsage = noGenerationUsage
-
-  constructor(
-    stream: PeerStream<GenerationItem, GenerationUsage, number>,
-    sizes: Extract<GenerationItem, { kind: "prepared" }>,
-  ) {
-    this.#stream = stream
-    this.inputTokensMost = checkCount(sizes.inputTokensMost)
-    this.outputTokensMost = checkCount(sizes.outputTokensMost)
-    this.notEnforced = sizes.notEnforced ?? []
+/** Null at the end. */
+async function readEvents(
+  stream: PeerStream<GenerationItem, GenerationUsage, number>,
+  { signal, onUsage }: Pick<GenerateCall, "signal" | "onUsage">,
+  outputTokensMax?: number,
+): Promise<readonly GenerationEvent[] | null> {
+  const step = await stream.next(outputTokensMax, signal)
+  if (step.done) {
+    onUsage(step.value)
+    return null
   }
+  if (step.value.kind !== "events") throw brokenAnswer("it has sizes among its events")
+  onUsage(step.value.usage)
+  return step.value.events
+}
 
-  usage(): GenerationUsage {
-    return this.#usage
-  }
-
-  discard(): void {
-    this.#stream.cancel()
-  }
-
-  async *run(outputTokensMax: number, signal: AbortSignal): AsyncGenerator<GenerationEvent> {
-    let isWhole = false
-    // Between two reads only this sees the abort; a reader that is gone for good never comes to the next one.
-    const cancel = (): void => this.#stream.cancel()
-    signal.addEventListener("abort", cancel, { once: true })
-    try {
-      let events = await this.#read(signal, outputTokensMax)
-      while (events) {
-        yield* events
-        events = await this.#read(signal)
-      }
-      isWhole = true
-    } finally {
-      signal.removeEventListener("abort", cancel)
-      if (!isWhole) await this.#stop()
-    }
-  }
-
-  /** Null at the end. */
-  async #read(signal: AbortSignal, outputTokensMax?: number): Promise<readonly GenerationEvent[] | null> {
-    const step = await this.#stream.next(outputTokensMax, signal)
-    if (step.done) {
-      this.#usage = step.value
-      return null
-    }
-    if (step.value.kind !== "events") throw brokenAnswer("it has sizes among its events")
-    this.#usage = step.value.usage
-    return step.value.events
-  }
-
-  /** Reads on to learn what was used until the engine stopped; it does so within one decode step. */
-  async #stop(): Promise<void> {
-    this.#stream.cancel()
-    try {
-      const late = AbortSignal.timeout(stopMsMax)
-      while (await this.#read(late));
-    } catch {
-      // The caller that stopped it knows how it ended.
-    }
+/** Reads on to learn what was used until the engine stopped; it does so within one decode step. */
+async function readUsage(
+  stream: PeerStream<GenerationItem, GenerationUsage, number>,
+  onUsage: GenerateCall["onUsage"],
+): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(stopMsMax)
+    while (await readEvents(stream, { signal, onUsage }));
+  } catch {
+    // The caller that stopped it knows how it ended.
   }
 }
 
@@ -200,13 +166,12 @@ async function first<Item, Output, Next>(
   return step.value
 }
 
-async function output<Item, Output>(
-  stream: PeerStream<Item, Output, undefined>,
-  signal: AbortSignal,
-): Promise<Output> {
-  const step = await stream.next(undefined, signal)
-  if (!step.done) throw brokenAnswer("it goes on after its sizes")
-  return step.value
+function checkScored(scored: unknown, branches: number): Scored {
+  const { margins, inputTokens, reading } = Object(scored) as Partial<Scored>
+  if (!(margins instanceof Float64Array) || margins.length !== branches)
+    throw brokenAnswer("it has not one margin for each branch")
+  if (!margins.every(Number.isFinite)) throw brokenAnswer("a margin is not a number")
+  return { margins, inputTokens: checkCount(inputTokens), reading: reading && checkReading(reading) }
 }
 
 function checkReading(reading: unknown): EvidenceReading {
@@ -214,6 +179,15 @@ function checkReading(reading: unknown): EvidenceReading {
   if (typeof modelVersion !== "string" || !(vector === null || vector instanceof Float32Array))
     throw brokenAnswer("it has no usable reading of the evidence")
   return { vector, modelVersion }
+}
+
+function checkEmbedded(embedded: unknown, inputs: number): Embedded {
+  const { vectors, inputTokens } = Object(embedded) as Partial<Embedded>
+  if (!Array.isArray(vectors) || vectors.length !== inputs)
+    throw brokenAnswer("it has not one vector for each input")
+  if (!vectors.every((vector) => vector instanceof Float32Array))
+    throw brokenAnswer("a vector has no numbers")
+  return { vectors, inputTokens: checkCount(inputTokens) }
 }
 
 function checkCount(value: unknown): number {
@@ -277,36 +251,10 @@ export async function startScoreProcess<Status extends EngineStats>(
       if (peer.opened === undefined) throw notRunning()
       return await Promise.resolve(peer.opened)
     },
-    prepare: async (work, signal) => await prepareRetrying(scorer, work, signal),
+    // Scoring is idempotent: what a dying process took with it is done again, once.
+    score: async (work, call) => await retryOnce(call.signal, async () => await scorer.score(work, call)),
     vector: async (work, signal) => await retryOnce(signal, async () => await scorer.vector(work, signal)),
     close: async () => await peer.close(),
-  }
-}
-
-/** Scoring is idempotent: what a dying process took with it is done again, once. */
-async function prepareRetrying(
-  scorer: Pick<ScoreEngine, "prepare">,
-  work: ScoreWork,
-  signal: AbortSignal,
-): Promise<PreparedScore> {
-  let current: PreparedScore | undefined = await retryOnce(signal, () => scorer.prepare(work, signal))
-  let ran: PreparedScore | undefined
-  return {
-    inputTokens: current.inputTokens,
-    get reading() {
-      return ran?.reading
-    },
-    run: async (runSignal) =>
-      await retryOnce(runSignal, async () => {
-        const prepared = current ?? (await scorer.prepare(work, runSignal))
-        current = undefined
-        ran = prepared
-        return await prepared.run(runSignal)
-      }),
-    discard: () => {
-      current?.discard()
-      current = undefined
-    },
   }
 }
 

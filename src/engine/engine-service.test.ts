@@ -1,4 +1,4 @@
-/** What was prepared and is not run is given back, whoever prepared it. */
+/** What is not admitted ends at the engine, and lets go of what it held. */
 import { expect, test } from "vitest"
 import { predicate } from "./branch.ts"
 import { engineHandlers } from "./engine-service.ts"
@@ -6,42 +6,38 @@ import type { GenerateWork } from "./engine.ts"
 
 const never = new AbortController().signal
 
-test("a stream that is left after its first item discards its prepared work", async () => {
-  const discarded: string[] = []
+test("work whose stream is left after its size is refused at its engine", async () => {
+  const refused: string[] = []
+  const asked = async <Admission>(name: string, admission: Promise<Admission>): Promise<Admission> => {
+    try {
+      return await admission
+    } catch (error) {
+      refused.push(name)
+      throw error
+    }
+  }
   const handlers = engineHandlers(() => ({
     scorer: {
-      prepare: async () => ({
-        inputTokens: 1,
-        run: async () => Float64Array.of(0),
-        discard: () => void discarded.push("score"),
-      }),
+      score: async (_, { admit }) => {
+        await asked("score", admit(1))
+        return { margins: Float64Array.of(0), inputTokens: 1 }
+      },
     },
     generator: {
-      prepare: async () => ({
-        inputTokensMost: 1,
-        outputTokensMost: 1,
-        usage: () => ({
-          inputTokens: 0,
-          cachedInputTokens: 0,
-          outputTokens: 0,
-          reasoningTokens: 0,
-          executionMs: 0,
-        }),
-        async *run() {
-          yield { kind: "end", reason: "stop" } as const
-        },
-        discard: () => void discarded.push("generate"),
-      }),
+      async *generate(_, { admit }) {
+        await asked("generate", admit({ inputTokensMost: 1, outputTokensMost: 1 }))
+        yield { kind: "end", reason: "stop" } as const
+      },
     },
     embedder: {
-      prepare: async () => ({
-        inputTokens: 1,
-        run: async () => [],
-        discard: () => void discarded.push("embed"),
-      }),
+      embed: async (_, { admit }) => {
+        await asked("embed", admit(1))
+        return { vectors: [], inputTokens: 1 }
+      },
     },
   }))
   const scoreWork = { organizationId: "o", evidence: "e", branches: [predicate("a")] }
+  // No engine here looks at it.
   const generateWork = { organizationId: "o", messages: [] } as unknown as GenerateWork
   const streams = [
     handlers.score({ model: "", work: scoreWork }, never),
@@ -52,5 +48,5 @@ test("a stream that is left after its first item discards its prepared work", as
     await stream.next(undefined)
     await stream.return(undefined as never)
   }
-  expect(discarded).toEqual(["score", "generate", "embed"])
+  await expect.poll(() => refused).toEqual(["score", "generate", "embed"])
 })

@@ -3,25 +3,30 @@ import { inspect } from "node:util"
 import { endProcess, servePeer } from "../base/peer/connection.ts"
 import type { Handlers } from "../base/peer/peer.ts"
 import { Fault } from "../contract/errors.ts"
-import type {
-  EmbedEngine,
-  EmbedWork,
-  EvidenceReading,
-  EvidenceVector,
-  GenerateEngine,
-  GenerateWork,
-  GenerationEvent,
-  GenerationUsage,
-  ModelFacts,
-  PreparedScore,
-  ScoreEngine,
-  ScoreWork,
-  VectorWork,
+import { PendingAdmission, begin } from "./admission.ts"
+import {
+  type Embedded,
+  type EmbedEngine,
+  type EmbedWork,
+  type EngineCall,
+  type EvidenceVector,
+  type GenerateEngine,
+  type GenerateWork,
+  type GenerationEvent,
+  type GenerationSizes,
+  type GenerationUsage,
+  type ModelFacts,
+  type Scored,
+  type ScoreEngine,
+  type ScoreWork,
+  type VectorWork,
+  noGenerationUsage,
 } from "./engine.ts"
 import { gather } from "./generate/gather.ts"
 
+/** The first item of each stream is the size of its work; reading on admits it. */
 export interface EngineService {
-  score: { input: ModelWork<ScoreWork>; item: number; output: Float64Array | ReadScore }
+  score: { input: ModelWork<ScoreWork>; item: number; output: Scored }
   vector: { input: ModelWork<VectorWork>; output: EvidenceVector }
   generate: {
     input: ModelWork<GenerateWork>
@@ -30,13 +35,7 @@ export interface EngineService {
     /** The most tokens to write. */
     next: number
   }
-  embed: { input: ModelWork<EmbedWork>; item: number; output: readonly Float32Array[] }
-}
-
-/** Margins with a reading, where the work asks for one and the engine has it. */
-export interface ReadScore {
-  readonly margins: Float64Array
-  readonly reading: EvidenceReading
+  embed: { input: ModelWork<EmbedWork>; item: number; output: Embedded }
 }
 
 interface ModelWork<Work> {
@@ -45,14 +44,9 @@ interface ModelWork<Work> {
   readonly work: Work
 }
 
-/** The first item, then the events as they come. A failed or cancelled one ends with an item that says what was used. */
+/** The sizes, then the events as they come. A failed or cancelled one ends with an item that says what was used. */
 export type GenerationItem =
-  | {
-      readonly kind: "prepared"
-      readonly inputTokensMost: number
-      readonly outputTokensMost: number
-      readonly notEnforced?: readonly string[] | undefined
-    }
+  | ({ readonly kind: "sizes" } & GenerationSizes)
   | {
       readonly kind: "events"
       readonly events: readonly GenerationEvent[]
@@ -61,9 +55,9 @@ export type GenerationItem =
 
 /** What a model can do. */
 export interface ModelEngines {
-  readonly scorer?: Pick<ScoreEngine, "prepare" | "vector">
-  readonly generator?: Pick<GenerateEngine, "prepare">
-  readonly embedder?: Pick<EmbedEngine, "prepare">
+  readonly scorer?: Pick<ScoreEngine, "score" | "vector">
+  readonly generator?: Pick<GenerateEngine, "generate">
+  readonly embedder?: Pick<EmbedEngine, "embed">
 }
 
 type Find = (model: string, method: keyof EngineService) => ModelEngines
@@ -71,27 +65,33 @@ type Find = (model: string, method: keyof EngineService) => ModelEngines
 /** `find` throws for a model that is not served. */
 export function engineHandlers(find: Find): Handlers<EngineService> {
   return {
-    score: ({ model, work }, signal) => guarded(score(find, model, work, signal), signal),
+    score: ({ model, work }, signal) =>
+      guarded(
+        admitted(signal, async (call) => await served(find(model, "score").scorer).score(work, call)),
+        signal,
+      ),
     vector: async ({ model, work }, signal) => await makeVector(find, model, work, signal),
     generate: ({ model, work }, signal) => guarded(generate(find, model, work, signal), signal),
-    embed: ({ model, work }, signal) => guarded(embed(find, model, work, signal), signal),
+    embed: ({ model, work }, signal) =>
+      guarded(
+        admitted(signal, async (call) => await served(find(model, "embed").embedder).embed(work, call)),
+        signal,
+      ),
   }
 }
 
-async function* score(
-  find: Find,
-  model: string,
-  work: ScoreWork,
+async function* admitted<Result>(
   signal: AbortSignal,
-): AsyncGenerator<number, Float64Array | ReadScore, undefined> {
-  const engine = served(find(model, "score").scorer)
-  const prepared = await engine.prepare(work, signal)
+  run: (call: EngineCall) => Promise<Result>,
+): AsyncGenerator<number, Result, undefined> {
+  const admission = new PendingAdmission<number, void>()
+  const result = run({ signal, admit: admission.admit })
   try {
-    yield prepared.inputTokens
-    const margins = await prepared.run(signal)
-    return prepared.reading ? { margins, reading: prepared.reading } : margins
+    yield await admission.size(result)
+    admission.grant()
+    return await result
   } finally {
-    prepared.discard()
+    admission.refuse()
   }
 }
 
@@ -113,34 +113,22 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<GenerationItem, GenerationUsage, number> {
   const engine = served(find(model, "generate").generator)
-  const prepared = await engine.prepare(work, signal)
-  const { inputTokensMost, outputTokensMost, notEnforced } = prepared
+  const admission = new PendingAdmission<GenerationSizes, number>()
+  let usage = noGenerationUsage
+  const onUsage = (used: GenerationUsage): void => void (usage = used)
+  const { first, events } = begin(engine.generate(work, { signal, admit: admission.admit, onUsage }))
   try {
-    const outputTokensMax = yield { kind: "prepared", inputTokensMost, outputTokensMost, notEnforced }
-    for await (const events of gather(prepared.run(outputTokensMax, signal)))
-      yield { kind: "events", events, usage: prepared.usage() }
-    return prepared.usage()
-  } catch (error) {
-    yield { kind: "events", events: [], usage: prepared.usage() }
-    throw error
+    const sizes = await admission.size(first)
+    admission.grant(yield { kind: "sizes", ...sizes })
+    try {
+      for await (const group of gather(events)) yield { kind: "events", events: group, usage }
+      return usage
+    } catch (error) {
+      yield { kind: "events", events: [], usage }
+      throw error
+    }
   } finally {
-    prepared.discard()
-  }
-}
-
-async function* embed(
-  find: Find,
-  model: string,
-  work: EmbedWork,
-  signal: AbortSignal,
-): AsyncGenerator<number, readonly Float32Array[], undefined> {
-  const engine = served(find(model, "embed").embedder)
-  const prepared = await engine.prepare(work, signal)
-  try {
-    yield prepared.inputTokens
-    return await prepared.run(signal)
-  } finally {
-    prepared.discard()
+    admission.refuse()
   }
 }
 
@@ -166,13 +154,8 @@ async function* guarded<Item, Output, Next>(
 }
 
 /** A model that is loaded. */
-interface LoadedScorer<Work extends { readonly inputTokens: number }, Stats extends object> extends Pick<
-  ScoreEngine,
-  "vector"
-> {
+interface LoadedScorer<Stats extends object> extends Pick<ScoreEngine, "score" | "vector"> {
   readonly facts: ModelFacts
-  prepare(work: ScoreWork, signal: AbortSignal): Promise<Work>
-  run(work: Work, signal: AbortSignal): Promise<Float64Array | ReadScore>
   stats(): Stats
   /** How long the present run has taken; 0 between runs. */
   runningMs(): number
@@ -180,56 +163,43 @@ interface LoadedScorer<Work extends { readonly inputTokens: number }, Stats exte
 
 /** What the process says of itself with each answered ping. */
 export type ScoreStatus<Stats> = Stats & {
-  /** Requests that the process holds, from being prepared until they are answered, cancelled or discarded. */
+  /** Requests that the process holds, from when they come until they are answered, refused or cancelled. */
   readonly held: number
 }
 
-/** Requests that are held, prepared or running: callers are many and their texts may be large. */
+/** Requests that are held, whether they run or not: callers are many and their texts may be large. */
 const heldMax = 8192
 const heldTokensMax = 64 * 1024 * 1024
 /** A run that takes longer is stuck, and the process with it. */
 const runMsMax = 300_000
 
 /** Called once by the module that the process starts with. */
-export function serveScorer<Work extends { readonly inputTokens: number }, Stats extends object>(
-  open: (options: unknown) => Promise<LoadedScorer<Work, Stats>>,
+export function serveScorer<Stats extends object>(
+  open: (options: unknown) => Promise<LoadedScorer<Stats>>,
 ): void {
   const held = { requests: 0, tokens: 0 }
-  let scorer: LoadedScorer<Work, Stats> | undefined
+  let scorer: LoadedScorer<Stats> | undefined
 
-  const opened = (): LoadedScorer<Work, Stats> => {
+  const opened = (): LoadedScorer<Stats> => {
     if (!scorer) throw new Fault("inference_failed", "Cannot score: the model is not loaded yet")
     return scorer
   }
 
-  const prepare = async (work: ScoreWork, signal: AbortSignal): Promise<PreparedScore> => {
+  const score: ScoreEngine["score"] = async (work, { signal, admit }) => {
     const model = opened()
     if (held.requests >= heldMax || held.tokens >= heldTokensMax) throw holdsTooMuch(held.requests)
     held.requests++
+    let tokens = 0
+    const hold = async (inputTokens: number): Promise<void> => {
+      tokens = inputTokens
+      held.tokens += tokens
+      await admit(inputTokens)
+    }
     try {
-      const prepared = await model.prepare(work, signal)
-      const { inputTokens } = prepared
-      held.tokens += inputTokens
-      let reading: EvidenceReading | undefined
-      return {
-        inputTokens,
-        get reading() {
-          return reading
-        },
-        run: async (runSignal) => {
-          const scored = await model.run(prepared, runSignal).catch(endAfterFailure)
-          if (scored instanceof Float64Array) return scored
-          reading = scored.reading
-          return scored.margins
-        },
-        discard: () => {
-          held.requests--
-          held.tokens -= inputTokens
-        },
-      }
-    } catch (error) {
+      return await model.score(work, { signal, admit: hold }).catch(endAfterFailure)
+    } finally {
       held.requests--
-      throw error
+      held.tokens -= tokens
     }
   }
 
@@ -245,7 +215,7 @@ export function serveScorer<Work extends { readonly inputTokens: number }, Stats
         scorer = await open(options)
         return scorer.facts
       },
-      ...engineHandlers(() => ({ scorer: { prepare, vector } })),
+      ...engineHandlers(() => ({ scorer: { score, vector } })),
     },
     {
       status: (): ScoreStatus<Stats> | undefined => {

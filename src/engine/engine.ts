@@ -42,22 +42,29 @@ export interface EvidenceVector {
   readonly vector: Float32Array
 }
 
-/** Tokenised, measured and found to fit the model's context; nothing has been evaluated yet. */
-export interface PreparedScore {
+/**
+ * How a caller accompanies its work. `admit` is called once the size of the work is known and before anything is evaluated; a
+ * refusal is thrown and ends the work with it. Work that is begun anew, at another worker or in a new process, is admitted anew.
+ * Aborting ends the work before its next decode and rejects with the signal's reason.
+ */
+export interface EngineCall<Size = number, Admission = void> {
+  readonly signal: AbortSignal
+  readonly admit: (size: Size) => Promise<Admission>
+}
+
+export interface Scored {
   /**
-   * The prefix once plus every branch suffix, whatever is later reused. A worker that tells its count only with its
-   * answer gives an upper bound until `run` resolves.
+   * Element i is the margin of branch i: log-odds of yes over no. For a language model that is
+   * logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens).
+   */
+  readonly margins: Float64Array
+  /**
+   * The prefix once plus every branch suffix, whatever was reused. A worker that tells its count only with its answer has an upper
+   * bound admitted.
    */
   readonly inputTokens: number
-  /**
-   * Evaluates every branch. Element i is the margin of branch i: log-odds of yes over no. For a language model that is
-   * logsumexp(logits of the yes tokens) - logsumexp(logits of the no tokens). Aborting ends the work before its next decode and rejects with the signal's reason.
-   */
-  run(signal: AbortSignal): Promise<Float64Array>
-  /** Known once `run` has resolved, where the work asks for it and the engine can tell. */
+  /** Where the work asks for it and the engine can tell. */
   readonly reading?: EvidenceReading | undefined
-  /** Forgets work that will not be run. */
-  discard(): void
 }
 
 /** What an engine did since its process started, and what it holds now. */
@@ -73,10 +80,10 @@ export interface EngineStats {
   readonly cacheBytes: number
 }
 
-/** Scores branches; throws Fault `context_length_exceeded` from `prepare`, `inference_failed` from either. */
+/** Scores branches; throws Fault `context_length_exceeded` before it admits, `inference_failed` at any time. */
 export interface ScoreEngine {
   facts(): Promise<ModelFacts>
-  prepare(work: ScoreWork, signal: AbortSignal): Promise<PreparedScore>
+  score(work: ScoreWork, call: EngineCall): Promise<Scored>
   /** Of encoders; others have no such method or reject with Fault `inference_failed`. */
   vector?(work: VectorWork, signal: AbortSignal): Promise<EvidenceVector>
   /** Of embedded engines, as their process last told; undefined before it did. */
@@ -188,8 +195,8 @@ export const noGenerationUsage: GenerationUsage = {
   executionMs: 0,
 }
 
-/** Templated, tokenised and found to fit; nothing has been evaluated yet. */
-export interface PreparedGeneration {
+/** What is known of a generation once it is templated, tokenised and found to fit. */
+export interface GenerationSizes {
   /** At least as many as will be counted; exact for local models. */
   readonly inputTokensMost: number
   /** The most that can be written: the request's limit, or what is left of the context. */
@@ -198,17 +205,20 @@ export interface PreparedGeneration {
   readonly isHandedOn?: boolean | undefined
   /** JSON pointers of the keywords that nothing holds the answer to; "#" is a whole schema. */
   readonly notEnforced?: readonly string[] | undefined
-  /** Writes at most so many tokens. Its last event is `end`; a failure is thrown. Aborting stops within one decode. */
-  run(outputTokensMax: number, signal: AbortSignal): AsyncIterable<GenerationEvent>
-  /** What has been used so far, also after a failure or an abort. */
-  usage(): GenerationUsage
-  /** Forgets work that will not be run. */
-  discard(): void
 }
 
-/** Throws Fault `context_length_exceeded`, `invalid_request` or `unsupported_parameter` from `prepare`. */
+/** `admit` answers how many tokens may be written. */
+export interface GenerateCall extends EngineCall<GenerationSizes, number> {
+  /** Told what has been used so far, again and again, also on the way out of a failure or an abort. */
+  readonly onUsage: (usage: GenerationUsage) => void
+}
+
 export interface GenerateEngine {
-  prepare(work: GenerateWork, signal: AbortSignal): Promise<PreparedGeneration>
+  /**
+   * Admits before its first event; its last event is `end`. Throws Fault `context_length_exceeded`, `invalid_request` or
+   * `unsupported_parameter` before it admits. Aborting stops within one decode.
+   */
+  generate(work: GenerateWork, call: GenerateCall): AsyncGenerator<GenerationEvent, void, undefined>
   close(): Promise<void>
 }
 
@@ -220,15 +230,13 @@ export interface EmbedWork {
   readonly dimensions: number | null
 }
 
-export interface PreparedEmbedding {
-  readonly inputTokens: number
+export interface Embedded {
   /** One vector of length one per input, in their order. */
-  run(signal: AbortSignal): Promise<readonly Float32Array[]>
-  /** Instead of running it. */
-  discard(): void
+  readonly vectors: readonly Float32Array[]
+  readonly inputTokens: number
 }
 
 export interface EmbedEngine {
-  prepare(work: EmbedWork, signal: AbortSignal): Promise<PreparedEmbedding>
+  embed(work: EmbedWork, call: EngineCall): Promise<Embedded>
   close(): Promise<void>
 }

@@ -2,13 +2,14 @@
 import { stat } from "node:fs/promises"
 import type { Model } from "../base/catalog.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
+import { Fault } from "../contract/errors.ts"
 import type { ModelEngines } from "./engine-service.ts"
-import type { ScoreEngine } from "./engine.ts"
+import type { CachedModel } from "./cached-model.ts"
+import type { ModelFacts, ScoreEngine } from "./engine.ts"
 import type { LocalEngine } from "./generate/local-engine.ts"
-import { Residency, type ResidencySettings } from "./residency.ts"
-import { type Resident, residentEmbedder, residentGenerator, residentScorer } from "./resident.ts"
+import { ModelCache, type ModelCacheSettings } from "./model-cache.ts"
 
-interface LocalEngineParts extends ResidencySettings {
+interface LocalEngineDeps extends ModelCacheSettings {
   startScorer(model: Model): Promise<ScoreEngine>
   openGenerator(model: Model): LocalEngine
 }
@@ -29,51 +30,77 @@ export interface LocalEngines {
 /** A process without a model. */
 const processBytes = 64 * 1024 * 1024
 
-export function openLocalEngines(parts: LocalEngineParts): LocalEngines {
-  const residency = new Residency(parts)
-  const scorers = new Map<string, Resident<ScoreEngine>>()
-  const generators = new Map<string, Resident<LocalEngine>>()
+export function openLocalEngines(deps: LocalEngineDeps): LocalEngines {
+  const cache = new ModelCache(deps)
+  const scorers = new Map<string, CachedModel<ScoreEngine>>()
+  const generators = new Map<string, CachedModel<LocalEngine>>()
 
-  const scorerOf = (model: Model): Resident<ScoreEngine> =>
+  const scorerOf = (model: Model): CachedModel<ScoreEngine> =>
     known(scorers, model.sku, () =>
-      residency.add({
+      cache.add({
         model: model.sku,
         purpose: "decisions",
         estimate: async () => await estimate(model),
-        load: async () => await parts.startScorer(model),
+        load: async () => await deps.startScorer(model),
       }),
     )
-  const generatorOf = (model: Model): Resident<LocalEngine> =>
+  const generatorOf = (model: Model): CachedModel<LocalEngine> =>
     known(generators, model.sku, () =>
-      residency.add({
+      cache.add({
         model: model.sku,
         purpose: "generation",
         estimate: async () => await estimate(model),
         load: async () => {
-          const engine = parts.openGenerator(model)
-          // Whoever then uses it is told what is wrong with it, and its supervisor says when it is tried again.
+          const engine = deps.openGenerator(model)
+          // The work that then uses it fails with what is wrong with it; its supervisor decides when it is tried again.
           await engine.load().catch(() => undefined)
           return engine
         },
       }),
     )
   const open = new Map<string, ScoreEngine>()
-  const scorer = (model: Model): ScoreEngine => known(open, model.sku, () => residentScorer(scorerOf(model)))
+  const scorer = (model: Model): ScoreEngine => known(open, model.sku, () => cachedScorer(scorerOf(model)))
   return {
     of: (model) =>
       model.kind === "embedding"
-        ? { embedder: residentEmbedder(generatorOf(model)) }
-        : { scorer: scorer(model), generator: residentGenerator(generatorOf(model)) },
+        ? { embedder: cachedEmbedder(generatorOf(model)) }
+        : { scorer: scorer(model), generator: cachedGenerator(generatorOf(model)) },
     scorer,
-    load: async (model) => (await scorerOf(model).use()).release(),
+    load: async (model) => (await scorerOf(model).acquire()).release(),
     loadedScorers: () =>
       new Map(
         [...scorers].flatMap(([sku, { engine }]): [string, ScoreEngine][] => (engine ? [[sku, engine]] : [])),
       ),
-    report: () => residency.report(),
-    close: async () => await residency.close(),
+    report: () => cache.report(),
+    close: async () => await cache.close(),
   }
 }
+
+function cachedScorer(cached: CachedModel<ScoreEngine>): ScoreEngine {
+  let facts: ModelFacts | undefined
+  return {
+    // They do not change: a model need not be in memory to be described.
+    facts: async () => (facts ??= await cached.using(async (engine) => await engine.facts())),
+    score: async (work, call) =>
+      await cached.using(async (engine) => await engine.score(work, call), call.signal),
+    vector: async (work, signal) =>
+      await cached.using(async (engine) => {
+        if (engine.vector) return await engine.vector(work, signal)
+        throw new Fault("inference_failed", "Cannot make a vector: the model is no encoder")
+      }, signal),
+    stats: () => cached.engine?.stats?.(),
+    close: async () => undefined,
+  }
+}
+
+const cachedGenerator = (cached: CachedModel<LocalEngine>): NonNullable<ModelEngines["generator"]> => ({
+  generate: (work, call) => cached.streaming((engine) => engine.generate(work, call), call.signal),
+})
+
+const cachedEmbedder = (cached: CachedModel<LocalEngine>): NonNullable<ModelEngines["embedder"]> => ({
+  embed: async (work, call) =>
+    await cached.using(async (engine) => await engine.embed(work, call), call.signal),
+})
 
 function known<Value>(values: Map<string, Value>, key: string, make: () => Value): Value {
   const value = values.get(key) ?? make()

@@ -30,15 +30,13 @@ const version = compileVersion(
   new Map(),
 )
 
+const score: Routed["score"] = async (_, { admit }) => {
+  await admit(1)
+  return { margins: Float64Array.of(2), inputTokens: 1 }
+}
+
 test("a shadow is told of a request only after the request is recorded", async () => {
   const seen: string[] = []
-  const scorer = {
-    prepare: async () => ({
-      inputTokens: 1,
-      run: async () => Float64Array.of(2),
-      discard: () => undefined,
-    }),
-  }
   const sets: Pick<Sets, "find"> = {
     find: async () => ({ version, shadow: { version: 1, model: null, share: 1 }, reviewSampleRate: 0 }),
   }
@@ -47,7 +45,7 @@ test("a shadow is told of a request only after the request is recorded", async (
     models: catalogResolver({
       find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m", prices: noPrices }),
     } as unknown as Catalog),
-    router: { open: async () => ({ scorer, close: () => undefined }) as unknown as Routed },
+    router: { open: async () => ({ score, close: () => undefined }) as unknown as Routed },
     meter: {
       begin: () => ({
         ...noStages,

@@ -8,6 +8,7 @@ import { usdText } from "../base/money.ts"
 import { RateLimiter } from "../base/rate-limiter.ts"
 import type { CascadeRule } from "../contract/platform/virtual-models.ts"
 import { Fault } from "../contract/errors.ts"
+import type { EngineCall } from "../engine/engine.ts"
 import { predicate } from "../engine/branch.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
 import type { Question } from "./classification/classification.ts"
@@ -95,17 +96,12 @@ async function run<Answer>(
   } as unknown as Asker
   const router = {
     open: async ({ model: sku }: { readonly model: string }) => ({
-      scorer: {
-        prepare: async () => ({
-          inputTokens,
-          run: async (signal: AbortSignal) => {
-            if (hanging.includes(sku)) await once(signal, "abort")
-            signal.throwIfAborted()
-            if (failing.includes(sku)) throw new Fault("inference_failed", "Cannot run the request")
-            return new Float64Array([1])
-          },
-          discard: () => undefined,
-        }),
+      score: async (_: unknown, { signal, admit }: EngineCall) => {
+        await admit(inputTokens)
+        if (hanging.includes(sku)) await once(signal, "abort")
+        signal.throwIfAborted()
+        if (failing.includes(sku)) throw new Fault("inference_failed", "Cannot run the request")
+        return { margins: new Float64Array([1]), inputTokens }
       },
       close: () => undefined,
     }),

@@ -2,7 +2,7 @@
 import type { Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
-import type { EvidenceReading, PreparedScore, ScoreWork } from "../engine/engine.ts"
+import type { EvidenceReading, ScoreWork } from "../engine/engine.ts"
 import { coherentMargins } from "./classification/coherence.ts"
 import type { Sequence } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
@@ -121,7 +121,7 @@ export interface Scored {
   readonly reading: EvidenceReading | null
 }
 
-/** Finds a worker, prepares, reserves what it costs, and runs. */
+/** Finds a worker, reserves what the work costs once its size is known there, and runs it. */
 export async function score(parts: ScoreParts, request: ScoreRequest, signal: AbortSignal): Promise<Scored> {
   const { call, model, evidence, branches, reading, isCharged } = request
   const { organizationId, sequence } = call
@@ -132,30 +132,25 @@ export async function score(parts: ScoreParts, request: ScoreRequest, signal: Ab
     else if (isCharged) await sequence.reserve(model, usage)
     else sequence.name(model.sku)
   }
-  let prepared: PreparedScore | null = null
   try {
     // Nothing asked: no answers and zero usage (decisions accepts an empty list).
     if (branches.length === 0 && !reading) {
       await reserve(noUsage)
       return { margins: new Float64Array(), usage: noUsage, reading: null }
     }
-    prepared = await routed.scorer.prepare({ organizationId, evidence, branches, reading }, signal)
-    // Nothing is evaluated before what it costs is reserved; that is known exactly once the texts are tokens.
-    const { inputTokens } = prepared
-    await reserve({ ...noUsage, inputTokens, executionMs: parts.timeoutMs })
-    const running = prepared
-    prepared = null
-    const startedMs = parts.clock.monotonicMs()
-    const margins = await running.run(signal)
-    // Read after it ran: some workers say how many tokens they read only with their answer.
-    const used = { inputTokens: running.inputTokens, executionMs: parts.clock.monotonicMs() - startedMs }
+    let startedMs = 0
+    const admit = async (inputTokens: number): Promise<void> => {
+      await reserve({ ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+      startedMs = parts.clock.monotonicMs()
+    }
+    const scored = await routed.score({ organizationId, evidence, branches, reading }, { signal, admit })
+    const { margins, inputTokens } = scored
     return {
       margins: coherentMargins(branches, margins),
-      usage: { ...noUsage, ...used },
-      reading: reading ? (running.reading ?? unread(model)) : null,
+      usage: { ...noUsage, inputTokens, executionMs: parts.clock.monotonicMs() - startedMs },
+      reading: reading ? (scored.reading ?? unread(model)) : null,
     }
   } finally {
-    prepared?.discard()
     routed.close()
   }
 }

@@ -6,6 +6,8 @@ import type { CliContext } from "../cli/command.ts"
 import type { LocalDecisions } from "../cli/label-asker.ts"
 import type { DecisionsRequest, DecisionsResponse } from "../contract/decisions.ts"
 import { Fault } from "../contract/errors.ts"
+import { admitAny, measure } from "../engine/admission.ts"
+import type { ScoreWork } from "../engine/engine.ts"
 import { coherentMargins } from "../gateway/classification/coherence.ts"
 import { answer, decodeDecisions } from "../gateway/classification/wire.ts"
 import type { Classification } from "../gateway/classification/classification.ts"
@@ -28,26 +30,25 @@ export async function openLocalDecisions(
       `Cannot run ${JSON.stringify(sku)} here: no model of that name is on this machine`,
     )
   const engine = await startEngine(config, model, createLog("error"))
-  const prepare = async (request: DecisionsRequest, signal: AbortSignal) => {
-    const classification: Classification = decodeDecisions(Buffer.from(JSON.stringify(request)))
-    const { evidence, branches } = classification
-    return { classification, prepared: await engine.prepare({ organizationId, evidence, branches }, signal) }
-  }
   const deadline = (): AbortSignal => AbortSignal.timeout(config.server.request_timeout_ms)
   return {
     priceUsd: dollarsOf(model.prices.inputTokenTicks) * tokensPerPrice,
     async decide(request) {
-      const signal = deadline()
-      const { classification, prepared } = await prepare(request, signal)
-      const margins = coherentMargins(classification.branches, await prepared.run(signal))
+      const { classification, work } = read(request)
+      const call = { signal: deadline(), admit: admitAny }
+      const { margins: own, inputTokens } = await engine.score(work, call)
+      const margins = coherentMargins(work.branches, own)
       // Written by `answer` as the contract's schema says.
-      return JSON.parse(answer(classification, margins, prepared.inputTokens)) as DecisionsResponse
+      return JSON.parse(answer(classification, margins, inputTokens)) as DecisionsResponse
     },
-    async countTokens(request) {
-      const { prepared } = await prepare(request, deadline())
-      prepared.discard()
-      return prepared.inputTokens
-    },
+    countTokens: async (request) =>
+      await measure(async (admit) => await engine.score(read(request).work, { signal: deadline(), admit })),
     close: async () => await engine.close(),
   }
+}
+
+function read(request: DecisionsRequest): { classification: Classification; work: ScoreWork } {
+  const classification = decodeDecisions(Buffer.from(JSON.stringify(request)))
+  const { evidence, branches } = classification
+  return { classification, work: { organizationId, evidence, branches } }
 }

@@ -190,6 +190,7 @@ class StreamReader implements PeerStream<unknown, unknown, unknown>, Pending {
   /** Granted and not yet read. A call grants one. */
   #credit = 1
   #isFirst = true
+  #isCancelled = false
 
   constructor(send: (message: StreamMessage) => void) {
     this.#send = send
@@ -213,7 +214,9 @@ class StreamReader implements PeerStream<unknown, unknown, unknown>, Pending {
   }
 
   cancel(): void {
-    if (!this.#end) this.#send({ kind: "cancel" })
+    if (this.#end || this.#isCancelled) return
+    this.#isCancelled = true
+    this.#send({ kind: "cancel" })
   }
 
   take(item: unknown): void {

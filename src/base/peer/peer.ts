@@ -22,7 +22,7 @@
  *
  * Values are copied by the structured clone algorithm on every transport, so typed arrays pass as bytes. A Fault arrives as
  * the same Fault; any other error arrives as a PeerFailure. Flow control: a stream's handler runs to its first item and
- * waits there until the reader asks for a second one (that is how engines prepare, then run); from then on it may be
+ * waits there until the reader asks for a second one (that is how the work of engines is admitted); from then on it may be
  * `windowItems` ahead. `next(value)` of the second read is what the handler's first `yield` returns.
  */
 import { Fault } from "../../contract/errors.ts"

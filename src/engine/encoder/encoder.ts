@@ -7,8 +7,7 @@ import { Connection } from "../../base/peer/connection.ts"
 import { threadChannel } from "../../base/peer/supervisor.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Branch } from "../branch.ts"
-import type { ReadScore } from "../engine-service.ts"
-import type { EvidenceVector, ModelFacts, ScoreWork, VectorWork } from "../engine.ts"
+import type { EngineCall, EvidenceVector, ModelFacts, Scored, ScoreWork, VectorWork } from "../engine.ts"
 import {
   type BranchPart,
   type BranchRow,
@@ -90,7 +89,13 @@ export class Encoder {
     return new Encoder(file, graph, { ...options, threads })
   }
 
-  async prepare(
+  async score(work: ScoreWork, { admit, signal }: EngineCall): Promise<Scored> {
+    const prepared = await this.#prepare(work, signal)
+    await admit(prepared.inputTokens)
+    return await this.#run(prepared, signal)
+  }
+
+  async #prepare(
     { organizationId, evidence, branches, reading }: ScoreWork,
     signal: AbortSignal,
   ): Promise<PreparedWork> {
@@ -127,10 +132,10 @@ export class Encoder {
     }
   }
 
-  async run(work: PreparedWork, signal: AbortSignal): Promise<Float64Array | ReadScore> {
+  async #run(work: PreparedWork, signal: AbortSignal): Promise<Scored> {
     const { margins: raw, cosines, similarityWeights, vector } = await this.#scheduler.submit(work, signal)
     const { calibration, similarityCentre, recalledWeight } = this.#file.description
-    const { reading } = work
+    const { inputTokens, reading } = work
     const margins = raw.map((margin, index) => {
       const { temperature, bias } = calibration[work.kinds[index] ?? "predicate"]
       const similar = cosines[index] ?? { tuned: similarityCentre, recalled: similarityCentre }
@@ -139,9 +144,13 @@ export class Encoder {
         recalledWeight * (similar.recalled - similarityCentre)
       return (margin + similarity) / temperature + bias
     })
-    if (!reading) return margins
+    if (!reading) return { margins, inputTokens }
     const { vector: isWanted } = reading
-    return { margins, reading: { vector: isWanted ? vector : null, modelVersion: this.#modelVersion } }
+    return {
+      margins,
+      inputTokens,
+      reading: { vector: isWanted ? vector : null, modelVersion: this.#modelVersion },
+    }
   }
 
   /**

@@ -3,13 +3,7 @@ import { servePeer } from "../../base/peer/connection.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type EngineService, type ModelEngines, engineHandlers } from "../engine-service.ts"
 import { EmbeddingModel } from "./embedding-model.ts"
-import {
-  type EmbedWork,
-  type GenerateWork,
-  noGenerationUsage,
-  type PreparedEmbedding,
-  type PreparedGeneration,
-} from "../engine.ts"
+import type { EmbedEngine, GenerateEngine } from "../engine.ts"
 import { Generation, prepareGeneration } from "./generation.ts"
 import { type GenerationOptions, LocalModel } from "./local-model.ts"
 
@@ -35,33 +29,37 @@ servePeer<GeneratorService>({
 async function openEngines(options: GenerationOptions): Promise<ModelEngines> {
   if (options.kind === "generation") {
     const model = await LocalModel.open(options)
-    return { generator: { prepare: async (work) => generationOf(model, work) } }
+    return { generator: generatorOf(model) }
   }
   const model = await EmbeddingModel.open(options)
-  return { embedder: { prepare: async (work) => embeddingOf(model, work) } }
+  return { embedder: embedderOf(model) }
 }
 
-function generationOf(model: LocalModel, work: GenerateWork): PreparedGeneration {
-  const prepared = prepareGeneration(model, work)
-  let generation: Generation | undefined
-  return {
-    inputTokensMost: prepared.tokens.length,
-    outputTokensMost: prepared.outputTokensMost,
-    notEnforced: prepared.notEnforced,
-    run: (outputTokensMax, signal) => {
-      generation = new Generation(model, prepared, outputTokensMax, signal)
-      return generation.run()
-    },
-    usage: () => generation?.usage() ?? noGenerationUsage,
-    discard: () => undefined,
-  }
-}
+const generatorOf = (model: LocalModel): Pick<GenerateEngine, "generate"> => ({
+  async *generate(work, { admit, signal, onUsage }) {
+    const prepared = prepareGeneration(model, work)
+    const { outputTokensMost, notEnforced } = prepared
+    const outputTokensMax = await admit({
+      inputTokensMost: prepared.tokens.length,
+      outputTokensMost,
+      notEnforced,
+    })
+    const generation = new Generation(model, prepared, outputTokensMax, signal)
+    try {
+      for await (const event of generation.run()) {
+        onUsage(generation.usage())
+        yield event
+      }
+    } finally {
+      onUsage(generation.usage())
+    }
+  },
+})
 
-function embeddingOf(model: EmbeddingModel, work: EmbedWork): PreparedEmbedding {
-  const inputs = model.prepare(work)
-  return {
-    inputTokens: inputs.inputTokens,
-    run: async (signal) => await model.run(inputs, signal),
-    discard: () => undefined,
-  }
-}
+const embedderOf = (model: EmbeddingModel): Pick<EmbedEngine, "embed"> => ({
+  async embed(work, { admit, signal }) {
+    const inputs = model.prepare(work)
+    await admit(inputs.inputTokens)
+    return { vectors: await model.run(inputs, signal), inputTokens: inputs.inputTokens }
+  },
+})

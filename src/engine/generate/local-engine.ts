@@ -2,21 +2,14 @@
 import { Supervisor, childChannel } from "../../base/peer/supervisor.ts"
 import { type EngineClient, engineClient } from "../engine-client.ts"
 import type { GeneratorService } from "./child.ts"
-import type {
-  EmbedEngine,
-  EmbedWork,
-  GenerateEngine,
-  GenerateWork,
-  PreparedEmbedding,
-  PreparedGeneration,
-} from "../engine.ts"
+import type { EmbedEngine, GenerateEngine } from "../engine.ts"
 import type { GenerationOptions } from "./local-model.ts"
 
 /** Without an answered ping for this long the process is killed; large prompts and grammars are prepared in one go. */
 const silenceMsMax = 60_000
 
 /** Templates, tokens and grammars of one request; sizes are bounded so that it takes far less. */
-export const prepareMsMax = 30_000
+export const sizesMsMax = 30_000
 
 interface LocalEngineOptions extends GenerationOptions {
   /** Makes the model's file before it is first opened, where it does not come as one. */
@@ -25,12 +18,12 @@ interface LocalEngineOptions extends GenerationOptions {
 }
 
 /** Both ports in one: a model either generates or embeds, and refuses the other. */
-export class LocalEngine implements GenerateEngine {
+export class LocalEngine implements GenerateEngine, EmbedEngine {
   readonly #peer: Supervisor<GeneratorService>
   readonly #client: EngineClient
   readonly #makeFile: (() => Promise<void>) | undefined
 
-  /** Loading the model takes as long as it takes; only then does preparing have its limit. */
+  /** Loading the model takes as long as it takes; only then do sizes have their limit. */
   #isLoaded = false
 
   constructor({ makeFile, onDeath, ...open }: LocalEngineOptions) {
@@ -44,7 +37,7 @@ export class LocalEngine implements GenerateEngine {
         onDeath?.(reason)
       },
     })
-    this.#client = engineClient(this.#peer, "", () => (this.#isLoaded ? prepareMsMax : null))
+    this.#client = engineClient(this.#peer, "", () => (this.#isLoaded ? sizesMsMax : null))
   }
 
   /** Of the present process; undefined before first use. */
@@ -58,20 +51,20 @@ export class LocalEngine implements GenerateEngine {
     await this.#peer.ready()
   }
 
-  async prepare(work: GenerateWork, signal: AbortSignal): Promise<PreparedGeneration> {
+  async *generate(
+    ...[work, call]: Parameters<GenerateEngine["generate"]>
+  ): ReturnType<GenerateEngine["generate"]> {
     await this.#makeFile?.()
-    const prepared = await this.#client.generator.prepare(work, signal)
-    this.#isLoaded = true
-    return prepared
+    const admit: typeof call.admit = async (sizes) => {
+      this.#isLoaded = true
+      return await call.admit(sizes)
+    }
+    yield* this.#client.generator.generate(work, { ...call, admit })
   }
 
-  async prepareEmbedding(work: EmbedWork, signal: AbortSignal): Promise<PreparedEmbedding> {
+  async embed(...[work, call]: Parameters<EmbedEngine["embed"]>): ReturnType<EmbedEngine["embed"]> {
     await this.#makeFile?.()
-    return await this.#client.embedder.prepare(work, signal)
-  }
-
-  embedder(): EmbedEngine {
-    return { prepare: (work, signal) => this.prepareEmbedding(work, signal), close: () => this.close() }
+    return await this.#client.embedder.embed(work, call)
   }
 
   async close(): Promise<void> {

@@ -8,9 +8,8 @@ serveScorer(async (options) => {
   const scorer = await Scorer.open(options as ScorerOptions)
   return {
     facts: scorer.facts,
-    prepare: async (work, signal) =>
-      await scorer.prepare({ ...work, branches: work.branches.map(promptText) }, signal),
-    run: async (job, signal) => await scorer.run(job, signal),
+    score: async (work, call) =>
+      await scorer.score({ ...work, branches: work.branches.map(promptText) }, call),
     stats: () => scorer.stats(),
     runningMs: () => scorer.decodingMs(),
   }

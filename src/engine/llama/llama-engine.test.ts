@@ -1,3 +1,5 @@
+import { admitAny, measure } from "../admission.ts"
+import type { EngineCall } from "../engine.ts"
 import { predicate } from "../branch.ts"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -46,9 +48,10 @@ afterEach(async () => {
   engines = []
 })
 
+const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
+
 async function score(engine: LlamaEngine, work = short): Promise<Float64Array> {
-  const prepared = await engine.prepare(work, never)
-  return prepared.run(never)
+  return (await engine.score(work, freely())).margins
 }
 
 function pidOf(engine: LlamaEngine): number {
@@ -84,30 +87,30 @@ describe("the death of the engine process", () => {
   test("in the middle of a request is not noticed by its caller", async () => {
     const engine = await start()
     const before = await score(engine)
-    const prepared = await engine.prepare(short, never)
     const killed = pidOf(engine)
-    const run = prepared.run(never)
-    process.kill(killed, "SIGKILL")
-    expect(await run).toEqual(before)
+    const kill = async (): Promise<void> => void (engine.pid === killed && process.kill(killed, "SIGKILL"))
+    const { margins } = await engine.score(short, { signal: never, admit: kill })
+    expect(margins).toEqual(before)
     expect(pidOf(engine)).not.toBe(killed)
     expect(deaths).toHaveLength(1)
   })
 
-  test("between preparing and running is not noticed either", async () => {
+  test("while a request is being admitted is not noticed either", async () => {
     const engine = await start()
     const before = await score(engine)
-    const prepared = await engine.prepare(short, never)
     const killed = pidOf(engine)
-    process.kill(killed, "SIGKILL")
-    await expect.poll(() => engine.pid, POLL).not.toBe(killed)
-    expect(await prepared.run(never)).toEqual(before)
+    const admit = async (): Promise<void> => {
+      if (engine.pid === killed) process.kill(killed, "SIGKILL")
+      await expect.poll(() => engine.pid, POLL).not.toBe(killed)
+    }
+    expect((await engine.score(short, { signal: never, admit })).margins).toEqual(before)
   })
 
   test("under many requests loses none of them", async () => {
     const engine = await start()
     const expected = await score(engine)
     const runs = Array.from({ length: 20 }, () => score(engine))
-    await engine.prepare(short, never)
+    await measure<number>(async (admit) => await engine.score(short, { signal: never, admit }))
     process.kill(pidOf(engine), "SIGKILL")
     const [first = 0, second = 0] = expected
     for (const answers of await Promise.all(runs)) {
@@ -118,8 +121,7 @@ describe("the death of the engine process", () => {
 
   test("twice in one request fails that request, and the engine serves the next", async () => {
     const engine = await start()
-    const prepared = await engine.prepare(long, never)
-    const run = prepared.run(never)
+    const run = engine.score(long, freely())
     const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
     for (let death = 0; death < 2; death++) {
       await untilWorking(engine)
@@ -145,8 +147,7 @@ describe("an aborted request", () => {
   test("ends with the reason, and the engine stops working on it", async () => {
     const engine = await start()
     const abort = new AbortController()
-    const prepared = await engine.prepare(long, never)
-    const run = prepared.run(abort.signal)
+    const run = engine.score(long, freely(abort.signal))
     const outcome = expect(run).rejects.toThrow("enough")
     await untilWorking(engine)
     abort.abort(new Error("enough"))
@@ -157,38 +158,41 @@ describe("an aborted request", () => {
 
   test("is not even started when it was aborted before", async () => {
     const engine = await start()
-    await expect(engine.prepare(short, AbortSignal.abort("enough"))).rejects.toBe("enough")
-    const prepared = await engine.prepare(short, never)
-    await expect(prepared.run(AbortSignal.abort("enough"))).rejects.toBe("enough")
+    await expect(engine.score(short, freely(AbortSignal.abort("enough")))).rejects.toBe("enough")
+    const abort = new AbortController()
+    const admit = async (): Promise<void> => abort.abort("enough")
+    await expect(engine.score(short, { signal: abort.signal, admit })).rejects.toBe("enough")
   })
 })
 
 test("a request too long for the context is refused with both lengths", async () => {
   const engine = await start({ contextTokensMax: 64 })
-  await expect(engine.prepare(long, never)).rejects.toMatchObject({
+  await expect(engine.score(long, freely())).rejects.toMatchObject({
     code: "context_length_exceeded",
     message: expect.stringMatching(/has \d{3,} tokens .* holds 64/),
   })
 })
 
-test("discarded work is forgotten by the process", async () => {
+test("the process holds work while it is being admitted, and none that is refused", async () => {
   const engine = await start()
-  const prepared = await Promise.all([1, 2, 3].map(() => engine.prepare(short, never)))
+  const admission = Promise.withResolvers<void>()
+  const call = { signal: never, admit: async () => await admission.promise }
+  const outcomes = Promise.allSettled([1, 2, 3].map(() => engine.score(short, call)))
   await expect.poll(() => engine.stats()?.held, POLL).toBe(3)
-  for (const each of prepared) each.discard()
+  admission.reject(new Error("no credit"))
   await expect.poll(() => engine.stats()?.held, POLL).toBe(0)
+  expect((await outcomes).map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"])
 })
 
 test("closing ends the process and refuses what comes later", async () => {
   const engine = await start()
   const pid = pidOf(engine)
-  const prepared = await engine.prepare(long, never)
-  const run = prepared.run(never)
+  const run = engine.score(long, freely())
   const outcome = expect(run).rejects.toMatchObject({ code: "inference_failed" })
   await engine.close()
   await outcome
   expect(isAlive(pid)).toBe(false)
-  await expect(engine.prepare(short, never)).rejects.toMatchObject({ code: "inference_failed" })
+  await expect(engine.score(short, freely())).rejects.toMatchObject({ code: "inference_failed" })
 })
 
 test("the process ends when its parent is killed", async () => {

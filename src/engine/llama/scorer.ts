@@ -1,7 +1,7 @@
 /** One model ready to score: turns texts into tokens, checks that they fit, and hands them to the scheduler. */
 import { availableParallelism } from "node:os"
 import { Fault } from "../../contract/errors.ts"
-import type { ModelFacts, ScoreWork } from "../engine.ts"
+import type { EngineCall, ModelFacts, Scored, ScoreWork } from "../engine.ts"
 import { findAnswerTokens } from "./answer-tokens.ts"
 import { LlamaContext, LlamaModel } from "./binding.ts"
 import { readGguf } from "./gguf.ts"
@@ -110,6 +110,12 @@ export class Scorer {
       head: withBos(model, await model.tokenize(frame.head, true)),
       tail: await model.tokenize(frame.tail, true),
     })
+  }
+
+  async score(work: TextWork, { admit, signal }: EngineCall): Promise<Scored> {
+    const job = await this.prepare(work, signal)
+    await admit(job.inputTokens)
+    return { margins: await this.run(job, signal), inputTokens: job.inputTokens }
   }
 
   /** Text that a caller sent is tokenised with special tokens off, so that it cannot close the user's turn. */

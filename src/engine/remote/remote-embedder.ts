@@ -9,32 +9,23 @@ const TOKENS_PER_INPUT = 8
 
 export function remoteEmbedder(client: HttpClient, model: RemoteModel): EmbedEngine {
   return {
-    prepare: async ({ inputs, dimensions }) => {
+    embed: async ({ inputs, dimensions }, { admit, signal }) => {
+      // A token has at least one byte; the worker's own count takes its place when it has answered.
       const most = inputs.reduce(
         (sum, input) =>
           sum + TOKENS_PER_INPUT + (typeof input === "string" ? Buffer.byteLength(input) : input.length),
         0,
       )
-      const prepared = {
-        // A token has at least one byte; the worker's own count takes its place when it has answered.
-        inputTokens: most,
-        run: async (signal: AbortSignal) => {
-          const body = {
-            model: model.name,
-            input: inputs,
-            encoding_format: "float",
-            ...(dimensions === null ? {} : { dimensions }),
-          }
-          const answer = await client.json("/v1/embeddings", body, signal)
-          const { vectors, inputTokens } = read(answer, inputs.length)
-          prepared.inputTokens = Math.min(inputTokens, most)
-          return vectors
-        },
-        discard: () => {
-          // Nothing was sent yet.
-        },
+      await admit(most)
+      const body = {
+        model: model.name,
+        input: inputs,
+        encoding_format: "float",
+        ...(dimensions === null ? {} : { dimensions }),
       }
-      return prepared
+      const answer = await client.json("/v1/embeddings", body, signal)
+      const { vectors, inputTokens } = read(answer, inputs.length)
+      return { vectors, inputTokens: Math.min(inputTokens, most) }
     },
     close: async () => await client.close(),
   }

@@ -2,11 +2,12 @@ import { type Server, createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"
 import { afterEach, expect, test } from "vitest"
-import type { GenerateWork, GenerationUsage } from "../engine.ts"
+import { type GenerateWork, type GenerationUsage, noGenerationUsage } from "../engine.ts"
 import type { DialectName } from "./dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "./remote-worker.ts"
 
 const never = new AbortController().signal
+const freely = { signal: never, admit: async () => 10, onUsage: () => undefined }
 const work: GenerateWork = {
   organizationId: "o",
   messages: [{ role: "user", content: "Say hello." }],
@@ -44,9 +45,11 @@ async function usageWhen(said: object | null): Promise<GenerationUsage> {
   const pieces = ["a", "b", "c"].map((content) => ({ choices: [{ delta: { content } }] }))
   const end = { choices: [{ delta: {}, finish_reason: "stop" }], ...(said ? { usage: said } : {}) }
   const events = [...pieces, end].map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join("")
-  const prepared = await (await serve("openai", events)).generator.prepare(work, never)
-  for await (const event of prepared.run(10, never)) expect(event.kind).not.toBe("call")
-  return prepared.usage()
+  const { generator } = await serve("openai", events)
+  let usage = noGenerationUsage
+  const call = { ...freely, onUsage: (used: GenerationUsage) => void (usage = used) }
+  for await (const event of generator.generate(work, call)) expect(event.kind).not.toBe("call")
+  return usage
 }
 
 /** A worker that answers these events, whatever it is asked. */
@@ -110,8 +113,7 @@ test.each([
     toolChoice: { name: "b" },
     format: { kind: "json_object" },
   }
-  const prepared = await generator.prepare(given, never)
-  for await (const event of prepared.run(10, never)) expect(event.kind).toBe("end")
+  for await (const event of generator.generate(given, freely)) expect(event.kind).toBe("end")
   const { tools, tool_choice, response_format } = JSON.parse(asked) as Record<string, unknown>
   expect({ tools, tool_choice, response_format }).toMatchObject(expected)
 })

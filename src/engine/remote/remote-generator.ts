@@ -1,11 +1,11 @@
 /** Generation at a worker that speaks OpenAI's chat completions. */
 import {
   type ChatMessage,
+  type GenerateCall,
   type GenerateEngine,
   type GenerateWork,
   type GenerationEvent,
   type GenerationUsage,
-  type PreparedGeneration,
   type StopReason,
   type TokenLogprob,
   noGenerationUsage,
@@ -27,65 +27,51 @@ const PROMPT_TOKENS_MIN = 64
 
 export function remoteGenerator(client: HttpClient, dialect: Dialect, model: RemoteModel): GenerateEngine {
   return {
-    prepare: async (work) => new RemoteGeneration(client, dialect, model, work),
+    generate: (work, call) => generate({ client, dialect, model, work }, call),
     close: async () => await client.close(),
   }
 }
 
-class RemoteGeneration implements PreparedGeneration {
-  readonly inputTokensMost: number
-  readonly outputTokensMost: number
-  readonly isHandedOn = true
-  readonly notEnforced: readonly string[]
-  readonly #client: HttpClient
-  readonly #dialect: Dialect
-  readonly #model: RemoteModel
-  readonly #work: GenerateWork
-  #usage: GenerationUsage = noGenerationUsage
+interface RemoteGeneration {
+  readonly client: HttpClient
+  readonly dialect: Dialect
+  readonly model: RemoteModel
+  readonly work: GenerateWork
+}
 
-  constructor(client: HttpClient, dialect: Dialect, model: RemoteModel, work: GenerateWork) {
-    this.#client = client
-    this.#dialect = dialect
-    this.#model = model
-    this.#work = work
-    this.notEnforced = looseSchemas(work)
+async function* generate(
+  { client, dialect, model, work }: RemoteGeneration,
+  { admit, signal, onUsage }: GenerateCall,
+): AsyncGenerator<GenerationEvent, void, undefined> {
+  const outputTokensMax = await admit({
     // A token has at least one byte: nothing the worker counts can be more.
-    this.inputTokensMost = Math.min(
+    inputTokensMost: Math.min(
       model.contextTokensMax,
       bytesOf(work) + work.messages.length * TOKENS_PER_MESSAGE + PROMPT_TOKENS_MIN,
-    )
-    this.outputTokensMost = Math.min(work.outputTokensMax ?? model.contextTokensMax, model.contextTokensMax)
-  }
-
-  usage(): GenerationUsage {
-    return this.#usage
-  }
-
-  discard(): void {
-    // Nothing was sent yet.
-  }
-
-  async *run(outputTokensMax: number, signal: AbortSignal): AsyncGenerator<GenerationEvent> {
-    const startedMs = performance.now()
-    const body = chatBody(this.#work, this.#dialect, this.#model.name, outputTokensMax)
-    const bytes = await this.#client.stream("/v1/chat/completions", body, signal)
-    const reader = new ChunkReader(this.#dialect)
-    try {
-      for await (const data of readEvents(bytes)) {
-        // Read to its end, so that the connection can be used again.
-        if (data === "[DONE]") continue
-        const events = reader.read(data)
-        this.#usage = { ...reader.usage, executionMs: Math.round(performance.now() - startedMs) }
-        yield* events
-      }
-      if (reader.stopReason === null)
-        throw new Fault("inference_failed", "Cannot finish the request: the worker broke off its answer")
-      this.#usage = { ...reader.usage, executionMs: Math.round(performance.now() - startedMs) }
-      yield { kind: "end", reason: reader.stopReason }
-    } catch (error) {
-      if (error instanceof RangeError) throw garbage("an event is too large", error)
-      throw error
+    ),
+    outputTokensMost: Math.min(work.outputTokensMax ?? model.contextTokensMax, model.contextTokensMax),
+    isHandedOn: true,
+    notEnforced: looseSchemas(work),
+  })
+  const startedMs = performance.now()
+  const body = chatBody(work, dialect, model.name, outputTokensMax)
+  const bytes = await client.stream("/v1/chat/completions", body, signal)
+  const reader = new ChunkReader(dialect)
+  try {
+    for await (const data of readEvents(bytes)) {
+      // Read to its end, so that the connection can be used again.
+      if (data === "[DONE]") continue
+      const events = reader.read(data)
+      onUsage({ ...reader.usage, executionMs: Math.round(performance.now() - startedMs) })
+      yield* events
     }
+    if (reader.stopReason === null)
+      throw new Fault("inference_failed", "Cannot finish the request: the worker broke off its answer")
+    onUsage({ ...reader.usage, executionMs: Math.round(performance.now() - startedMs) })
+    yield { kind: "end", reason: reader.stopReason }
+  } catch (error) {
+    if (error instanceof RangeError) throw garbage("an event is too large", error)
+    throw error
   }
 }
 

@@ -1,7 +1,7 @@
 /** Decisions at a worker: every branch a prompt of its own with the evidence first, answered by one token's log-probabilities. */
 import { Fault } from "../../contract/errors.ts"
 import { promptText } from "../branch.ts"
-import type { PreparedScore, ScoreEngine, ScoreWork } from "../engine.ts"
+import type { EngineCall, Scored, ScoreEngine, ScoreWork } from "../engine.ts"
 import { type PromptFrame, splitTemplate } from "../llama/prompt.ts"
 import { readGguf } from "../llama/gguf.ts"
 import type { Dialect, ScoreCall, TokenizeCall } from "./dialects.ts"
@@ -45,9 +45,9 @@ export function remoteScorer(client: HttpClient, dialect: Dialect, model: Remote
       parameterCount: 0,
       quantization: model.quantization,
     }),
-    prepare: async (work, signal) => {
-      const frame = await ready(signal)
-      return await prepare({ client, tokenize, score, model, frame }, work, signal)
+    score: async (work, call) => {
+      const frame = await ready(call.signal)
+      return await scoreBranches({ client, tokenize, score, model, frame }, work, call)
     },
     close: async () => await client.close(),
   }
@@ -55,7 +55,7 @@ export function remoteScorer(client: HttpClient, dialect: Dialect, model: Remote
 
 /** Without its tokenizer the tokens of a branch cannot be counted, and are not guessed. */
 function unable(): ScoreEngine {
-  return { facts: refuse, prepare: refuse, close: async () => undefined }
+  return { facts: refuse, score: refuse, close: async () => undefined }
 }
 
 async function refuse(): Promise<never> {
@@ -152,7 +152,7 @@ async function plainTokens(
   return found
 }
 
-interface Parts {
+interface ScorerDeps {
   readonly client: HttpClient
   readonly tokenize: TokenizeCall
   readonly score: ScoreCall
@@ -160,12 +160,12 @@ interface Parts {
   readonly frame: Ready
 }
 
-async function prepare(
-  parts: Parts,
+async function scoreBranches(
+  deps: ScorerDeps,
   { evidence, branches }: ScoreWork,
-  signal: AbortSignal,
-): Promise<PreparedScore> {
-  const { client, tokenize, model, frame } = parts
+  { admit, signal }: EngineCall,
+): Promise<Scored> {
+  const { client, tokenize, model, frame } = deps
   const prefix = [...frame.head, ...(await plainTokens(client, tokenize, model.name, evidence, signal))]
   const suffixes = await inGroups(branches, CONCURRENCY_MAX, async (branch) => [
     ...(await plainTokens(client, tokenize, model.name, promptText(branch), signal)),
@@ -177,23 +177,20 @@ async function prepare(
       "context_length_exceeded",
       `Cannot score the request: its longest branch has ${prefix.length + longest} tokens; the model's context is ${model.contextTokensMax} tokens`,
     )
-  return {
-    inputTokens: suffixes.reduce((sum, suffix) => sum + suffix.length, prefix.length),
-    run: async (runSignal) => {
-      const one = async (suffix: readonly number[]): Promise<number> =>
-        await margin(parts, [...prefix, ...suffix], runSignal)
-      const [first, ...rest] = suffixes
-      // The first goes alone, so that the others find the evidence in the worker's cache.
-      const margins = first === undefined ? [] : [await one(first)]
-      return Float64Array.from([...margins, ...(await inGroups(rest, CONCURRENCY_MAX, one))])
-    },
-    discard: () => undefined,
-  }
+  const inputTokens = suffixes.reduce((sum, suffix) => sum + suffix.length, prefix.length)
+  await admit(inputTokens)
+  const one = async (suffix: readonly number[]): Promise<number> =>
+    await margin(deps, [...prefix, ...suffix], signal)
+  const [first, ...rest] = suffixes
+  // The first goes alone, so that the others find the evidence in the worker's cache.
+  const margins = first === undefined ? [] : [await one(first)]
+  margins.push(...(await inGroups(rest, CONCURRENCY_MAX, one)))
+  return { margins: Float64Array.from(margins), inputTokens }
 }
 
 /** A missing probability is asked for again with more alternatives, and is never invented. */
 async function margin(
-  { client, score, model, frame }: Parts,
+  { client, score, model, frame }: ScorerDeps,
   prompt: readonly number[],
   signal: AbortSignal,
 ): Promise<number> {

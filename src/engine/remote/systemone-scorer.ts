@@ -18,27 +18,24 @@ export function systemOneScorer(client: HttpClient, model: RemoteScoredModel): S
       parameterCount: 0,
       quantization: model.quantization,
     }),
-    prepare: async ({ evidence, branches }) => {
+    score: async ({ evidence, branches }, { admit, signal }) => {
       const bytes = branches.reduce(
         (sum, branch) => sum + Buffer.byteLength(promptText(branch)),
         Buffer.byteLength(evidence),
       )
-      const prepared = {
-        // A token has at least one byte; the worker's own count takes its place when it has answered.
-        inputTokens: bytes + (branches.length + 1) * TOKENS_PER_TEXT,
-        run: async (signal: AbortSignal) => {
-          const asked = toQuestions(branches)
-          const questions = Object.fromEntries(asked.map(({ question }, index) => [`q${index}`, question]))
-          const body = { model: model.name, state: evidence, questions }
-          const answer = (await client.json("/v1/systemone", body, signal)) as SystemOneAnswer
-          // More than was reserved cannot be charged.
-          prepared.inputTokens = Math.min(prepared.inputTokens, tokensOf(answer))
-          const probabilities = asked.flatMap(({ names }, index) => read(answer, `q${index}`, names))
-          return Float64Array.from(probabilities, toMargin)
-        },
-        discard: () => undefined,
+      // A token has at least one byte; the worker's own count takes its place when it has answered.
+      const inputTokensMost = bytes + (branches.length + 1) * TOKENS_PER_TEXT
+      await admit(inputTokensMost)
+      const asked = toQuestions(branches)
+      const questions = Object.fromEntries(asked.map(({ question }, index) => [`q${index}`, question]))
+      const body = { model: model.name, state: evidence, questions }
+      const answer = (await client.json("/v1/systemone", body, signal)) as SystemOneAnswer
+      const probabilities = asked.flatMap(({ names }, index) => read(answer, `q${index}`, names))
+      return {
+        margins: Float64Array.from(probabilities, toMargin),
+        // More than was reserved cannot be charged.
+        inputTokens: Math.min(inputTokensMost, tokensOf(answer)),
       }
-      return prepared
     },
     close: async () => await client.close(),
   }

@@ -5,13 +5,21 @@ import { afterEach, describe, expect, test } from "vitest"
 import { answerHttp, protocolHeader } from "../../base/peer/http.ts"
 import { encodeFrame } from "../../base/peer/frames.ts"
 import { Fault } from "../../contract/errors.ts"
+import { admitAny, measure } from "../admission.ts"
 import { predicate } from "../branch.ts"
 import { engineHandlers } from "../engine-service.ts"
-import { type GenerateWork, type GenerationEvent, noGenerationUsage } from "../engine.ts"
+import {
+  type EngineCall,
+  type GenerateWork,
+  type GenerationEvent,
+  type GenerationUsage,
+  noGenerationUsage,
+} from "../engine.ts"
 import { type WorkerClient, workerClient } from "./client.ts"
 import { healthPath, protocolVersion } from "./protocol.ts"
 
 const never = new AbortController().signal
+const freely = (signal = never): EngineCall => ({ signal, admit: admitAny })
 const work = { organizationId: "o", evidence: "e", branches: [predicate("a"), predicate("b")] }
 const generation = { organizationId: "o", messages: [] } as unknown as GenerateWork
 const margins = Float64Array.of(0.1 + 0.2, -5e-324)
@@ -39,20 +47,21 @@ function serving(events: AsyncIterable<GenerationEvent> = words("x", "y"), runs:
     if (model !== "m") throw new Fault("inference_failed", "no such model")
     return {
       scorer: {
-        prepare: async () => ({
-          inputTokens: 9,
-          run: async () => (runs.push("score"), margins),
-          discard: () => void runs.push("discard"),
-        }),
+        score: async (_, { admit }) => {
+          await admit(9).catch((error: unknown) => {
+            runs.push("refused")
+            throw error
+          })
+          runs.push("score")
+          return { margins, inputTokens: 9 }
+        },
       },
       generator: {
-        prepare: async () => ({
-          inputTokensMost: 3,
-          outputTokensMost: 4,
-          run: (outputTokensMax) => (runs.push(outputTokensMax), events),
-          usage: () => usage,
-          discard: () => undefined,
-        }),
+        async *generate(_, { admit, onUsage }) {
+          runs.push(await admit({ inputTokensMost: 3, outputTokensMost: 4 }))
+          onUsage(usage)
+          yield* events
+        },
       },
     }
   })
@@ -72,25 +81,34 @@ async function* words(...given: readonly (string | Error)[]): AsyncGenerator<Gen
 }
 
 async function read(client: WorkerClient): Promise<{ text: string; outputTokens: number; error: unknown }> {
-  const prepared = await client.generator.prepare(generation, never)
   let text = ""
-  const end = (error: unknown) => ({ text, outputTokens: prepared.usage().outputTokens, error })
+  let outputTokens = 0
+  const end = (error: unknown) => ({ text, outputTokens, error })
+  const call = {
+    signal: never,
+    admit: async () => 4,
+    onUsage: (used: GenerationUsage) => void (outputTokens = used.outputTokens),
+  }
   try {
-    for await (const event of prepared.run(4, never)) if (event.kind === "text") text += event.text
+    for await (const event of client.generator.generate(generation, call))
+      if (event.kind === "text") text += event.text
     return end(null)
   } catch (error) {
     return end(error)
   }
 }
 
-test("a score comes back as it was computed; what is only prepared is not run", async () => {
+test("a score comes back as it was computed; what is not admitted is not run", async () => {
   const runs: unknown[] = []
   const client = await workerThat(serving(undefined, runs))
-  const prepared = await client.scorer.prepare(work, never)
-  expect(prepared.inputTokens).toBe(9)
-  await expect.poll(() => runs).toEqual(["discard"])
-  expect(await prepared.run(never)).toEqual(margins)
-  expect(runs).toEqual(["discard", "score", "discard"])
+  const size = await measure<number>(
+    async (admit) => await client.scorer.score(work, { signal: never, admit }),
+  )
+  expect(size).toBe(9)
+  await expect.poll(() => runs).toEqual(["refused"])
+  expect(await client.scorer.score(work, freely())).toEqual({ margins, inputTokens: 9 })
+  // Its size was asked in a request of its own.
+  expect(runs).toEqual(["refused", "refused", "score"])
 })
 
 test("a generation comes event by event, with the limit that it was run with and what was used", async () => {
@@ -109,7 +127,7 @@ test("a generation that fails at the worker fails with its words, after what cam
 
 test("another key is the worker's failure, not a mistake in the caller's credentials", async () => {
   const client = await workerThat(serving(), "other")
-  await expect(client.scorer.prepare(work, never)).rejects.toMatchObject({
+  await expect(client.scorer.score(work, freely())).rejects.toMatchObject({
     code: "inference_failed",
     message: expect.stringContaining("key"),
   })
@@ -130,14 +148,14 @@ describe("an answer that is not a worker's", () => {
   ]
   test.each(cases)("%s is not used", async (_name, answer, code) => {
     const client = await workerThat(answer)
-    await expect(client.scorer.prepare(work, never)).rejects.toMatchObject({ name: "Fault", code })
+    await expect(client.scorer.score(work, freely())).rejects.toMatchObject({ name: "Fault", code })
   })
 })
 
 test("a caller that leaves ends its request with its own reason", async () => {
   const gone = new AbortController()
   const client = await workerThat(() => gone.abort(new Error("left")))
-  await expect(client.scorer.prepare(work, gone.signal)).rejects.toThrow("left")
+  await expect(client.scorer.score(work, freely(gone.signal))).rejects.toThrow("left")
 })
 
 test.each([["2"], [undefined]])(
@@ -147,7 +165,7 @@ test.each([["2"], [undefined]])(
       if (version !== undefined) response.setHeader(protocolHeader, version)
       response.end(encodeFrame({ kind: "item", item: 9 }))
     })
-    await expect(client.scorer.prepare(work, never)).rejects.toMatchObject({
+    await expect(client.scorer.score(work, freely())).rejects.toMatchObject({
       code: "invalid_worker_response",
       message: expect.stringMatching(/version .* of the worker protocol/),
     })
@@ -161,7 +179,7 @@ test("a gateway of another version hears it from the worker", async () => {
     request.headers[protocolHeader] = "2"
     return answer(request, response)
   })
-  await expect(client.scorer.prepare(work, never)).rejects.toThrow(/version 2 of the worker protocol/)
+  await expect(client.scorer.score(work, freely())).rejects.toThrow(/version 2 of the worker protocol/)
 })
 
 test.each([

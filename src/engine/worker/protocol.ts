@@ -4,4 +4,4 @@
 export const workPath = "/umpire/work"
 export const healthPath = "/healthz"
 /** It changes when a gateway and a worker would misunderstand each other. */
-export const protocolVersion = "3"
+export const protocolVersion = "4"

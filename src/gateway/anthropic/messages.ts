@@ -63,7 +63,7 @@ async function* named(events: AsyncIterable<MessageEvent>): AsyncGenerator<Strea
 }
 
 async function* stream(writer: MessageWriter, generating: Generating): AsyncGenerator<MessageEvent> {
-  const [run] = generating.runs(generating.call.request.signal)
+  const [run] = generating.runs()
   const generated = run?.[Symbol.asyncIterator]()
   try {
     // Until the first token the work may still move to another worker, and the region is told in a header.
@@ -80,8 +80,7 @@ async function* stream(writer: MessageWriter, generating: Generating): AsyncGene
 }
 
 async function gather(writer: MessageWriter, generating: Generating): Promise<Message> {
-  for (const run of generating.runs(generating.call.request.signal))
-    for await (const event of run) writer.add(event)
+  for (const run of generating.runs()) for await (const event of run) writer.add(event)
   await settle(writer, generating)
   return writer.message(generating.usage())
 }

@@ -3,10 +3,11 @@ import { expect, test } from "vitest"
 import type { Catalog } from "../../base/catalog.ts"
 import type { Call, EventStream } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type PreparedGeneration, noGenerationUsage } from "../../engine/engine.ts"
+import { noGenerationUsage } from "../../engine/engine.ts"
 import { noGuardrails } from "../guardrails/guardrails.ts"
 import { chatHandler } from "./chat.ts"
 import type { Usage } from "../sequence-record.ts"
+import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
 import { catalogResolver } from "../organization-access.ts"
 import type { InferenceParts } from "./inference.ts"
@@ -16,7 +17,7 @@ const body = { model: "m", stream: true, messages: [{ role: "user", content: "he
 
 /** As much of a gateway as a handler needs, which notes what happens. */
 function partsOf(
-  prepared: PreparedGeneration,
+  generate: Routed["generate"],
   happened: string[],
   reserve: (model: unknown, most: Usage) => Promise<void> = async () => undefined,
 ): InferenceParts {
@@ -31,7 +32,7 @@ function partsOf(
   }
   return {
     models: catalogResolver({ find: () => model } as unknown as Catalog),
-    router: { open: async () => ({ generator: { prepare: async () => prepared }, close: () => undefined }) },
+    router: { open: async () => ({ generate, close: () => undefined }) },
     meter: { begin: () => sequence },
     clock: { nowMs: () => 0 },
     ids: { next: (kind: string) => `${kind}_1` },
@@ -57,45 +58,70 @@ test.each([
   "tag_budget_exceeded",
 ] as const)("an answer without a limit is as long as can be paid for: %s", async (code) => {
   const ran: number[] = []
-  const prepared: PreparedGeneration = {
-    inputTokensMost: 1,
-    outputTokensMost: 100,
-    usage: () => noGenerationUsage,
-    discard: () => undefined,
-    async *run(outputTokensMax) {
-      ran.push(outputTokensMax)
-      yield { kind: "end", reason: "length" }
-    },
+  const generate: Routed["generate"] = async function* (_, { admit }) {
+    ran.push(await admit({ inputTokensMost: 1, outputTokensMost: 100 }))
+    yield { kind: "end", reason: "length" }
   }
   const reserve = async (_: unknown, { outputTokens }: Usage): Promise<void> => {
     if (outputTokens > 25) throw new Fault(code, "Cannot run the request")
   }
-  const answer = await chatHandler(partsOf(prepared, [], reserve))(call)
+  const answer = await chatHandler(partsOf(generate, [], reserve))(call)
   for await (const _ of (answer as EventStream).events);
   expect(ran).toEqual([25])
 })
 
 test("a reader that leaves between two events stops the model, and then its usage is recorded", async () => {
   const happened: string[] = []
-  let outputTokens = 0
-  const prepared: PreparedGeneration = {
-    inputTokensMost: 1,
-    outputTokensMost: 10,
-    usage: () => ({ ...noGenerationUsage, outputTokens }),
-    discard: () => undefined,
-    async *run() {
-      try {
-        for (;;) yield { kind: "text", text: "x", logprobs: null }
-      } finally {
-        outputTokens = 7
-        happened.push("stopped")
-      }
-    },
+  const generate: Routed["generate"] = async function* (_, { admit, onUsage }) {
+    await admit({ inputTokensMost: 1, outputTokensMost: 10 })
+    try {
+      for (;;) yield { kind: "text", text: "x", logprobs: null }
+    } finally {
+      onUsage({ ...noGenerationUsage, outputTokens: 7 })
+      happened.push("stopped")
+    }
   }
-  const answer = await chatHandler(partsOf(prepared, happened))(call)
+  const answer = await chatHandler(partsOf(generate, happened))(call)
   const events = (answer as EventStream).events[Symbol.asyncIterator]()
   await events.next()
   await events.next()
   await events.return?.()
   expect(happened).toEqual(["stopped", "recorded 7 tokens"])
+})
+
+test("several answers are begun one after the other, reserved together, and stopped when one cannot begin", async () => {
+  const happened: string[] = []
+  const reserve = async (_: unknown, { outputTokens }: Usage): Promise<void> =>
+    void happened.push(`reserved ${outputTokens} tokens`)
+  const answers = async (isBroken: boolean): Promise<unknown> => {
+    let begun = 0
+    const generate: Routed["generate"] = async function* (_, { admit, signal }) {
+      const name = `answer ${++begun}`
+      happened.push(`${name} begins`)
+      if (isBroken && begun === 2) throw new Fault("inference_failed", "Cannot begin")
+      try {
+        await admit({ inputTokensMost: 1, outputTokensMost: 10 * begun })
+        signal.throwIfAborted()
+        yield { kind: "end", reason: "stop" }
+      } finally {
+        happened.push(`${name} ends`)
+      }
+    }
+    const parts = {
+      ...partsOf(generate, [], reserve),
+      readBody: async () => ({ ...body, stream: false, n: 2 }),
+    }
+    return await chatHandler(parts as unknown as InferenceParts)(call)
+  }
+  await answers(false)
+  expect(happened).toEqual([
+    "answer 1 begins",
+    "answer 2 begins",
+    "reserved 40 tokens",
+    "answer 1 ends",
+    "answer 2 ends",
+  ])
+  happened.length = 0
+  await expect(answers(true)).rejects.toMatchObject({ code: "inference_failed" })
+  expect(happened).toEqual(["answer 1 begins", "answer 2 begins", "answer 1 ends"])
 })

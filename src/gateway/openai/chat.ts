@@ -117,7 +117,7 @@ async function* stream(
 ): AsyncGenerator<StreamEvent> {
   const withUsage = body.stream_options?.include_usage === true
   const none = withUsage ? null : undefined
-  const runs = generating.runs(generating.call.request.signal)
+  const runs = generating.runs()
   let left = runs.length
   const events = merged(runs)
   try {
@@ -150,7 +150,7 @@ const send = (value: ChatChunk): StreamEvent => ({ name: null, value })
 
 async function gather(writer: ChatWriter, generating: Generating): Promise<ChatCompletion> {
   const answers = new Map<number, Answer>()
-  for await (const { index, event } of merged(generating.runs(generating.call.request.signal))) {
+  for await (const { index, event } of merged(generating.runs())) {
     const answer = answers.get(index) ?? new Answer()
     answers.set(index, answer)
     answer.add(writer.delta(index, event))

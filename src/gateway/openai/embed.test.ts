@@ -1,25 +1,26 @@
-/** What happens to prepared embeddings that are not paid for. */
+/** What happens to embeddings that are not paid for. */
 import { expect, test } from "vitest"
 import type { Catalog } from "../../base/catalog.ts"
 import type { Call } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
 import { catalogResolver } from "../organization-access.ts"
 import { embeddingHandler } from "./embed.ts"
 import type { InferenceParts } from "./inference.ts"
 
-test("embeddings that nobody can pay for are discarded at the engine", async () => {
-  let discarded = 0
-  const prepared = {
-    inputTokens: 1,
-    run: async () => [],
-    discard: () => void discarded++,
+test("embeddings that are not paid for are not made", async () => {
+  let made = 0
+  const embed: Routed["embed"] = async (_, { admit }) => {
+    await admit(1)
+    made++
+    return { vectors: [], inputTokens: 1 }
   }
   const parts = {
     models: catalogResolver({
       find: () => ({ sku: "m", kind: "embedding", enabled: true, file: "m.gguf" }),
     } as unknown as Catalog),
-    router: { open: async () => ({ embedder: { prepare: async () => prepared }, close: () => undefined }) },
+    router: { open: async () => ({ embed, close: () => undefined }) },
     meter: {
       begin: () => ({
         id: "seq_1",
@@ -31,6 +32,7 @@ test("embeddings that nobody can pay for are discarded at the engine", async () 
         finish: async () => undefined,
       }),
     },
+    content: { begin: () => null },
     readBody: async () => ({ model: "m", input: "text" }),
   } as unknown as InferenceParts
   const call = {
@@ -41,5 +43,5 @@ test("embeddings that nobody can pay for are discarded at the engine", async () 
     header: () => undefined,
   } as unknown as Call<Record<string, never>, Record<string, never>, Uint8Array>
   await expect(embeddingHandler(parts)(call)).rejects.toMatchObject({ code: "insufficient_credits" })
-  expect(discarded).toBe(1)
+  expect(made).toBe(0)
 })

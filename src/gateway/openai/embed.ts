@@ -3,8 +3,8 @@ import type { Model } from "../../base/catalog.ts"
 import type { Handler } from "../../contract/endpoint.ts"
 import type { createEmbedding } from "../../contract/openai/endpoints.ts"
 import type { EmbeddingRequest } from "../../contract/openai/embeddings.ts"
-import type { EmbedInput, EmbedWork, PreparedEmbedding } from "../../engine/engine.ts"
-import { noUsage } from "../sequence-record.ts"
+import type { EmbedInput, EmbedWork } from "../../engine/engine.ts"
+import { type Usage, noUsage } from "../sequence-record.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import {
   type InferenceParts,
@@ -22,16 +22,12 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
       const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
       const named = { name: body.model, wanted: "embedding", about: "" } as const
       const resolved = await resolveModel(parts, call, named)
-      const { model, prepared } = await serve(call, resolved, async (turn) => ({
-        model: turn.model,
-        prepared: await prepare(parts, call, turn.model, work),
-      }))
       call.keep(() => inputContent({ messages: [], texts: work.inputs.map(textOrNull) }))
-      const startedMs = parts.clock.monotonicMs()
-      const vectors = await prepared.run(call.request.signal)
-      const { inputTokens } = prepared
-      const executionMs = parts.clock.monotonicMs() - startedMs
-      await call.succeed({ ...noUsage, inputTokens, executionMs }, () => outputContent(model.sku))
+      const { model, vectors, usage } = await serve(call, resolved, async (turn) => ({
+        model: turn.model,
+        ...(await embedMetered(parts, call, { model: turn.model, work })),
+      }))
+      await call.succeed(usage, () => outputContent(model.sku))
       return {
         object: "list" as const,
         data: vectors.map((vector, index) => ({
@@ -40,25 +36,32 @@ export function embeddingHandler(parts: InferenceParts): Handler<typeof createEm
           embedding: body.encoding_format === "base64" ? toBase64(vector) : [...vector],
         })),
         model: model.sku,
-        usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
+        usage: { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens },
       }
     })
 }
 
-async function prepare(
-  parts: InferenceParts,
+interface MeteredEmbedding {
+  readonly model: Model
+  readonly work: EmbedWork
+}
+
+/** Finds a worker, reserves what the work costs once its size is known there, and runs it. */
+export async function embedMetered(
+  { router, clock, timeoutMs }: InferenceParts,
   call: MeteredCall,
-  model: Model,
-  work: EmbedWork,
-): Promise<PreparedEmbedding> {
-  const { embedder } = await call.route(parts.router, model)
-  const prepared = await embedder.prepare(work, call.request.signal)
-  const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
-  await call.sequence.reserve(model, most).catch((error: unknown) => {
-    prepared.discard()
-    throw error
+  { model, work }: MeteredEmbedding,
+): Promise<{ readonly vectors: readonly Float32Array[]; readonly usage: Usage }> {
+  const routed = await call.route(router, model)
+  let startedMs = 0
+  const { vectors, inputTokens } = await routed.embed(work, {
+    signal: call.request.signal,
+    admit: async (most) => {
+      await call.sequence.reserve(model, { ...noUsage, inputTokens: most, executionMs: timeoutMs })
+      startedMs = clock.monotonicMs()
+    },
   })
-  return prepared
+  return { vectors, usage: { ...noUsage, inputTokens, executionMs: clock.monotonicMs() - startedMs } }
 }
 
 function inputsOf(input: EmbeddingRequest["input"]): readonly EmbedInput[] {

@@ -5,11 +5,13 @@ import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { CallSource } from "../../contract/call-sources.ts"
 import { Fault } from "../../contract/errors.ts"
-import type {
-  GenerateWork,
-  GenerationEvent,
-  GenerationUsage,
-  PreparedGeneration,
+import { PendingAdmission, begin, measure } from "../../engine/admission.ts"
+import {
+  type GenerateWork,
+  type GenerationEvent,
+  type GenerationSizes,
+  type GenerationUsage,
+  noGenerationUsage,
 } from "../../engine/engine.ts"
 import type { Meter, Sequence } from "../meter.ts"
 import { type Asker, type MeteredCall, runMetered } from "../metered-call.ts"
@@ -21,11 +23,10 @@ import { bodyTags } from "../tags.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
-import type { Router } from "../routing/router.ts"
+import type { Routed, Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { type Turn, firstThatServes } from "../stages.ts"
 import { tellStages } from "../decision-stages.ts"
-import { BegunRuns } from "./begun-runs.ts"
 
 export interface InferenceParts {
   readonly catalog: Catalog
@@ -132,118 +133,145 @@ const shortCodes: readonly string[] = [
   "tag_budget_exceeded",
 ]
 
-interface PreparedFor {
-  readonly model: Model
-  readonly resolved: Resolved
+interface AskedGeneration {
   readonly work: GenerateWork
   readonly count: number
   /** Parts of the answer are sent before it ends. */
   readonly isStreamed: boolean
 }
 
-/** Several answers to one prompt, prepared and paid for. */
+/** With one of the models that its name stands for. */
+interface ResolvedGeneration extends AskedGeneration {
+  readonly model: Model
+  readonly resolved: Resolved
+}
+
+/** One of the answers, on its way. */
+interface BegunAnswer {
+  readonly admission: PendingAdmission<GenerationSizes, number>
+  readonly sizes: GenerationSizes
+  readonly events: AsyncIterable<GenerationEvent>
+  readonly gathered: GatheredAnswer
+}
+
+/** Several answers to one prompt, admitted together and begun. */
 export class Generating {
   readonly model: Model
   readonly call: MeteredCall
   readonly #guard: Guard
-  readonly #prepared: readonly PreparedGeneration[]
-  readonly #outputTokensMax: number
-  readonly #answers: readonly GatheredAnswer[]
-  #begun: BegunRuns | null = null
+  readonly #stop = new AbortController()
+  readonly #signal: AbortSignal
+  readonly #answers: BegunAnswer[] = []
+  readonly #usage: GenerationUsage[] = []
+  #runs: AsyncIterable<GenerationEvent>[] = []
 
   static async start(
     parts: InferenceParts,
     call: MeteredCall,
-    asked: Omit<PreparedFor, "model" | "resolved"> & { readonly model: string },
+    asked: AskedGeneration & { readonly model: string },
   ): Promise<Generating> {
     const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
     const resolved = await resolveModel(parts, call, named)
     return await serve(call, resolved, async ({ model, isLast }) => {
       call.used = () => noUsage
-      const generating = await Generating.#prepare(parts, call, { ...asked, model, resolved })
-      // Whoever leaves before the end, or fails for good, is charged what the model used until then.
+      const own = { ...asked, model, resolved }
+      const guard = await guarded(parts, call, own)
+      const generating = new Generating(await guardedModel(parts, call, own, guard), call, guard)
+      // A request that is left before its end, or fails for good, is charged what the model used until then.
       call.used = () => meterUsage(generating.usage())
-      // What fails before its first event is the next model's to answer.
-      if (!isLast) await generating.#begin(call.request.signal)
-      return generating
+      try {
+        await generating.#begin(parts, own)
+        // What fails before its first event is the next model's to answer.
+        if (!isLast) await generating.#firstEvents()
+        return generating
+      } catch (error) {
+        await generating.#end(error)
+        throw error
+      }
     })
   }
 
-  static async #prepare(parts: InferenceParts, call: MeteredCall, asked: PreparedFor): Promise<Generating> {
-    const { signal } = call.request
-    const guard = await guarded(parts, call, asked)
-    const model = await guardedModel(parts, call, asked, guard)
-    if (asked.resolved.virtual !== null && model !== asked.model) call.sequence.beginStage(model)
-    const { generator: engine } = await call.route(parts.router, model)
-    const prepared: PreparedGeneration[] = []
-    try {
-      for (let index = 0; index < asked.count; index++)
-        prepared.push(await engine.prepare(withSeed(guard.work, index), signal))
-      const most = await reserve(
-        call.sequence,
-        model,
-        prepared,
-        asked.work.outputTokensMax === null,
-        parts.timeoutMs,
-      )
-      // The credit may have been long in coming; an answer that nobody waits for any more would never be run.
-      signal.throwIfAborted()
-      const open = prepared[0] && notEnforcedValue(prepared[0])
-      if (open) call.header(notEnforcedHeader, open)
-      call.keep(() => inputContent(conversationInput(guard.work.messages)))
-      return new Generating(model, call, { guard, prepared, outputTokensMax: most })
-    } catch (error) {
-      for (const one of prepared) one.discard()
-      throw error
-    }
-  }
-
-  private constructor(
-    model: Model,
-    call: MeteredCall,
-    parts: { guard: Guard; prepared: readonly PreparedGeneration[]; outputTokensMax: number },
-  ) {
+  private constructor(model: Model, call: MeteredCall, guard: Guard) {
     this.model = model
     this.call = call
-    this.#guard = parts.guard
-    this.#prepared = parts.prepared
-    this.#outputTokensMax = parts.outputTokensMax
-    this.#answers = parts.prepared.map(() => new GatheredAnswer())
+    this.#guard = guard
+    this.#signal = AbortSignal.any([call.request.signal, this.#stop.signal])
   }
 
-  /** Runs it up to its first events; throws what keeps it from them. */
-  async #begin(signal: AbortSignal): Promise<void> {
-    this.#begun = await BegunRuns.start((own) => this.#run(own), signal)
+  async #begin(parts: InferenceParts, asked: ResolvedGeneration): Promise<void> {
+    const { call, model } = this
+    if (asked.resolved.virtual !== null && model !== asked.model) call.sequence.beginStage(model)
+    const routed = await call.route(parts.router, model)
+    // One after the other: further answers share the slot of the first.
+    for (let index = 0; index < asked.count; index++) await this.#beginAnswer(routed, index)
+    const sizes = this.#answers.map((answer) => answer.sizes)
+    const isOpen = asked.work.outputTokensMax === null
+    const most = await reserve(call.sequence, model, { sizes, isOpen, timeoutMs: parts.timeoutMs })
+    // The credit may have been long in coming.
+    this.#signal.throwIfAborted()
+    const notEnforced = sizes[0] && notEnforcedValue(sizes[0])
+    if (notEnforced) call.header(notEnforcedHeader, notEnforced)
+    call.keep(() => inputContent(conversationInput(this.#guard.work.messages)))
+    for (const { admission, sizes: own } of this.#answers)
+      admission.grant(Math.min(most, own.outputTokensMost))
+    this.#runs = this.#answers.map((answer) => this.#run(answer))
   }
 
-  /** Instead of running it. */
-  discard(): void {
-    this.#begun?.discard()
-    for (const one of this.#prepared) one.discard()
+  async #beginAnswer(routed: Routed, index: number): Promise<void> {
+    const admission = new PendingAdmission<GenerationSizes, number>()
+    this.#usage[index] = noGenerationUsage
+    const { first, events } = begin(
+      routed.generate(withSeed(this.#guard.work, index), {
+        signal: this.#signal,
+        admit: admission.admit,
+        onUsage: (usage) => (this.#usage[index] = usage),
+      }),
+    )
+    const sizes = await admission.size(first)
+    this.#answers.push({ admission, sizes, events, gathered: new GatheredAnswer() })
   }
 
-  runs(signal: AbortSignal): AsyncIterable<GenerationEvent>[] {
-    return this.#begun?.continue(signal) ?? this.#run(signal)
+  #run({ sizes, events, gathered }: BegunAnswer): AsyncIterable<GenerationEvent> {
+    const { work } = this.#guard
+    return gathered.gather(
+      this.#guard.output(sizes.isHandedOn === true ? checked(events, work, this.#signal) : events),
+    )
   }
 
-  #run(signal: AbortSignal): AsyncIterable<GenerationEvent>[] {
-    return this.#prepared.map((one, at) => {
-      const events = one.run(Math.min(this.#outputTokensMax, one.outputTokensMost), signal)
-      const { work } = this.#guard
-      const given = this.#guard.output(one.isHandedOn === true ? checked(events, work, signal) : events)
-      return this.#answers[at]?.gather(given) ?? given
-    })
+  /** Throws what keeps them from coming. */
+  async #firstEvents(): Promise<void> {
+    const begun = this.#runs.map((run) => begin(run))
+    this.#runs = begun.map(({ events }) => events)
+    await Promise.all(begun.map(async ({ first }) => await first))
+  }
+
+  /** What reads them gets the reason. */
+  cancel(reason: unknown): void {
+    for (const { admission } of this.#answers) admission.refuse(reason)
+    this.#stop.abort(reason)
+  }
+
+  /** Ends answers that are not read any more; resolves when what they used is known. */
+  async #end(reason: unknown): Promise<void> {
+    this.cancel(reason)
+    const runs = [...this.#runs, ...this.#answers.map(({ events }) => events)]
+    await Promise.allSettled(runs.map(async (run) => await run[Symbol.asyncIterator]().return?.()))
+  }
+
+  /** The events of each answer. */
+  runs(): readonly AsyncIterable<GenerationEvent>[] {
+    return this.#runs
   }
 
   /** Resolves when usage, and what is kept of the content, are on record. */
   async succeed(ended: GenerationEnd): Promise<void> {
-    const output = () => this.#answers.map((answer) => answer.message())
+    const output = () => this.#answers.map(({ gathered }) => gathered.message())
     await this.call.succeed(meterUsage(this.usage()), () => outputContent(this.model.sku, output()), ended)
   }
 
   /** The prompt is counted once, however many answers were written to it. */
   usage(): GenerationUsage {
-    const used = this.#prepared.map((one) => one.usage())
+    const used = this.#usage
     const sum = (field: keyof GenerationUsage): number => used.reduce((total, one) => total + one[field], 0)
     const evaluated = used.find(({ inputTokens }) => inputTokens > 0)
     return {
@@ -267,10 +295,12 @@ export async function countPromptTokens(
   checkSchemas(asked.work)
   const tokens = await serve(call, resolved, async ({ model }) => {
     await call.sequence.reserve(model, noUsage)
-    const { generator: engine } = await call.route(parts.router, model)
-    const prepared = await engine.prepare(asked.work, call.request.signal)
-    prepared.discard()
-    return prepared.inputTokensMost
+    const routed = await call.route(parts.router, model)
+    const { signal } = call.request
+    const sizes = await measure<GenerationSizes>(
+      async (admit) => await routed.generate(asked.work, { signal, admit, onUsage: () => undefined }).next(),
+    )
+    return sizes.inputTokensMost
   })
   await call.succeed(noUsage, () => outputContent(asked.model))
   return tokens
@@ -280,7 +310,7 @@ export async function countPromptTokens(
 async function guarded(
   { guardrails }: InferenceParts,
   call: MeteredCall,
-  { model: { sku: model }, resolved: { virtual }, work, isStreamed }: PreparedFor,
+  { model: { sku: model }, resolved: { virtual }, work, isStreamed }: ResolvedGeneration,
 ): Promise<Guard> {
   checkSchemas(work)
   const { organizationId, principal, sequence } = call
@@ -294,7 +324,7 @@ async function guarded(
 async function guardedModel(
   { models }: InferenceParts,
   { organizationId }: MeteredCall,
-  { model }: PreparedFor,
+  { model }: ResolvedGeneration,
   guard: Guard,
 ): Promise<Model> {
   if (guard.model === model.sku) return model
@@ -316,28 +346,33 @@ function withSeed(work: GenerateWork, index: number): GenerateWork {
   return seed === null || index === 0 ? work : { ...work, sampling: { ...work.sampling, seed: seed + index } }
 }
 
-/** An answer without a limit of its own is as long as can be paid for. */
+interface ReservedAnswers {
+  readonly sizes: readonly GenerationSizes[]
+  /** The request sets no limit. */
+  readonly isOpen: boolean
+  readonly timeoutMs: number
+}
+
+/** How many tokens each answer may have. One without a limit of its own is as long as can be paid for. */
 async function reserve(
   sequence: Sequence,
   model: Model,
-  prepared: readonly PreparedGeneration[],
-  limitless: boolean,
-  timeoutMs: number,
+  { sizes, isOpen, timeoutMs }: ReservedAnswers,
 ): Promise<number> {
-  const inputTokens = Math.max(...prepared.map((one) => one.inputTokensMost))
-  let outputTokens = Math.max(...prepared.map((one) => one.outputTokensMost))
+  const inputTokens = Math.max(...sizes.map((one) => one.inputTokensMost))
+  let outputTokens = Math.max(...sizes.map((one) => one.outputTokensMost))
   for (let attempt = 1; ; attempt++) {
     try {
       await sequence.reserve(model, {
         inputTokens,
         cachedInputTokens: 0,
-        outputTokens: outputTokens * prepared.length,
-        executionMs: timeoutMs * prepared.length,
+        outputTokens: outputTokens * sizes.length,
+        executionMs: timeoutMs * sizes.length,
       })
       return outputTokens
     } catch (error) {
       const short = error instanceof Fault && shortCodes.includes(error.code)
-      if (!short || !limitless || outputTokens <= 1 || attempt >= affordableAttemptsMax) throw error
+      if (!short || !isOpen || outputTokens <= 1 || attempt >= affordableAttemptsMax) throw error
       outputTokens = Math.floor(outputTokens / 2)
     }
   }

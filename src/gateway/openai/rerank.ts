@@ -6,8 +6,9 @@ import type { createRerank } from "../../contract/openai/endpoints.ts"
 import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
 import type { Branch } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
-import { type Usage, noUsage } from "../sequence-record.ts"
+import type { Usage } from "../sequence-record.ts"
 import type { MeteredCall } from "../metered-call.ts"
+import { embedMetered } from "./embed.ts"
 import {
   type InferenceParts,
   inputContent,
@@ -94,21 +95,10 @@ async function byEmbedding(
   query: string,
   texts: readonly string[],
 ): Promise<Relevance> {
-  const { signal } = metered.request
-  const { embedder } = await metered.route(parts.router, model)
-  const prepared = await embedder.prepare({ inputs: [query, ...texts], dimensions: null }, signal)
-  const most = { ...noUsage, inputTokens: prepared.inputTokens, executionMs: parts.timeoutMs }
-  await metered.sequence.reserve(model, most).catch((error: unknown) => {
-    prepared.discard()
-    throw error
-  })
-  const startedMs = parts.clock.monotonicMs()
-  const [asked, ...vectors] = await prepared.run(signal)
-  const executionMs = parts.clock.monotonicMs() - startedMs
-  return {
-    scores: vectors.map((vector) => cosine(asked ?? vector, vector)),
-    usage: { ...noUsage, inputTokens: prepared.inputTokens, executionMs },
-  }
+  const work = { inputs: [query, ...texts], dimensions: null }
+  const { vectors, usage } = await embedMetered(parts, metered, { model, work })
+  const [asked, ...documents] = vectors
+  return { scores: documents.map((vector) => cosine(asked ?? vector, vector)), usage }
 }
 
 /** Of vectors of length one; what points away is not less relevant than what has nothing to do with it. */

@@ -30,7 +30,7 @@ export function compactHandler(
       const generating = await Generating.start(parts, call, given)
       let summary = ""
       let stopReason: Outcome["stopReason"] = null
-      for (const run of generating.runs(call.request.signal))
+      for (const run of generating.runs())
         for await (const event of run)
           if (event.kind === "text") summary += event.text
           else if (event.kind === "end") stopReason = event.reason

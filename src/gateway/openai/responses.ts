@@ -133,16 +133,10 @@ async function openTurn(
   noteDropped(call, tools.dropped)
   const isStreamed = request.stream === true || memory !== null
   const asked = { model: request.model, work, count: 1, isStreamed }
+  const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
   const generating = await Generating.start(parts, call, asked)
-  try {
-    const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
-    call.request.signal.throwIfAborted()
-    const { identities } = tools
-    return new Turn(parts, { generating, request, items, own, store, memory, identities })
-  } catch (error) {
-    generating.discard()
-    throw error
-  }
+  const { identities } = tools
+  return new Turn(parts, { generating, request, items, own, store, memory, identities })
 }
 
 /** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */
@@ -223,7 +217,7 @@ class Turn {
   readonly #parts: ResponseParts
   readonly #facts: TurnFacts
   readonly #writer: ResponseWriter
-  readonly #cancelled = new AbortController()
+  #isCancelled = false
   readonly #log = new EventLog<ResponseEvent>()
 
   constructor(parts: ResponseParts, facts: TurnFacts) {
@@ -264,17 +258,18 @@ class Turn {
 
   async *#events(): AsyncGenerator<ResponseEvent> {
     const { generating } = this.#facts
-    const { organizationId, request } = generating.call
+    const { organizationId } = generating.call
     const { responseStore } = this.#parts
     const writer = this.#writer
     const leave = responseStore.enter(organizationId, writer.id, {
-      cancel: () =>
-        this.#cancelled.abort(new Fault("client_closed", "Cannot go on: the response was cancelled")),
+      cancel: () => {
+        this.#isCancelled = true
+        generating.cancel(new Fault("client_closed", "Cannot go on: the response was cancelled"))
+      },
       response: () => writer.response,
       log: this.#log,
     })
-    const signal = AbortSignal.any([request.signal, this.#cancelled.signal])
-    const [run] = generating.runs(signal)
+    const [run] = generating.runs()
     const generated = run?.[Symbol.asyncIterator]()
     let started = false
     try {
@@ -330,7 +325,7 @@ class Turn {
     this.#failure = error
     // The client is gone: there is no one to send it to.
     if (signal.aborted && (signal.reason as Fault).code === "client_closed") throw error
-    if (this.#cancelled.signal.aborted) return this.#writer.cancel(used)
+    if (this.#isCancelled) return this.#writer.cancel(used)
     const fault = error instanceof Fault ? error : null
     const code = fault && fault.status < 500 ? fault.code : "server_error"
     return this.#writer.fail({ code, message: fault?.message ?? "The response failed unexpectedly" }, used)

@@ -1,6 +1,6 @@
 /** What the gateway does about the schemas of a request: bounds before any work, and a header for what is left open. */
 import { checkBounds } from "@umpire/schema-grammar"
-import type { GenerateWork, PreparedGeneration } from "../../engine/engine.ts"
+import type { GenerateWork, GenerationSizes } from "../../engine/engine.ts"
 import { refusingSchemas } from "../../engine/generate/refused-schema.ts"
 
 /** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */
@@ -19,7 +19,7 @@ export function checkSchemas({ format, tools }: GenerateWork): void {
 const check = (schema: unknown, param: string): void => refusingSchemas(param, () => checkBounds(schema))
 
 /** Null when the answer is held to everything. More pointers than fit a header are cut off with dots. */
-export function notEnforcedValue({ notEnforced }: PreparedGeneration): string | null {
+export function notEnforcedValue({ notEnforced }: GenerationSizes): string | null {
   if (!notEnforced || notEnforced.length === 0) return null
   const shown = notEnforced
     .slice(0, POINTERS_MAX)

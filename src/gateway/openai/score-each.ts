@@ -3,6 +3,7 @@ import type { Model } from "../../base/catalog.ts"
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
+import { admitAny } from "../../engine/admission.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
 import { type Usage, noUsage } from "../sequence-record.ts"
@@ -31,7 +32,7 @@ export async function scoreEach(
   const { organizationId, sequence } = metered
   const { signal } = metered.request
   for (const { branches } of texts) checkBranches(branches)
-  const { scorer } = await metered.route(parts.router, model)
+  const routed = await metered.route(parts.router, model)
   // The exact count is known only at a worker, whose places a request must not hold all at once.
   const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
   await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
@@ -39,9 +40,9 @@ export async function scoreEach(
   const used = { ...noUsage, inputTokens: 0 }
   const startedMs = parts.clock.monotonicMs()
   await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
-    const prepared = await scorer.prepare({ ...text, organizationId }, either)
-    margins[at] = await prepared.run(either)
-    used.inputTokens += prepared.inputTokens
+    const scored = await routed.score({ ...text, organizationId }, { signal: either, admit: admitAny })
+    margins[at] = scored.margins
+    used.inputTokens += scored.inputTokens
   })
   return { margins, usage: { ...used, executionMs: parts.clock.monotonicMs() - startedMs } }
 }

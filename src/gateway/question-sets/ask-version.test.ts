@@ -42,9 +42,11 @@ async function ask(failure: FaultCode): Promise<unknown> {
       isFailing = false
       throw new Fault(failure, "Cannot run the request", { retryAfterMs: 1 })
     }
-    const run = async (): Promise<Float64Array> => Float64Array.of(margins[model] ?? 0)
-    const scorer = { prepare: async () => ({ inputTokens: 1, run, discard: () => undefined }) }
-    return { scorer, close: () => undefined } as unknown as Routed
+    const score: Routed["score"] = async (_, { admit }) => {
+      await admit(1)
+      return { margins: Float64Array.of(margins[model] ?? 0), inputTokens: 1 }
+    }
+    return { score, close: () => undefined } as unknown as Routed
   }
   const parts: AskVersionParts = {
     models: {

@@ -91,12 +91,12 @@ async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
 }
 
 /** Says yes to texts with an even number. */
-const scorer: Pick<ScoreEngine, "prepare"> = {
-  prepare: async ({ evidence, branches }) => ({
-    inputTokens: 1,
-    run: async () => new Float64Array(branches.length).fill(Number(evidence.slice(-1)) % 2 === 0 ? 2 : -2),
-    discard: () => undefined,
-  }),
+const scorer: Pick<ScoreEngine, "score"> = {
+  score: async ({ evidence, branches }, { admit }) => {
+    await admit(1)
+    const margin = Number(evidence.slice(-1)) % 2 === 0 ? 2 : -2
+    return { margins: new Float64Array(branches.length).fill(margin), inputTokens: 1 }
+  },
 }
 
 const sequence: Sequence = {
@@ -120,7 +120,7 @@ function partsOf(changes: Partial<JobParts> & { readonly scorer?: typeof scorer 
     millisecondTicks: 0n,
   }
   const model = { sku: "m", kind: "generation", enabled: true, file: "m.onnx", quantization: "int8", prices }
-  const routed = { scorer: changes.scorer ?? scorer, close: () => undefined }
+  const routed = { ...(changes.scorer ?? scorer), close: () => undefined }
   return {
     database,
     // What the job looks at of both.
@@ -149,11 +149,10 @@ test("an organization whose jobs do not end keeps no other waiting, and its jobs
   const hanging = new Set(stuck.map(({ organizationId }) => organizationId))
   const begun = new Set<string>()
   const slow: typeof scorer = {
-    prepare: async (work, signal) => {
-      const prepared = await scorer.prepare(work, signal)
-      if (!hanging.has(work.organizationId)) return prepared
+    score: async (work, call) => {
+      if (!hanging.has(work.organizationId)) return await scorer.score(work, call)
       begun.add(work.organizationId)
-      return { ...prepared, run: async (stop) => await never(stop) }
+      return await never(call.signal)
     },
   }
   const jobs = await startJobs(partsOf({ scorer: slow }))

@@ -1,11 +1,12 @@
 import { predicate } from "../../engine/branch.ts"
 import { describe, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
+import { silentLog } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type GenerationEvent, type PreparedGeneration, noGenerationUsage } from "../../engine/engine.ts"
-import { Route, type RouteParts } from "./route.ts"
-import { routedGenerator, routedScorer } from "./router.ts"
+import { admitAny, measure } from "../../engine/admission.ts"
+import type { GenerateCall, GenerationEvent } from "../../engine/engine.ts"
+import { type RouteRequest, RoutedRequest } from "./router.ts"
 import { type RetryBudget, type WorkerEngines, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 import { RequestTrace } from "../telemetry.ts"
 
@@ -36,48 +37,58 @@ function scorer(asked: string[], name: string, run: Run = async () => new Float6
   return {
     check: async () => undefined,
     scorer: {
-      prepare: async () => {
+      score: async (_, { admit, signal }) => {
         asked.push(name)
-        return { inputTokens: 7, run, discard: () => undefined }
+        await admit(7)
+        return { margins: await run(signal), inputTokens: 7 }
       },
     },
   }
 }
 
 interface TestRoute {
-  readonly begin: () => Route
+  /** A request of its own. */
+  readonly begin: () => RoutedRequest
   region: string | null
+}
+
+interface Changes extends Partial<Pick<RouteRequest, "trace">> {
+  readonly queueWaitMs?: number
+  readonly retries?: RetryBudget
 }
 
 function routeOver(
   workers: readonly Worker[],
-  changes: Partial<RouteParts> & { readonly retries?: RetryBudget } = {},
+  { trace = new RequestTrace(clock), queueWaitMs = 60_000, retries }: Changes = {},
 ): TestRoute {
-  const pool = new WorkerPool(workers, changes.retries)
-  const begin = (): Route =>
-    new Route({
+  const pool = new WorkerPool(workers, retries)
+  const begin = (): RoutedRequest =>
+    new RoutedRequest({
       plan: [...new Set(workers.map(({ regionId }) => regionId))].map(region),
       pool,
       clock,
-      trace: new RequestTrace(clock),
-      queueWaitMs: 60_000,
-      onPlaced: (placed) => (route.region = placed),
-      onFailure: () => undefined,
-      ...changes,
+      log: silentLog,
+      queueWaitMs,
+      request: {
+        model: "m",
+        organizationId: "org_1",
+        hint: null,
+        trace,
+        onPlaced: (placed) => (route.region = placed),
+      },
     })
   const route: TestRoute = { begin, region: null }
   return route
 }
 
-async function score(route: TestRoute, signal: AbortSignal = never): Promise<Float64Array> {
-  const prepared = await routedScorer(route.begin).prepare(work, signal)
-  return await prepared.run(signal)
+async function score(route: TestRoute, signal: AbortSignal = never, admit = admitAny): Promise<Float64Array> {
+  return (await route.begin().score(work, { signal, admit })).margins
 }
 
 const full = (id: string): Worker =>
   worker(id, {
     scorer: {
-      prepare: async () =>
+      score: async () =>
         Promise.reject(new Fault("overloaded", "Cannot: full", { retryAfterMs: id === "a.1" ? 9000 : 4000 })),
     },
   })
@@ -90,15 +101,59 @@ const failing = (id: string): Worker =>
 const text = (word: string): GenerationEvent => ({ kind: "text", text: word, logprobs: null })
 const generator = (run: (signal: AbortSignal) => AsyncIterable<GenerationEvent>): WorkerEngines => ({
   generator: {
-    prepare: async (): Promise<PreparedGeneration> => ({
-      inputTokensMost: 3,
-      outputTokensMost: 5,
-      run: (_max, signal) => run(signal),
-      usage: () => noGenerationUsage,
-      discard: () => undefined,
-    }),
+    async *generate(_, { admit, signal }) {
+      await admit({ inputTokensMost: 3, outputTokensMost: 5 })
+      yield* run(signal)
+    },
   },
 })
+const freely: GenerateCall = { signal: never, admit: async () => 5, onUsage: () => undefined }
+
+const generated = {
+  organizationId: "org_1",
+  messages: [{ role: "user" as const, content: "Hi" }],
+  tools: [],
+  toolChoice: "auto" as const,
+  parallelToolCalls: true,
+  format: { kind: "text" as const },
+  sampling: {
+    temperature: null,
+    topP: null,
+    seed: null,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
+  },
+  stop: [],
+  topLogprobs: null,
+  outputTokensMax: 5,
+  truncate: false,
+  effort: null,
+}
+
+/** A worker that says another count with its answer, or fails. */
+const counting = (tokens: number, counted: number, error?: Fault): WorkerEngines => ({
+  scorer: {
+    score: async (_, { admit }) => {
+      await admit(tokens)
+      if (error) throw error
+      return { margins: new Float64Array([1]), inputTokens: counted }
+    },
+  },
+})
+
+async function read(route: TestRoute, take = Infinity): Promise<{ words: string[]; error: unknown }> {
+  const words: string[] = []
+  try {
+    for await (const event of route.begin().generate(generated, freely)) {
+      if (event.kind === "text") words.push(event.text)
+      if (words.length >= take) break
+    }
+    return { words, error: null }
+  } catch (error) {
+    return { words, error }
+  }
+}
 
 const busy = async (target: Worker, tokens: number): Promise<void> => {
   await target.queue.acquire({ organizationId: "other", tokens }, never)
@@ -118,15 +173,13 @@ function slow(ms: number, error?: Error): Run {
 }
 
 describe("the trace of a request", () => {
-  test("has each try with its time in the engine, and not the time between its steps", async () => {
+  test("has each try with its time in the engine, and not the time in which it is admitted", async () => {
     const trace = new RequestTrace(clock)
     const workers = [
       worker("a.1", scorer([], "a.1", slow(30, dead()))),
       worker("b.1", scorer([], "b.1", slow(4))),
     ]
-    const prepared = await routedScorer(routeOver(workers, { trace }).begin).prepare(work, never)
-    clock.advance(1_000) // credit is reserved meanwhile
-    await prepared.run(never)
+    await score(routeOver(workers, { trace }), never, async () => clock.advance(1_000))
     expect(trace.attempts).toEqual([
       { region: "a", result: "inference_failed", ms: 30 },
       { region: "b", result: "success", ms: 4 },
@@ -138,19 +191,17 @@ describe("the trace of a request", () => {
     const trace = new RequestTrace(clock)
     const only = worker("a.1", scorer([], "a.1", slow(5)), { slotsMax: 1 })
     const other = await only.queue.acquire({ organizationId: "other", tokens: 1 }, never)
-    const prepared = routedScorer(routeOver([only], { trace }).begin).prepare(work, never)
+    const scored = score(routeOver([only], { trace }))
     clock.advance(70)
     other.release()
-    await (await prepared).run(never)
+    await scored
     expect([trace.msIn("queue"), trace.msIn("engine")]).toEqual([70, 5])
   })
 
-  test("has a worker that was full, and one whose answer was no longer awaited", async () => {
+  test("has a worker that was full, and one where the work was not admitted", async () => {
     const trace = new RequestTrace(clock)
     const route = routeOver([full("a.1"), worker("b.1", scorer([], "b.1"))], { trace })
-    const prepared = await routedScorer(route.begin).prepare(work, never)
-    prepared.discard()
-    prepared.discard()
+    await measure<number>(async (admit) => await route.begin().score(work, { signal: never, admit }))
     expect(trace.attempts).toEqual([
       { region: "a", result: "overloaded", ms: 0 },
       { region: "b", result: "abandoned", ms: 0 },
@@ -166,13 +217,7 @@ describe("the trace of a request", () => {
       }
     }
     const route = routeOver([worker("a.1", generator(ticking))], { trace })
-    const generated = {
-      organizationId: "org_1",
-      messages: [],
-      outputTokensMax: null,
-    } as unknown as Parameters<ReturnType<typeof routedGenerator>["prepare"]>[0]
-    const prepared = await routedGenerator(route.begin).prepare(generated, never)
-    for await (const _ of prepared.run(5, never)) clock.advance(500)
+    for await (const _ of route.begin().generate(generated, freely)) clock.advance(500)
     expect(trace.msIn("engine")).toBe(20)
     expect(trace.attempts).toEqual([{ region: "a", result: "success", ms: 20 }])
   })
@@ -209,7 +254,7 @@ describe("a request that is answered whole", () => {
     const asked: string[] = []
     const refusing = worker("a.1", {
       scorer: {
-        prepare: async () => Promise.reject(new Fault("context_length_exceeded", "Cannot: too long")),
+        score: async () => Promise.reject(new Fault("context_length_exceeded", "Cannot: too long")),
       },
     })
     const route = routeOver([refusing, worker("b.1", scorer(asked, "b.1"))])
@@ -231,7 +276,7 @@ describe("a request that is answered whole", () => {
 
   test("ends when its caller goes away while the engine is still being loaded", async () => {
     const gone = new AbortController()
-    const loading = worker("a.1", { scorer: { prepare: async () => await new Promise(() => undefined) } })
+    const loading = worker("a.1", { scorer: { score: async () => await new Promise(() => undefined) } })
     const answer = score(routeOver([loading]), gone.signal)
     setImmediate(() => gone.abort(new Fault("client_closed", "gone")))
     await expect(answer).rejects.toMatchObject({ code: "client_closed" })
@@ -285,6 +330,48 @@ describe("a request that is answered whole", () => {
   })
 })
 
+describe("a request that is admitted", () => {
+  test("is admitted anew where it goes on, and is charged what its last worker counted", async () => {
+    const admitted: number[] = []
+    const request = routeOver([
+      worker("a.1", counting(7, 7, dead())),
+      worker("b.1", counting(500, 42)),
+    ]).begin()
+    const admit = async (tokens: number): Promise<void> => void admitted.push(tokens)
+    const { inputTokens } = await request.score(work, { signal: never, admit })
+    expect([admitted, inputTokens]).toEqual([[7, 500], 42])
+  })
+
+  test("ends with a refusal as it is, which is not held against the worker and not tried elsewhere", async () => {
+    for (const refusal of [new Fault("overloaded", "Cannot: limited"), dead(), new Error("no store")]) {
+      const asked: string[] = []
+      const first = worker("a.1", scorer(asked, "a.1"))
+      const route = routeOver([first, worker("b.1", scorer(asked, "b.1"))])
+      await expect(score(route, never, async () => await Promise.reject(refusal))).rejects.toBe(refusal)
+      expect([asked, first.failures, first.queue.running]).toEqual([["a.1"], 0, 0])
+    }
+  })
+
+  test("does not end, or go on elsewhere, before its caller has said whether it is admitted", async () => {
+    const first = worker("a.1", scorer([], "a.1"))
+    const happened: string[] = []
+    const admission = Promise.withResolvers<void>()
+    const route = routeOver([first, worker("b.1", scorer([], "b.1"))])
+    const scored = score(route, never, async () => {
+      happened.push("asked")
+      await admission.promise
+      happened.push("admitted")
+    })
+    await expect.poll(() => happened).toEqual(["asked"])
+    first.markDown(new Error("dead"))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(happened).toEqual(["asked"])
+    admission.resolve()
+    await scored
+    expect(happened).toEqual(["asked", "admitted", "asked", "admitted"])
+  })
+})
+
 describe("a request that nobody serves", () => {
   test("is refused as overloaded when every worker is full, with the shortest time to come back", async () => {
     await expect(score(routeOver([full("a.1"), full("b.1")]))).rejects.toMatchObject({
@@ -333,51 +420,17 @@ describe("a request that nobody serves", () => {
 })
 
 describe("a stream", () => {
-  const request = {
-    organizationId: "org_1",
-    messages: [{ role: "user" as const, content: "Hi" }],
-    tools: [],
-    toolChoice: "auto" as const,
-    parallelToolCalls: true,
-    format: { kind: "text" as const },
-    sampling: {
-      temperature: null,
-      topP: null,
-      seed: null,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      logitBias: {},
-    },
-    stop: [],
-    topLogprobs: null,
-    outputTokensMax: 5,
-    truncate: false,
-    effort: null,
-  }
-  async function read(route: TestRoute, take = Infinity): Promise<{ words: string[]; error: unknown }> {
-    const words: string[] = []
-    try {
-      const prepared = await routedGenerator(route.begin).prepare(request, never)
-      for await (const event of prepared.run(5, never)) {
-        if (event.kind === "text") words.push(event.text)
-        if (words.length >= take) break
-      }
-      return { words, error: null }
-    } catch (error) {
-      return { words, error }
-    }
-  }
-
   test("of several answers takes one place, however many it asks for", async () => {
     const one = worker(
       "a.1",
       generator(() => events(["x"])),
       { slotsMax: 1 },
     )
-    const engine = routedGenerator(routeOver([one]).begin)
-    const prepared = [await engine.prepare(request, never), await engine.prepare(request, never)]
+    const request = routeOver([one]).begin()
+    const answers = [request.generate(generated, freely), request.generate(generated, freely)]
+    for (const answer of answers) expect((await answer.next()).value?.kind).toBe("text")
     expect(one.queue.running).toBe(1)
-    for (const each of prepared) for await (const event of each.run(5, never)) expect(event.kind).toBe("text")
+    for (const answer of answers) expect((await answer.next()).done).toBe(true)
     expect([one.queue.running, one.queue.outstandingTokens]).toEqual([0, 0])
   })
 

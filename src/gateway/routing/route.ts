@@ -3,20 +3,21 @@
  *
  *   choose a worker: the plan's regions in order, at most two workers of each
  *   -> wait for a slot in its queue, ask its circuit breaker: from here on it is an Attempt
- *   -> prepare the work there -> run it (router.ts)
+ *   -> its engine tells the size of the work, the caller admits it, the engine runs it
  *
- * A failure of the worker at any step goes on with the next one, within the retry budget. A mistake of the request, or a
- * caller that goes away, ends it. When no worker is left it is `overloaded` if all were full, else `routing_failed`.
+ * A failure of the worker at any step goes on with the next one, within the retry budget. A mistake of the request, a refusal
+ * to admit it, or a caller that goes away, ends it. When no worker is left it is `overloaded` if all were full, else `routing_failed`.
  */
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { EngineCall } from "../../engine/engine.ts"
 import { type Permit, type Worker, type WorkerEngines, type WorkerPool, JoinedSignal } from "./worker.ts"
 import { type Span, withSpan } from "../../base/telemetry.ts"
 import type { Slot, SlotRequest } from "./queue.ts"
 import type { RequestTrace } from "../telemetry.ts"
 
-export interface RouteParts {
+export interface RouteDeps {
   readonly plan: readonly Region[]
   readonly pool: WorkerPool
   readonly clock: Clock
@@ -29,18 +30,15 @@ export interface RouteParts {
   readonly onFailure: (worker: Worker, error: unknown) => void
 }
 
-export interface Work<Prepared> {
+/** What the work asks of a worker. */
+export interface Load<Size> {
   readonly slot: SlotRequest
   /** A further answer of a request that has a slot already needs none of its own. */
   readonly sharesSlot: boolean
   /** What later requests may share, where there is such a thing. */
   readonly prefix: string | null
-  readonly prepare: (engines: WorkerEngines, signal: AbortSignal) => Promise<Prepared>
-}
-
-export interface Placed<Prepared> {
-  readonly prepared: Prepared
-  readonly attempt: Attempt
+  /** Once its size is known. */
+  readonly tokensOf: (size: Size) => number
 }
 
 /** Tries at different workers that one request may make. */
@@ -48,8 +46,10 @@ const attemptsMax = 6
 /** Workers of one region that one request may try. */
 const workersPerRegionMax = 2
 
-export class Route {
-  readonly #parts: RouteParts
+export class Route<Size = number> {
+  readonly #deps: RouteDeps
+  readonly #load: Load<Size>
+  readonly #prefixKey: string | null
   readonly #tried: Worker[] = []
   readonly #refusals: Fault[] = []
   /** What a worker said that can never do this. */
@@ -61,33 +61,105 @@ export class Route {
   #waitLeftMs: number
   #current: Attempt | null = null
 
-  constructor(parts: RouteParts) {
-    this.#parts = parts
-    this.#waitLeftMs = parts.queueWaitMs
+  constructor(deps: RouteDeps, load: Load<Size>) {
+    this.#deps = deps
+    this.#load = load
+    this.#prefixKey = deps.pool.prefixKey(load.slot.organizationId, load.prefix)
+    this.#waitLeftMs = deps.queueWaitMs
   }
 
-  /** Prepares the work at the next worker that can; may be called again after a failed run. */
-  async place<Prepared>(work: Work<Prepared>, signal: AbortSignal): Promise<Placed<Prepared>> {
-    const { pool, onPlaced } = this.#parts
-    const prefixKey = pool.prefixKey(work.slot.organizationId, work.prefix)
+  /** Work that answers all at once. */
+  async run<Admission, Result>(
+    call: EngineCall<Size, Admission>,
+    work: (engines: WorkerEngines, call: EngineCall<Size, Admission>) => Promise<Result>,
+  ): Promise<Result> {
     for (;;) {
-      const attempt = await this.#begin(work, prefixKey, signal)
-      this.#current = attempt
-      let prepared: Prepared
+      const attempt = await this.#begin(call.signal)
       try {
-        prepared = await attempt.step(signal, (either) => work.prepare(attempt.worker.engines, either))
+        const result = await attempt.step(
+          call.signal,
+          async (signal) => await work(attempt.worker.engines, this.#callAt(attempt, call, signal)),
+        )
+        attempt.succeeded()
+        return result
       } catch (error) {
-        this.failed(attempt, error, signal)
-        continue
+        await this.#failed(attempt, error, call.signal)
       }
-      if (prefixKey !== null) pool.rememberPrefix(prefixKey, attempt.worker)
-      onPlaced(attempt.worker.regionId)
-      return { prepared, attempt }
     }
   }
 
+  /** Work that answers event by event. After the first a failure is the caller's to see: half an answer is not begun anew. */
+  async *stream<Admission, Event>(
+    call: EngineCall<Size, Admission>,
+    work: (
+      engines: WorkerEngines,
+      call: EngineCall<Size, Admission>,
+    ) => AsyncGenerator<Event, void, undefined>,
+  ): AsyncGenerator<Event, void, undefined> {
+    for (;;) {
+      const attempt = await this.#begin(call.signal)
+      const either = attempt.joined(call.signal)
+      let events: AsyncGenerator<Event, void, undefined> | undefined
+      let hasAnswered = false
+      let isOver = false
+      try {
+        const running = work(attempt.worker.engines, this.#callAt(attempt, call, either.signal))
+        events = running
+        for (;;) {
+          const next = await attempt.inEngine(() => either.until(running.next()))
+          if (next.done) break
+          attempt.started()
+          hasAnswered = true
+          yield next.value
+        }
+        isOver = true
+        attempt.succeeded()
+        return
+      } catch (error) {
+        isOver = true
+        await this.#failed(attempt, error, call.signal)
+        if (hasAnswered) throw error
+      } finally {
+        // A reader that leaves ends the work and gives back the slot.
+        if (!isOver) {
+          either.abort(new Fault("inference_failed", "Cannot continue: the stream is no longer read"))
+          await events?.return()
+        }
+        attempt.abandon()
+      }
+    }
+  }
+
+  /** Gives back whatever is still held; harmless at any time. */
+  close(): void {
+    this.#current?.abandon()
+  }
+
+  /** The caller's call, as the engine of one worker gets it. */
+  #callAt<Admission>(
+    attempt: Attempt,
+    call: EngineCall<Size, Admission>,
+    signal: AbortSignal,
+  ): EngineCall<Size, Admission> {
+    const { pool, onPlaced } = this.#deps
+    const admit = async (size: Size): Promise<Admission> => {
+      if (attempt.isOver) throw new Error("The work went on elsewhere")
+      attempt.measured(this.#load.tokensOf(size))
+      if (this.#prefixKey !== null) pool.rememberPrefix(this.#prefixKey, attempt.worker)
+      onPlaced(attempt.worker.regionId)
+      return await attempt.admit(async () => await call.admit(size))
+    }
+    return { signal, admit }
+  }
+
   /** Notes a failed try; throws when trying elsewhere would not help. */
-  failed(attempt: Attempt, error: unknown, signal: AbortSignal): void {
+  async #failed(attempt: Attempt, error: unknown, signal: AbortSignal): Promise<void> {
+    // What is being admitted is known before anything is admitted anew, or given back.
+    await attempt.admission
+    if (attempt.refusal) {
+      attempt.abandon()
+      throw attempt.refusal.reason
+    }
     switch (attempt.failed(error, signal)) {
       case null:
         throw signal.reason
@@ -104,40 +176,36 @@ export class Route {
       case "worker":
         this.#isRetry = true
         this.#failures.push(error)
-        this.#parts.onFailure(attempt.worker, error)
+        this.#deps.onFailure(attempt.worker, error)
     }
   }
 
-  /** Gives back whatever is still held; harmless at any time. */
-  close(): void {
-    this.#current?.abandon()
-  }
-
-  async #begin(work: Work<unknown>, prefixKey: string | null, signal: AbortSignal): Promise<Attempt> {
-    const { clock, trace } = this.#parts
+  async #begin(signal: AbortSignal): Promise<Attempt> {
+    const { clock, trace } = this.#deps
+    const { slot: request, sharesSlot } = this.#load
     for (;;) {
       signal.throwIfAborted()
-      const worker = this.#chooseWorker(prefixKey, work.slot.tokens)
+      const worker = this.#chooseWorker()
       let slot: Slot | null
       trace.enter("queue")
       try {
-        slot = work.sharesSlot ? worker.queue.share(work.slot) : worker.queue.take(work.slot)
-        slot ??= await this.#waitForSlot(worker, work.slot, signal)
+        slot = sharesSlot ? worker.queue.share(request) : worker.queue.take(request)
+        slot ??= await this.#waitForSlot(worker, request, signal)
       } finally {
         trace.leave("queue")
       }
       if (!slot) continue
       const permit = worker.breaker.request()
-      if (permit) return new Attempt(worker, slot, permit, clock, trace)
+      if (permit) return (this.#current = new Attempt(worker, slot, permit, { clock, trace }))
       slot.release()
     }
   }
 
-  #chooseWorker(prefixKey: string | null, tokens: number): Worker {
-    const { trace } = this.#parts
+  #chooseWorker(): Worker {
+    const { trace } = this.#deps
     trace.enter("route")
     try {
-      const worker = this.#nextWorker(prefixKey, tokens)
+      const worker = this.#nextWorker()
       if (!worker || !this.#mayTry()) throw this.#exhausted()
       return worker
     } finally {
@@ -145,14 +213,14 @@ export class Route {
     }
   }
 
-  #nextWorker(prefixKey: string | null, tokens: number): Worker | undefined {
-    const { plan, pool } = this.#parts
+  #nextWorker(): Worker | undefined {
+    const { plan, pool } = this.#deps
     for (; this.#regionAt < plan.length; this.#regionAt++, this.#triedInRegion = 0) {
       if (this.#triedInRegion >= workersPerRegionMax) continue
       const candidates = pool
         .inRegion(plan[this.#regionAt]?.id ?? "")
         .filter((worker) => worker.isAvailable && !this.#tried.includes(worker))
-      const worker = pool.choose(candidates, prefixKey, tokens)
+      const worker = pool.choose(candidates, this.#prefixKey, this.#load.slot.tokens)
       if (!worker) continue
       this.#triedInRegion++
       this.#tried.push(worker)
@@ -164,12 +232,12 @@ export class Route {
   /** Going on after a failed try is a retry, and retries have a budget; leaving a queue is none. */
   #mayTry(): boolean {
     if (this.#tried.length > attemptsMax) return false
-    return !this.#isRetry || this.#parts.pool.takeRetry()
+    return !this.#isRetry || this.#deps.pool.takeRetry()
   }
 
   /** Null when the worker is full, or dies while the request waits. */
   async #waitForSlot(worker: Worker, request: SlotRequest, signal: AbortSignal): Promise<Slot | null> {
-    const { clock, trace } = this.#parts
+    const { clock, trace } = this.#deps
     const leave = new JoinedSignal(signal, worker.downSignal)
     const timer = setTimeout(() => leave.abort(worker.queue.full()), this.#waitLeftMs).unref()
     const startedMs = clock.monotonicMs()
@@ -198,7 +266,7 @@ export class Route {
         { retryAfterMs: Math.min(...this.#refusals.map(({ retryAfterMs }) => retryAfterMs ?? 1_000)) },
       )
     // Where there was nothing to route, what the only worker said tells more.
-    if (this.#parts.pool.workers.length === 1 && lastFailure instanceof Fault) return lastFailure
+    if (this.#deps.pool.workers.length === 1 && lastFailure instanceof Fault) return lastFailure
     return new Fault(
       "routing_failed",
       lastFailure === undefined
@@ -222,10 +290,21 @@ export class Attempt {
   readonly #stop: JoinedSignal
   readonly #timer: NodeJS.Timeout | undefined
   readonly #span: Span | undefined
+  /** Resolves when its caller has said whether it admits the work. */
+  admission: Promise<unknown> = Promise.resolve()
+  /** Why the caller does not. */
+  refusal: { readonly reason: unknown } | null = null
   #engineMs = 0
+  #enteredMs: number | null = null
+  #isInEngine = false
   #isOver = false
 
-  constructor(worker: Worker, slot: Slot, permit: Permit, clock: Clock, trace: RequestTrace) {
+  constructor(
+    worker: Worker,
+    slot: Slot,
+    permit: Permit,
+    { clock, trace }: Pick<RouteDeps, "clock" | "trace">,
+  ) {
     this.worker = worker
     this.#slot = slot
     this.#permit = permit
@@ -252,16 +331,44 @@ export class Attempt {
     return this.inEngine(() => either.until(work(either.signal)))
   }
 
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
   /** Counts the time of a call to the engine. */
   async inEngine<Result>(work: () => Promise<Result>): Promise<Result> {
-    const startedMs = this.#clock.monotonicMs()
-    this.#trace.enter("engine")
+    this.#isInEngine = true
+    this.#enterEngine()
     try {
       return await withSpan(this.#span, work)
     } finally {
-      this.#trace.leave("engine")
-      this.#engineMs += this.#clock.monotonicMs() - startedMs
+      this.#isInEngine = false
+      this.#leaveEngine()
     }
+  }
+
+  /** Asks the caller; its time is not the engine's. */
+  async admit<Admission>(ask: () => Promise<Admission>): Promise<Admission> {
+    this.#leaveEngine()
+    const asked = withSpan(this.#trace.span, ask)
+    this.admission = asked.catch((reason: unknown) => (this.refusal = { reason }))
+    try {
+      return await asked
+    } finally {
+      if (this.#isInEngine) this.#enterEngine()
+    }
+  }
+
+  #enterEngine(): void {
+    this.#enteredMs = this.#clock.monotonicMs()
+    this.#trace.enter("engine")
+  }
+
+  #leaveEngine(): void {
+    if (this.#enteredMs === null) return
+    this.#trace.leave("engine")
+    this.#engineMs += this.#clock.monotonicMs() - this.#enteredMs
+    this.#enteredMs = null
   }
 
   /** The request was tokenised: what it needs is known. */

@@ -3,27 +3,27 @@ import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
 import type { Region } from "../../base/regions.ts"
 import { Fault } from "../../contract/errors.ts"
-import type {
-  EmbedEngine,
-  EmbedWork,
-  EvidenceReading,
-  GenerateEngine,
-  GenerateWork,
-  GenerationEvent,
-  PreparedEmbedding,
-  PreparedGeneration,
-  PreparedScore,
-  ScoreEngine,
+import {
+  type Embedded,
+  type EmbedWork,
+  type EngineCall,
+  type GenerateCall,
+  type GenerateEngine,
+  type GenerateWork,
+  type GenerationSizes,
+  type Scored,
+  type ScoreWork,
+  noGenerationUsage,
 } from "../../engine/engine.ts"
 import { branchLength } from "../classification/classification.ts"
 import { type HealthChecks, type HealthOptions, startHealthChecks } from "./health.ts"
-import { type Placed, type Work, Route } from "./route.ts"
+import { type Load, Route } from "./route.ts"
 import { type OrganizationRouting, type Policies, planRoute } from "./plan.ts"
 import type { LiveTraffic } from "./queue.ts"
 import type { RequestTrace } from "../telemetry.ts"
 import { type WorkerReport, type WorkerSettings, Worker, WorkerPool } from "./worker.ts"
 
-interface RouterParts {
+interface RouterDeps {
   readonly regions: readonly Region[]
   /** Where this gateway stands. */
   readonly from: Region | null
@@ -52,11 +52,12 @@ export interface RouteRequest {
   readonly onPlaced?: (region: string) => void
 }
 
-/** The engines of one request. It must be closed, however the request ends. */
+/** The engines of one request, wherever it is planned to run. It must be closed, however the request ends. */
 export interface Routed {
-  readonly scorer: RoutedScorer
-  readonly generator: RoutedGenerator
-  readonly embedder: RoutedEmbedder
+  score(work: ScoreWork, call: EngineCall): Promise<Scored>
+  embed(work: EmbedWork, call: EngineCall): Promise<Embedded>
+  /** Further ones are further answers to the same request: they share the slot of the first. */
+  generate(work: GenerateWork, call: GenerateCall): ReturnType<GenerateEngine["generate"]>
   close(): void
 }
 
@@ -76,25 +77,25 @@ export interface Router {
   close(): Promise<void>
 }
 
-export function createRouter(parts: RouterParts): Router {
+export function createRouter(deps: RouterDeps): Router {
   const pools = new Map<string, WorkerPool>()
   const add = (sku: string, settings: readonly WorkerSettings[]): void => {
-    pools.set(sku, new WorkerPool(settings.map((one) => new Worker(parts.clock, one))))
+    pools.set(sku, new WorkerPool(settings.map((one) => new Worker(deps.clock, one))))
   }
-  for (const [sku, settings] of parts.workers) add(sku, settings)
+  for (const [sku, settings] of deps.workers) add(sku, settings)
   const everyone = [...pools.values()].flatMap(({ workers }) => workers)
-  const checks: HealthChecks = startHealthChecks(everyone, parts.health, parts.clock, parts.log)
+  const checks: HealthChecks = startHealthChecks(everyone, deps.health, deps.clock, deps.log)
   return {
     async open(request) {
       const { trace, isBatch } = request
-      const leave = isBatch === true ? undefined : parts.liveTraffic?.enterLive()
+      const leave = isBatch === true ? undefined : deps.liveTraffic?.enterLive()
       trace.enter("route")
       try {
         const pool = pools.get(request.model) ?? emptyPool
-        const routing = await parts.policies.of(request.organizationId)
-        const plan = planFor(parts, pool, request, routing)
+        const routing = await deps.policies.of(request.organizationId)
+        const plan = planFor(deps, pool, request, routing)
         pool.countRequest()
-        return new RoutedRequest(parts, pool, request, plan, leave)
+        return new RoutedRequest({ ...deps, pool, request, plan, leave })
       } catch (error) {
         leave?.()
         throw error
@@ -117,7 +118,7 @@ export function createRouter(parts: RouterParts): Router {
 }
 
 function planFor(
-  { regions, from }: RouterParts,
+  { regions, from }: RouterDeps,
   pool: WorkerPool,
   { hint }: RouteRequest,
   { policy, visible }: OrganizationRouting,
@@ -133,79 +134,8 @@ function planFor(
   })
 }
 
-/** One request: each piece of its work has a route of its own, and all of them end with it. */
-class RoutedRequest implements Routed {
-  readonly #parts: RouterParts
-  readonly #pool: WorkerPool
-  readonly #request: RouteRequest
-  readonly #plan: readonly Region[]
-  /** Ends it as live traffic. */
-  readonly #leave: (() => void) | undefined
-  readonly #routes: Route[] = []
-  /** One for all answers of the request: it knows which of them is the first. */
-  #generator: RoutedGenerator | undefined
-
-  constructor(
-    parts: RouterParts,
-    pool: WorkerPool,
-    request: RouteRequest,
-    plan: readonly Region[],
-    leave: (() => void) | undefined,
-  ) {
-    this.#parts = parts
-    this.#pool = pool
-    this.#request = request
-    this.#plan = plan
-    this.#leave = leave
-  }
-
-  get scorer(): RoutedScorer {
-    return routedScorer(() => this.#begin())
-  }
-
-  get generator(): RoutedGenerator {
-    this.#generator ??= routedGenerator(() => this.#begin())
-    return this.#generator
-  }
-
-  get embedder(): RoutedEmbedder {
-    return routedEmbedder(() => this.#begin(), this.#request.organizationId)
-  }
-
-  close(): void {
-    this.#leave?.()
-    for (const route of this.#routes) route.close()
-  }
-
-  #begin(): Route {
-    const { clock, queueWaitMs } = this.#parts
-    const route = new Route({
-      plan: this.#plan,
-      pool: this.#pool,
-      clock,
-      queueWaitMs,
-      trace: this.#request.trace,
-      onPlaced: (region) => this.#request.onPlaced?.(region),
-      onFailure: (worker, error) => this.#failed(worker, error),
-    })
-    this.#routes.push(route)
-    return route
-  }
-
-  #failed(worker: Worker, error: unknown): void {
-    this.#parts.log.warn(
-      { model: this.#request.model, worker: worker.id, region: worker.regionId, err: error },
-      "a worker failed a request",
-    )
-  }
-}
-
 /** Of a model that runs nowhere: every region is found not to host it. */
 const emptyPool = new WorkerPool([])
-
-type RoutedScorer = Pick<ScoreEngine, "prepare">
-type RoutedGenerator = Pick<GenerateEngine, "prepare">
-type RoutedEmbedder = Pick<EmbedEngine, "prepare">
 
 /** English text has about four bytes a token; enough to balance by until the request is tokenised. */
 const bytesPerToken = 4
@@ -214,183 +144,105 @@ const outputTokensExpected = 512
 /** How many messages name the prefix of a conversation: the instructions and what it began with. */
 const namingMessages = 2
 
-/** Begins a route of its own for each piece of work of a request. */
-export type NewRoute = () => Route
+interface RequestDeps extends Pick<RouterDeps, "clock" | "log" | "queueWaitMs"> {
+  readonly pool: WorkerPool
+  readonly request: RouteRequest
+  readonly plan: readonly Region[]
+  /** Ends it as live traffic. */
+  readonly leave?: (() => void) | undefined
+}
 
-export function routedScorer(newRoute: NewRoute): RoutedScorer {
-  return {
-    prepare(work, signal) {
-      const { organizationId, evidence, branches } = work
-      const bytes = branches.reduce((sum, branch) => sum + branchLength(branch), evidence.length)
-      return RoutedWork.place<Float64Array, PreparedScore>(
-        newRoute(),
-        {
-          slot: { organizationId, tokens: Math.ceil(bytes / bytesPerToken), isReady: true },
-          sharesSlot: false,
-          prefix: evidence,
-          prepare: (engines, either) => prepareAt(engines.scorer, work, either),
-        },
-        signal,
-      )
-    },
+/** One request: each piece of its work has a route of its own, and all of them end with it. */
+export class RoutedRequest implements Routed {
+  readonly #deps: RequestDeps
+  readonly #routes: Pick<Route, "close">[] = []
+  #hasSlot = false
+
+  constructor(deps: RequestDeps) {
+    this.#deps = deps
+  }
+
+  async score(work: ScoreWork, call: EngineCall): Promise<Scored> {
+    const { organizationId, evidence, branches } = work
+    const bytes = branches.reduce((sum, branch) => sum + branchLength(branch), evidence.length)
+    const route = this.#route<number>({
+      slot: { organizationId, tokens: Math.ceil(bytes / bytesPerToken), isReady: true },
+      sharesSlot: false,
+      prefix: evidence,
+      tokensOf: (inputTokens) => inputTokens,
+    })
+    return await route.run(call, async ({ scorer }, at) => await offered(scorer).score(work, at))
+  }
+
+  async embed(work: EmbedWork, call: EngineCall): Promise<Embedded> {
+    const { organizationId } = this.#deps.request
+    const tokens = work.inputs.reduce(
+      (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
+      0,
+    )
+    const route = this.#route<number>({
+      slot: { organizationId, tokens: Math.ceil(tokens), isReady: true },
+      sharesSlot: false,
+      prefix: null,
+      tokensOf: (inputTokens) => inputTokens,
+    })
+    return await route.run(call, async ({ embedder }, at) => await offered(embedder).embed(work, at))
+  }
+
+  generate(work: GenerateWork, call: GenerateCall): ReturnType<GenerateEngine["generate"]> {
+    const { organizationId } = work
+    const route = this.#route<GenerationSizes>({
+      slot: { organizationId, tokens: Math.ceil(expectedTokens(work)), isReady: false },
+      sharesSlot: this.#hasSlot,
+      prefix: prefixOf(work),
+      tokensOf: ({ inputTokensMost, outputTokensMost }) =>
+        inputTokensMost + Math.min(outputTokensMost, outputTokensExpected),
+    })
+    this.#hasSlot = true
+    let attempts = 0
+    return route.stream(call, ({ generator }, at) => {
+      const attempt = ++attempts
+      call.onUsage(noGenerationUsage)
+      return offered(generator).generate(work, {
+        ...at,
+        // One that was left may still say what it used.
+        onUsage: (usage) => attempt === attempts && call.onUsage(usage),
+      })
+    })
+  }
+
+  close(): void {
+    this.#deps.leave?.()
+    for (const route of this.#routes) route.close()
+  }
+
+  #route<Size>(load: Load<Size>): Route<Size> {
+    const { request, log, ...deps } = this.#deps
+    const { model, trace, onPlaced } = request
+    const route = new Route<Size>(
+      {
+        ...deps,
+        trace,
+        onPlaced: (region) => onPlaced?.(region),
+        onFailure: (worker, error) =>
+          log.warn(
+            { model, worker: worker.id, region: worker.regionId, err: error },
+            "a worker failed a request",
+          ),
+      },
+      load,
+    )
+    this.#routes.push(route)
+    return route
   }
 }
 
-function routedEmbedder(newRoute: NewRoute, organizationId: string): RoutedEmbedder {
-  return {
-    prepare(work: EmbedWork, signal) {
-      const tokens = work.inputs.reduce(
-        (sum, input) => sum + (typeof input === "string" ? input.length / bytesPerToken : input.length),
-        0,
-      )
-      return RoutedWork.place<readonly Float32Array[], PreparedEmbedding>(
-        newRoute(),
-        {
-          slot: { organizationId, tokens: Math.ceil(tokens), isReady: true },
-          sharesSlot: false,
-          prefix: null,
-          prepare: (engines, either) => prepareAt(engines.embedder, work, either),
-        },
-        signal,
-      )
-    },
-  }
-}
-
-/** Work that is prepared at a worker and answers all at once. */
-interface Runnable<Result> {
-  readonly inputTokens: number
-  /** Of work that scores. */
-  readonly reading?: EvidenceReading | undefined
-  run(signal: AbortSignal): Promise<Result>
-  discard(): void
-}
-
-/** Work that was prepared at a worker, and runs at one after the other until one answers. */
-class RoutedWork<Result, Prepared extends Runnable<Result>> {
-  readonly #route: Route
-  readonly #work: Work<Prepared>
-  #placed: Placed<Prepared>
-
-  static async place<Result, Prepared extends Runnable<Result>>(
-    route: Route,
-    work: Work<Prepared>,
-    signal: AbortSignal,
-  ): Promise<RoutedWork<Result, Prepared>> {
-    return new RoutedWork<Result, Prepared>(route, work, await route.place(work, signal))
-  }
-
-  private constructor(route: Route, work: Work<Prepared>, placed: Placed<Prepared>) {
-    this.#route = route
-    this.#work = work
-    this.#placed = placed
-    placed.attempt.measured(placed.prepared.inputTokens)
-  }
-
-  /** At the worker that has it now. */
-  get inputTokens(): number {
-    return this.#placed.prepared.inputTokens
-  }
-
-  get reading(): Prepared["reading"] {
-    return this.#placed.prepared.reading
-  }
-
-  async run(signal: AbortSignal): Promise<Result> {
-    for (;;) {
-      const { attempt, prepared } = this.#placed
-      try {
-        const result = await attempt.step(signal, (either) => prepared.run(either))
-        attempt.succeeded()
-        return result
-      } catch (error) {
-        this.#route.failed(attempt, error, signal)
-      }
-      this.#placed = await this.#route.place(this.#work, signal)
-      this.#placed.attempt.measured(this.#placed.prepared.inputTokens)
-    }
-  }
-
-  discard(): void {
-    this.#placed.prepared.discard()
-    this.#placed.attempt.abandon()
-  }
-}
-
-export function routedGenerator(newRoute: NewRoute): RoutedGenerator {
-  let sharesSlot = false
-  return {
-    async prepare(request, signal) {
-      const route = newRoute()
-      const { organizationId } = request
-      const work: Work<PreparedGeneration> = {
-        slot: { organizationId, tokens: Math.ceil(expectedTokens(request)), isReady: false },
-        sharesSlot,
-        prefix: prefixOf(request),
-        prepare: (engines, either) => prepareAt(engines.generator, request, either),
-      }
-      sharesSlot = true
-      let placed = await route.place(work, signal)
-      const { inputTokensMost, outputTokensMost, notEnforced, isHandedOn } = placed.prepared
-      placed.attempt.measured(inputTokensMost + Math.min(outputTokensMost, outputTokensExpected))
-      return {
-        inputTokensMost,
-        outputTokensMost,
-        notEnforced,
-        isHandedOn,
-        usage: () => placed.prepared.usage(),
-        run: (outputTokensMax, runSignal) =>
-          generate(route, placed, outputTokensMax, runSignal, async () => {
-            placed = await route.place(work, runSignal)
-            return placed
-          }),
-        discard: () => {
-          placed.prepared.discard()
-          placed.attempt.abandon()
-        },
-      }
-    },
-  }
-}
-
-/** At one worker after the other up to the first event. After it a failure is the caller's to see: half an answer is not begun anew. */
-async function* generate(
-  route: Route,
-  first: Placed<PreparedGeneration>,
-  outputTokensMax: number,
-  signal: AbortSignal,
-  again: () => Promise<Placed<PreparedGeneration>>,
-): AsyncGenerator<GenerationEvent> {
-  for (let placed = first; ; placed = await again()) {
-    const { attempt, prepared } = placed
-    const either = attempt.joined(signal)
-    const events = prepared.run(outputTokensMax, either.signal)[Symbol.asyncIterator]()
-    let isStarted = false
-    let isOver = false
-    try {
-      for (;;) {
-        const next = await attempt.inEngine(() => either.until(events.next()))
-        if (next.done) break
-        attempt.started()
-        isStarted = true
-        yield next.value
-      }
-      isOver = true
-      attempt.succeeded()
-      return
-    } catch (error) {
-      isOver = true
-      route.failed(attempt, error, signal)
-      if (isStarted) throw error
-    } finally {
-      // A reader that leaves ends the work and gives back the slot.
-      if (!isOver) {
-        either.abort(new Fault("inference_failed", "Cannot continue: the stream is no longer read"))
-        await events.return?.()
-      }
-      attempt.abandon()
-    }
-  }
+function offered<Engine>(engine: Engine | undefined): Engine {
+  if (engine) return engine
+  throw new Fault(
+    "invalid_request",
+    "Cannot run the request: the model's workers do not offer this operation",
+  )
 }
 
 function expectedTokens({ messages, outputTokensMax }: GenerateWork): number {
@@ -403,21 +255,4 @@ function prefixOf({ messages }: GenerateWork): string {
     .slice(0, namingMessages)
     .map(({ role, content }) => `${role}\n${content}`)
     .join("\n")
-}
-
-/** What prepares work of a kind. */
-interface Preparer<Request, Prepared> {
-  prepare(request: Request, signal: AbortSignal): Promise<Prepared>
-}
-
-function prepareAt<Request, Prepared>(
-  engine: Preparer<Request, Prepared> | undefined,
-  request: Request,
-  signal: AbortSignal,
-): Promise<Prepared> {
-  if (engine) return engine.prepare(request, signal)
-  throw new Fault(
-    "invalid_request",
-    "Cannot run the request: the model's workers do not offer this operation",
-  )
 }

@@ -7,9 +7,9 @@ import type { Clock } from "../base/clock.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
-import { type Loadable, type Residence, Resident, closed } from "./resident.ts"
+import { CachedModel, type Loadable, type ModelSource, closed } from "./cached-model.ts"
 
-export interface ResidencySettings {
+export interface ModelCacheSettings {
   /** What all models may take together; null for no limit. One that is larger than it is loaded alone. */
   readonly memoryBytesMax: number | null
   /** How long a model may be idle; null for ever. */
@@ -26,15 +26,15 @@ const roomWaitMsMaxDefault = 30_000
 const sweepEveryMs = 1_000
 const retryAfterMs = 1_000
 
-export class Residency {
-  readonly #settings: ResidencySettings
-  readonly #residents = new Set<Resident<Loadable>>()
+export class ModelCache {
+  readonly #settings: ModelCacheSettings
+  readonly #models = new Set<CachedModel<Loadable>>()
   readonly #sweep: NodeJS.Timeout | undefined
   /** Loads follow one another: each makes its own room. */
   #loads: Promise<unknown> = Promise.resolve()
   #isClosed = false
 
-  constructor(settings: ResidencySettings) {
+  constructor(settings: ModelCacheSettings) {
     this.#settings = settings
     if (settings.idleMsMax === null && settings.memoryBytesMax === null) return
     const sweep = async (): Promise<void> =>
@@ -45,24 +45,23 @@ export class Residency {
   }
 
   /** Loads nothing yet. */
-  add<Engine extends Loadable>(residence: Residence<Engine>): Resident<Engine> {
-    const resident = new Resident(residence, this.#settings.clock, async (one) => await this.#queueLoad(one))
-    this.#residents.add(resident)
-    return resident
+  add<Engine extends Loadable>(source: ModelSource<Engine>): CachedModel<Engine> {
+    const cached = new CachedModel(source, this.#settings.clock, async (one) => await this.#queueLoad(one))
+    this.#models.add(cached)
+    return cached
   }
 
   /** Those that are in memory, are on their way there, or were there. */
   report(): EngineReport[] {
-    return [...this.#residents].flatMap((resident) => resident.report() ?? [])
+    return [...this.#models].flatMap((cached) => cached.report() ?? [])
   }
 
   /** Measures what is in memory, and unloads what was idle for too long or is too much. */
   async sweep(): Promise<void> {
     const { idleMsMax, memoryBytesMax } = this.#settings
-    for (const resident of this.#loaded()) await this.#measure(resident)
+    for (const cached of this.#loaded()) await this.#measure(cached)
     if (idleMsMax !== null)
-      for (const resident of this.#idle())
-        if (resident.idleMs >= idleMsMax) await this.#unload(resident, "idle")
+      for (const cached of this.#idle()) if (cached.idleMs >= idleMsMax) await this.#unload(cached, "idle")
     if (memoryBytesMax === null) return
     // The last one stays, however large it grew.
     while (this.#loaded().length > 1 && this.#memoryBytes() > memoryBytesMax) {
@@ -76,31 +75,31 @@ export class Residency {
     this.#isClosed = true
     clearInterval(this.#sweep)
     await this.#loads
-    const ended = await Promise.allSettled([...this.#residents].map(async (one) => await one.end(closed())))
+    const ended = await Promise.allSettled([...this.#models].map(async (one) => await one.end(closed())))
     for (const one of ended)
       if (one.status === "rejected")
         this.#settings.log.error({ err: one.reason }, "a model could not be unloaded")
   }
 
-  async #queueLoad(resident: Resident<Loadable>): Promise<void> {
+  async #queueLoad(cached: CachedModel<Loadable>): Promise<void> {
     const turn = this.#loads.then(async () => {
-      if (!this.#isLoadable(resident)) return
-      await this.#makeRoom(resident)
-      if (!this.#isLoadable(resident)) return
-      await resident.load()
-      await this.#measure(resident)
+      if (!this.#isLoadable(cached)) return
+      await this.#makeRoom(cached)
+      if (!this.#isLoadable(cached)) return
+      await cached.load()
+      await this.#measure(cached)
     })
     this.#loads = turn.catch(() => undefined)
     await turn
   }
 
   /** Those that waited for it may have gone away. Throws when everything is being closed. */
-  #isLoadable(resident: Resident<Loadable>): boolean {
+  #isLoadable(cached: CachedModel<Loadable>): boolean {
     if (this.#isClosed) throw closed()
-    return resident.isWanted
+    return cached.isWanted
   }
 
-  async #makeRoom(wanted: Resident<Loadable>): Promise<void> {
+  async #makeRoom(wanted: CachedModel<Loadable>): Promise<void> {
     const { memoryBytesMax, roomWaitMsMax = roomWaitMsMaxDefault } = this.#settings
     if (memoryBytesMax === null) return
     const needed = await wanted.needed()
@@ -114,36 +113,36 @@ export class Residency {
   }
 
   /** False when those who use it do not end in time; then it stays. */
-  async #unload(resident: Resident<Loadable>, why: string, waitMsMax?: number): Promise<boolean> {
-    const { model, purpose } = resident
-    if (!(await resident.unload(waitMsMax))) return false
+  async #unload(cached: CachedModel<Loadable>, why: string, waitMsMax?: number): Promise<boolean> {
+    const { model, purpose } = cached
+    if (!(await cached.unload(waitMsMax))) return false
     this.#settings.log.info({ model, purpose, why }, "a model was unloaded")
     return true
   }
 
-  async #measure(resident: Resident<Loadable>): Promise<void> {
-    const { pid } = resident
-    const bytes = pid === undefined ? null : await (this.#settings.measure ?? residentBytes)(pid)
-    if (bytes !== null) resident.measured(bytes)
+  async #measure(cached: CachedModel<Loadable>): Promise<void> {
+    const { pid } = cached
+    const bytes = pid === undefined ? null : await (this.#settings.measure ?? processBytes)(pid)
+    if (bytes !== null) cached.measured(bytes)
   }
 
   #memoryBytes(): number {
     return this.#loaded().reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
   }
 
-  #loaded(): Resident<Loadable>[] {
-    return [...this.#residents].filter(({ isLoaded }) => isLoaded)
+  #loaded(): CachedModel<Loadable>[] {
+    return [...this.#models].filter(({ isLoaded }) => isLoaded)
   }
 
   /** The least recently used first. */
-  #idle(): Resident<Loadable>[] {
+  #idle(): CachedModel<Loadable>[] {
     return this.#loaded()
       .filter(({ isIdle }) => isIdle)
       .toSorted(byLastUse)
   }
 }
 
-const byLastUse = (a: Resident<Loadable>, b: Resident<Loadable>): number => b.idleMs - a.idleMs
+const byLastUse = (a: CachedModel<Loadable>, b: CachedModel<Loadable>): number => b.idleMs - a.idleMs
 
 const noRoom = (model: string): Fault =>
   new Fault(
@@ -155,7 +154,7 @@ const noRoom = (model: string): Fault =>
 const kibibyte = 1024
 
 /** As Linux tells it; on other systems a model counts as its estimate. */
-async function residentBytes(pid: number): Promise<number | null> {
+async function processBytes(pid: number): Promise<number | null> {
   const status = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]
   return kilobytes === undefined ? null : Number(kilobytes) * kibibyte
