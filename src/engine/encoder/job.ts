@@ -50,6 +50,9 @@ export function newShare(working: Iterable<RunShare>): RunShare {
 
 export interface Organization extends RunShare {
   readonly jobs: Set<Job>
+  askedMs: number
+  /** When the last of its jobs ended. */
+  idleSinceMs: number
 }
 
 /** A branch that is longer than one run and is read in parts. */

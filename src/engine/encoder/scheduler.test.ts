@@ -268,6 +268,30 @@ test("a newcomer goes before an organization or request that has run", async () 
   expect(await Promise.all(newcomers)).toEqual([1, 1])
 })
 
+test("an organization that asks one thing after the other takes turns by tokens with one whose texts are long", async () => {
+  // It stands still: however slow the machine is, one that asks again does so at once.
+  const clock = { nowMs: 0, monotonicMs: () => clock.nowMs }
+  const { graph, scheduler } = setUp({ runTokensMax: 100, clock })
+  const long = Array.from({ length: 30 }, (_, at) => scheduler.submit(work(200 + at, [20], "long"), never))
+  const longRuns: number[] = []
+  for (let asked = 0; asked < 50; asked++) {
+    const before = graph.runs.length
+    // A request over a network comes a few turns of the event loop after the answer to the one before.
+    for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+    await scheduler.submit(work(20, [5], "small"), never)
+    longRuns.push(graph.runs.length - before - 1)
+  }
+  // The first is a newcomer. All others together have 1,225 tokens, as many as five or six of the long ones.
+  const [first, ...others] = longRuns
+  expect(first).toBeGreaterThan(0)
+  expect(Math.max(...others)).toBe(1)
+  const total = others.reduce((sum, runs) => sum + runs, 0)
+  expect(total).toBeGreaterThan(3)
+  expect(total).toBeLessThan(8)
+  clock.nowMs += 1_000
+  await Promise.all(long)
+})
+
 test("runs of a request of many branches are shorter while another organization asks too", async () => {
   const many = work(
     2000,

@@ -1,7 +1,9 @@
 /**
  * Decides what the network runs next: rows of several small requests, options, a block of evidence, or branches about evidence
- * that was read. The least served organization goes first, and in it the least served request.
+ * that was read. The least served organization goes first, and in it the least served request. One that asks one thing after the
+ * other keeps its share in between, and a long run of another waits a moment for what it asks next.
  */
+import { type Clock, systemClock } from "../../base/clock.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
@@ -31,8 +33,12 @@ const RUN_SCORES_MAX = 2_000_000
 /** Branches read in parts of fewer tokens would take for ever. */
 const PART_TOKENS_MIN = 64
 const WAITING_MAX = 4096
-/** An organization that asked within this time may ask again while a run is under way. */
+/** An organization that asked within this time may ask again while a run is under way; its share is remembered. */
 const RECENT_MS = 1000
+/** What an organization that comes back may be behind the others: about as much as a long run of another has taken meanwhile. */
+const CREDIT_TOKENS_MAX = 256
+/** One that asks one thing after the other asks again within this time: a long run of another organization waits for it. */
+const ANTICIPATE_MS = 20
 
 export interface SchedulerOptions {
   readonly cacheBytesMax: number
@@ -41,6 +47,7 @@ export interface SchedulerOptions {
   /** Tokens of requests or branches that share a run, during which no other request is answered. */
   readonly runTokensMax: number
   readonly waitingMax?: number
+  readonly clock?: Pick<Clock, "monotonicMs">
 }
 
 export interface SchedulerStats extends EngineStats {
@@ -55,10 +62,14 @@ export class Scheduler {
   readonly #blockTokensMax: number
   readonly #runTokensMax: number
   readonly #waitingMax: number
+  readonly #clock: Pick<Clock, "monotonicMs">
+  /** Those with jobs. */
   readonly #organizations = new Map<string, Organization>()
+  /** Those that asked a moment ago, the latest at the end. */
+  readonly #recent = new Map<string, Organization>()
   #jobs = 0
-  /** When each organization asked last, the latest at the end. */
-  readonly #askedMs = new Map<string, number>()
+  /** Ends the wait for one that may ask again. */
+  #endWait: () => void = () => undefined
   /**
    * The job that reads a long branch. Its past is a copy of the evidence's, of up to 38 KB a token: there is one at a time,
    * and whoever comes to a long branch meanwhile helps to end it.
@@ -75,6 +86,7 @@ export class Scheduler {
     this.#blockTokensMax = options.blockTokensMax
     this.#runTokensMax = options.runTokensMax
     this.#waitingMax = options.waitingMax ?? WAITING_MAX
+    this.#clock = options.clock ?? systemClock
   }
 
   /** Aborting ends the job before the next run. */
@@ -88,9 +100,11 @@ export class Scheduler {
     const job = createJob(work, organization, signal)
     organization.jobs.add(job)
     this.#jobs++
-    this.#forgetAsked()
-    this.#askedMs.delete(work.organizationId)
-    this.#askedMs.set(work.organizationId, performance.now())
+    this.#forgetRecent()
+    organization.askedMs = this.#clock.monotonicMs()
+    this.#recent.delete(work.organizationId)
+    this.#recent.set(work.organizationId, organization)
+    this.#endWait()
     this.#pumping ??= this.#pump()
     return job.settle.promise
   }
@@ -102,7 +116,7 @@ export class Scheduler {
 
   /** How long the present run has taken. */
   runningMs(): number {
-    return this.#runStartedMs === null ? 0 : performance.now() - this.#runStartedMs
+    return this.#runStartedMs === null ? 0 : this.#clock.monotonicMs() - this.#runStartedMs
   }
 
   stats(): SchedulerStats {
@@ -117,7 +131,12 @@ export class Scheduler {
         this.#dropAborted()
         const job = this.#next()
         if (job === undefined) break
-        this.#runStartedMs = performance.now()
+        const waitMs = this.#anticipateMs(job)
+        if (waitMs > 0) {
+          await this.#waitForRequest(waitMs)
+          continue
+        }
+        this.#runStartedMs = this.#clock.monotonicMs()
         await this.#advance(job)
         this.#runStartedMs = null
       }
@@ -126,6 +145,25 @@ export class Scheduler {
     } finally {
       this.#pumping = undefined
     }
+  }
+
+  /** How long an organization that was answered just now, and would go first, may take to ask again before a long run begins. */
+  #anticipateMs({ work, organization }: Job): number {
+    if (rowLength(work) <= this.#runTokensMax) return 0
+    const sinceMs = this.#clock.monotonicMs() - ANTICIPATE_MS
+    let waitMs = 0
+    for (const { jobs, servedTokens, idleSinceMs } of this.#recent.values())
+      if (jobs.size === 0 && servedTokens <= organization.servedTokens)
+        waitMs = Math.max(waitMs, idleSinceMs - sinceMs)
+    return waitMs
+  }
+
+  async #waitForRequest(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#endWait = resolve
+    await promise
+    clearTimeout(timer)
   }
 
   #dropAborted(): void {
@@ -257,18 +295,18 @@ export class Scheduler {
 
   /** Whoever asks next waits for the run that is under way: while others are about, a request of many branches takes shorter ones. */
   #branchRunTokensMax({ organizationId }: EncoderWork): number {
-    this.#forgetAsked()
+    this.#forgetRecent()
     const isAlone =
-      this.#organizations.size === 1 && [...this.#askedMs.keys()].every((id) => id === organizationId)
+      this.#organizations.size === 1 && [...this.#recent.keys()].every((id) => id === organizationId)
     return isAlone ? this.#runTokensMax : Math.ceil(this.#runTokensMax / 2)
   }
 
   /** The map is in the order of the times. */
-  #forgetAsked(): void {
-    const sinceMs = performance.now() - RECENT_MS
-    for (const [organizationId, askedMs] of this.#askedMs) {
+  #forgetRecent(): void {
+    const sinceMs = this.#clock.monotonicMs() - RECENT_MS
+    for (const [organizationId, { askedMs }] of this.#recent) {
       if (askedMs >= sinceMs) return
-      this.#askedMs.delete(organizationId)
+      this.#recent.delete(organizationId)
     }
   }
 
@@ -376,7 +414,9 @@ export class Scheduler {
     if (job.evidence !== null) this.#cache.release(job.evidence)
     if (!job.organization.jobs.delete(job)) return
     this.#jobs--
-    if (job.organization.jobs.size === 0) this.#organizations.delete(job.work.organizationId)
+    if (job.organization.jobs.size > 0) return
+    this.#organizations.delete(job.work.organizationId)
+    job.organization.idleSinceMs = this.#clock.monotonicMs()
   }
 
   /** After a failed run nothing is known of the session: every job fails and no other is taken. */
@@ -385,15 +425,23 @@ export class Scheduler {
     for (const { jobs } of this.#organizations.values())
       for (const job of jobs) job.settle.reject(engineFault(error))
     this.#organizations.clear()
+    this.#recent.clear()
     this.#jobs = 0
   }
 
   #organization(id: string): Organization {
     const known = this.#organizations.get(id)
     if (known !== undefined) return known
-    const created: Organization = { ...newShare(this.#organizations.values()), jobs: new Set() }
-    this.#organizations.set(id, created)
-    return created
+    // Where none is at work, all begin where the last ones were.
+    const isIdle = this.#organizations.size === 0
+    const level = isIdle
+      ? Math.max(0, ...Array.from(this.#recent.values(), ({ servedTokens }) => servedTokens))
+      : newShare(this.#organizations.values()).servedTokens
+    const recent = this.#recent.get(id)
+    const servedTokens = recent ? Math.max(recent.servedTokens, level - CREDIT_TOKENS_MAX) : level
+    const organization = { jobs: new Set<Job>(), askedMs: 0, idleSinceMs: 0, servedTokens, hasRun: false }
+    this.#organizations.set(id, organization)
+    return organization
   }
 }
 
