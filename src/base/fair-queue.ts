@@ -46,3 +46,15 @@ export class FairTurns {
     return byRunning === 0 ? (this.#lastTurns.get(a) ?? 0) - (this.#lastTurns.get(b) ?? 0) : byRunning
   }
 }
+
+/** What a party was given, compared only among those that are at work now. */
+export interface Share {
+  servedTokens: number
+}
+
+/** Where a newcomer starts: level with the least served of those at work, so that time spent away earns nothing. */
+export function levelOf(working: Iterable<Share>): number {
+  let least = Infinity
+  for (const { servedTokens } of working) least = Math.min(least, servedTokens)
+  return Number.isFinite(least) ? least : 0
+}

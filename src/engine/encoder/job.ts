@@ -1,4 +1,5 @@
 /** What the scheduler knows of one request: its tokens, how far it is, what it does next, and the vectors of its texts. */
+import { type Share, levelOf } from "../../base/fair-queue.ts"
 import type { Evidence } from "./evidence-cache.ts"
 import type { BranchRow, Past, Pooling, QuestionTokens, Tokens } from "./graph.ts"
 
@@ -36,16 +37,9 @@ export interface Scored {
   readonly vector: Float32Array
 }
 
-/** What a party was given, compared only among those that are at work now, and whether any of it was in a run. */
-export interface RunShare {
-  servedTokens: number
+/** With whether any of it was in a run. */
+export interface RunShare extends Share {
   hasRun: boolean
-}
-
-/** A newcomer starts level with the least served of those at work: time spent away earns nothing. */
-export function newShare(working: Iterable<RunShare>): RunShare {
-  const served = Array.from(working, ({ servedTokens }) => servedTokens)
-  return { servedTokens: served.length === 0 ? 0 : Math.min(...served), hasRun: false }
 }
 
 export interface Organization extends RunShare {
@@ -113,7 +107,8 @@ export function createJob(work: EncoderWork, organization: Organization, signal:
     isRow: rowLength(work) <= ROW_TOKENS_MAX,
     evidence: null,
     longBranch: null,
-    ...newShare(organization.jobs),
+    servedTokens: levelOf(organization.jobs),
+    hasRun: false,
   }
 }
 

@@ -4,6 +4,7 @@
  * other keeps its share in between, and a long run of another waits a moment for what it asks next.
  */
 import { type Clock, systemClock } from "../../base/clock.ts"
+import { levelOf } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { EngineStats } from "../engine.ts"
 import { EvidenceCache, isSameTokens } from "./evidence-cache.ts"
@@ -17,7 +18,6 @@ import {
   type RunShare,
   type Scored,
   createJob,
-  newShare,
   optionOf,
   rowLength,
   scoredOf,
@@ -436,7 +436,7 @@ export class Scheduler {
     const isIdle = this.#organizations.size === 0
     const level = isIdle
       ? Math.max(0, ...Array.from(this.#recent.values(), ({ servedTokens }) => servedTokens))
-      : newShare(this.#organizations.values()).servedTokens
+      : levelOf(this.#organizations.values())
     const recent = this.#recent.get(id)
     const servedTokens = recent ? Math.max(recent.servedTokens, level - CREDIT_TOKENS_MAX) : level
     const organization = { jobs: new Set<Job>(), askedMs: 0, idleSinceMs: 0, servedTokens, hasRun: false }

@@ -1,7 +1,7 @@
 /** Admission of jobs: they wait by organization, and run while there are cells and trunk sequences for them. */
 import assert from "node:assert/strict"
+import { type Share, levelOf } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
-import { type Share, levelWith } from "./fair-share.ts"
 import type { Decoder } from "./decoder.ts"
 import { TRIE_START } from "./plan.ts"
 import {
@@ -154,10 +154,10 @@ export class Admission {
       samePrefixJob: findSamePrefixJob(organization, job),
       cursor: TRIE_START,
       answers: new Float64Array(job.branches.branchCount),
-      servedTokens: 0,
+      servedTokens: levelOf(organization.running),
     }
-    if (organization.running.size === 0) levelWith(organization, this.#workingOrganizations())
-    levelWith(running, organization.running)
+    if (organization.running.size === 0)
+      organization.servedTokens = Math.max(organization.servedTokens, levelOf(this.#workingOrganizations()))
     for (const other of this.#running) other.placedAlone &&= other.prefixDone === other.prefixTokens
     organization.running.add(running)
     this.#running.add(running)

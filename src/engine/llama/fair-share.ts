@@ -1,12 +1,8 @@
 /** Divides the tokens of one decode: evenly between organizations, and evenly between the jobs of each. */
+import type { Share } from "../../base/fair-queue.ts"
 
 /** Tokens given to one job at a time: small enough that many jobs meet in one decode. */
 const QUANTUM_TOKENS = 64
-
-/** How many tokens a party has been given, compared only among those that are working now. */
-export interface Share {
-  servedTokens: number
-}
 
 export interface Claim<Job extends Share> {
   readonly job: Job
@@ -49,13 +45,6 @@ export function allotTokens<Job extends Share>(
     if (tokens === wanted) open.delete(claim)
   }
   return [...given].map(([claim, tokens]) => ({ job: claim.job, tokens }))
-}
-
-/** A newcomer starts level with the least served of those at work: time spent away earns nothing. */
-export function levelWith(newcomer: Share, working: Iterable<Share>): void {
-  let least = Number.POSITIVE_INFINITY
-  for (const share of working) if (share !== newcomer) least = Math.min(least, share.servedTokens)
-  if (Number.isFinite(least)) newcomer.servedTokens = Math.max(newcomer.servedTokens, least)
 }
 
 function leastServed<Job extends Share>(claims: ReadonlySet<Claim<Job>>): Claim<Job> {

@@ -1,6 +1,6 @@
 /** What the scheduler knows of a job, from its arrival to its last decode. */
 import type { BatchToken } from "./decoder.ts"
-import type { Share } from "./fair-share.ts"
+import type { Share } from "../../base/fair-queue.ts"
 import type { LeafHolder } from "./leaf-sequences.ts"
 import type { Group, TrieCursor } from "./plan.ts"
 import type { TokenTrie } from "./trie.ts"

@@ -3,6 +3,7 @@
  * requests; and live traffic, which goes before the lines of batches.
  */
 import type { Clock } from "../../base/clock.ts"
+import { FairTurns } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
 
 export interface QueueOptions {
@@ -37,8 +38,6 @@ const largeShare = 0.5
 const readyTokensMax = 65_536
 /** One organization holds at most this share of the slots and of the queue. */
 const organizationShare = 0.75
-/** So many organizations are known before those that have nothing here are forgotten. */
-const partiesKeptMax = 1_000
 const retryAfterMsMin = 1_000
 const retryAfterMsMax = 30_000
 /** How much the latest request counts in the running mean of how long a slot is held. */
@@ -50,16 +49,11 @@ interface Waiter {
   readonly admit: (slot: Slot) => void
 }
 
-interface Party {
-  running: number
-  waiting: number
-}
-
 export class SlotQueue {
   readonly #options: QueueOptions
   readonly #clock: Clock
-  readonly #parties = new Map<string, Party>()
-  #waiters: Waiter[] = []
+  readonly #turns: FairTurns
+  readonly #waiters: Waiter[] = []
   #running = 0
   #largeRunning = 0
   #readyTokens = 0
@@ -69,6 +63,7 @@ export class SlotQueue {
   constructor(clock: Clock, options: QueueOptions) {
     this.#clock = clock
     this.#options = options
+    this.#turns = new FairTurns(shareOf(options.slotsMax, organizationShare))
   }
 
   get running(): number {
@@ -87,11 +82,11 @@ export class SlotQueue {
   /** A slot that is free now; null when the request would have to wait. */
   take(request: SlotRequest): Slot | null {
     const isLarge = request.tokens >= largeTokensMin
-    const party = this.#partyOf(request.organizationId)
     // No waiting request could run now, so a new one overtakes only those whose organization has used its share.
-    if (!this.#isAdmissible(party, request, isLarge)) return null
+    if (!this.#hasRoom(request, isLarge) || this.#turns.next([request.organizationId]) === undefined)
+      return null
     this.#tokens += request.tokens
-    return this.#start(request, isLarge, party)
+    return this.#start(request, isLarge)
   }
 
   /** Rejects with `overloaded` at once when there is no room, and with the signal's reason when it is aborted first. */
@@ -99,12 +94,13 @@ export class SlotQueue {
     signal.throwIfAborted()
     const slot = this.take(request)
     if (slot) return slot
-    const isLarge = request.tokens >= largeTokensMin
-    const party = this.#partyOf(request.organizationId)
     const { waitingMax } = this.#options
-    if (this.#waiters.length >= waitingMax || party.waiting >= shareOf(waitingMax, organizationShare))
+    const own = this.#waiters.filter(
+      ({ request: { organizationId } }) => organizationId === request.organizationId,
+    )
+    if (this.#waiters.length >= waitingMax || own.length >= shareOf(waitingMax, organizationShare))
       throw this.full()
-    return await this.#wait(request, isLarge, party, signal)
+    return await this.#wait(request, signal)
   }
 
   /** For the further answers that one request wants: they count as load, and need no slot beside the one it has. */
@@ -119,18 +115,17 @@ export class SlotQueue {
     return Math.min(retryAfterMsMax, Math.max(retryAfterMsMin, Math.round(expectedMs)))
   }
 
-  async #wait(request: SlotRequest, isLarge: boolean, party: Party, signal: AbortSignal): Promise<Slot> {
+  async #wait(request: SlotRequest, signal: AbortSignal): Promise<Slot> {
     const admitted = Promise.withResolvers<Slot>()
+    const isLarge = request.tokens >= largeTokensMin
     const waiter: Waiter = { request, isLarge, admit: admitted.resolve }
     const leave = (): void => {
       if (!this.#remove(waiter)) return
       this.#tokens -= request.tokens
-      this.#tidy()
       admitted.reject(signal.reason)
     }
     this.#waiters.push(waiter)
     this.#tokens += request.tokens
-    party.waiting++
     signal.addEventListener("abort", leave, { once: true })
     try {
       return await admitted.promise
@@ -145,13 +140,13 @@ export class SlotQueue {
     })
   }
 
-  #start(request: SlotRequest, isLarge: boolean, party: Party): Slot {
+  #start(request: SlotRequest, isLarge: boolean): Slot {
     this.#running++
     if (isLarge) this.#largeRunning++
     const isWeighed = isLarge && request.isReady === true
     if (isWeighed) this.#readyTokens += request.tokens
-    party.running++
-    return new HeldSlot(this, request, { party, isLarge, isWeighed, startedMs: this.#clock.monotonicMs() })
+    const endTurn = this.#turns.begin(request.organizationId)
+    return new HeldSlot(this, request, { endTurn, isLarge, isWeighed, startedMs: this.#clock.monotonicMs() })
   }
 
   /** Told by a slot of what it turned out to need. */
@@ -161,11 +156,10 @@ export class SlotQueue {
   }
 
   /** Told by a slot that it is free. */
-  left({ party, isLarge, startedMs }: Occupied): void {
+  left({ endTurn, isLarge, startedMs }: Occupied): void {
     this.#running--
     if (isLarge) this.#largeRunning--
-    party.running--
-    this.#tidy()
+    endTurn()
     this.#learn(this.#clock.monotonicMs() - startedMs)
     this.#admitNext()
   }
@@ -178,30 +172,24 @@ export class SlotQueue {
     for (let next = this.#next(); next; next = this.#next()) {
       const { request, isLarge, admit } = next
       this.#remove(next)
-      admit(this.#start(request, isLarge, this.#partyOf(request.organizationId)))
+      admit(this.#start(request, isLarge))
     }
   }
 
-  /** The first in line of the organization that has the fewest running. */
+  /** Of the first in line of each organization that there is room for. */
   #next(): Waiter | undefined {
-    let best: Waiter | undefined
-    let fewest = Infinity
+    const first = new Map<string, Waiter>()
     for (const waiter of this.#waiters) {
-      const { running } = this.#partyOf(waiter.request.organizationId)
-      if (running >= fewest || !this.#canRun(waiter)) continue
-      best = waiter
-      fewest = running
+      const { request, isLarge } = waiter
+      if (!first.has(request.organizationId) && this.#hasRoom(request, isLarge))
+        first.set(request.organizationId, waiter)
     }
-    return best
+    return first.get(this.#turns.next(first.keys()) ?? "")
   }
 
-  #canRun({ request, isLarge }: Waiter): boolean {
-    return this.#isAdmissible(this.#partyOf(request.organizationId), request, isLarge)
-  }
-
-  #isAdmissible(party: Party, { tokens, isReady }: SlotRequest, isLarge: boolean): boolean {
+  #hasRoom({ tokens, isReady }: SlotRequest, isLarge: boolean): boolean {
     const { slotsMax } = this.#options
-    if (this.#running >= slotsMax || party.running >= shareOf(slotsMax, organizationShare)) return false
+    if (this.#running >= slotsMax) return false
     if (!isLarge) return true
     if (isReady && this.#readyTokens > 0 && this.#readyTokens + tokens > readyTokensMax) return false
     return this.#largeRunning < shareOf(slotsMax, largeShare)
@@ -209,29 +197,14 @@ export class SlotQueue {
 
   #remove(waiter: Waiter): boolean {
     const at = this.#waiters.indexOf(waiter)
-    if (at < 0) return false
-    this.#waiters.splice(at, 1)
-    this.#partyOf(waiter.request.organizationId).waiting--
-    return true
-  }
-
-  #partyOf(organizationId: string): Party {
-    let party = this.#parties.get(organizationId)
-    if (!party) this.#parties.set(organizationId, (party = { running: 0, waiting: 0 }))
-    return party
-  }
-
-  /** An organization that sends one request after another keeps its entry in between. */
-  #tidy(): void {
-    if (this.#parties.size < partiesKeptMax) return
-    for (const [id, { running, waiting }] of this.#parties)
-      if (running === 0 && waiting === 0) this.#parties.delete(id)
+    if (at >= 0) this.#waiters.splice(at, 1)
+    return at >= 0
   }
 }
 
 /** What a request that runs takes up. */
 interface Occupied {
-  readonly party: Party
+  readonly endTurn: () => void
   readonly isLarge: boolean
   readonly isWeighed: boolean
   readonly startedMs: number
