@@ -1,8 +1,8 @@
 """Questions from label banks: short texts written for this recipe, each with a value for every attribute of its domain.
 
-A bank is a JSON file {domain, who, attributes, rows}; `banks/FORMAT.md` describes the form. One row gives many examples:
-other subsets of the options, names, wordings and kinds of question each time, so that what is learnt is to read the
-question rather than to recognise the text.
+A bank is a line {name, group, domain, who, attributes, rows} of `banks/domains.jsonl`; `banks/FORMAT.md` describes the
+form. One row gives many examples: other subsets of the options, names, wordings and kinds of question each time, so that
+what is learnt is to read the question rather than to recognise the text.
 """
 import hashlib
 import json
@@ -15,7 +15,7 @@ from ..examples import Example, Option, Question, choice, dress, predicate, scor
 
 KEPT_BACK = 10  # banks that are never trained on
 # Those that were there when the choice was made: later banks do not change what is kept back.
-KEPT_BACK_GROUPS = tuple(f"w{number}" for number in range(1, 8))
+KEPT_BACK_GROUPS = range(1, 8)
 JOINED_SHARE = 0.06
 JOINED_CHARACTERS_MAX = 260
 ORIGIN_SHARE = 0.07
@@ -79,24 +79,22 @@ class Attribute:
 @dataclass(frozen=True)
 class Bank:
     name: str
-    group: str  # the folder that it lies in; banks of one folder are near each other
+    group: int  # banks of one group were written together and are near each other
     attributes: tuple[Attribute, ...]
     rows: tuple[tuple[Any, ...], ...]
     domain: str = ""
 
 
 def load_banks(folder: Path) -> list[Bank]:
-    return [
-        parse_bank(json.loads(path.read_text(encoding="utf8")), path.stem, path.parent.name)
-        for path in sorted(folder.glob("w*/*.json"))
-    ]
+    with (folder / "domains.jsonl").open(encoding="utf8") as lines:
+        return [parse_bank(json.loads(line)) for line in lines]
 
 
-def parse_bank(content: Mapping[str, Any], name: str, group: str) -> Bank:
+def parse_bank(content: Mapping[str, Any]) -> Bank:
     """Rows that do not fit their attributes are left out: one value each, an option, a level, a truth or null."""
     attributes = tuple(map(_attribute, content["attributes"]))
     rows = tuple(tuple(row) for row in content["rows"] if _fits(row, attributes))
-    return Bank(name, group, attributes, rows, content["domain"])
+    return Bank(content["name"], content["group"], attributes, rows, content["domain"])
 
 
 def kept_back(banks: Sequence[Bank], count: int = KEPT_BACK) -> set[str]:
@@ -191,8 +189,8 @@ def _allowed(attribute: Attribute, value: Any) -> bool:
             return isinstance(value, bool)
 
 
-def _strangers(banks: Sequence[Bank], group: str) -> list[Choice]:
-    """Options of banks that lie elsewhere: far enough away to be wrong."""
+def _strangers(banks: Sequence[Bank], group: int) -> list[Choice]:
+    """Options of banks of other groups: far enough away to be wrong."""
     return [
         option
         for bank in banks

@@ -1,7 +1,8 @@
 """Passages written for this recipe, each with statements and questions of its own.
 
-A file of `banks/passages` is {domain, pairs}; a pair is [text, [[statement, "e" | "n" | "c"], ...], [[question, answer], ...]]:
-the statement is entailed by the text, neither, or contradicted. `banks/FORMAT.md` describes the form.
+A line of `banks/passages.jsonl` is {name, domain, pairs}; a pair is [text, [[statement, "e" | "n" | "c"], ...],
+[[question, answer], ...]]: the statement is entailed by the text, neither, or contradicted. `banks/FORMAT.md` describes
+the form.
 """
 import hashlib
 import json
@@ -34,8 +35,8 @@ class Passage:
 
 
 def load(folder: Path) -> list[Passage]:
-    files = sorted(folder.glob("passages/*.json"))
-    return [_passage(*pair) for file in files for pair in json.loads(file.read_text(encoding="utf8"))["pairs"]]
+    with (folder / "passages.jsonl").open(encoding="utf8") as lines:
+        return [_passage(*pair) for line in lines for pair in json.loads(line)["pairs"]]
 
 
 def read_all(folder: Path, per_passage: int) -> Iterator[Example]:
