@@ -1,10 +1,11 @@
-"""Builds groups: one situation told in each of its worlds, inside the same surroundings, with questions and their answers."""
+"""Builds groups: a situation told in each of its worlds, in the same surroundings, with questions and their answers."""
 from random import Random
 from typing import Any, Iterator
 
-from . import compare, dates, degrees, orders, records, roles, rules, truth  # noqa: F401  (each registers its templates)
+# Imported for the templates that each registers.
+from . import compare, dates, degrees, orders, records, roles, rules, truth  # noqa: F401
 from .fillers import FLAGS, POOLS
-from .world import TEMPLATES, WEEKDAYS, Ask, Draw, Situation, Template, Truth
+from .world import TEMPLATES, WEEKDAYS, Ask, Draw, Situation, Template, Truth, clock
 
 LONG_SHARE = 0.05
 WORDS_MIN, WORDS_MAX = 15, 250  # of a text that is not long
@@ -71,7 +72,8 @@ def _questions(template, draw, owed, what: Situation, worlds, facts, unused) -> 
         balance = answers.count(True) - answers.count(False)
         ahead = owed.get(family, 0)
         turned = bool(one.no) and (draw.random() < 0.5 if balance == 0 else (balance > 0) == (ahead > 0))
-        into.append([draw.choice(one.no if turned else one.yes).format_map(worlds[0]), [flip(a) for a in answers] if turned else answers])
+        text = draw.choice(one.no if turned else one.yes).format_map(worlds[0])
+        into.append([text, [flip(answer) for answer in answers] if turned else answers])
         owed[family] = ahead + (-balance if turned else balance)
 
     flips: list = []
@@ -99,10 +101,12 @@ def _questions(template, draw, owed, what: Situation, worlds, facts, unused) -> 
         options = list(dict.fromkeys(choose.options))
         draw.shuffle(options)
         right = [choose.right(world) for world in worlds]
-        choices.append([draw.choice(choose.wordings).format_map(worlds[0]), options, [None if r is None else options.index(r) for r in right]])
+        places = [None if option is None else options.index(option) for option in right]
+        choices.append([draw.choice(choose.wordings).format_map(worlds[0]), options, places])
     scales = []
     for rate in draw.sample(what.rates, min(len(what.rates), 2)):
-        scales.append([draw.choice(rate.wordings).format_map(worlds[0]), list(rate.levels), [rate.level(world) for world in worlds]])
+        text = draw.choice(rate.wordings).format_map(worlds[0])
+        scales.append([text, list(rate.levels), [rate.level(world) for world in worlds]])
     return {"questions": questions, "choices": choices, "scales": scales}
 
 
@@ -154,9 +158,17 @@ def distractors(template: Template, draw: Draw, count: int) -> list[str]:
 
 def _slots(draw: Draw) -> dict[str, Any]:
     return {
-        "A": draw.name(), "B": draw.name(), "C": draw.choice(("the supplier", "the landlord", "the operator", "the agency")),
-        "day": draw.choice(WEEKDAYS), "n": draw.randrange(2, 10), "n3": draw.randrange(2, 6), "n4": draw.randrange(36, 47), "n5": draw.randrange(31, 90),
-        "town": draw.town(), "word": draw.unused(FLAGS), "code": draw.code(),
+        "A": draw.name(),
+        "B": draw.name(),
+        "C": draw.choice(("the supplier", "the landlord", "the operator", "the agency")),
+        "day": draw.choice(WEEKDAYS),
+        "n": draw.randrange(2, 10),
+        "n3": draw.randrange(2, 6),
+        "n4": draw.randrange(36, 47),
+        "n5": draw.randrange(31, 90),
+        "town": draw.town(),
+        "word": draw.unused(FLAGS),
+        "code": draw.code(),
     }
 
 
@@ -207,7 +219,7 @@ def dress(draw: Draw, setting: str, sentences: list[str], is_long: bool) -> str:
     elif form < 0.47:
         start = draw.randrange(7, 11) * 60
         times = sorted(draw.sample(range(start, start + 200), len(sentences)))
-        return "\n".join(f"[entry {number + 101}] {one}" for number, (_, one) in enumerate(zip(times, sentences)))
+        return "\n".join(f"[{clock(time)}] {one}" for time, one in zip(times, sentences))
     elif form < 0.52:
         return f"Ticket {slots['code']} | Reported by: {slots['A']} | Text: {text}"
     head = draw.choice(HEADS[setting]).format_map(slots)

@@ -1,6 +1,6 @@
 """Scales of 2 to 11 levels: numbers as labels, described levels, degrees in words, shares and frequencies."""
 from ...examples import Option
-from .world import Choose, Draw, Rate, Situation, ask, band, cap, situation, worlds
+from .world import Draw, Rate, Situation, ask, band, cap, situation, worlds
 
 # (what is rated, question, phrases from lowest to highest, names of the levels)
 DEGREES = (

@@ -1,7 +1,7 @@
 """Fields of records: JSON, labelled lines, tables and lists."""
 import json
 
-from .world import Choose, Draw, Rate, Situation, ask, band, situation, worlds
+from .world import Choose, Draw, Rate, Situation, ask, band, situation
 
 STATUS = ("open", "closed", "pending", "blocked", "draft")
 PRIORITY = ("low", "medium", "high", "critical")

@@ -1,4 +1,4 @@
-"""What a situation is made of: drawn names, numbers and dates, the worlds that differ, and what can be asked of each."""
+"""What a situation is made of: drawn names, numbers and dates, worlds that differ, and what can be asked of each."""
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from random import Random
@@ -29,6 +29,7 @@ TOWNS = (
     "Alderton Brackwater Castlemoor Dunfield Eastmere Farrow Glenbrook Harwick Inverlade Kestrel Bay Lowmarsh Millbrook"
     " Northgate Oakhaven Pellworth Quarrydale Ravensby Stonebridge Thornley Umberfield Westhollow"
 ).replace("Kestrel Bay", "Kestrel-Bay").split()
+PARTS_OF_TOWN = ("Upper", "Lower", "Old", "New", "East", "West")
 COMPANIES = (
     "Arden Foods,Bluefin Logistics,Corvid Software,Delta Prints,Elmwood Dairy,Fernhill Textiles,Granite Tools,Halcyon"
     " Travel,Ironside Metals,Juniper Labs,Kingfisher Energy,Larkspur Media,Meridian Glass,Nimbus Air,Orchard"
@@ -67,7 +68,7 @@ class Draw(Random):
         return found
 
     def crowd(self) -> None:
-        """From here on people, places and companies bear names that nobody of those drawn so far can be mistaken for."""
+        """From here on people, places and companies have names that none of those drawn so far has."""
         self._others = [name for name in NAMES if name not in self._taken]
         self._elsewhere = [town for town in TOWNS if town not in self._taken]
 
@@ -85,7 +86,9 @@ class Draw(Random):
         return f"{self.choice(SURNAMES)} & {self.choice(SURNAMES)}" if self._others else self.unused(COMPANIES)
 
     def town(self) -> str:
-        return f"{self.choice(('Upper', 'Lower', 'Old', 'New', 'East', 'West'))} {self.choice(self._elsewhere)}" if self._others else self.unused(TOWNS)
+        if self._others:
+            return f"{self.choice(PARTS_OF_TOWN)} {self.choice(self._elsewhere)}"
+        return self.unused(TOWNS)
 
     def number(self, value: int) -> str:
         return WORDS[value] if self._words and 0 <= value <= 12 else f"{value:,}"
