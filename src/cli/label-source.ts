@@ -10,6 +10,7 @@ import { parse } from "csv-parse"
 import { LIMITS } from "../contract/decisions.ts"
 import { type CliContext, UsageError, text, texts } from "./command.ts"
 import { unreadable } from "./given-files.ts"
+import { checkRecords, recordBytesMax } from "./label-records.ts"
 import { type LabelTable, identifier, literal } from "./label-table.ts"
 
 export const tableFormats = ["csv", "tsv", "jsonl", "parquet"] as const
@@ -23,8 +24,6 @@ const formatsByEnding: Readonly<Record<string, TableFormat>> = {
   ".parquet": "parquet",
 }
 
-/** A line of a file may be as long as a request. */
-const lineBytesMax = LIMITS.bodyBytesMax
 const appendedRowsMax = 2048
 const appendedLengthMax = 16 * 1024 * 1024
 
@@ -65,6 +64,7 @@ interface TableFile {
 }
 
 async function loadFile(context: CliContext, table: LabelTable, file: TableFile): Promise<void> {
+  if (file.format !== "parquet") await checkRecords(file.path, file.format)
   await table.load(await relationOf(context, table, file), file.named)
 }
 
@@ -81,7 +81,7 @@ async function relationOf(
       const columns = (await readHead(path, delimiter)).map((name) => `${identifier(name)}: 'VARCHAR'`)
       // Nothing is guessed: a guess would take lines that begin with # for comments.
       return `SELECT * FROM read_csv(${source}, auto_detect = false, columns = {${columns.join(", ")}}, header = true,
-        delim = ${literal(delimiter)}, quote = '"', escape = '"', max_line_size = ${lineBytesMax}, buffer_size = ${4 * lineBytesMax})`
+        delim = ${literal(delimiter)}, quote = '"', escape = '"', max_line_size = ${recordBytesMax}, buffer_size = ${4 * recordBytesMax})`
     }
     case "jsonl":
       return await jsonRelation(table, source)
@@ -92,7 +92,7 @@ async function relationOf(
 
 /** The names in the first line. */
 async function readHead(path: string, delimiter: string): Promise<readonly string[]> {
-  const options = { bom: true, to: 1, delimiter, max_record_size: lineBytesMax, relax_column_count: true }
+  const options = { bom: true, to: 1, delimiter, max_record_size: recordBytesMax, relax_column_count: true }
   const parser = createReadStream(path).pipe(parse(options))
   try {
     for await (const record of parser) return distinctNames(record as readonly string[])
@@ -119,7 +119,7 @@ function distinctNames(names: readonly string[]): readonly string[] {
 
 /** Texts that look like dates or ids stay as they were written: only numbers, truth values and nesting are recognised. */
 async function jsonRelation(table: LabelTable, source: string): Promise<string> {
-  const options = `format = 'newline_delimited', maximum_object_size = ${lineBytesMax}`
+  const options = `format = 'newline_delimited', maximum_object_size = ${recordBytesMax}`
   const found = await table.query(`DESCRIBE SELECT * FROM read_json(${source}, ${options}, sample_size = -1)`)
   const columns = found.map(([name, type]) => {
     // A nested field may be called like a type: its name is quoted, or its type follows.

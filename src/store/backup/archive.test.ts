@@ -1,6 +1,7 @@
-import { mkdtempSync, statSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { gunzipSync, gzipSync } from "node:zlib"
 import { expect, test } from "vitest"
 import { type BackupHeader, type BackupPart, backupFormat, readArchive, writeArchive } from "./archive.ts"
 
@@ -35,3 +36,31 @@ test.runIf(process.platform !== "win32")(
     expect(statSync(file).mode & 0o777).toBe(0o600)
   },
 )
+
+/** A backup whose text was changed, compressed again. */
+async function changed(change: (text: string) => string): Promise<string> {
+  const file = join(mkdtempSync(join(tmpdir(), "umpire-archive-")), "a.backup")
+  await writeArchive(file, header, async (writer) => {
+    await writer.rows("ledger", ['{"ticks":100}'])
+    await writer.piece("journal/1", Buffer.from("x"))
+  })
+  writeFileSync(file, gzipSync(change(gunzipSync(readFileSync(file)).toString())))
+  return file
+}
+
+const read = async (file: string): Promise<void> => await readArchive(file, async () => undefined)
+
+test("a backup in which one digit of a row was changed is refused", async () => {
+  await read(await changed((text) => text))
+  const file = await changed((text) => text.replace('"ticks":100', '"ticks":900'))
+  await expect(read(file)).rejects.toThrow("its checksum is wrong")
+})
+
+test("a backup with a line behind its end is refused", async () => {
+  const file = await changed((text) => `${text}{"table":"ledger","rows":[]}\n`)
+  await expect(read(file)).rejects.toThrow("something follows its end")
+})
+
+test("a backup of before there were checksums is read", async () => {
+  await read(await changed((text) => text.replace(/,"sha256":"\w+"/, "")))
+})

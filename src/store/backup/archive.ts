@@ -1,7 +1,9 @@
 /**
  * A backup file: gzip of one JSON object a line. First what it is a backup of, then rows of tables and pieces of files,
- * last how many of each there were, so that a file that broke off is told from a whole one.
+ * last how many of each there were, and the SHA-256 of all lines before, so that a file that broke off or was changed is told from
+ * a whole one.
  */
+import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { createReadStream, createWriteStream } from "node:fs"
 import { rename, rm } from "node:fs/promises"
@@ -25,7 +27,8 @@ export type BackupPart =
   | { readonly file: string; readonly data: string }
 
 interface BackupEnd {
-  readonly end: { readonly rows: number; readonly pieces: number }
+  /** Backups of before 0.3 have no checksum. */
+  readonly end: { readonly rows: number; readonly pieces: number; readonly sha256?: string }
 }
 
 /** The file is not a backup, is damaged, or is of another version. */
@@ -54,7 +57,9 @@ export async function writeArchive(
   // Awaited below; until then a failure of `fill` is the one to tell.
   written.catch(() => undefined)
   const count = { rows: 0, pieces: 0 }
+  const hash = createHash("sha256")
   const line = async (text: string): Promise<void> => {
+    hash.update(`${text}\n`)
     if (!gzip.write(`${text}\n`)) await Promise.race([once(gzip, "drain"), written])
   }
   try {
@@ -69,7 +74,7 @@ export async function writeArchive(
         await line(JSON.stringify({ file: name, data: data.toString("base64") }))
       },
     })
-    await line(JSON.stringify({ end: count } satisfies BackupEnd))
+    await line(JSON.stringify({ end: { ...count, sha256: hash.copy().digest("hex") } } satisfies BackupEnd))
     gzip.end()
     await written
     await rename(partial, file)
@@ -93,9 +98,11 @@ export async function readArchive(
   take: (part: BackupPart, text: string) => Promise<void>,
 ): Promise<void> {
   const count = { rows: 0, pieces: 0 }
+  const hash = createHash("sha256")
   let end: BackupEnd["end"] | undefined
   let isFirst = true
   for await (const text of linesOf(file)) {
+    if (end) throw new BackupUnusable(`Cannot use ${file}: something follows its end; take another backup`)
     if (isFirst) headerOf(file, text)
     else {
       // What writeArchive wrote: the format of the header says so.
@@ -107,10 +114,13 @@ export async function readArchive(
         await take(part, text)
       }
     }
+    if (!end) hash.update(`${text}\n`)
     isFirst = false
   }
   if (end?.rows !== count.rows || end.pieces !== count.pieces)
     throw new BackupUnusable(`Cannot use ${file}: it broke off; take another backup`)
+  if (end.sha256 !== undefined && end.sha256 !== hash.digest("hex"))
+    throw new BackupUnusable(`Cannot use ${file}: its checksum is wrong, it was changed; take another backup`)
 }
 
 function headerOf(file: string, text: string): BackupHeader {
