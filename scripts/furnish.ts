@@ -157,7 +157,13 @@ export async function remember(server: TestServer, records: readonly SequenceRec
 const surfaces = [
   { call_source: "decisions", model: "umpire-decide", share: 0.58, tokens: 420, costTicks: 84_000_000 },
   { call_source: "systemone", model: "umpire-decide", share: 0.2, tokens: 260, costTicks: 52_000_000 },
-  { call_source: "chat_completions", model: "umpire-chat", share: 0.14, tokens: 900, costTicks: 310_000_000 },
+  {
+    call_source: "chat_completions",
+    model: "smollm2-135m-instruct",
+    share: 0.14,
+    tokens: 900,
+    costTicks: 310_000_000,
+  },
   { call_source: "embeddings", model: "all-minilm-l6-v2", share: 0.08, tokens: 128, costTicks: 9_000_000 },
 ] as const
 

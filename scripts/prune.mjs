@@ -26,7 +26,6 @@ const gpuBuilds = ["linux-x64", "win-x64"].flatMap((platform) =>
 const unopened = [
   ["dejavu-fonts-ttf", /^(?:ttf|LICENSE|AUTHORS|package\.json)$/],
   ["dejavu-fonts-ttf/ttf", /^DejaVuSans(?:-Bold)?\.ttf$/],
-  ["world-atlas", /^(?:land-110m\.json|LICENSE|package\.json)$/],
   ["@openai/agents-realtime/dist/bundle", /^$/],
 ]
 

@@ -51,15 +51,15 @@ test("a first answer ticks the first steps, which can be hidden", async () => {
   await expect.poll(async () => await steps.count()).toBe(0)
 })
 
-test("a region without coordinates has no map", async () => {
+test("one region needs no table of regions", async () => {
   await page.getByRole("link", { name: "Routing" }).click()
   await page.getByRole("list", { name: "Regions tried in order" }).getByText("local").waitFor()
-  await expect.poll(async () => await page.getByRole("img", { name: /^Map/ }).count()).toBe(0)
+  await expect.poll(async () => await page.getByRole("table", { name: "Regions" }).count()).toBe(0)
 })
 
 test("chat says what the shipped model is, and how to add a better one", async () => {
   await page.getByRole("link", { name: "Chat" }).click()
-  await page.getByText("umpire-chat is the small model that ships with Umpire.").waitFor()
+  await page.getByText("ships with Umpire to try the API without a download").waitFor()
   await click("Add a chat model")
   await expect
     .poll(async () => await page.getByLabel("Command").textContent())

@@ -10,7 +10,7 @@ const root = path.resolve(import.meta.dirname, "..")
 /** The encoder that answers decisions. */
 export const decisionModelFile = path.join(root, "model", "umpire-decide.onnx")
 /** The language model that answers chat, and decisions more slowly. */
-export const defaultModelFile = path.join(root, "model", "umpire-chat.gguf")
+export const defaultModelFile = path.join(root, "model", "smollm2-135m-instruct.gguf")
 
 /** Raised when the generator writes different files, so that none is served from an old cache. */
 const GENERATION = 2

@@ -35,7 +35,7 @@ describe("a branch reads as in training", () => {
 })
 
 it("the default model's template puts the training head before the evidence and the training tail after a branch", async () => {
-  const { chatTemplate } = await readGguf(`${modelFolder}umpire-chat.gguf`)
+  const { chatTemplate } = await readGguf(`${modelFolder}smollm2-135m-instruct.gguf`)
   const { head, tail } = splitTemplate({ template: chatTemplate, bosText: "", eosText: "" })
   expect(head + fixture.prefix.evidence).toBe(fixture.prefix.text)
   expect(tail).toBe(fixture.tail)

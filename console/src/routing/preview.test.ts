@@ -1,5 +1,4 @@
 import { expect, test } from "vitest"
-import { landPath } from "./land.ts"
 import { previewRoute } from "./preview.ts"
 
 const region = (id: string, country: string, longitude: number, models: string[], home = false) => ({
@@ -25,12 +24,4 @@ test("the preview is the gateway's plan: nearest first, only where the model run
 test("a policy that leaves no region is refused in the gateway's words", () => {
   const preview = previewRoute({ mode: "required", fallback: "disabled", regions: ["empty"] }, regions, "m")
   expect(preview).toEqual({ refused: expect.stringContaining("Cannot route") as string })
-})
-
-test("the land is one path within the map", () => {
-  const path = landPath()
-  expect(path.length).toBeGreaterThan(10_000)
-  const longitudes = [...path.matchAll(/[ML](-?[\d.]+) /g)].map(([, x]) => Number(x))
-  expect(Math.min(...longitudes)).toBeGreaterThanOrEqual(0)
-  expect(Math.max(...longitudes)).toBeLessThanOrEqual(360)
 })

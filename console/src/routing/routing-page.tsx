@@ -1,6 +1,6 @@
 /** Routing policy: in which regions requests run, in which order, and what a request would try. */
 import { useQuery } from "@tanstack/react-query"
-import { type ReactNode, useMemo, useState } from "react"
+import { type ReactNode, useState } from "react"
 import type { OrganizationResources } from "../../../src/contract/platform/organizations.ts"
 import type { RoutingPolicy } from "../../../src/contract/platform/routing-policy.ts"
 import { api, useWrite } from "../api.ts"
@@ -10,9 +10,9 @@ import { Segments } from "../parts/field.tsx"
 import { Badge, Loaded, Notice, Page, Panel } from "../parts/page.tsx"
 import { moved } from "../parts/moved.ts"
 import { Handle, MoveStatus, useReorder } from "../parts/reorder.tsx"
+import { Table } from "../parts/table.tsx"
 import { ModelSelect } from "../playground/model-select.tsx"
 import { modelsQuery, useIsOwner, useOrganization } from "../session.ts"
-import { landPath, mapHeight, mapWidth, toMap } from "./land.ts"
 import { type Preview, previewRoute } from "./preview.ts"
 
 type Region = OrganizationResources["regions"][number]
@@ -59,7 +59,7 @@ function Policy({ saved, regions }: { saved: RoutingPolicy; regions: readonly Re
   return (
     <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
       <div className="flex flex-col gap-4">
-        <RegionMap regions={regions.filter(isLocated)} preview={preview} />
+        {regions.length > 1 ? <RegionTable regions={regions} preview={preview} /> : null}
         <Panel title="What a request would try">
           <div className="flex flex-col gap-3">
             <label className="flex flex-wrap items-center gap-2 text-sm">
@@ -242,68 +242,23 @@ function PreviewSteps({ preview, regions }: { preview: Preview; regions: readonl
   )
 }
 
-/** Lines of text. */
-const labelHeight = 1.2
-const nearDegrees = 14
-
-/** Labels of neighbours would lie on one another. */
-function near(a: Region, b: Region): boolean {
-  return (
-    Math.abs(a.longitude - b.longitude) < nearDegrees && Math.abs(a.latitude - b.latitude) < nearDegrees / 2
-  )
-}
-
-/** A region that was configured without coordinates has none to draw: latitude and longitude are then zero. */
-const isLocated = ({ latitude, longitude }: Region): boolean => latitude !== 0 || longitude !== 0
-
-function RegionMap({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
-  const land = useMemo(landPath, [])
-  if (regions.length === 0) return null
+function RegionTable({ regions, preview }: { regions: readonly Region[]; preview: Preview }): ReactNode {
   const tries = "tries" in preview ? preview.tries : []
-  // Those that are tried lie above those that are not.
-  const drawn = regions.toSorted((a, b) => Number(tries.includes(a.id)) - Number(tries.includes(b.id)))
   return (
-    <figure className="panel overflow-hidden">
-      <svg
-        viewBox={`0 0 ${mapWidth} ${mapHeight}`}
-        className="bg-sunken/50 w-full"
-        role="img"
-        aria-label={`Map of ${regions.length} regions: ${regions.map(({ id }) => id).join(", ")}`}
-      >
-        <path d={land} className="fill-line" />
-        {drawn.map((region) => {
-          const index = regions.indexOf(region)
-          const lower = regions.slice(0, index).filter((other) => near(other, region)).length * labelHeight
-          const [x, y] = toMap(region.longitude, region.latitude)
-          const place = tries.indexOf(region.id)
-          return (
-            <g key={region.id}>
-              {region.home ? (
-                <circle cx={x} cy={y} r={5.5} className="stroke-accent fill-none" strokeWidth={0.8} />
-              ) : null}
-              <circle
-                cx={x}
-                cy={y}
-                r={place < 0 ? 2.2 : 3.2}
-                className={place < 0 ? "fill-strong" : place === 0 ? "fill-accent" : "fill-bar"}
-              />
-              <text
-                x={x + 7}
-                y={y + 2}
-                dy={`${lower}em`}
-                className="fill-ink stroke-panel text-[6px] max-sm:text-[11px] [paint-order:stroke]"
-                strokeWidth={1.5}
-                strokeLinejoin="round"
-              >
-                {place < 0 ? region.id : `${place + 1} ${region.id}`}
-              </text>
-            </g>
-          )
-        })}
-      </svg>
-      <figcaption className="text-soft border-line border-t px-4 py-2 text-xs">
-        Numbers give the order in which a request tries regions; the ring marks the region of this gateway.
-      </figcaption>
-    </figure>
+    <Table
+      label="Regions"
+      rows={regions}
+      rowKey={({ id }) => id}
+      columns={[
+        { name: "Region", cell: ({ id }) => id },
+        { name: "Country", cell: ({ country }) => (country === noCountry ? "" : country) },
+        { name: "Here", cell: ({ home }) => (home ? <Badge tone="good">this gateway</Badge> : null) },
+        {
+          name: "Tried",
+          align: "right",
+          cell: ({ id }) => (tries.includes(id) ? `${tries.indexOf(id) + 1}.` : "not tried"),
+        },
+      ]}
+    />
   )
 }

@@ -1,7 +1,7 @@
 /** An invoice as PDF, A4, with text that can be selected, in any script. */
 import PDFDocument from "pdfkit"
 import type { Invoice, InvoiceLine } from "../../store/invoices.ts"
-import { type FontName, printable, registerFonts, setFont, wrap } from "./invoice-fonts.ts"
+import { type FontName, printable, registerFonts, wrap } from "./invoice-fonts.ts"
 import { type InvoiceText, invoiceText } from "./invoice-text.ts"
 import type { Seller } from "./parts.ts"
 
@@ -30,7 +30,7 @@ export async function invoicePdf(
   const chunks: Buffer[] = []
   pdf.on("data", (chunk: Buffer) => chunks.push(chunk))
   const done = new Promise<void>((resolve, reject) => pdf.once("end", resolve).once("error", reject))
-  await registerFonts(pdf, allTexts(text))
+  await registerFonts(pdf)
   drawHead(pdf, text)
   drawParties(pdf, text)
   drawLines(pdf, text)
@@ -40,9 +40,6 @@ export async function invoicePdf(
   await done
   return Buffer.concat(chunks)
 }
-
-const allTexts = (text: InvoiceText): string[] =>
-  [text.from, text.billedTo, ...text.rows, ...text.facts, ...text.totals].flat().map(printable)
 
 const widthOf = (pdf: Pdf): number => pdf.page.width - 2 * margin
 
@@ -60,7 +57,7 @@ interface Place {
 function write(pdf: Pdf, given: string, place: Place): number {
   const { x, width, size, color = ink, font = "regular", align = "left" } = place
   const text = printable(given)
-  setFont(pdf, text, font, size).fillColor(color)
+  pdf.font(font).fontSize(size).fillColor(color)
   const height = pdf.currentLineHeight(true)
   let { y } = place
   for (const line of wrap(pdf, text, width)) {
@@ -124,7 +121,7 @@ const rowSize = 9
 function rowHeight(pdf: Pdf, cells: readonly string[]): number {
   const heights = cells.map((cell, column) => {
     const text = printable(cell)
-    setFont(pdf, text, "regular", rowSize)
+    pdf.font("regular").fontSize(rowSize)
     return wrap(pdf, text, columnOf(pdf, cells.length, column).width).length * pdf.currentLineHeight(true)
   })
   return Math.max(...heights) + rowGap

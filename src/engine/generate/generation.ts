@@ -18,8 +18,6 @@ import type { ReadEvent, Reader } from "./reader.ts"
 import { StopTexts } from "./stop-texts.ts"
 import { piecesOf } from "../text-pieces.ts"
 
-/** What a request that names no temperature gets: small models wander at 1. */
-const TEMPERATURE_DEFAULT = 0.7
 const MIN_P_DEFAULT = 0.05
 const PUNISHED_TOKENS_MAX = 512
 const SEED_RANGE = 2 ** 31
@@ -300,7 +298,7 @@ export class Generation {
     const { frequencyPenalty, presencePenalty } = sampling
     const bias = Object.entries(sampling.logitBias)
     return {
-      temperature: sampling.temperature ?? TEMPERATURE_DEFAULT,
+      temperature: sampling.temperature ?? this.#model.temperatureDefault,
       minP: sampling.temperature === null && sampling.topP === null ? MIN_P_DEFAULT : 0,
       topK: 0,
       topP: sampling.topP ?? 1,

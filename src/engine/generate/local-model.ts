@@ -74,9 +74,15 @@ export async function openLlama(
   return { llama, model }
 }
 
+/** What a request that names no temperature gets: small models wander at 1, very small ones at 0.7. */
+const TEMPERATURE_DEFAULT = 0.7
+const SMALL_MODEL_TEMPERATURE = 0.2
+const SMALL_MODEL_BYTES_MAX = 512 * 1024 * 1024
+
 export class LocalModel {
   readonly model: LlamaModel
   readonly contextTokensMax: number
+  readonly temperatureDefault: number
   readonly template: TemplateFacts
   readonly marks: ReadonlySet<string>
   readonly rounds = new DecodeRounds()
@@ -103,6 +109,8 @@ export class LocalModel {
     this.#llama = llama
     this.model = model
     this.#waitingMax = waitingMax
+    this.temperatureDefault =
+      model.size <= SMALL_MODEL_BYTES_MAX ? SMALL_MODEL_TEMPERATURE : TEMPERATURE_DEFAULT
     this.contextTokensMax = Math.min(context.contextSize, model.trainContextSize)
     this.template = templateFacts(model)
     this.marks = marksOf(this.template.family)

@@ -16,10 +16,6 @@ import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../en
 import { summaryOf } from "./compaction.ts"
 import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
 
-/** A response tells its temperature and top_p, so that what a request leaves open is decided here and sent to every worker. */
-export const temperatureDefault = 0.7
-export const topPDefault = 1
-
 /** What a request says about its prompt: all that counting its tokens needs. */
 export type PromptRequest = Pick<
   ResponseRequest,
@@ -40,8 +36,8 @@ export function responseWork(
       ...work.sampling,
       frequencyPenalty: request.frequency_penalty ?? 0,
       presencePenalty: request.presence_penalty ?? 0,
-      temperature: request.temperature ?? temperatureDefault,
-      topP: request.top_p ?? topPDefault,
+      temperature: request.temperature ?? null,
+      topP: request.top_p ?? null,
     },
     topLogprobs: withLogprobs || (request.top_logprobs ?? 0) > 0 ? (request.top_logprobs ?? 0) : null,
     outputTokensMax: request.max_output_tokens ?? null,
@@ -66,8 +62,8 @@ export function promptWork(
     parallelToolCalls: request.parallel_tool_calls ?? true,
     format: toFormat(request),
     sampling: {
-      temperature: temperatureDefault,
-      topP: topPDefault,
+      temperature: null,
+      topP: null,
       seed: null,
       frequencyPenalty: 0,
       presencePenalty: 0,

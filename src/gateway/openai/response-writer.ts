@@ -19,7 +19,6 @@ import {
 } from "../../engine/engine.ts"
 import { withBytes } from "./chat.ts"
 import { type ToolIdentity, customInput } from "./response-tools.ts"
-import { temperatureDefault, topPDefault } from "./response-work.ts"
 
 /** An event without its number, which is given when it leaves. */
 export type Unnumbered = ResponseEvent extends infer Event
@@ -313,6 +312,9 @@ export function toUsage(used: GenerationUsage): ResponseUsage {
   }
 }
 
+/** A response tells a temperature and top_p; one that the request leaves open is the model's, and told as the API's default. */
+const samplingTold = 1
+
 const textOrNull = (value: unknown): string | null => (typeof value === "string" ? value : null)
 
 function emptyResponse(
@@ -344,12 +346,12 @@ function emptyResponse(
     safety_identifier: textOrNull(request.safety_identifier),
     service_tier: "default",
     store,
-    temperature: request.temperature ?? temperatureDefault,
+    temperature: request.temperature ?? samplingTold,
     text: { format: request.text?.format ?? { type: "text" }, verbosity: "medium" },
     tool_choice: request.tool_choice ?? "auto",
     tools: (request.tools ?? []).flatMap(toEcho),
     top_logprobs: request.top_logprobs ?? 0,
-    top_p: request.top_p ?? topPDefault,
+    top_p: request.top_p ?? samplingTold,
     truncation: request.truncation ?? "disabled",
     usage: toUsage(noGenerationUsage),
     user: textOrNull(request.user),
