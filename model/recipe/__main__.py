@@ -91,14 +91,17 @@ def restore(recipe: Recipe) -> None:
 def encoder_convert(recipe: Recipe) -> None:
     from .encoder.convert import convert
 
-    convert(recipe.pretrained / "onnx" / "model.onnx", recipe.work / "encoder-init.npz")
+    convert(recipe.pretrained, recipe.wordpiece, recipe.work / "encoder-init.npz")
 
 
 def encoder_rows(recipe: Recipe) -> None:
     from .encoder.rows import build_rows
     from .kept_back import write_kept_back
 
+    made = recipe.work / "rows-made"
+    made.unlink(missing_ok=True)
     build_rows(recipe)
+    made.touch()
     write_kept_back(recipe)
 
 

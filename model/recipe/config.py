@@ -113,12 +113,13 @@ class Recipe:
 
     @property
     def pretrained(self) -> Path:
-        """The folder of the pretrained encoder: `onnx/model.onnx` and `tokenizer.json`."""
-        return self.sources / "gte-small"
+        """The folder of the pretrained encoder: `model.safetensors` and `vocab.txt`."""
+        return self.sources / "all-mpnet-base-v2"
 
     @property
     def wordpiece(self) -> Path:
-        return self.pretrained / "tokenizer.json"
+        """BERT's uncased vocabulary."""
+        return self.sources / "wordpiece" / "tokenizer.json"
 
     @property
     def kept_back(self) -> Path:

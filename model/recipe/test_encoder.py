@@ -1,8 +1,13 @@
 """Rows, masks, vectors and losses of the encoder."""
+import hashlib
+import json
+import tempfile
 import unittest
+from pathlib import Path
 
 from .encoder import rows, texts
 from .encoder.config import Rows
+from .encoder.forms import Formed, Law, Term
 from .examples import UNKNOWN, Example, Option, choice, predicate, score
 
 try:
@@ -10,9 +15,9 @@ try:
 
     from .encoder.calibrate import BIASES, fit
     from .encoder.config import Network, Training
-    from .encoder.losses import losses, recall_losses
+    from .encoder.losses import Answers, law_loss, losses
     from .encoder.network import Encoder, tree_mask, vectors
-    from .encoder.train import Batch, hide_words, parameter_groups
+    from .encoder.train import Batch, Mixture, RowReader, hide_words, kinds_of_rows, pairs_of, parameter_groups
 except ModuleNotFoundError:
     torch = None
 
@@ -20,7 +25,8 @@ try:
     import numpy
 
     from .encoder.average import mean, mix
-    from .encoder.convert import rename
+    from .encoder.convert import bucket, read_safetensors, rename
+    from .encoder.packed import pack, unpack
     from .encoder.rounding import product_steps, rounded
 except ModuleNotFoundError:
     numpy = None
@@ -63,7 +69,7 @@ class Packing(unittest.TestCase):
         row = rows.lay_out([self.item, self.item], 2 * self.item.size + 7)
         self.assertEqual(len(row.ids), 2 * self.item.size + 7)
         self.assertEqual(len(row.answers), 10)
-        for column, _, _, evidence, option in row.answers:
+        for column, _, _, evidence, option, _ in row.answers:
             self.assertEqual(row.ids[column], rows.SEPARATOR)
             self.assertEqual(row.documents[column], evidence)
             if option:
@@ -136,7 +142,7 @@ class Networks(unittest.TestCase):
         row = rows.lay_out([item], item.size)
         columns = [torch.tensor([getattr(row, name)] * 8) for name in rows.COLUMNS]
         answers = torch.tensor([(place, *answer) for place in range(8) for answer in row.answers])
-        batch = Batch(*columns, answers, answers[:, 3])
+        batch = Batch(*columns, answers, answers[:, 3], *[torch.zeros(0, dtype=torch.int64)] * 3)
         hidden = hide_words(batch, 1.0).ids != batch.ids
         words = [place for place, token in enumerate(item.ids) if token not in (rows.START, rows.SEPARATOR)]
         found = {tuple(row.nonzero().flatten().tolist()) for row in hidden}
@@ -174,12 +180,16 @@ class Calibration(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "not installed: torch")
 class Losses(unittest.TestCase):
+    def answers(self, targets, groups, has_option, **more) -> "Answers":
+        empty = {name: torch.zeros(0, width, dtype=torch.int64) for name, width in (("pairs", 2), ("terms", 3), ("laws", 2))}
+        given = {name: torch.tensor(rows) for name, rows in more.items()}
+        return Answers(torch.tensor(targets), torch.tensor(groups), torch.tensor(has_option), **(empty | given))
+
     def of(self, margins, cosines=(0.0, 0.0, 0.0)):
         """One choice, its right option first, then one predicate."""
         count = len(margins) - 1
-        yes, groups = torch.tensor([True, *[False] * (count - 1), True]), torch.tensor([*[0] * count, -1])
-        has_option = torch.tensor([*[True] * count, False])
-        return losses(torch.tensor(margins), yes, groups, torch.tensor(cosines), has_option, 0.0)
+        asked = self.answers([1, *[0] * (count - 1), 1], [*[0] * count, -1], [*[True] * count, False])
+        return losses(torch.tensor(margins), torch.tensor(cosines), asked, 0.0)
 
     def test_the_group_loss_is_that_of_the_right_option(self) -> None:
         share = torch.sigmoid(torch.tensor([1.0, -0.5]))
@@ -188,8 +198,8 @@ class Losses(unittest.TestCase):
     def test_every_part_falls_when_its_answer_improves(self) -> None:
         worse = self.of([0.0] * 6, [0.5] * 6)
         better = self.of([2.0, *[-2.0] * 4, 2.0], [0.9, *[0.1] * 4, 0.0])
-        for before, after in zip(worse, better):
-            self.assertLess(after.item(), before.item())
+        for part in ("single", "group", "similarity"):
+            self.assertLess(getattr(better, part).item(), getattr(worse, part).item())
 
     def test_similarity_is_learnt_from_choices_of_five_and_more(self) -> None:
         self.assertEqual(self.of([0.0] * 5, [0.5] * 5).similarity.item(), 0.0)
@@ -198,45 +208,61 @@ class Losses(unittest.TestCase):
     def test_what_the_evidence_does_not_tell_pulls_to_the_middle(self) -> None:
         for margin in (-2.0, 2.0):
             asked = torch.tensor([margin], requires_grad=True)
-            found = losses(asked, torch.tensor([UNKNOWN]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)
+            found = losses(asked, torch.zeros(1), self.answers([UNKNOWN], [-1], [False]), 0.1)
             found.single.backward()
             self.assertGreater(asked.grad.item() * margin, 0)
 
     def test_without_groups_there_is_only_the_single_loss(self) -> None:
-        none = losses(torch.tensor([1.0]), torch.tensor([True]), torch.tensor([-1]), torch.zeros(1), torch.tensor([False]), 0.1)
+        none = losses(torch.tensor([1.0]), torch.zeros(1), self.answers([1], [-1], [False]), 0.1)
         self.assertEqual((none.group.item(), none.similarity.item()), (0.0, 0.0))
+
+    def test_a_score_loses_less_by_a_level_that_is_nearer(self) -> None:
+        def ordinal(said: int) -> float:
+            margins = torch.tensor([6.0 if level == said else -6.0 for level in range(4)] * 2)
+            return losses(margins, torch.zeros(8), self.answers([0, 0, 0, 1] * 2, [0] * 4 + [1] * 4, [False] * 8), 0.0).ordinal.item()
+
+        found = [ordinal(said) for said in range(4)]
+        self.assertEqual(found, sorted(found, reverse=True))
+        self.assertAlmostEqual(found[3], 0.0, delta=0.01)
+        self.assertAlmostEqual(found[0], 1.0, delta=0.03)
+
+    def test_a_pair_is_rewarded_by_the_difference_of_its_margins_alone(self) -> None:
+        def pair(margins) -> float:
+            return losses(torch.tensor(margins), torch.zeros(2), self.answers([1, 0], [-1, -1], [False] * 2, pairs=[[0, 1]]), 0.0).pair.item()
+
+        self.assertAlmostEqual(pair([5.0, 4.0]), pair([-4.0, -5.0]), places=5)
+        self.assertLess(pair([1.0, -1.0]), pair([1.0, 1.0]))
+
+    def test_a_law_is_kept_or_costs_the_square_of_what_is_missing(self) -> None:
+        terms, total = torch.tensor([[0, 0, 1], [0, 1, 1]]), torch.tensor([[1, 0]])
+        self.assertAlmostEqual(law_loss(torch.tensor([0.8, 0.2]), terms, total).item(), 0.0, places=6)
+        self.assertAlmostEqual(law_loss(torch.tensor([0.8, 0.5]), terms, total).item(), 0.09, places=6)
+        bound = torch.tensor([[1, 1]])
+        self.assertEqual(law_loss(torch.tensor([0.2, 0.5]), terms, bound).item(), 0.0)
+        self.assertAlmostEqual(law_loss(torch.tensor([0.8, 0.5]), terms, bound).item(), 0.09, places=6)
 
 
 @unittest.skipIf(torch is None, "not installed: torch")
-class RecallLosses(unittest.TestCase):
-    """Two choices of two options and, first, a predicate: what is no option must not reach the gradient."""
+class Reading(unittest.TestCase):
+    def test_pairs_are_of_one_key_and_of_two_answers(self) -> None:
+        found = pairs_of(numpy.array([0, 7, 7, 9, 9, 7, 0]), numpy.array([1, 1, 0, 1, 1, 1, 0]))
+        self.assertEqual(sorted(map(tuple, found.tolist())), [(1, 2), (5, 2)])
 
-    def setUp(self) -> None:
-        self.groups = torch.tensor([-1, 0, 0, 1, 1])
-        self.has_option = torch.tensor([False, True, True, True, True])
+    def test_steps_read_kinds_of_rows_in_their_shares(self) -> None:
+        kinds = [kind for kind, _ in zip(kinds_of_rows(Mixture(general=0.25, close=0.5, contrast=0.25)), range(400))]
+        self.assertEqual([kinds.count(kind) for kind in ("general", "close", "contrast")], [100, 200, 100])
 
-    def pair(self, seed: int):
-        made = torch.Generator().manual_seed(seed)
-        evidence, option = (torch.nn.functional.normalize(torch.randn(5, 8, generator=made), dim=-1) for _ in range(2))
-        return evidence, option * self.has_option[:, None]
-
-    def test_nothing_is_lost_by_the_same_vectors(self) -> None:
-        found = recall_losses(self.pair(1), self.pair(1), self.groups, self.has_option)
-        for part in found:
-            self.assertAlmostEqual(part.item(), 0.0, places=5)
-
-    def test_other_vectors_lose_and_can_be_learnt_from(self) -> None:
-        mine = tuple(part.requires_grad_() for part in self.pair(5))
-        found = recall_losses(mine, self.pair(1), self.groups, self.has_option)
-        self.assertGreater(min(part.item() for part in found), 0.01)
-        sum(found).backward()
-        self.assertTrue(all(bool(torch.isfinite(part.grad).all()) for part in mine))
-
-    def test_without_options_only_evidence_counts(self) -> None:
-        none = torch.zeros(5, dtype=torch.bool)
-        found = recall_losses(self.pair(2), self.pair(1), torch.full((5,), -1), none)
-        self.assertEqual(found.cosines.item(), 0.0)
-        self.assertGreater(found.vectors.item(), 0.0)
+    def test_a_batch_numbers_laws_and_answers_across_its_rows(self) -> None:
+        item = rows.encode_formed(letters, Formed(MADE, (Law((Term(0, 0, 1), Term(1, 1, -1))), Law((Term(2, 0, 1), Term(2, 1, 1)), 1))))
+        laid = [rows.lay_out([item, item], 2 * item.size) for _ in range(2)]
+        with tempfile.TemporaryDirectory() as folder:
+            columns = {name: numpy.array([getattr(row, name) for row in laid], "uint16") for name in rows.COLUMNS}
+            answers, terms = ([(at, *one) for at, row in enumerate(laid) for one in getattr(row, name)] for name in ("answers", "terms"))
+            numpy.savez(Path(folder) / "part000.npz", **columns, answers=numpy.array(answers, "int32"), terms=numpy.array(terms, "int32"))
+            batch = RowReader(Path(folder), 1).next(2)
+        self.assertEqual(batch.laws.tolist(), [[0, 0], [1, 0]] * 4)
+        self.assertEqual(batch.terms[-2:].tolist(), [[7, 18, 1], [7, 19, 1]])
+        self.assertEqual(batch.groups.max().item(), 7)
 
 
 @unittest.skipIf(numpy is None, "not installed: numpy")
@@ -271,18 +297,45 @@ class Conversion(unittest.TestCase):
         numpy.testing.assert_array_equal(again, steps)
         numpy.testing.assert_allclose(step_again, step, rtol=1e-6)
 
+    def test_packed_weights_are_within_half_a_step_of_what_they_were(self) -> None:
+        rows = numpy.random.default_rng(2).normal(size=(5, 128)).astype("float32")
+        made = pack({"a.weight": rows, "a.bias": rows[0, :3]})
+        self.assertEqual((made["a.weight|q"].dtype, made["a.weight|s"].shape), (numpy.dtype("int8"), (5, 2)))
+        numpy.testing.assert_allclose(unpack(made)["a.weight"], rows, atol=0.51 * made["a.weight|s"].astype("float32").max())
+        numpy.testing.assert_allclose(unpack(made)["a.bias"], rows[0, :3], rtol=1e-3)
+
+    def test_near_differences_have_a_bucket_each_and_far_ones_share(self) -> None:
+        self.assertEqual([bucket(d) for d in (0, -1, -7, 1, 7)], [0, 1, 7, 17, 23])
+        self.assertEqual({bucket(-d) for d in range(128, 512)}, {15})
+        self.assertEqual({bucket(d) for d in range(128, 512)}, {31})
+
+    def test_only_the_known_file_is_converted(self) -> None:
+        array = numpy.arange(6, dtype="float32").reshape(2, 3)
+        head = json.dumps({"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}).encode()
+        content = len(head).to_bytes(8, "little") + head + array.tobytes()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.safetensors"
+            file.write_bytes(content)
+            self.assertEqual(read_safetensors(file, hashlib.sha256(content).hexdigest())["a"].tolist(), array.tolist())
+            with self.assertRaises(ValueError):
+                read_safetensors(file)
+
     def test_a_layer_gets_the_names_of_the_network(self) -> None:
-        weights = {name: numpy.zeros((2, 2)) for name in (
-            "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight", "embeddings.token_type_embeddings.weight",
-            "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")}
-        for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
-                     "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"):
+        tokens = {"[CLS]": 0, "word": 1}
+        weights = {name: numpy.zeros((2, 2)) for name in ("embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias")}
+        weights["embeddings.word_embeddings.weight"] = numpy.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+        weights["embeddings.position_embeddings.weight"] = numpy.arange(1028.0).reshape(514, 2)
+        weights["encoder.relative_attention_bias.weight"] = numpy.arange(64.0).reshape(32, 2)
+        for part in ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o", "attention.LayerNorm",
+                     "intermediate.dense", "output.dense", "output.LayerNorm"):
             weights[f"encoder.layer.0.{part}.weight"] = numpy.ones((2, 2))
             weights[f"encoder.layer.0.{part}.bias"] = numpy.ones(2)
-        made = rename(weights)
+        made = rename(weights, {"<s>": 1, "word": 2}, tokens)
+        self.assertEqual(made["token.weight"].tolist(), [[2.0, 2.0], [3.0, 3.0]])
+        self.assertEqual(made["position.weight"][0].tolist(), [4.0, 5.0])
+        self.assertEqual(made["relative"].shape, (2, 1024))
         self.assertEqual(made["blocks.0.qkv.weight"].shape, (6, 2))
-        self.assertEqual(made["blocks.0.qkv.bias"].shape, (6,))
-        self.assertEqual(len(made), 5 + 2 * 6)
+        self.assertEqual(len(made), 6 + 2 * 6)
 
 
 if __name__ == "__main__":

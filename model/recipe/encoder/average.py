@@ -8,6 +8,7 @@ import numpy
 
 from ..config import Recipe
 from .config import START_SHARE, Training
+from .packed import read
 from .rounding import rounded
 
 Weights = Mapping[str, numpy.ndarray]
@@ -32,5 +33,5 @@ def average(recipe: Recipe) -> None:
     made = mean([{name: value.numpy() for name, value in one.items()} for one in stored])
     start = recipe.work / "encoder-start.npz"
     if start.exists():
-        made = mix(made, dict(numpy.load(start)), START_SHARE)
+        made = mix(made, read(start), START_SHARE)
     torch.save({name: torch.from_numpy(value) for name, value in rounded(made).items()}, recipe.checkpoint("encoder"))

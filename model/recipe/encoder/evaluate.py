@@ -6,14 +6,14 @@ from typing import Any, Sequence
 import torch
 
 from ..config import Recipe
-from ..evaluate import SCORES, line, read_rows
+from ..evaluate import SCORES, read_all, read_rows
 from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
-from .config import RECALLED_WEIGHT, SIMILARITY_CENTRE, TUNED_SHARE, Network, Rows
+from .config import TUNED_SHARE, Network, Rows
 from .network import Encoder, tree_mask, vectors
 from .rows import COLUMNS, Encode, Item, encode, lay_out, wordpiece
 
-BATCH_TOKENS_MAX = 32_768
+BATCH_TOKENS_MAX = 16_384
 
 
 def question_of(row: dict[str, Any]) -> Question:
@@ -39,10 +39,9 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
             hidden = network(ids, positions, branches, tree_mask(documents, branches, parents))
             ends = hidden[answers[:, 0], answers[:, 1]]
             margins, weights = network.margins(ends), network.similarity_weights(ends)
-        found_by = (vectors(hidden, documents, branches, project) for project in (None, network.recall))
-        tuned, recalled = ((of(answers[:, [0, 4]]) * of(answers[:, [0, 5]])).sum(-1) for of in found_by)
-        similar = TUNED_SHARE * weights * (tuned - SIMILARITY_CENTRE) + RECALLED_WEIGHT * (recalled - SIMILARITY_CENTRE)
-        margins = torch.where(answers[:, 5] > 0, margins + similar, margins)
+        of = vectors(hidden, documents, branches)
+        tuned = (of(answers[:, [0, 4]]) * of(answers[:, [0, 5]])).sum(-1)
+        margins = torch.where(answers[:, 5] > 0, margins + TUNED_SHARE * weights * (tuned - network.shape.similarity_centre), margins)
         for place, margin in zip(answers[:, 0].tolist(), margins.tolist()):
             found[batch[place]].append(margin)
     return found
@@ -50,18 +49,32 @@ def margins_of(network: Encoder, tokens_of: Encode, rows: Sequence[dict[str, Any
 
 def evaluate(recipe: Recipe) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    network = load(recipe, device)
-    tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
-    for path in [*sorted(recipe.kept_back.glob("*.jsonl")), *sorted(recipe.held_out.glob("*.jsonl"))]:
-        rows = read_rows(path)
-        found = margins_by_set[path.stem] = margins_of(network, tokens_of, rows, device)
-        outcomes = [judge(row["options"], row["gold"], margins) for row, margins in zip(rows, found)]
-        figures = summarise(outcomes, len(rows[0]["options"]))
-        report[path.stem] = asdict(figures)
-        print(f"{path.stem:24} {figures.rows:5} rows {figures.options:3} options  {line(figures)}", flush=True)
+    report, margins_by_set = evaluate_network(recipe, load(recipe, device), device)
     recipe.checkpoint("encoder").with_suffix(".evaluation.json").write_text(json.dumps(report, indent=1))
     # For the calibration, which needs no network.
     recipe.checkpoint("encoder").with_suffix(".margins.json").write_text(json.dumps(margins_by_set))
+
+
+def evaluate_network(recipe: Recipe, network: Encoder, device: str) -> tuple[dict[str, Any], dict[str, list[list[float]]]]:
+    """Figures and margins by set: all rows of kept-back sets, a sample of the others."""
+    tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
+    kept_back = [(path, read_all(path)) for path in sorted(recipe.kept_back.glob("*.jsonl"))]
+    for path, rows in kept_back + [(path, read_rows(path)) for path in sorted(recipe.held_out.glob("*.jsonl"))]:
+        found = margins_by_set[path.stem] = margins_of(network, tokens_of, rows, device)
+        report[path.stem] = figures_of(rows, found)
+        print(f"{path.stem:24} " + " ".join(f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in report[path.stem].items()), flush=True)
+    return report, margins_by_set
+
+
+def figures_of(rows: Sequence[dict[str, Any]], margins: Sequence[Sequence[float]]) -> dict[str, Any]:
+    outcomes = [judge(row["options"], row["gold"], found) for row, found in zip(rows, margins)]
+    figures = asdict(summarise(outcomes, len(rows[0]["options"])))
+    figures["unsure"] = sum(abs(o.confidence - 0.5) for o in outcomes) / len(outcomes)
+    if "group" in rows[0]:
+        wrong = {row["group"] for row, outcome in zip(rows, outcomes) if not outcome.right}
+        groups = {row["group"] for row in rows}
+        figures |= {"groups": len(groups), "whole": 1 - len(wrong) / len(groups)}
+    return figures
 
 
 def load(recipe: Recipe, device: str) -> Encoder:

@@ -9,7 +9,7 @@ from ..examples import UNKNOWN
 
 RIGHT_OPTION_SHARE = 0.5
 CHOICE_SHARE = 1.5
-COSINE_SCALE = 50.0
+COSINE_SCALE = 20.0
 # In a choice of few the options often say nothing of the text ("entailment", "the first answer"): no similarity to learn.
 SIMILAR_OPTIONS_MIN = 5
 
@@ -18,22 +18,39 @@ class Losses(NamedTuple):
     single: Tensor
     group: Tensor
     similarity: Tensor
+    ordinal: Tensor
+    pair: Tensor
+    law: Tensor
 
 
-def losses(
-    margins: Tensor, targets: Tensor, groups: Tensor, cosines: Tensor, has_option: Tensor, smoothing: float
-) -> Losses:
-    """`targets` are 1, 0 and `UNKNOWN`; `groups` numbers the questions of choices and scores from 0; -1 is a predicate.
+class Answers(NamedTuple):
+    """What is to be rewarded, of N branches.
 
-    Single: every branch is a yes or no of its own. Group: the right option against all of its question, as the server
-    normalises. Similarity: the same for the cosines alone, so that vectors stay apart on their own.
+    `targets` are 1, 0 and `UNKNOWN`; `groups` numbers the questions of choices and scores from 0, the branches of one side by
+    side and a score's levels from the lowest up; -1 is a predicate. `has_option` is true of choices. `pairs` [P, 2]: the margin of
+    the first is to be the larger one. `terms` [T, 3]: number of a law, branch, sign; `laws` [L, 2]: total, and 1 where it is a bound.
     """
-    grouped = groups >= 0
-    yes = targets == 1
+
+    targets: Tensor
+    groups: Tensor
+    has_option: Tensor
+    pairs: Tensor
+    terms: Tensor
+    laws: Tensor
+
+
+def losses(margins: Tensor, cosines: Tensor, answers: Answers, smoothing: float) -> Losses:
+    """Single: every branch is a yes or no of its own. Group: the right option against all of its question, as the server
+    normalises. Similarity: the same for the cosines alone, so that vectors stay apart on their own. Ordinal: how far off a score
+    is. Pair: the same branch about two texts that differ in little. Law: what the probabilities of a question's forms have to obey.
+    """
+    targets, groups, has_option, pairs, terms, laws = answers
+    grouped, yes, nothing = groups >= 0, targets == 1, margins.sum() * 0
     target = torch.where(targets == UNKNOWN, 0.5, yes.float() * (1 - 2 * smoothing) + smoothing)
     each = F.binary_cross_entropy_with_logits(margins, target, reduction="none")
+    pair = F.softplus(1.0 - (margins[pairs[:, 0]] - margins[pairs[:, 1]])).mean() if len(pairs) else nothing
     if not grouped.any():
-        return Losses(each.mean(), margins.sum() * 0, cosines.sum() * 0)
+        return Losses(each.mean(), nothing, nothing, nothing, pair, law_loss(margins.sigmoid(), terms, laws))
     count = int(groups.max()) + 1
     index = groups.clamp(min=0)
     sizes = torch.zeros(count, device=margins.device).index_add(0, index, grouped.float())
@@ -41,44 +58,42 @@ def losses(
     weight = torch.where(grouped, CHOICE_SHARE / sizes[index].clamp(min=1), torch.ones_like(margins))
     weight = torch.where(grouped & yes, weight + RIGHT_OPTION_SHARE, weight)
     single = (each * weight).sum() / weight.sum()
-    group = _of_group(F.logsigmoid(margins), grouped, grouped & yes, index, sizes, smoothing)
-    similarity = cosines.sum() * 0
+    logs = _log_softmax(F.logsigmoid(margins), grouped, index, count)
+    group = _cross_entropy(logs, grouped, grouped & yes, index, sizes, smoothing)
+    similarity = nothing
     many = has_option & (sizes[index] >= SIMILAR_OPTIONS_MIN)
     if (many & yes).any():
-        similarity = _of_group(COSINE_SCALE * cosines, many, many & yes, index, sizes, smoothing)
-    return Losses(single, group, similarity)
+        similarity = _cross_entropy(_log_softmax(COSINE_SCALE * cosines, many, index, count), many, many & yes, index, sizes, smoothing)
+    probabilities = torch.where(grouped, logs.exp(), margins.sigmoid())
+    is_level = grouped & ~has_option
+    ordinal = ordinal_loss(probabilities, yes, is_level, index, sizes)
+    return Losses(single, group, similarity, ordinal, pair, law_loss(probabilities, terms, laws))
 
 
-class Recall(NamedTuple):
-    """How far recalled vectors are from the untouched network's: each by itself, and the options of a choice by their cosines."""
-
-    vectors: Tensor
-    cosines: Tensor
-
-
-def recall_losses(
-    recalled: tuple[Tensor, Tensor], untouched: tuple[Tensor, Tensor], groups: Tensor, has_option: Tensor
-) -> Recall:
-    """Each pair: vectors [N, width] of a branch's evidence and of its option."""
-    apart = [1 - (mine * theirs).sum(-1) for mine, theirs in zip(recalled, untouched)]
-    alone = apart[0].mean() + torch.where(has_option, apart[1], torch.zeros_like(apart[1])).sum() / has_option.sum().clamp(min=1)
-    if not has_option.any():
-        return Recall(alone, alone * 0)
-    count, index = int(groups.max()) + 1, groups.clamp(min=0)
-    logs = [
-        _log_softmax(COSINE_SCALE * (evidence * option).sum(-1), has_option, index, count)
-        for evidence, option in (recalled, untouched)
-    ]
-    apart = torch.where(has_option, logs[1].exp() * (logs[1] - logs[0]), torch.zeros_like(logs[0]))
-    return Recall(alone, apart.sum() / _used(has_option, index, count))
+def ordinal_loss(probabilities: Tensor, yes: Tensor, is_level: Tensor, index: Tensor, sizes: Tensor) -> Tensor:
+    """The ranked probability score of scores: the square of what lies below each level against what should, a mean over the levels."""
+    if not is_level.any():
+        return probabilities.sum() * 0
+    apart = torch.where(is_level, probabilities - yes.float(), torch.zeros_like(probabilities)).double()
+    # Both add up to one in every question, so that a running sum begins at zero again with the next.
+    below = apart.cumsum(0)
+    each = (below**2 / (sizes[index] - 1).clamp(min=1)).float()
+    return torch.where(is_level, each, torch.zeros_like(each)).sum() / _used(is_level, index, len(sizes))
 
 
-def _of_group(
-    scores: Tensor, inside: Tensor, right: Tensor, index: Tensor, sizes: Tensor, smoothing: float
+def law_loss(probabilities: Tensor, terms: Tensor, laws: Tensor) -> Tensor:
+    if not len(laws):
+        return probabilities.sum() * 0
+    sums = torch.zeros(len(laws), device=probabilities.device).index_add(0, terms[:, 0], terms[:, 2].float() * probabilities[terms[:, 1]])
+    off = sums - laws[:, 0].float()
+    return torch.where(laws[:, 1] == 1, off.clamp(min=0), off).square().mean()
+
+
+def _cross_entropy(
+    logs: Tensor, inside: Tensor, right: Tensor, index: Tensor, sizes: Tensor, smoothing: float
 ) -> Tensor:
-    """Cross entropy of a softmax within each group, a share of the target spread over its options."""
-    logs = _log_softmax(scores, inside, index, len(sizes))
-    spread = torch.where(inside, -logs / sizes[index].clamp(min=1), torch.zeros_like(scores))
+    """Of a softmax within each group, a share of the target spread over its options."""
+    spread = torch.where(inside, -logs / sizes[index].clamp(min=1), torch.zeros_like(logs))
     return (1 - smoothing) * -logs[right].mean() + smoothing * spread.sum() / _used(inside, index, len(sizes))
 
 

@@ -1,23 +1,20 @@
-"""A BERT encoder that reads evidence once: evidence sees evidence, a branch sees the evidence, its parent and itself.
+"""A BERT-like encoder that reads evidence once: evidence sees evidence, a branch sees the evidence, its parent and itself.
 
 A branch's margin is read at its last token. The margin of a choice's option also has the cosine of two vectors, that of
 the evidence and that of the option's text read alone: the mean of the last layer over a text's tokens, which is what
 the network was pretrained for. How much the cosine counts is read at the branch's last token too: it tells intents
 apart and says nothing about, for example, entailment.
-
-Tuning makes that cosine better on what was trained on and worse on what was not. So a projection of the same vectors is
-trained to give the vectors of the untouched network, and their cosine counts too, with a fixed weight.
 """
 from pathlib import Path
 from typing import Callable
 
-import numpy
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from .config import SIMILARITY_SCALE, Network
+from .config import Network
+from .packed import read
 
 
 class Block(nn.Module):
@@ -27,16 +24,17 @@ class Block(nn.Module):
         self.heads = shape.heads
         self.qkv, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, shape.feed_forward), nn.Linear(shape.feed_forward, width)
-        self.attention_norm, self.feed_norm = nn.LayerNorm(width, shape.epsilon), nn.LayerNorm(width, shape.epsilon)
+        self.attention_norm, self.feed_norm = (nn.LayerNorm(width, shape.epsilon) for _ in range(2))
         self.drop = nn.Dropout(shape.dropout)
 
-    def forward(self, x: Tensor, mask: Tensor | BlockMask) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | BlockMask, bias: Tensor | Callable) -> Tensor:
         batch, length, width = x.shape
         q, k, v = (t.view(batch, length, self.heads, -1).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
         if isinstance(mask, BlockMask):
-            attended = flex_attention(q, k, v, block_mask=mask)
+            attended = flex_attention(q, k, v, block_mask=mask, score_mod=bias)
         else:
-            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+            added = bias.masked_fill(~mask, float("-inf")).to(q.dtype)
+            attended = F.scaled_dot_product_attention(q, k, v, attn_mask=added)
         attended = self.attention_out(attended.transpose(1, 2).reshape(batch, length, width))
         x = self.attention_norm(x + self.drop(attended))
         return self.feed_norm(x + self.drop(self.down(F.gelu(self.up(x)))))
@@ -46,8 +44,10 @@ class Encoder(nn.Module):
     def __init__(self, shape: Network = Network()) -> None:
         super().__init__()
         self.shape = shape
-        width, positions = shape.width, shape.evidence_positions + shape.branch_positions
+        width, positions = shape.width, shape.positions
         self.token, self.position = nn.Embedding(shape.vocabulary, width), nn.Embedding(positions, width)
+        # What a head adds for a key so far after (or before) the query, by the difference of their places; never trained.
+        self.register_buffer("relative", torch.zeros(shape.heads, 2 * positions))
         self.segment, self.norm = nn.Embedding(2, width), nn.LayerNorm(width, shape.epsilon)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.drop = nn.Dropout(shape.dropout)
@@ -68,16 +68,28 @@ class Encoder(nn.Module):
         )
         x = self.token(ids) + self.position(place) + self.segment(is_branch.long())
         x = self.drop(self.norm(x))
+        bias = self.bias(place, isinstance(mask, BlockMask))
         for block in self.blocks:
-            x = block(x, mask)
+            x = block(x, mask, bias)
         return x
+
+    def bias(self, place: Tensor, flexible: bool) -> Tensor | Callable:
+        """What flexible attention does to a score; otherwise the table [rows, heads, queries, keys] to add."""
+        table, zero = self.relative, self.shape.positions
+        if not flexible:
+            return table[:, place[:, None, :] - place[:, :, None] + zero].transpose(0, 1)
+
+        def added(score: Tensor, row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            return score + table[head, place[row, key] - place[row, query] + zero]
+
+        return added
 
     def margins(self, hidden: Tensor) -> Tensor:
         return self.out(torch.tanh(self.dense(hidden))).squeeze(-1).float()
 
     def similarity_weights(self, hidden: Tensor) -> Tensor:
         """How much the cosine counts for a branch: from 0 to twice the scale, the scale at first."""
-        return 2 * SIMILARITY_SCALE * torch.sigmoid(self.gate(hidden)).squeeze(-1).float()
+        return 2 * self.shape.similarity_scale * torch.sigmoid(self.gate(hidden)).squeeze(-1).float()
 
 
 def tree_mask(documents: Tensor, branches: Tensor, parents: Tensor) -> Tensor:
@@ -104,17 +116,15 @@ def vectors(hidden: Tensor, documents: Tensor, branches: Tensor, project: nn.Lin
 
 def load_weights(file: Path, shape: Network = Network()) -> Encoder:
     """All weights of a network of this kind."""
-    network, stored = Encoder(shape), numpy.load(file)
-    network.load_state_dict({name: torch.from_numpy(stored[name].astype("float32")) for name in stored.files})
+    network = Encoder(shape)
+    network.load_state_dict({name: torch.from_numpy(array) for name, array in read(file).items()})
     return network
 
 
 def load_pretrained(file: Path, shape: Network = Network()) -> Encoder:
     """Weights that `convert` wrote; only what makes margins is new."""
     network = Encoder(shape)
-    stored = numpy.load(file)
-    weights = {name: torch.from_numpy(stored[name].astype("float32")) for name in stored.files}
-    missing, unexpected = network.load_state_dict(weights, strict=False)
-    new = {f"{part}.{kind}" for part in ("dense", "out", "gate") for kind in ("weight", "bias")} | {"recall.weight"}
+    missing, unexpected = network.load_state_dict({name: torch.from_numpy(array) for name, array in read(file).items()}, strict=False)
+    new = {"recall.weight"} | {f"{part}.{kind}" for part in ("dense", "out", "gate") for kind in ("weight", "bias")}
     assert not unexpected and set(missing) == new, (missing, unexpected)
     return network

@@ -2,28 +2,44 @@
 
 A row holds documents side by side. Evidence is a document, its branches continue it. What the branches of a choice or score have
 in common, their stem, is read once: a branch of which they are the children. Every option of a choice is one more
-document of its own, read alone for the similarity. Answers are [row, column, target, group, evidence, option]: the last two
-are numbers of documents in the row, option 0 where there is none.
+document of its own, read alone for the similarity. Answers are [row, column, target, group, evidence, option, key]: evidence and
+option are numbers of documents in the row, option 0 where there is none; branches of one row with the same key above 0 are
+the same question about texts that differ in little. Terms are [row, law, answer, sign, total, at most]: what `forms` says of the
+probabilities of a row's answers.
 """
 import pickle
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Callable, Mapping, Sequence
+from typing import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..config import Recipe
-from ..examples import Example
+from ..decisions import contrast
+from ..examples import Example, dress, predicate
+from ..overlap import Overlap
 from ..packing import NO_GROUP, PADDING_DOCUMENT, QUESTIONS_MAX, pack
 from ..rows import _examples, _jobs
 from . import texts
 from .config import Rows
+from .forms import Formed, of_branches, with_forms
 
 START, SEPARATOR, HIDDEN, PADDING = 101, 102, 103, 0
 NO_OPTION = 0
 COLUMNS = ("ids", "positions", "documents", "branches", "parents")
-CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick")
+KINDS = ("general", "close", "contrast")
+CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick", "clean_")
+# How many questions get other forms of themselves beside them.
+FORMS_SHARE = {"general": 0.05, "close": 0.25, "contrast": 0.22}
+WRITTEN_TIMES = 4  # every group, each time asked in other forms
+WRITTEN_PARTS = 4
+COMPUTED_PARTS = 12
+COMPUTED_PER_PART = 2_200
+PUBLIC_TEXTS_MAX = 6_000  # of a public set, 5 % of all of their texts
+STRANGE_SHARE = 0.15  # of groups, with a question that none of their texts answers
+KEYS_PER_JOB = 1 << 20
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
@@ -34,6 +50,10 @@ class Branch:
     group: int
     """The option's own text as a document; None where the question is no choice."""
     option: Sequence[int] | None
+    key: int = 0
+
+
+BranchLaw = tuple[tuple[tuple[int, int], ...], int, bool]
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,7 @@ class Item:
     ids: Sequence[int]
     branches: Sequence[Branch]
     stems: Mapping[int, Sequence[int]]  # by group
+    laws: Sequence[BranchLaw] = ()
 
     @property
     def size(self) -> int:
@@ -55,7 +76,27 @@ class Row:
     documents: list[int] = field(default_factory=list)
     branches: list[int] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)  # the branch that is seen too; 0 where there is none
-    answers: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    answers: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
+    terms: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Items that stand in one row."""
+
+    items: tuple[Item, ...]
+    size: int
+
+
+def bundle(items: Iterable[Item]) -> Bundle:
+    made = tuple(items)
+    return Bundle(made, sum(item.size for item in made))
+
+
+def encode_formed(tokens_of: Encode, formed: Formed, limits: Rows = Rows()) -> Item:
+    item = encode(tokens_of, formed.made, limits)
+    counts = [len(question.options) or 1 for question in formed.made.questions]
+    return replace(item, laws=of_branches(formed.laws, counts))
 
 
 def encode(tokens_of: Encode, made: Example, limits: Rows = Rows()) -> Item:
@@ -88,7 +129,8 @@ def fit(item: Item, length: int) -> Item | None:
     while branches and replace(item, branches=branches).size > length:
         last = branches[-1].group
         branches = branches[:-1] if last == NO_GROUP else [b for b in branches if b.group != last]
-    return replace(item, branches=branches) if branches else None
+    laws = [law for law in item.laws if all(branch < len(branches) for branch, _ in law[0])]
+    return replace(item, branches=branches, laws=laws) if branches else None
 
 
 def lay_out(items: Sequence[Item], length: int) -> Row:
@@ -97,7 +139,7 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
         document += 1
         evidence = document
         _append(row, item.ids, evidence, 0)
-        ends, parents, place = [], {NO_GROUP: 0}, 0
+        ends, parents, place, answered = [], {NO_GROUP: 0}, 0, len(row.answers)
         for branch in item.branches:
             stem = item.stems.get(branch.group, ())
             if branch.group not in parents:
@@ -114,7 +156,10 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
                 option = document
                 _append(row, branch.option, option, 0)
             group = NO_GROUP if branch.group == NO_GROUP else number * QUESTIONS_MAX + branch.group
-            row.answers.append((end, branch.target, group, evidence, option))
+            row.answers.append((end, branch.target, group, evidence, option, branch.key))
+        for terms, total, at_most in item.laws:
+            law = 1 + (row.terms[-1][0] if row.terms else -1)
+            row.terms += [(law, answered + place, sign, total, int(at_most)) for place, sign in terms]
     spare = length - len(row.ids)
     assert spare >= 0 and document < PADDING_DOCUMENT
     # The padding is one more document, whose number stays small: vectors are summed by number.
@@ -139,53 +184,125 @@ def wordpiece(file: Path) -> Encode:
     return lambda all_texts: [e.ids for e in tokenizer.encode_batch(list(all_texts), add_special_tokens=False)]
 
 
-def rows_folder(recipe: Recipe, close: bool = False) -> Path:
-    """Close: only what is near to callers' questions, for the end of the training."""
-    return recipe.work / ("encoder-rows-close" if close else "encoder-rows")
+def rows_folder(recipe: Recipe, kind: str = "general") -> Path:
+    return recipe.work / f"encoder-rows-{kind}"
 
 
 def build_rows(recipe: Recipe, limits: Rows = Rows()) -> None:
-    folders = [rows_folder(recipe, close) for close in (False, True)]
-    for folder in folders:
-        (folder / "dealt").mkdir(parents=True, exist_ok=True)
-    jobs = [(recipe, n, job, limits) for n, job in enumerate(_jobs(recipe)) if job[0] != "documents"]
+    """Every job makes examples or groups and deals them out, then every part packs what it was dealt."""
+    for kind in KINDS:
+        (rows_folder(recipe, kind) / "dealt").mkdir(parents=True, exist_ok=True)
+    numbered = [(recipe, number, job, limits) for number, job in enumerate(jobs(recipe))]
     with ProcessPoolExecutor(recipe.processes) as pool:
-        sources = sum(pool.map(_deal, jobs), Counter[str]())
-        parts = [(folder, part, limits) for folder in folders for part in range(limits.parts)]
+        found = list(pool.map(_deal, numbered))
+        parts = [(rows_folder(recipe, kind), part, limits) for kind in KINDS for part in range(limits.parts)]
         counts = list(pool.map(_write_part, parts))
-    print(f"rows: {sources.total()} items", flush=True)
-    for folder, found in zip(folders, (counts[: limits.parts], counts[limits.parts :])):
-        rows, answers = (sum(column) for column in zip(*found))
-        print(f"{folder.name}: {rows} rows, {answers} branches", flush=True)
+    taken, left_out = (sum(column, Counter[str]()) for column in zip(*found))
+    print(f"rows: {taken.total()} items; left out for sharing text with an evaluation set: {left_out.total()} {dict(left_out.most_common(12))}", flush=True)
+    for place, kind in enumerate(KINDS):
+        rows, answers, terms = (sum(column) for column in zip(*counts[place * limits.parts : (place + 1) * limits.parts]))
+        print(f"{kind}: {rows} rows, {answers} branches, {terms} terms of laws", flush=True)
 
 
-def _deal(job: tuple[Recipe, int, object, Rows]) -> Counter[str]:
+def jobs(recipe: Recipe) -> list:
+    public = sorted((recipe.sources / "clean").glob("*.jsonl.gz"))
+    made: list = [("written", part) for part in range(WRITTEN_PARTS)] if (recipe.banks / "contrast.jsonl").exists() else []
+    made += [("public_groups", path) for path in public] + [("public", path) for path in public]
+    made += [("computed", part) for part in range(COMPUTED_PARTS)]
+    return [job for job in _jobs(recipe) if job[0] != "documents"] + [("contrast", job) for job in made]
+
+
+def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple[str, str, str, Bundle | None]]:
+    """Kind of row, source, evidence and what is to stand in one row."""
+    tokens_of, rng = wordpiece(recipe.wordpiece), Random(number)
+    if job[0] != "contrast" or job[1][0] == "public":
+        examples = _examples(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX)
+        for made in examples:
+            kind = "close" if made.source.startswith(CLOSE_SOURCES) else "general"
+            item = fit(encode_formed(tokens_of, with_forms(rng, made, FORMS_SHARE[kind]), limits), limits.length)
+            yield kind, made.source, made.evidence, item and bundle([item])
+        return
+    keys = iter(range(number * KEYS_PER_JOB + 1, (number + 1) * KEYS_PER_JOB))
+    groups = list(_groups(recipe, *job[1]))
+    strange = contrast.strange_questions(groups) if job[1][0] != "public_groups" else []
+    for group in groups:
+        evidence = "\n".join(group.texts)
+        yield "contrast", group.source, evidence, bundle_of(rng, tokens_of, group, strange, keys, limits)
+
+
+def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Group]:
+    match name, what:
+        case "written", int() as part:
+            found = list(contrast.written(recipe.banks, kept_back=False))[part::WRITTEN_PARTS]
+            yield from found * WRITTEN_TIMES
+        case "public_groups", Path() as file:
+            yield from contrast.public_groups(file, PUBLIC_TEXTS_MAX)
+        case "computed", int() as part:
+            yield from contrast.computed(part, COMPUTED_PER_PART, kept_back=False)
+        case _:
+            raise AssertionError(f"no such job: {name}")
+
+
+def bundle_of(
+    rng: Random, tokens_of: Encode, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows
+) -> Bundle | None:
+    """All texts of a group, dressed and asked alike, in one row; None where they do not fit."""
+    seed, key_of, items = rng.random(), {}, []
+    added = (predicate(rng.choice(strange), None),) if strange and rng.random() < STRANGE_SHARE else ()
+    for made in group.examples:
+        alike = Random(seed)
+        asked = [*made.questions, *added]
+        alike.shuffle(asked)
+        formed = with_forms(alike, replace(made, evidence=dress(Random(seed), made.evidence), questions=tuple(asked)), FORMS_SHARE["contrast"])
+        item = encode_formed(tokens_of, formed, limits)
+        named = [(q.kind, q.text, o and o.value) for q in formed.made.questions for o in (q.options or (None,))]
+        branches = []
+        for branch, name in zip(item.branches, named, strict=True):
+            key_of[name] = key_of.get(name) or next(keys)
+            branches.append(replace(branch, key=key_of[name]))
+        if branches:
+            items.append(replace(item, branches=branches))
+    made = bundle(items)
+    return made if items and made.size <= limits.length else None
+
+
+@lru_cache(maxsize=1)
+def _held_out(folder: Path) -> Overlap:
+    """Made once in each process."""
+    return Overlap.of_folder(folder)
+
+
+def _deal(job: tuple[Recipe, int, object, Rows]) -> tuple[Counter[str], Counter[str]]:
+    """How many of each source were dealt out, and how many were left out since an evaluation text stands in them."""
     recipe, number, what, limits = job
-    tokens_of, sources, rng = wordpiece(recipe.wordpiece), Counter[str](), Random(number)
-    hands: dict[bool, list[list[Item]]] = {close: [[] for _ in range(limits.parts)] for close in (False, True)}
-    for made in _examples(recipe, what):
-        if item := fit(encode(tokens_of, made, limits), limits.length):
-            part = rng.randrange(limits.parts)
-            hands[False][part].append(item)
-            if made.source.startswith(CLOSE_SOURCES):
-                hands[True][part].append(item)
-            sources[made.source] += 1
-    for close, dealt in hands.items():
+    taken, left_out, rng = Counter[str](), Counter[str](), Random(number)
+    held_out = _held_out(recipe.held_out)
+    hands: dict[str, list[list[Bundle]]] = {kind: [[] for _ in range(limits.parts)] for kind in KINDS}
+    for kind, source, evidence, made in bundles_of(recipe, number, what, limits):
+        if made is None:
+            continue
+        if held_out.touches(evidence):
+            left_out[source] += 1
+            continue
+        hands[kind][rng.randrange(limits.parts)].append(made)
+        taken[source] += 1
+    for kind, dealt in hands.items():
         for part, hand in enumerate(dealt):
-            path = rows_folder(recipe, close) / "dealt" / f"{part:03d}-{number:04d}.pickle"
+            path = rows_folder(recipe, kind) / "dealt" / f"{part:03d}-{number:04d}.pickle"
             path.write_bytes(pickle.dumps(hand))
-    return sources
+    return taken, left_out
 
 
-def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int]:
+def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int, int]:
     import numpy
 
     folder, part, limits = job
     dealt = sorted((folder / "dealt").glob(f"{part:03d}-*.pickle"))
-    items = [item for path in dealt for item in pickle.loads(path.read_bytes())]
-    Random(part).shuffle(items)
-    rows = [lay_out(row, limits.length) for row in pack(items, limits.length)]
+    bundles = [made for path in dealt for made in pickle.loads(path.read_bytes())]
+    Random(part).shuffle(bundles)
+    rows = [lay_out([item for made in row for item in made.items], limits.length) for row in pack(bundles, limits.length)]
     answers = [(number, *answer) for number, row in enumerate(rows) for answer in row.answers]
+    terms = [(number, *term) for number, row in enumerate(rows) for term in row.terms]
 
     def column(name: str):
         return numpy.array([getattr(row, name) for row in rows], numpy.uint16).reshape(-1, limits.length)
@@ -193,8 +310,9 @@ def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int]:
     numpy.savez(
         folder / f"part{part:03d}.npz",
         **{name: column(name) for name in COLUMNS},
-        answers=numpy.array(answers, numpy.int32).reshape(-1, 6),
+        answers=numpy.array(answers, numpy.int32).reshape(-1, 7),
+        terms=numpy.array(terms, numpy.int32).reshape(-1, 6),
     )
     for path in dealt:
         path.unlink()
-    return len(rows), len(answers)
+    return len(rows), len(answers), len(terms)

@@ -1,5 +1,4 @@
 """Tunes the encoder on packed rows; the time decides when it ends, and it saves while it runs."""
-import itertools
 import json
 import queue
 import threading
@@ -15,15 +14,14 @@ from torch.nn.attention.flex_attention import create_block_mask
 
 from ..config import Recipe
 from ..examples import UNKNOWN
-from .config import SIMILARITY_CENTRE, Network, Training
-from .losses import Losses, Recall, losses, recall_losses
+from .config import Mixture, Network, Rows, Training
+from .losses import Answers, Losses, losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
 from .rows import COLUMNS, HIDDEN, SEPARATOR, START, rows_folder
 
 BATCHES_AHEAD = 6
 REPORT_STEPS = 50
 AVERAGE_STEPS = 10
-STEPS_BEFORE_CLOCK = 3  # compiling does not count
 
 
 class Batch(NamedTuple):
@@ -34,6 +32,9 @@ class Batch(NamedTuple):
     parents: Tensor
     answers: Tensor
     groups: Tensor
+    pairs: Tensor
+    terms: Tensor
+    laws: Tensor
 
     def to(self, device: str) -> "Batch":
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
@@ -45,33 +46,43 @@ class RowReader:
     def __init__(self, folder: Path, seed: int) -> None:
         parts = [numpy.load(path) for path in sorted(folder.glob("part*.npz"))]
         self.columns = {name: numpy.concatenate([part[name] for part in parts]) for name in COLUMNS}
-        starts = numpy.cumsum([0] + [len(part["ids"]) for part in parts])
-        shifted = [part["answers"] + numpy.array([start, 0, 0, 0, 0, 0]) for part, start in zip(parts, starts)]
-        answers = numpy.concatenate(shifted)
-        self.answers = answers[numpy.argsort(answers[:, 0], kind="stable")]
         self.count = len(self.columns["ids"])
-        self.first = numpy.searchsorted(self.answers[:, 0], numpy.arange(self.count + 1))
+        self.answers, self.first_answer = self._of_rows("answers", parts)
+        self.terms, self.first_term = self._of_rows("terms", parts)
         self.rng = numpy.random.default_rng(seed)
         self.order, self.at = self.rng.permutation(self.count), 0
+
+    def _of_rows(self, name: str, parts) -> tuple[numpy.ndarray, numpy.ndarray]:
+        """A table whose first column is the row, and where in it each row begins."""
+        starts = numpy.cumsum([0] + [len(part["ids"]) for part in parts])
+        table = numpy.concatenate([part[name] for part in parts])
+        table[:, 0] += numpy.repeat(starts[:-1], [len(part[name]) for part in parts]).astype(table.dtype)
+        return table, numpy.searchsorted(table[:, 0], numpy.arange(self.count + 1))
 
     def next(self, rows: int) -> Batch:
         if self.at + rows > self.count:
             self.order, self.at = self.rng.permutation(self.count), 0
         chosen = self.order[self.at : self.at + rows]
         self.at += rows
-        answers, groups, known = [], [], 0
+        answers, terms, answered, ruled = [], [], 0, 0
         for place, row in enumerate(chosen):
-            mine = self.answers[self.first[row] : self.first[row + 1]].copy()
+            mine = self.answers[self.first_answer[row] : self.first_answer[row + 1]].astype(numpy.int64)
+            held = self.terms[self.first_term[row] : self.first_term[row + 1]].astype(numpy.int64)
             mine[:, 0] = place
-            numbers, grouped = numpy.full(len(mine), -1), mine[:, 3] >= 0
-            distinct, inverse = numpy.unique(mine[grouped, 3], return_inverse=True)
-            numbers[grouped] = inverse + known
-            known += len(distinct)
+            held[:, 1] += ruled
+            held[:, 2] += answered
+            answered += len(mine)
+            ruled = held[-1, 1] + 1 if len(held) else ruled
             answers.append(mine)
-            groups.append(numbers)
+            terms.append(held)
+        joined, held = numpy.concatenate(answers), numpy.concatenate(terms)
+        groups = numpy.full(len(joined), -1)
+        grouped = joined[:, 3] >= 0
+        groups[grouped] = numpy.unique(joined[grouped, 0] << 32 | joined[grouped, 3], return_inverse=True)[1]
+        laws = held[numpy.unique(held[:, 1], return_index=True)[1]][:, 4:6] if len(held) else numpy.zeros((0, 2), numpy.int64)
         columns = [torch.from_numpy(self.columns[name][chosen].astype(numpy.int64)) for name in COLUMNS]
-        joined = (numpy.concatenate(part).astype(numpy.int64) for part in (answers, groups))
-        return Batch(*columns, *map(torch.from_numpy, joined))
+        made = (joined, groups, pairs_of(joined[:, 6], joined[:, 2]), held[:, 1:4].copy(), laws.copy())
+        return Batch(*columns, *map(torch.from_numpy, made))
 
     def ahead(self, rows: int) -> Iterator[Batch]:
         waiting: queue.Queue[Batch] = queue.Queue(BATCHES_AHEAD)
@@ -84,6 +95,17 @@ class RowReader:
         threading.Thread(target=fill, daemon=True).start()
         while True:
             yield waiting.get()
+
+
+def pairs_of(keys: numpy.ndarray, targets: numpy.ndarray) -> numpy.ndarray:
+    """Branches with one key, the first of each pair right and the second wrong."""
+    found, keyed = [numpy.zeros((0, 2), numpy.int64)], numpy.flatnonzero(keys)
+    order = keyed[numpy.argsort(keys[keyed], kind="stable")]
+    for same in numpy.split(order, numpy.flatnonzero(numpy.diff(keys[order])) + 1):
+        yes, no = same[targets[same] == 1], same[targets[same] == 0]
+        if len(yes) and len(no):
+            found.append(numpy.stack([numpy.repeat(yes, len(no)), numpy.tile(no, len(yes))], 1))
+    return numpy.concatenate(found)
 
 
 def hide_words(batch: Batch, share: float) -> Batch:
@@ -112,13 +134,11 @@ def parameter_groups(network: Encoder, training: Training) -> list[dict]:
 
 class Step(NamedTuple):
     losses: Losses
-    recall: Recall | None
     right: Tensor
 
 
-def step_losses(network: Encoder, forward, teacher, make_mask, batch: Batch, device: str, smoothing: float) -> Step:
-    """`teacher` gives the vectors that are to be recalled: a network's forward and its projection; None: not in this step."""
-    ids, positions, documents, branches, parents, answers, groups = batch
+def step_losses(network: Encoder, forward, make_mask, batch: Batch, device: str, smoothing: float) -> Step:
+    ids, positions, documents, branches, parents, answers, groups, pairs, terms, laws = batch
     if make_mask is None:
         mask = tree_mask(documents, branches, parents)
     else:
@@ -132,57 +152,66 @@ def step_losses(network: Encoder, forward, teacher, make_mask, batch: Batch, dev
         hidden = forward(ids, positions, branches, mask)
         ends = hidden[answers[:, 0], answers[:, 1]]
         margins, weights = network.margins(ends), network.similarity_weights(ends)
-    has_option, of_evidence, of_option = answers[:, 5] > 0, answers[:, [0, 4]], answers[:, [0, 5]]
+    has_option = answers[:, 5] > 0
     found = vectors(hidden, documents, branches)
-    cosines = (found(of_evidence) * found(of_option)).sum(-1)
-    margins = torch.where(has_option, margins + weights * (cosines - SIMILARITY_CENTRE), margins)
-    recall = None
-    if teacher is not None:
-        before_forward, project = teacher
-        with torch.no_grad(), torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            before = before_forward(ids, positions, branches, mask)
-            theirs = vectors(before, documents, branches, project)
-        mine = vectors(hidden, documents, branches, network.recall)
-        pairs = [(of(of_evidence), of(of_option)) for of in (mine, theirs)]
-        recall = recall_losses(pairs[0], pairs[1], groups, has_option)
+    cosines = (found(answers[:, [0, 4]]) * found(answers[:, [0, 5]])).sum(-1)
+    margins = torch.where(has_option, margins + weights * (cosines - network.shape.similarity_centre), margins)
     targets = answers[:, 2]
     right = ((margins > 0) == (targets == 1))[targets != UNKNOWN].float().mean()
-    return Step(losses(margins, targets, groups, cosines, has_option, smoothing), recall, right)
+    return Step(losses(margins, cosines, Answers(targets, groups, has_option, pairs, terms, laws), smoothing), right)
+
+
+def kinds_of_rows(mixture: Mixture) -> Iterator[str]:
+    """Which rows each step reads: as evenly as the shares allow."""
+    shares = asdict(mixture)
+    owed = dict.fromkeys(shares, 0.0)
+    while True:
+        for kind, share in shares.items():
+            owed[kind] += share
+        kind = max(owed, key=owed.__getitem__)
+        owed[kind] -= 1
+        yield kind
+
+
+def start_network(recipe: Recipe, shape: Network) -> Encoder:
+    """Where a tuned network is given it is tuned further; otherwise the pretrained one."""
+    start = recipe.work / "encoder-start.npz"
+    return load_weights(start, shape) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", shape)
+
+
+def wait_for_rows(recipe: Recipe) -> None:
+    """The compilation may begin before the rows are made; `encoder_rows` leaves a mark."""
+    while not (recipe.work / "rows-made").exists():
+        time.sleep(1)
 
 
 def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
-    # Where a tuned network is given it is tuned further, and what it recalls is the vectors to recall.
-    start = recipe.work / "encoder-start.npz"
-    made = [load_weights(start, shape) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", shape) for _ in range(2)]
-    network, before = made[0].to(device).train(), made[1].to(device).eval().requires_grad_(False)
-    project = before.recall if start.exists() else None
+    network = start_network(recipe, shape).to(device).train()
+    network.recall.requires_grad_(False)
     average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
-    rows, close = (RowReader(rows_folder(recipe, close), seed) for close in (False, True))
     out = recipe.checkpoint(f"encoder-{seed}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    print(json.dumps(asdict(training)), "seed", seed, "rows", rows.count, "answers", len(rows.answers), "close rows", close.count, flush=True)
     compiles = training.compiled and device == "cuda"
-    forward, before_forward = (torch.compile(m.forward, dynamic=False) if compiles else m.forward for m in (network, before))
+    forward = torch.compile(network.forward, dynamic=False) if compiles else network.forward
     make_mask = torch.compile(create_block_mask) if compiles else None
-    log, apart, started, saved, reported, done = [], [], None, time.time(), time.time(), 0.0
-    batches, close_batches = (reader.ahead(training.rows_per_step) for reader in (rows, close))
-    for step in itertools.count(1):
-        batch = next(close_batches if done >= training.close_from and step % training.close_every == 0 else batches)
-        teacher = (before_forward, project) if (step + 1) % training.recall_every == 0 else None
-        read = hide_words(batch.to(device), training.hidden_share)
-        found, recall, right = step_losses(network, forward, teacher, make_mask, read, device, training.smoothing)
-        loss = found.single + training.group_weight * found.group + training.similarity_weight * found.similarity
-        if recall is not None:
-            loss = loss + training.recall_vector_weight * recall.vectors + training.recall_cosine_weight * recall.cosines
-            apart = torch.stack([part.detach() for part in recall]).tolist() if step % REPORT_STEPS == 0 else apart
+    if compiles:
+        warm_up(network, forward, make_mask, training.rows_per_step, device)
+    wait_for_rows(recipe)
+    readers = {kind: RowReader(rows_folder(recipe, kind), seed) for kind in asdict(training.mixture)}
+    print(json.dumps(asdict(training)), "seed", seed, "rows", {kind: reader.count for kind, reader in readers.items()}, flush=True)
+    batches = {kind: reader.ahead(training.rows_per_step) for kind, reader in readers.items()}
+    started = saved = reported = time.time()
+    log: dict[str, list[Tensor]] = {kind: [] for kind in readers}
+    for step, kind in enumerate(kinds_of_rows(training.mixture), 1):
+        read = hide_words(next(batches[kind]).to(device), 0.0 if kind == "contrast" else training.hidden_share)
+        found, right = step_losses(network, forward, make_mask, read, device, training.smoothing)
+        loss = found.single + sum(getattr(training, f"{name}_weight") * getattr(found, name) for name in found._fields[1:])
         loss.backward()
-        if started is None and step > STEPS_BEFORE_CLOCK:
-            started = time.time()
-        done = 0.0 if started is None else (time.time() - started) / training.seconds
+        done = (time.time() - started) / training.seconds
         rate = training.rate * min(1.0, step / training.warm_up_steps) * max(0.0, 1 - done)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["scale"]
@@ -194,18 +223,30 @@ def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Net
             with torch.no_grad():
                 for name, value in network.state_dict().items():
                     average[name].lerp_(value.float(), 1 - keep)
-        log.append(torch.stack([*(part.detach() for part in found), right]))
+        log[kind].append(torch.stack([*(part.detach() for part in found), right]))
         ended = done >= 1 or step == steps_max
         if step % REPORT_STEPS == 0 or ended:
-            single, group, similarity, share = torch.stack(log).mean(0).tolist()
-            log = []
-            passes = step * training.rows_per_step / rows.count
+            for name, parts in log.items():
+                if parts:
+                    shown = zip((*Losses._fields, "right"), torch.stack(parts).mean(0).tolist())
+                    print(f"step {step} {name:8} " + " ".join(f"{part} {value:.4f}" for part, value in shown), flush=True)
             took, reported = time.time() - reported, time.time()
-            print(f"step {step} single {single:.4f} group {group:.4f} similarity {similarity:.4f} right {share:.3f} apart {apart} "
-                  f"rate {rate:.2e} pass {passes:.2f} {took:.1f}s", flush=True)
+            print(f"step {step} rate {rate:.2e} done {done:.3f} {took:.1f}s", flush=True)
+            log = {kind: [] for kind in readers}
         if ended or time.time() - saved > training.save_every_seconds:
             torch.save({name: value.half() for name, value in average.items()}, out)
             saved = time.time()
         if ended:
             return out
     raise AssertionError("rows never end")
+
+
+def warm_up(network: Encoder, forward, make_mask, rows: int, device: str) -> None:
+    """Compiles forwards and backwards on an empty row, before the rows are there."""
+    empty = torch.zeros(rows, Rows().length, dtype=torch.int64, device=device)
+    answers = torch.zeros(2, 7, dtype=torch.int64, device=device)
+    none = [torch.zeros(0, width, dtype=torch.int64, device=device) for width in (2, 3, 2)]
+    batch = Batch(empty, empty, empty, empty, empty, answers, torch.full((2,), -1, device=device), *none)
+    step_losses(network, forward, make_mask, batch, device, 0.0).losses.single.backward()
+    network.zero_grad(set_to_none=True)
+    print("compiled", flush=True)
