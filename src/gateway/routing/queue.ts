@@ -2,6 +2,7 @@
  * Who runs when: the slots of a worker with the bounded queue before them, fair between organizations and with room for small
  * requests; and live traffic, which goes before the lines of batches.
  */
+import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import { FairTurns } from "../../base/fair-queue.ts"
 import { Fault } from "../../contract/errors.ts"
@@ -252,7 +253,7 @@ export interface LiveTrafficOptions {
 const quietMsDefault = 2_000
 /** A long line does not keep the next one out for hours. */
 const gapMsMax = 60_000
-const lookEveryMs = 50
+const pollIntervalMs = 50
 
 /**
  * Lets live requests go first: lines of batches run freely only while no live request runs or ran a moment ago. Beside live
@@ -294,7 +295,8 @@ export class LiveTraffic {
       signal.throwIfAborted()
       const waitMs = this.#waitMs()
       if (waitMs <= 0) return this.#begin()
-      await sleep(Math.min(waitMs, lookEveryMs), signal)
+      // What an abort means is said at the next turn.
+      await wait(Math.min(waitMs, pollIntervalMs), undefined, { signal }).catch(() => undefined)
     }
   }
 
@@ -304,7 +306,7 @@ export class LiveTraffic {
 
   #waitMs(): number {
     if (this.#isQuiet() || this.#share >= 1) return 0
-    return this.#lines > 0 ? lookEveryMs : this.#nextLineMs - this.#clock.monotonicMs()
+    return this.#lines > 0 ? pollIntervalMs : this.#nextLineMs - this.#clock.monotonicMs()
   }
 
   #begin(): () => void {
@@ -320,18 +322,4 @@ export class LiveTraffic {
       this.#nextLineMs = nowMs + Math.min(gapMs, gapMsMax)
     }
   }
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer)
-      reject(signal.reason as Error)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", stop)
-      resolve()
-    }, ms)
-    signal.addEventListener("abort", stop, { once: true })
-  })
 }

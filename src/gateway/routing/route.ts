@@ -7,6 +7,11 @@
  *
  * A failure of the worker at any step goes on with the next one, within the retry budget. A mistake of the request, a refusal
  * to admit it, or a caller that goes away, ends it. When no worker is left it is `overloaded` if all were full, else `routing_failed`.
+ *
+ * Every retry that a request can cause, from the inside out: work that dies with the process of its engine is run again there, once
+ * (engine-client.ts), and a connection to a worker that could not be made is tried once more (http-client.ts); then come at most six
+ * workers here, as long as the budget of their pool lasts, which is one retry for five requests (worker.ts); then the other models of
+ * its stage, each once (stages.ts). A line of a batch may fail six times, with pauses that double (run-line.ts).
  */
 import type { Clock } from "../../base/clock.ts"
 import type { Region } from "../../base/regions.ts"

