@@ -39,6 +39,7 @@ import { regionsOf } from "../src/main/platform.ts"
 import { openRouting, remoteEngines } from "../src/main/routing.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
+import { createContentCipher } from "../src/store/content/cipher.ts"
 import { migrate } from "../src/store/migrate.ts"
 import { openDatabase } from "../src/store/open.ts"
 import { bootstrapKey } from "../test/server.ts"
@@ -160,6 +161,7 @@ async function serveUmpire(): Promise<Served> {
   const models = catalogResolver(catalog)
   const { meter } = money
   const inference = await openInference({
+    cipher: createContentCipher([]),
     config,
     catalog,
     models,

@@ -11,6 +11,7 @@ import { migrate } from "../src/store/migrate.ts"
 import { takeTask } from "../src/store/periodic.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
+import { cipher } from "./kept-content.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 import { type Receiver, startReceiver } from "./webhook-receiver.ts"
@@ -106,6 +107,7 @@ test("two gateways deliver each event once, also those that come while they work
     clock: systemClock,
     ids: platform.ids,
     log: silentLog,
+    cipher,
     mail: null,
     recipients: "members",
   } as const

@@ -13,6 +13,7 @@ import { addAnswerCounts } from "../src/store/question-sets/answer-counts.ts"
 import { enterKeySpend } from "../src/store/budgets.ts"
 import { tagBudgetId } from "../src/store/tag-budgets.ts"
 import { putWorkerViews } from "../src/store/alerts/worker-views.ts"
+import { cipher } from "./kept-content.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 
@@ -408,6 +409,7 @@ test("a member who has left gets no e-mail, although a rule still names the addr
   const sent: string[] = []
   const webhooks = createWebhookSender({ allowPrivate: false })
   const deliverer = await startDeliverer({
+    cipher,
     database: platform.database,
     clock: systemClock,
     ids: platform.ids,

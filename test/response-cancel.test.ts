@@ -11,6 +11,7 @@ import { migrate } from "../src/store/migrate.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import { answerCancellation, requestCancellation } from "../src/store/response-cancellations.ts"
 import type { Database } from "../src/store/sql.ts"
+import { cipher } from "./kept-content.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 
 const ids = createIds()
@@ -21,7 +22,7 @@ const closers: (() => Promise<void>)[] = []
 
 async function open(database: Database | undefined, attemptsMax?: number): Promise<ResponseStore> {
   if (!database) throw new Error("no database")
-  const store = new ResponseStore({ database, clock: systemClock, ids, log: silentLog })
+  const store = new ResponseStore({ database, clock: systemClock, ids, log: silentLog, cipher })
   const joined = await store.joinGateways(attemptsMax)
   closers.push(() => joined.close())
   return store

@@ -11,6 +11,8 @@ import { alertLimits } from "../src/contract/alerts/values.ts"
 import { type Deliverer, retryDelaysMs, startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
 import { insertDelivery } from "../src/store/alerts/deliveries.ts"
+import { createContentCipher, sealText } from "../src/store/content/cipher.ts"
+import { cipher } from "./kept-content.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Platform, seeder, startPlatform } from "./platform.ts"
 import { type Receiver, answerWith, startReceiver } from "./webhook-receiver.ts"
@@ -76,6 +78,7 @@ async function deliver(timeoutMs = 600_000): Promise<void> {
     ids: platform.ids,
     log,
     webhooks,
+    cipher,
     mail: null,
     recipients: "members",
   })
@@ -156,6 +159,37 @@ test("an event is delivered once, signed with the secret that was shown", async 
   expect(isSigned(secret, signature, got?.body ?? "")).toBe(true)
   expect(isSigned(secret, signature, `${got?.body} `)).toBe(false)
   expect(isSigned("whsec_other", signature, got?.body ?? "")).toBe(false)
+})
+
+/** The columns of a webhook's row. */
+const secretsOf = async (id: string): Promise<(string | null)[]> =>
+  (
+    await platform.database.query<{ secret: string; previous_secret: string | null }>(
+      "SELECT secret, previous_secret FROM webhooks WHERE id = $1",
+      [id],
+    )
+  ).flatMap(({ secret, previous_secret }) => [secret, previous_secret])
+
+test("secrets are encrypted in the store, also after a rotation", async () => {
+  const { id } = await webhookAt("/sealed")
+  await call("POST", `/${id}/rotate`, { grace_seconds: 600 })
+  for (const stored of await secretsOf(id)) expect(stored).toMatch(/^sealed:[A-Za-z0-9+/=]{80,}$/)
+})
+
+test("a secret that was stored before there was a key still signs; one whose key is gone ends its delivery", async () => {
+  const { id, secret } = await webhookAt("/plain")
+  await platform.database.query("UPDATE webhooks SET secret = $2 WHERE id = $1", [id, secret])
+  await deliver()
+  await waitFor(id, await testOf(id), { state: "succeeded" })
+  const [got] = receiver.at("/plain")
+  expect(isSigned(secret, String(got?.headers["umpire-signature"]), got?.body ?? "")).toBe(true)
+  const lost = sealText(
+    createContentCipher([Buffer.alloc(32, 9)]),
+    { organizationId: org, seqId: id },
+    secret,
+  )
+  await platform.database.query("UPDATE webhooks SET secret = $2 WHERE id = $1", [id, lost])
+  await waitFor(id, await testOf(id), { state: "failed", attempts: 1 })
 })
 
 test("after a rotation with grace, both secrets verify; after the grace only the new one", async () => {
@@ -306,6 +340,7 @@ test("a receiver of one organization that hangs does not delay another's", async
     ids: platform.ids,
     log,
     webhooks,
+    cipher,
     mail: null,
     recipients: "members",
   })

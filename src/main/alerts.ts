@@ -11,6 +11,7 @@ import type { PeriodicTask } from "../control/periodic.ts"
 import { startDeliverer } from "../control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../control/webhooks/send.ts"
 import type { Router } from "../gateway/routing/router.ts"
+import type { ContentCipher } from "../store/content/cipher.ts"
 import type { Change } from "../store/changes.ts"
 import type { Events } from "../store/events/events.ts"
 
@@ -22,6 +23,7 @@ interface AlertNeeds {
   readonly events: Events | null
   readonly router: Pick<Router, "report">
   readonly gatewayId: string
+  readonly cipher: ContentCipher
   readonly publicUrl: () => string
 }
 
@@ -39,6 +41,7 @@ export async function openAlerts({
   events,
   router,
   gatewayId,
+  cipher,
   publicUrl,
 }: AlertNeeds): Promise<Alerts> {
   const webhooks = createWebhookSender({ allowPrivate: config.webhooks.allow_private })
@@ -47,6 +50,7 @@ export async function openAlerts({
     ...control,
     log,
     webhooks,
+    cipher,
     mail,
     recipients: config.email.recipients,
   })

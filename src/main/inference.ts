@@ -20,6 +20,7 @@ import { openaiHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
+import type { ContentCipher } from "../store/content/cipher.ts"
 import type { Change } from "../store/changes.ts"
 import type { Database } from "../store/sql.ts"
 
@@ -37,6 +38,8 @@ interface InferenceRoot {
   readonly router: Pick<Router, "open">
   readonly guardrails: Pick<Guardrails, "begin">
   readonly keeper: ContentKeeper
+  /** Of stored responses. */
+  readonly cipher: ContentCipher
 }
 
 export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>

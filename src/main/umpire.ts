@@ -291,7 +291,7 @@ async function openGateway(
     await openContent({ config, database, gatewayId, scoring: { ...scoring, sets }, clock, ids, log }),
   )
   const { keeper } = content
-  const run = { meter, router, guardrails, keeper }
+  const run = { meter, router, guardrails, keeper, cipher: content.access.cipher }
   const inference = keep(await openInference({ config, catalog, models, database, clock, ids, log, ...run }))
   const shadows = keep(createShadows({ ...scoring, sets, ids }))
   const answerCounter = keep(startAnswerCounter({ database, clock, log }))
@@ -404,8 +404,9 @@ async function openFront(
   keep({ close: () => http.close(config.server.shutdown_ms) })
   const { events } = analytics
   const { gatewayId } = money.journal
+  const { cipher } = gateway.content.access
   const alerts = keep(
-    await openAlerts({ config, control: parts, log, events, router: routing, gatewayId, publicUrl }),
+    await openAlerts({ config, control: parts, log, events, router: routing, gatewayId, cipher, publicUrl }),
   )
   control.forgetters.push((change) => alerts.forget(change))
   const purge = purgeTask(parts.database, clock)

@@ -8,7 +8,7 @@ export const storedDaysDefault = 30
 /** Longer conversations are not put together from stored responses. */
 const chainLengthMax = 1000
 
-interface StoredResponse {
+export interface StoredResponse {
   readonly id: string
   readonly organizationId: string
   readonly previousId: string | null

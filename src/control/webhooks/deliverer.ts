@@ -13,6 +13,7 @@ import {
   returnDelivery,
 } from "../../store/alerts/deliveries.ts"
 import { type Webhook, listWebhooksById, lockWebhook, updateWebhook } from "../../store/alerts/webhooks.ts"
+import { type ContentCipher, openText } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
 import { listMembersByEmail } from "../../store/organizations.ts"
@@ -28,6 +29,8 @@ export interface DelivererParts {
   readonly ids: Ids
   readonly log: Log
   readonly webhooks: WebhookSender
+  /** Of the secrets of webhooks. */
+  readonly cipher: ContentCipher
   /** Null when no mail server is configured. */
   readonly mail: MailSender | null
   /** Whom e-mails may go to. */
@@ -105,7 +108,7 @@ interface Attempted extends Sent {
 }
 
 async function postTo(
-  { database, clock, webhooks }: DelivererParts,
+  { database, clock, webhooks, cipher }: DelivererParts,
   delivery: Delivery,
   webhookId: string,
   stop: AbortSignal,
@@ -113,7 +116,16 @@ async function postTo(
   const [webhook] = await listWebhooksById(database, delivery.organizationId, [webhookId])
   if (!webhook?.enabled) return { status: null, error: "the webhook is disabled", isFinal: true }
   const nowMs = clock.nowMs()
-  const headers = { [signatureHeader]: signatureOf(delivery.body, secretsOf(webhook, nowMs), nowMs) }
+  const secrets = secretsOf(webhook, nowMs).map((stored) =>
+    openText(cipher, { ...webhook, seqId: webhook.id }, stored),
+  )
+  if (!secrets.every((secret) => secret !== null))
+    return {
+      status: null,
+      error: "its secret cannot be decrypted: content.keys lacks its key",
+      isFinal: true,
+    }
+  const headers = { [signatureHeader]: signatureOf(delivery.body, secrets, nowMs) }
   return { ...(await webhooks.send(webhook.url, delivery.body, headers, stop)), webhook }
 }
 

@@ -32,6 +32,8 @@ import {
   pageWebhooks,
   updateWebhook,
 } from "../../store/alerts/webhooks.ts"
+import { sealText } from "../../store/content/cipher.ts"
+import type { ContentAccess } from "../content/parts.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
 import {
@@ -52,6 +54,8 @@ import { urlRefusal } from "./url.ts"
 export interface WebhookParts extends ControlParts {
   /** Whether events may go to private addresses. */
   readonly allowPrivateWebhooks: boolean
+  /** Encrypts their secrets. */
+  readonly content: Pick<ContentAccess, "cipher">
 }
 
 type Names =
@@ -109,11 +113,12 @@ async function create(
     await lockOrganization(sql, organizationId)
     if ((await countWebhooks(sql, organizationId)) >= alertLimits.webhooksMax)
       throw new Fault("conflict", `Cannot create the webhook: there are ${alertLimits.webhooksMax} already`)
+    const id = parts.ids.next("wh")
     const webhook = await insertWebhook(sql, {
-      id: parts.ids.next("wh"),
+      id,
       organizationId,
       ...call.body,
-      secret,
+      secret: sealText(parts.content.cipher, { organizationId, seqId: id }, secret),
       createdBy: await creatorOf(sql, principal),
       createdAt: now,
       updatedAt: now,
@@ -164,7 +169,7 @@ async function rotate(
       sql,
       before.id,
       {
-        secret,
+        secret: sealText(parts.content.cipher, { ...before, seqId: before.id }, secret),
         previousSecret: hasGrace ? before.secret : null,
         previousSecretExpiresAt: hasGrace ? new Date(now.getTime() + graceMs) : null,
       },

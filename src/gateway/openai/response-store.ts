@@ -22,9 +22,11 @@ import {
   findStoredItems,
   findStoredResponse,
   insertStoredResponse,
+  type StoredResponse,
   storedDaysDefault,
 } from "../../store/responses.ts"
 import type { Change } from "../../store/changes.ts"
+import { type ContentCipher, openText, sealText } from "../../store/content/cipher.ts"
 import type { Database } from "../../store/sql.ts"
 import { type RemoteCancel, openRemoteCancel } from "./remote-cancel.ts"
 
@@ -47,6 +49,8 @@ interface ResponseStoreParts {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
+  /** What is stored is encrypted. */
+  readonly cipher: ContentCipher
 }
 
 interface Kept {
@@ -94,7 +98,9 @@ export class ResponseStore {
 
   /** Returns whether it was stored: an answer that cannot be kept is still an answer. */
   async keep(organizationId: string, { response, previousId, input, pieces }: Kept): Promise<boolean> {
-    const { database, clock, log } = this.#parts
+    const { database, clock, log, cipher } = this.#parts
+    const seal = (id: string, value: unknown): string =>
+      sealText(cipher, { organizationId, seqId: id }, JSON.stringify(value))
     const items = [...input, ...response.output.map((item) => ({ id: item.id, item }))]
     try {
       await insertStoredResponse(
@@ -103,12 +109,12 @@ export class ResponseStore {
           id: response.id,
           organizationId,
           previousId,
-          body: JSON.stringify(response),
-          input: JSON.stringify(input),
-          pieces: JSON.stringify(pieces),
+          body: seal(`${response.id} body`, response),
+          input: seal(`${response.id} input`, input),
+          pieces: seal(`${response.id} pieces`, pieces),
           createdAt: new Date(clock.nowMs()),
         },
-        items.map(({ id, item }) => ({ id, item: JSON.stringify(item) })),
+        items.map(({ id, item }) => ({ id, item: seal(id, item) })),
       )
       return true
     } catch (error) {
@@ -196,8 +202,9 @@ export class ResponseStore {
   /** Everything said in a stored response and before it. */
   async conversation(organizationId: string, id: string): Promise<KnownItem[]> {
     const now = new Date(this.#parts.clock.nowMs())
-    const chain = await findConversation(this.#parts.database, organizationId, id, now)
-    if (!chain)
+    const stored = await findConversation(this.#parts.database, organizationId, id, now)
+    const chain = stored?.map((one) => this.#opened(one)) ?? [null]
+    if (!chain.every((one) => one !== null))
       throw new Fault(
         "previous_response_not_found",
         `Cannot continue ${id.slice(0, 128)}: no such response is stored; send the conversation instead`,
@@ -214,12 +221,15 @@ export class ResponseStore {
 
   /** Gives each item its id, and puts stored items in the place of references to them. */
   async resolve(organizationId: string, items: readonly InputItem[]): Promise<KnownItem[]> {
-    const { database, clock, ids } = this.#parts
+    const { database, clock, ids, cipher } = this.#parts
     const references = items.filter(isReference).map(({ id }) => id)
     const found = new Map<string, InputItem>()
     if (references.length > 0) {
       const stored = await findStoredItems(database, organizationId, references, new Date(clock.nowMs()))
-      for (const { id, item } of stored) found.set(id, JSON.parse(item) as InputItem)
+      for (const { id, item } of stored) {
+        const text = openText(cipher, { organizationId, seqId: id }, item)
+        if (text !== null) found.set(id, JSON.parse(text) as InputItem)
+      }
     }
     return items.map((item) => {
       if (!isReference(item)) return { id: ids.next(idPrefixOf(item)), item }
@@ -230,8 +240,19 @@ export class ResponseStore {
   async #stored(organizationId: string, id: string) {
     const now = new Date(this.#parts.clock.nowMs())
     const stored = await findStoredResponse(this.#parts.database, organizationId, id, now)
-    if (!stored) throw notStored()
-    return stored
+    const opened = stored && this.#opened(stored)
+    if (!opened) throw notStored()
+    return opened
+  }
+
+  /** Null when it cannot be decrypted: its key is gone. */
+  #opened(stored: StoredResponse): Pick<StoredResponse, "body" | "input" | "pieces"> | null {
+    const { id, organizationId } = stored
+    const open = (column: "body" | "input" | "pieces"): string | null =>
+      openText(this.#parts.cipher, { organizationId, seqId: `${id} ${column}` }, stored[column] ?? "null")
+    const [body, input, pieces] = [open("body"), open("input"), open("pieces")]
+    if (body === null || input === null || pieces === null) return null
+    return { body, input, pieces: stored.pieces === null ? null : pieces }
   }
 }
 

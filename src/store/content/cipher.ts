@@ -92,3 +92,17 @@ const recordKey = (key: Uint8Array, { organizationId, seqId }: ContentPlace): Bu
 /** Lists are written as JSON, so that no two of them are the same bytes. */
 const hmac = (key: Uint8Array, ...words: readonly string[]): Buffer =>
   createHmac("sha256", key).update(JSON.stringify(words)).digest()
+
+/** No JSON and no secret begins like this. */
+const sealedMark = "sealed:"
+
+/** For a column of text: encrypted where the installation has a key, as it is where it has none. */
+export function sealText(content: ContentCipher, place: ContentPlace, text: string): string {
+  return content.isAvailable ? sealedMark + content.seal(place, text).toString("base64") : text
+}
+
+/** What `sealText` made, or was stored before there was a key; null when it cannot be decrypted. */
+export function openText(content: ContentCipher, place: ContentPlace, stored: string): string | null {
+  if (!stored.startsWith(sealedMark)) return stored
+  return content.open(place, Buffer.from(stored.slice(sealedMark.length), "base64"))
+}

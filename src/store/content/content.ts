@@ -88,7 +88,11 @@ export async function countContent(sql: Sql, organizationId: string): Promise<nu
 }
 
 export async function hasSealedContent(sql: Sql): Promise<boolean> {
-  const rows = await sql.query("SELECT 1 FROM content WHERE sealed IS NOT NULL LIMIT 1")
+  const rows = await sql.query(
+    `(SELECT 1 FROM content WHERE sealed IS NOT NULL LIMIT 1) UNION ALL
+     (SELECT 1 FROM webhooks WHERE secret LIKE 'sealed:%' LIMIT 1) UNION ALL
+     (SELECT 1 FROM stored_responses WHERE body LIKE 'sealed:%' LIMIT 1)`,
+  )
   return rows.length > 0
 }
 
