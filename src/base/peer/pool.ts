@@ -1,5 +1,6 @@
 /** A few peers for short work of many owners: started when needed, a bounded queue, one call for each owner at most. */
 import { Fault } from "../../contract/errors.ts"
+import { FairTurns } from "../fair-queue.ts"
 import { type ConnectionSettings, abortable, Connection } from "./connection.ts"
 import type { CallName, Channel, Service } from "./peer.ts"
 
@@ -45,9 +46,8 @@ interface Turn<S extends Service<S>> {
 export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S> {
   const { peersMax = peersMaxDefault, waitingMax = waitingMaxDefault, hasSpare = false } = settings
   const { idleMsMax = idleMsMaxDefault } = settings
-  /** By owner; the one whose turn was longest ago is first. */
-  const waiting = new Map<string, Turn<S>[]>()
-  let waitingCount = 0
+  const turns = new FairTurns(1)
+  const waiting: Turn<S>[] = []
   let spare: Connection<S> | null = null
   let isClosed = false
   const connect = (): Connection<S> => {
@@ -58,34 +58,19 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
   }
   const seats = Array.from({ length: peersMax }, () => new Seat<S>(connect, idleMsMax))
 
-  const take = (): Turn<S> | undefined => {
-    for (const [owner, [turn, ...later]] of waiting) {
-      if (seats.some((seat) => seat.owner === owner)) continue
-      waiting.delete(owner)
-      if (later.length > 0) waiting.set(owner, later)
-      waitingCount--
-      return turn
-    }
-    return undefined
-  }
-  const leave = (turn: Turn<S>): void => {
-    const own = waiting.get(turn.owner) ?? []
-    if (!own.includes(turn)) return
-    waitingCount--
-    if (own.length === 1) waiting.delete(turn.owner)
-    else
-      waiting.set(
-        turn.owner,
-        own.filter((other) => other !== turn),
-      )
-  }
   const next = (): void => {
     // One without a running peer takes a moment to get another: it comes last.
-    const free = seats.filter(({ owner }) => owner === null)
+    const free = seats.filter(({ isFree }) => isFree)
     for (const seat of free.toSorted((a, b) => Number(b.isWarm) - Number(a.isWarm))) {
-      const turn = take()
+      const first = turns.next(waiting.map(({ owner }) => owner))
+      const at = waiting.findIndex(({ owner }) => owner === first)
+      const [turn] = at < 0 ? [] : waiting.splice(at, 1)
       if (!turn) return
-      void seat.run(turn).then(next)
+      const endTurn = turns.begin(turn.owner)
+      void seat.run(turn).then(() => {
+        endTurn()
+        next()
+      })
     }
   }
 
@@ -93,8 +78,8 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
     async run(owner, method, input, signal) {
       signal?.throwIfAborted()
       if (isClosed) throw stopping()
-      const own = waiting.get(owner) ?? []
-      if (waitingCount >= waitingMax || own.length >= Math.ceil(waitingMax * ownerShare))
+      const own = waiting.filter((turn) => turn.owner === owner)
+      if (waiting.length >= waitingMax || own.length >= Math.ceil(waitingMax * ownerShare))
         throw new Fault("overloaded", "Cannot run the work: too many requests wait; try again later", {
           retryAfterMs: 1000,
         })
@@ -106,18 +91,19 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
         run: (connection: () => Connection<S>) => call(connection).then(resolve, reject),
         refuse: reject,
       }
-      waiting.set(owner, [...own, turn])
-      waitingCount++
+      waiting.push(turn)
       next()
-      return await abortable(promise, signal, () => leave(turn))
+      return await abortable(promise, signal, () => {
+        const at = waiting.indexOf(turn)
+        if (at >= 0) waiting.splice(at, 1)
+      })
     },
     warm: () => {
       if (!isClosed) for (const seat of seats) seat.connect()
     },
     async close() {
       isClosed = true
-      for (const turn of [...waiting.values()].flat()) turn.refuse(stopping())
-      waiting.clear()
+      for (const turn of waiting.splice(0)) turn.refuse(stopping())
       await Promise.all([spare?.close(), ...seats.map(async (seat) => await seat.close())])
     },
   }
@@ -125,8 +111,7 @@ export function createPool<S extends Service<S>>(settings: PoolSettings): Pool<S
 
 /** A place for one peer, which comes and goes. */
 class Seat<S extends Service<S>> {
-  /** Whose work it does; null when it is free. */
-  owner: string | null = null
+  isFree = true
   readonly #start: () => Connection<S>
   readonly #idleMsMax: number | null
   #connection: Connection<S> | null = null
@@ -147,10 +132,10 @@ class Seat<S extends Service<S>> {
   }
 
   async run(turn: Turn<S>): Promise<void> {
-    this.owner = turn.owner
+    this.isFree = false
     clearTimeout(this.#idle)
     await turn.run(() => this.connect())
-    this.owner = null
+    this.isFree = true
     if (this.#idleMsMax !== null) this.#idle = setTimeout(() => void this.close(), this.#idleMsMax).unref()
   }
 
