@@ -1,0 +1,77 @@
+/** Limits of a whole server: of the disk that usage needs, of the bytes in memory, and of what one connection may ask ahead. */
+import { readFileSync } from "node:fs"
+import { connect } from "node:net"
+import { afterAll, beforeAll, expect, test } from "vitest"
+import { type TestServer, startServer } from "./server.ts"
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer({
+    env: {
+      // More than any disk has.
+      UMPIRE_JOURNAL_DISK_FREE_MIN_MIB: "1073741824",
+      UMPIRE_LIMITS_REQUEST_BYTES_MAX_MIB: "16",
+      UMPIRE_ANALYTICS_EMBEDDED: "false",
+    },
+  })
+})
+afterAll(async () => {
+  await server.stop()
+})
+
+const decide = async (input: string): Promise<Response> =>
+  await server.post("/v1/decisions", {
+    model: "umpire-decide",
+    input,
+    questions: [{ type: "predicate", instructions: "Is it late?" }],
+  })
+
+test("a disk without room beside the reserve takes no file, and usage is still recorded", async () => {
+  const form = new FormData()
+  form.append("purpose", "batch")
+  form.append("file", new Blob(["{}\n"]), "in.jsonl")
+  const headers = { authorization: `Bearer ${server.key}` }
+  const refused = await fetch(`${server.url}/v1/files`, { method: "POST", headers, body: form })
+  expect(refused.status).toBe(507)
+  expect(await refused.json()).toMatchObject({ error: { code: "storage_full" } })
+  expect((await decide("The parcel is late.")).status).toBe(200)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  const metrics = await (await fetch(`${server.url}/metrics`)).text()
+  expect(metrics).toMatch(/^umpire_disk_reserved_bytes 1125899906842624$/m)
+  expect(metrics).toMatch(/^umpire_disk_free_bytes \d+$/m)
+})
+
+test("a body beyond what one organization may hold is refused with a time to come back, and a small one is not", async () => {
+  const content = "x".repeat(7 * 1024 * 1024)
+  const body = { model: "umpire-chat", messages: [{ role: "user", content }] }
+  const refused = await server.post("/v1/chat/completions", body)
+  expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"])
+  expect(await refused.json()).toMatchObject({ error: { code: "over_capacity" } })
+  expect((await decide("The parcel is late.")).status).toBe(200)
+})
+
+test("constant documents are sent once to a client that has them", async () => {
+  const first = await fetch(`${server.url}/openapi.json`)
+  const etag = first.headers.get("etag") ?? ""
+  expect(await first.json()).toMatchObject({ openapi: expect.any(String) })
+  const again = await fetch(`${server.url}/openapi.json`, { headers: { "if-none-match": etag } })
+  expect([again.status, await again.text()]).toEqual([304, ""])
+})
+
+const residentBytes = (): number =>
+  Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.process.pid}/status`, "utf8"))?.[1]) * 1024
+
+test.runIf(process.platform === "linux")(
+  "1,500 requests on a connection that reads nothing hold neither memory nor others",
+  async () => {
+    await (await fetch(`${server.url}/openapi.json`)).text()
+    const before = residentBytes()
+    const { hostname, port } = new URL(server.url)
+    const socket = connect({ host: hostname, port: Number(port) }).on("error", () => undefined)
+    socket.pause().write("GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(1_500))
+    for (let at = 0; at < 50; at++) expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+    expect(residentBytes() - before).toBeLessThan(256 * 1024 * 1024)
+    socket.destroy()
+  },
+)
