@@ -17,6 +17,7 @@ import {
   type StreamEvent,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { openResponseSocket } from "../contract/openai/endpoints.ts"
 import type { Table } from "../contract/table.ts"
 import { openAccess } from "../../test/open-access.ts"
 import { ByteBudget } from "./byte-budget.ts"
@@ -516,4 +517,27 @@ test("a request that outlasts the stop is ended with it", async () => {
   await started.promise
   await http.close(20)
   await client.closed()
+})
+
+test("a connection that is still being upgraded when the server stops is ended with it", async () => {
+  const upgrading = Promise.withResolvers<void>()
+  const access = openAccess()
+  const { http, port } = await serve(() => 1, {
+    ...access,
+    gate: {
+      ...access.gate,
+      authenticate: async () => {
+        upgrading.resolve()
+        return await new Promise<never>(() => undefined)
+      },
+    },
+    socket: { endpoint: openResponseSocket, converse: () => ({ answer: () => [] as never }) },
+  })
+  const client = new Client(port).send(
+    "GET /v1/responses HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\nauthorization: Bearer k\r\n" +
+      "sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n",
+  )
+  await upgrading.promise
+  await http.close(10)
+  expect(await client.closed()).toBe("")
 })

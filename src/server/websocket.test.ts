@@ -197,6 +197,23 @@ test("a reader that takes nothing holds its own stream back, and the buffer stay
   socket.terminate()
 })
 
+test("a turn that does not heed its signal does not hold the stop", async () => {
+  const begun = Promise.withResolvers<void>()
+  const { open, sockets } = await serve({
+    async *answer() {
+      begun.resolve()
+      await new Promise(() => undefined)
+      yield {}
+    },
+  })
+  const socket = await open()
+  socket.send("{}")
+  await begun.promise
+  const closed = closeOf(socket)
+  await sockets.close(10)
+  expect(await closed).toBe(1001)
+})
+
 test("a turn in flight may end when the server stops", async () => {
   const release = Promise.withResolvers<void>()
   const slow: Conversation = {
