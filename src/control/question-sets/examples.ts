@@ -1,5 +1,4 @@
 /** Examples of a question set: added row by row or from a file, checked, compared with what is known. */
-import { check } from "../../contract/check.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
@@ -7,7 +6,6 @@ import { type SetQuestion, questionSetLimits } from "../../contract/question-set
 import {
   type AddedRows,
   type Example as WireExample,
-  ExampleRow,
   addedRowsListedMax,
 } from "../../contract/question-sets/examples.ts"
 import { rowHash, splitOf } from "../../scoring/teach/question.ts"
@@ -32,7 +30,7 @@ import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { checkStorage } from "./storage.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
-import { type UploadFormat, type UploadedRow, readUpload } from "./upload.ts"
+import { type UploadFormat, readUpload } from "./upload.ts"
 
 type Names =
   | "listQuestionSetExamples"
@@ -274,36 +272,15 @@ async function upload(
   const { questions } = decodeContent((await readVersion(parts.database, set, "latest")).content)
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
-  const job = { format, bytes: call.body }
+  const job = { format, bytes: call.body, questions: questions.map(({ name }) => name) }
   const uploaded = await readUpload(standing.organizationId, job, call.request.signal)
   const report = new Report()
-  const rows = uploaded.flatMap((fields, at) => {
-    const row = readRow(fields, format, questions)
+  const rows = uploaded.flatMap((row, at) => {
     if (typeof row !== "string") return [{ row: at + 1, ...row }]
     report.refuse(at + 1, row)
     return []
   })
   return await addRows(parts, call, rows, call.query.replace === "true", report)
-}
-
-/** A sentence says why a row cannot be used. */
-function readRow(
-  fields: UploadedRow,
-  format: UploadFormat,
-  questions: readonly SetQuestion[],
-): Omit<GivenRow, "row"> | string {
-  const { input, text, labels, ...rest } = fields
-  const [only] = questions.length === 1 ? questions : []
-  const flat = Object.entries(labels === undefined ? rest : {}).flatMap(([name, label]) => {
-    const question = name === "label" && only ? only.name : name
-    // An empty cell is no label.
-    return format === "csv" && label === "" ? [] : [[question, label]]
-  })
-  const row = { input: input ?? text, labels: labels ?? Object.fromEntries(flat) }
-  const checked = check(ExampleRow, row, Infinity)
-  if (checked.success) return checked.data
-  const [issue] = checked.error.issues
-  return `${issue?.path.join(".") || "the row"}: ${issue?.message ?? "cannot be read"}`
 }
 
 async function relabel(

@@ -1,37 +1,57 @@
 /** Reads uploaded rows in a thread, because large files take seconds: CSV or JSON lines. */
 import { parse } from "csv-parse/sync"
 import { task, threads } from "../../base/peer/threads.ts"
+import { check } from "../../contract/check.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
+import { ExampleRow } from "../../contract/question-sets/examples.ts"
 
 export type UploadFormat = "csv" | "jsonl"
 
 interface UploadJob {
   readonly format: UploadFormat
   readonly bytes: Uint8Array
+  /** Their names: a file for a set with one question may call its column label. */
+  readonly questions: readonly string[]
 }
 
 /** A row as the file has it: fields by name. */
-export type UploadedRow = Readonly<Record<string, unknown>>
+type Fields = Readonly<Record<string, unknown>>
 
-/** `owner` waits where it uploads several at once. Throws Fault `invalid_body`. */
+/** A sentence says why a row cannot be used. `owner` waits where it uploads several at once. Throws Fault `invalid_body`. */
 export async function readUpload(
   owner: string,
   job: UploadJob,
   signal: AbortSignal,
-): Promise<readonly UploadedRow[]> {
+): Promise<readonly (ExampleRow | string)[]> {
   return await threads.run(owner, readRowsTask, job, signal)
 }
 
 const readRowsTask = task(import.meta.url, readRows)
 
-/** In the thread. */
-export function readRows({ format, bytes }: UploadJob): UploadedRow[] {
+/** In a thread. */
+export function readRows({ format, bytes, questions }: UploadJob): (ExampleRow | string)[] {
   const text = decoded(bytes)
   const rows = format === "csv" ? parseCsv(text) : parseLines(text)
-  if (rows.length > questionSetLimits.examplesMax)
-    throw bad(`it has ${rows.length} rows; at most ${questionSetLimits.examplesMax} fit a set`)
-  return rows
+  return rows.map((fields) => readRow(fields, format, questions))
+}
+
+const rowsMax = questionSetLimits.examplesMax
+const tooMany = (): Fault => bad(`it has over ${rowsMax} rows, which is what fits a set`)
+
+function readRow(fields: Fields, format: UploadFormat, questions: readonly string[]): ExampleRow | string {
+  const { input, text, labels, ...rest } = fields
+  const [only] = questions.length === 1 ? questions : []
+  const flat = Object.entries(labels === undefined ? rest : {}).flatMap(([name, label]) => {
+    const question = name === "label" && only !== undefined ? only : name
+    // An empty cell is no label.
+    return format === "csv" && label === "" ? [] : [[question, label]]
+  })
+  const row = { input: input ?? text, labels: labels ?? Object.fromEntries(flat) }
+  const checked = check(ExampleRow, row, Infinity)
+  if (checked.success) return checked.data
+  const [issue] = checked.error.issues
+  return `${issue?.path.join(".") || "the row"}: ${issue?.message ?? "cannot be read"}`
 }
 
 function decoded(bytes: Uint8Array): string {
@@ -42,14 +62,17 @@ function decoded(bytes: Uint8Array): string {
   }
 }
 
-function parseCsv(text: string): UploadedRow[] {
+function parseCsv(text: string): Fields[] {
   try {
-    return parse(text, {
+    const rows: Fields[] = parse(text, {
       bom: true,
       columns: (header: string[]) => uniqueColumns(header),
       skip_empty_lines: true,
       max_record_size: 2 * questionSetLimits.inputBytesMax,
+      to: rowsMax + 1,
     })
+    if (rows.length > rowsMax) throw tooMany()
+    return rows
   } catch (cause) {
     if (cause instanceof Fault) throw cause
     throw bad(cause instanceof Error ? cause.message : "it is not CSV")
@@ -63,17 +86,24 @@ function uniqueColumns(header: readonly string[]): string[] {
   return names
 }
 
-function parseLines(text: string): UploadedRow[] {
-  const lines = text.split(/\r?\n/)
-  return lines.flatMap((line, at) => {
-    if (line.trim() === "") return []
-    const row = parseJson(line)
-    if (!isObject(row)) throw bad(`line ${at + 1} is not a JSON object`)
-    return [row]
-  })
+function parseLines(text: string): Fields[] {
+  const rows: Fields[] = []
+  let line = 0
+  for (let start = 0; start < text.length;) {
+    line++
+    const found = text.indexOf("\n", start)
+    const end = found < 0 ? text.length : found
+    const written = text.slice(start, end).trim()
+    start = end + 1
+    if (written === "") continue
+    const row = parseJson(written)
+    if (!isObject(row)) throw bad(`line ${line} is not a JSON object`)
+    if (rows.push(row) > rowsMax) throw tooMany()
+  }
+  return rows
 }
 
-const isObject = (value: unknown): value is UploadedRow =>
+const isObject = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 function parseJson(line: string): unknown {

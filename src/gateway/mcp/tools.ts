@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto"
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { UnreadableRows, readTextRows, rowFormats } from "../../base/text-rows.ts"
+import { check } from "../../contract/check.ts"
 import { EncodedJson } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { labelledRowsMax } from "../../contract/mcp.ts"
@@ -118,7 +119,7 @@ function askBody(input: string, questions: unknown) {
   const { body: schema, bodyBytesMax } = decideQuestionSet
   if (!fitsUtf8(input, bodyBytesMax)) throw bad(`a text has over ${bodyBytesMax} bytes`)
   if (!input.isWellFormed()) throw bad("a text holds half of a surrogate pair")
-  const parsed = schema.safeParse({ input, questions })
+  const parsed = check(schema, { input, questions }, Infinity)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues
   throw bad(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it does not match the schema"}`)
