@@ -107,6 +107,8 @@ export const batchEndpoints = {
     path: "/v1/batches",
     summary: "Create a batch",
     body: BatchRequest,
+    // A few names and pairs; the lines are in the file.
+    bodyBytesMax: 64 * 1024,
     output: BatchObject,
     errors: [
       "not_found",
