@@ -95,6 +95,10 @@ const isExponent = (code: number): boolean => code === LOWER_E || code === UPPER
 
 const shownCharactersMax = 40
 
+/** What is read is never changed, so all that is empty is one: 8 MiB of {} would be millions of maps. */
+const emptyObject = new JsonObject()
+const emptyList: JsonList = []
+
 /** One pass over the text; `at` is the next character to look at. */
 class Reader {
   private readonly text: string
@@ -127,9 +131,9 @@ class Reader {
   }
 
   private object(depth: number): JsonObject {
-    const members = new JsonObject()
     this.enter(depth)
-    if (this.takeAfterSpace(CLOSE_OBJECT)) return members
+    if (this.takeAfterSpace(CLOSE_OBJECT)) return emptyObject
+    const members = new JsonObject()
     do {
       this.skipSpace()
       const start = this.at
@@ -147,9 +151,9 @@ class Reader {
   }
 
   private list(depth: number): JsonList {
-    const members: JsonValue[] = []
     this.enter(depth)
-    if (this.takeAfterSpace(CLOSE_LIST)) return members
+    if (this.takeAfterSpace(CLOSE_LIST)) return emptyList
+    const members: JsonValue[] = []
     do members.push(this.value(depth))
     while (this.takeAfterSpace(COMMA))
     if (!this.takeAfterSpace(CLOSE_LIST)) this.fail(`${this.found()} stands where "," or "]" should be`)
