@@ -17,7 +17,9 @@ def restore(source: Path, out: Path) -> None:
 def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
     found = {name: stored[name] * stored[name + ".scale"] for name in TABLES}
     found |= {name: stored[name] for part in ("norm", "dense", "out", "gate") for name in (f"{part}.weight", f"{part}.bias")}
-    found |= {name: stored[name] for name in ("recall.weight", "relative") if name in stored}
+    found["recall.weight"] = stored["recall.weight"]
+    if "relative" in stored:
+        found["relative"] = stored["relative"].T
     layers = 1 + max(int(name.split(".")[1]) for name in stored if name.startswith("blocks."))
     width = found["norm.weight"].shape[0]
     count = Network().heads
