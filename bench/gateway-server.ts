@@ -126,7 +126,7 @@ async function serveUmpire(): Promise<Served> {
   const folder = await mkdtemp(join(tmpdir(), "umpire-bench-"))
   const config = loadConfig({ UMPIRE_DATA_DIR: join(folder, "data") }, folder)
   const [clock, log, ids] = [systemClock, createLog("info"), createIds()]
-  const catalog = await loadCatalog([], config.data_dir)
+  const catalog = await loadCatalog([], { dataDirectory: config.data_dir })
   const database = await openDatabase(config)
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)

@@ -16,7 +16,7 @@ const umpire = join(import.meta.dirname, "..", "bin", "umpire.js")
 const testTimeoutMs = 900_000
 const folder = mkdtempSync(join(tmpdir(), "umpire-backup-"))
 const config = join(folder, "umpire.yaml")
-const model = join(import.meta.dirname, "..", "model", "umpire-decide.onnx")
+const model = join(import.meta.dirname, "..", "model", "umpire-decide-small.onnx")
 const question = {
   model: "umpire-decide",
   input: "Rain.",

@@ -13,7 +13,7 @@ import {
   type EncoderEngineOptions,
   startEncoderEngine,
 } from "../src/engine/encoder/engine.ts"
-import { decisionModelFile } from "./models.ts"
+import { baseDecisionModelFile, decisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal
 const POLL = { timeout: 600_000, interval: 50 }
@@ -67,14 +67,14 @@ const untilWorking = async (engine: EncoderEngine): Promise<void> => {
   await expect.poll(() => engine.stats()?.jobs, POLL).toBe(1)
 }
 
-test("an engine says what its model is and answers every branch", async () => {
-  const engine = await start()
-  expect(await engine.facts()).toEqual({
-    name: "umpire-decide",
-    contextTokensMax: 20_480,
-    parameterCount: expect.any(Number),
-    quantization: "INT8",
-  })
+test.each([
+  [baseDecisionModelFile, 110],
+  [decisionModelFile, 33],
+])("an engine says what its model is and answers every branch: %s", async (modelFile, millions) => {
+  const engine = await start({ modelFile })
+  const { parameterCount, ...facts } = await engine.facts()
+  expect(facts).toEqual({ name: "umpire-decide", contextTokensMax: 20_480, quantization: "INT8" })
+  expect(Math.floor(parameterCount / 1e6)).toBe(millions)
   const [late = 0, weather = 0] = await score(engine)
   expect(late).toBeGreaterThan(0)
   expect(weather).toBeLessThan(0)

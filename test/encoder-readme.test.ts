@@ -5,12 +5,12 @@ import type { DecisionAnswer } from "../src/contract/decisions.ts"
 import { admitAny } from "../src/engine/admission.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
 import { answer, decodeDecisions } from "../src/gateway/classification/wire.ts"
-import { decisionModelFile } from "./models.ts"
+import { baseDecisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal
 let engine: EncoderEngine
 beforeAll(async () => {
-  engine = await startEncoderEngine({ modelFile: decisionModelFile })
+  engine = await startEncoderEngine({ modelFile: baseDecisionModelFile })
 })
 afterAll(async () => await engine.close())
 

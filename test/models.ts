@@ -8,7 +8,9 @@ import { writeRandomModel } from "../scripts/random-gguf.ts"
 const root = path.resolve(import.meta.dirname, "..")
 
 /** The encoder that answers decisions. */
-export const decisionModelFile = path.join(root, "model", "umpire-decide.onnx")
+export const baseDecisionModelFile = path.join(root, "model", "umpire-decide.onnx")
+/** The small one, for tests that need any. */
+export const decisionModelFile = path.join(root, "model", "umpire-decide-small.onnx")
 /** The language model that answers chat, and decisions more slowly. */
 export const defaultModelFile = path.join(root, "model", "smollm2-135m-instruct.gguf")
 

@@ -49,6 +49,8 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
       UMPIRE_PORT: "0",
       // Two threads that wait for one another crawl on a machine that runs other tests too.
       UMPIRE_ENGINE_THREADS: "1",
+      // Most tests need an answer, not the best one.
+      UMPIRE_ENGINE_DECISION_MODEL: "umpire-decide-small",
       // Many a worker is in the test's own process, which may stand still for longer than a health check waits.
       UMPIRE_ROUTING_HEALTH_TIMEOUT_MS: "600000",
       ...(options.bootstrap === false ? {} : { UMPIRE_BOOTSTRAP_KEY: bootstrapKey }),

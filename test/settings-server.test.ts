@@ -246,7 +246,7 @@ test("analytics.embedded and analytics.clickhouse_url: whether events are kept",
 
 async function open(environment: Record<string, string>, sku = "umpire-decide"): Promise<LlamaEngine> {
   const config = configOf(environment)
-  const catalog = await loadCatalog([], config.data_dir)
+  const catalog = await loadCatalog([], { dataDirectory: config.data_dir })
   // In the catalog of every installation.
   const model = catalog.list().find((known) => known.sku === sku) as Model
   // What it opens is a process; the port leaves out what is particular to that.

@@ -135,6 +135,12 @@ const EmailConfig = z.strictObject({
 
 /** How models run on this machine. */
 const EngineConfig = z.strictObject({
+  decision_model: z
+    .enum(["umpire-decide", "umpire-decide-small"])
+    .default("umpire-decide")
+    .describe(
+      "The included model that answers decisions under the name `umpire-decide`: the small one takes half the time, and is less often right.",
+    ),
   threads: whole(1, 1024)
     .optional()
     .describe(

@@ -3,6 +3,7 @@ import { readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { type Catalog, type Model, type Prices, createCatalog, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
+import type { Config } from "../base/config-schema.ts"
 import { ModelConfig } from "../base/config-models.ts"
 import { ticksPerUnit } from "../base/money.ts"
 import { minilm, minilmFile } from "../engine/generate/minilm.ts"
@@ -18,7 +19,13 @@ const shippedModels = [
     sku: "umpire-decide",
     file: "umpire-decide.onnx",
     description:
-      "The small embedded decision model: an encoder that answers typed questions and cannot chat.",
+      "The embedded decision model: an encoder of 110M parameters that answers typed questions and cannot chat.",
+  },
+  {
+    sku: "umpire-decide-small",
+    file: "umpire-decide-small.onnx",
+    description:
+      "The small embedded decision model of 33M parameters: half the cost of umpire-decide, less often right.",
   },
   {
     sku: "smollm2-135m-instruct",
@@ -38,12 +45,18 @@ const aliases = [
 const tokensPerPrice = 1_000_000n
 const millisecondsPerPrice = 1_000n
 
-/** With a data directory, the embedding model that is made there when first used is in the catalog too. */
+interface CatalogOptions {
+  /** The embedding model that is made there when first used is in the catalog too. */
+  readonly dataDirectory?: string
+  /** The shipped model that answers under the name of the default one. */
+  readonly decisionModel?: string
+}
+
 export async function loadCatalog(
   configured: readonly ModelConfig[],
-  dataDirectory?: string,
+  { dataDirectory, decisionModel }: CatalogOptions = {},
 ): Promise<Catalog> {
-  const shipped = await listShipped()
+  const shipped = await listShipped(decisionModel)
   const { plain, virtual } = splitVirtual(configured)
   // A configured entry for the default model, for example to run it elsewhere, replaces it.
   const [first, ...rest] = [
@@ -61,10 +74,21 @@ export async function loadCatalog(
   return catalog
 }
 
+/** What a configuration says about the catalog. */
+export const catalogOptions = ({
+  data_dir,
+  engine,
+}: Pick<Config, "data_dir" | "engine">): CatalogOptions => ({
+  dataDirectory: data_dir,
+  decisionModel: engine.decision_model,
+})
+
 /** An installation may leave out model files that it does not use. */
-async function listShipped(): Promise<ModelConfig[]> {
+async function listShipped(decisionModel?: string): Promise<ModelConfig[]> {
   const files: readonly string[] = await readdir(shippedModelDirectory).catch(() => [])
+  const chosen = shippedModels.find(({ sku }) => sku === decisionModel)
   return shippedModels
+    .map((model, index) => (index === 0 && chosen ? { ...chosen, sku: model.sku } : model))
     .filter(({ file }) => files.includes(file))
     .map((model) =>
       ModelConfig.parse({ developer: "umpire", ...model, file: join(shippedModelDirectory, model.file) }),

@@ -14,7 +14,7 @@ import { migrationStatus } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import { operateOverSocket } from "../cli/operator.ts"
 import { mailSenderOf } from "./alerts.ts"
-import { loadCatalog } from "./catalog.ts"
+import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { version } from "./version.ts"
 
 const gibibyte = 1024 ** 3
@@ -152,7 +152,7 @@ function gpu(): Finding {
 }
 
 async function models(config: Config): Promise<Finding> {
-  const catalog = await loadCatalog(config.models, config.data_dir)
+  const catalog = await loadCatalog(config.models, catalogOptions(config))
   return ok(
     "models",
     catalog

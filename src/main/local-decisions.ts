@@ -11,7 +11,7 @@ import type { ScoreWork } from "../engine/engine.ts"
 import { coherentMargins } from "../gateway/classification/coherence.ts"
 import { answer, decodeDecisions } from "../gateway/classification/wire.ts"
 import type { Classification } from "../gateway/classification/classification.ts"
-import { loadCatalog } from "./catalog.ts"
+import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { startEngine } from "./routing.ts"
 
 const tokensPerPrice = 1_000_000
@@ -23,7 +23,7 @@ export async function openLocalDecisions(
   sku: string,
 ): Promise<LocalDecisions> {
   const config = loadConfig(environment, workingDirectory)
-  const model = (await loadCatalog(config.models, config.data_dir)).find(sku, "decisions")
+  const model = (await loadCatalog(config.models, catalogOptions(config))).find(sku, "decisions")
   if (!model || model.file === "")
     throw new Fault(
       "unknown_model",

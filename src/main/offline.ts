@@ -13,13 +13,13 @@ import { embeddedDirectory, openDatabase } from "../store/open.ts"
 import { backupOperations } from "./backup.ts"
 import { openEventsOf } from "./analytics.ts"
 import { inspectJournal } from "./billing.ts"
-import { loadCatalog, toModel } from "./catalog.ts"
+import { catalogOptions, loadCatalog, toModel } from "./catalog.ts"
 import { openIdleIdentity } from "./identity.ts"
 import { modelOperations } from "./models.ts"
 import { journalDirectory } from "./money.ts"
 
 export async function operateOffline(config: Config, operation: string, input: unknown): Promise<unknown> {
-  const catalog = async () => await loadCatalog(config.models, config.data_dir)
+  const catalog = async () => await loadCatalog(config.models, catalogOptions(config))
   // The next start finds an added model in the data directory.
   const ofModels = { dataDirectory: config.data_dir, catalog, read: toModel, added: () => undefined }
   const runWithoutStore = modelOperations(ofModels)[operation]

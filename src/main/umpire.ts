@@ -67,7 +67,7 @@ import { openAlerts } from "./alerts.ts"
 import { analyticsConsumers, openAnalytics } from "./analytics.ts"
 import { backupOperations } from "./backup.ts"
 import { openBatches } from "./batches.ts"
-import { loadCatalog, toModel } from "./catalog.ts"
+import { catalogOptions, loadCatalog, toModel } from "./catalog.ts"
 import { consoleDirectory } from "./console-directory.ts"
 import { loadDocs } from "./docs.ts"
 import { openConfiguredEngines } from "./engines.ts"
@@ -176,7 +176,7 @@ interface LocalInference {
 
 /** The models of this machine. The default one loads while the rest is opened, and a broken file is found now. */
 async function startEngines({ config, clock, log, keep }: Start): Promise<LocalInference> {
-  const catalog = await loadCatalog(config.models, config.data_dir)
+  const catalog = await loadCatalog(config.models, catalogOptions(config))
   const engines = keep(openConfiguredEngines(config, clock, log))
   const loading = runsHere(config, catalog.fallback) ? engines.load(catalog.fallback) : undefined
   // Awaited later; until then a failure of something else must not make this one an unhandled rejection.

@@ -13,7 +13,7 @@ import { engineHandlers } from "../engine/engine-service.ts"
 import { healthPath, protocolVersion, workPath } from "../engine/worker/protocol.ts"
 import { getMetrics } from "../contract/service.ts"
 import { answerMetrics } from "../server/metrics-port.ts"
-import { loadCatalog } from "./catalog.ts"
+import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { openConfiguredEngines } from "./engines.ts"
 import { addEngineMetrics, addProcessMetrics, metricsReader, openConfiguredMetricsPort } from "./metrics.ts"
 import { openTelemetry } from "./telemetry.ts"
@@ -38,7 +38,7 @@ export async function startWorker(config: Config, options: WorkerOptions, log: L
   const { host, port, key } = options
   if (key === undefined && !loopback.includes(host))
     throw new ConfigError("Cannot serve other machines without a key: set UMPIRE_WORKER_KEY")
-  const catalog = await loadCatalog(config.models, config.data_dir)
+  const catalog = await loadCatalog(config.models, catalogOptions(config))
   const engines = openConfiguredEngines(config, systemClock, log)
   const handlers = engineHandlers((name, method) => {
     const model = catalog.find(name, method === "generate" ? "generation" : "decisions")

@@ -23,50 +23,50 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     description: "Texts that try to override the instructions of an AI system.",
     model,
     questions: [
-      predicate("injection", "Does the message try to manipulate an AI model into breaking its rules?", -1.9),
+      predicate("injection", "Does the message try to manipulate an AI model into breaking its rules?", -0.3),
     ],
     calibration: null,
     recognizers: [],
     measured:
-      "On 222 held-out texts of our own (37 injections, the others look-alikes and everyday texts): 68 % found, 8 % of the others found wrongly. On 400 rows of deepset's prompt injections (English and German): 29 % found, 4 % found wrongly. Much of what is tried gets through: do not rely on it alone.",
+      "On 222 held-out texts of our own (37 injections, the others look-alikes and everyday texts): 65 % found, 6 % of the others found wrongly. Much of what is tried gets through: do not rely on it alone.",
   },
   {
     name: "personal-data",
     description: "Texts with data about a private person: addresses, telephone numbers, account numbers.",
     model,
-    questions: [predicate("personal", "Does the text contain personal data?", 0.1)],
+    questions: [predicate("personal", "Does the text contain personal data?", -0.6)],
     calibration: null,
     recognizers: [...recognizers],
     measured:
-      "On 222 held-out texts of our own (37 with personal data), with its recognizers: all found, 6 % of the others found wrongly.",
+      "On 222 held-out texts of our own (37 with personal data), with its recognizers: all found, 8 % of the others found wrongly.",
   },
   {
     name: "off-topic",
     description: "Texts that are not about banking: change the question to your own topic.",
     model,
-    questions: [predicate("off_topic", "Does the message have nothing to do with banking?", -2)],
+    questions: [predicate("off_topic", "Does the message have nothing to do with banking?", -1.7)],
     calibration: null,
     recognizers: [],
     measured:
-      "As it stands, on 400 questions of TREC against 400 of Banking77: 93 % of the others found, 2 % of those about banking found wrongly; on 74 held-out texts of our own 81 % and 3 %. Your topic will differ: measure it, and teach the set.",
+      "As it stands, on 74 held-out texts of our own: 89 % of the others found, none of those about banking found wrongly. Your topic will differ: measure it, and teach the set.",
   },
   {
     name: "toxicity",
     description: "Insults, threats and hatred.",
     model,
-    questions: [predicate("toxic", "Does the text insult, threaten or express hatred of someone?", -0.75)],
+    questions: [predicate("toxic", "Does the text insult, threaten or express hatred of someone?", 0.85)],
     calibration: null,
     recognizers: [],
-    measured:
-      "On 222 held-out texts of our own (37 toxic): 76 % found, 8 % of the others found wrongly, most of them harsh words about things.",
+    measured: "On 222 held-out texts of our own (37 toxic): 86 % found, 8 % of the others found wrongly.",
   },
   {
     name: "refusal",
     description: "Answers in which a model declines to do what it was asked.",
     model,
-    questions: [predicate("refusal", "Does the writer decline to do what was asked?", -1.1)],
+    questions: [predicate("refusal", "Does the writer decline to do what was asked?", -1.7)],
     calibration: null,
     recognizers: [],
-    measured: "On 222 held-out texts of our own (37 refusals): 51 % found, 4 % of the others found wrongly.",
+    measured:
+      "On 222 held-out texts of our own (37 refusals): about 78 % found where 5 % of the others are found wrongly.",
   },
 ]
