@@ -66,7 +66,6 @@ export const readyMadeSets: readonly ReadyMadeSet[] = [
     questions: [predicate("refusal", "Does the writer decline to do what was asked?", -1.7)],
     calibration: null,
     recognizers: [],
-    measured:
-      "On 222 held-out texts of our own (37 refusals): about 78 % found where 5 % of the others are found wrongly.",
+    measured: "On 222 held-out texts of our own (37 refusals): 76 % found, 4 % of the others found wrongly.",
   },
 ]
