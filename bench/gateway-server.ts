@@ -4,6 +4,7 @@
  *
  * node --expose-gc bench/gateway-server.ts umpire|fastify|plain
  */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -30,7 +31,7 @@ import { classificationHandlers } from "../src/gateway/classify.ts"
 import { recordRefusal } from "../src/gateway/metered-call.ts"
 import { keepNothing } from "../src/gateway/content/keeper.ts"
 import { noGuardrails } from "../src/gateway/guardrails/guardrails.ts"
-import { catalogResolver, openModelAccess } from "../src/gateway/organization-access.ts"
+import { catalogResolver, guardModels } from "../src/gateway/organization-access.ts"
 import { analyticsConsumers, openAnalytics } from "../src/main/analytics.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
 import { openInference } from "../src/main/inference.ts"
@@ -131,9 +132,11 @@ async function serveUmpire(): Promise<Served> {
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, log)
-  const principals = await openPrincipals({ database, clock, lastUsed })
+  const organizations = await openOrganizations(database, clock, config.billing.outage_grace_s * 1000)
+  const principals = await openPrincipals({ organizations, database, clock, lastUsed })
   const metrics = new Metrics()
   const money = await openMoney({
+    organizations,
     config,
     catalog,
     database,
@@ -150,18 +153,18 @@ async function serveUmpire(): Promise<Served> {
     config,
     catalog,
     regions,
-    database,
+    organizations,
     clock,
     log,
     local: () => ({ scorer: instantScorer }),
     remote: remoteEngines,
   })
-  const access = await openModelAccess(database, clock, catalog, config.billing.outage_grace_s * 1000)
-  const router = access.guard(routing)
+  const router = guardModels(routing, organizations, catalog)
   const models = catalogResolver(catalog)
   const { meter } = money
   const inference = await openInference({
     cipher: createContentCipher([]),
+    organizations,
     config,
     catalog,
     models,
@@ -205,7 +208,7 @@ async function serveUmpire(): Promise<Served> {
     url: await http.listen("127.0.0.1", 0),
     close: async () => {
       await http.close(100)
-      await access.close()
+      await organizations.close()
       await routing.close()
       await analytics.close()
       await money.close()

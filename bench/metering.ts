@@ -7,6 +7,7 @@
  * A round is a number of decisions and not of seconds: a model that answers five a second would be counted too coarsely.
  * --instant answers without a model: then the meter is compared with bare HTTP, which no decision can be.
  */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -114,9 +115,11 @@ async function openScene(
   await migrate(database)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, silentLog)
-  const principals = await openPrincipals({ database, clock, lastUsed })
+  const organizations = await openOrganizations(database, clock, 0)
+  const principals = await openPrincipals({ organizations, database, clock, lastUsed })
   const money = metered
     ? await openMoney({
+        organizations,
         config,
         catalog,
         database,

@@ -1,4 +1,5 @@
 /** The billing endpoints on a real HTTP server in this process, with a clock that a test can move. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
 import { ManualClock } from "../src/base/clock.ts"
@@ -95,7 +96,8 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
   const ids = createIds(clock)
   await firstStart(database, { key: bootstrapKey }, clock, ids)
   const lastUsed = openLastUsed(database, silentLog)
-  const principals = await openPrincipals({ database, clock, lastUsed })
+  const organizations = await openOrganizations(database, clock, 0)
+  const principals = await openPrincipals({ organizations, database, clock, lastUsed })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state = { url: "" }
   const parts: BillingParts = {

@@ -1,4 +1,5 @@
 /** Several gateways on one PostgreSQL: what is changed at one holds at the others. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "../src/base/clock.ts"
 import { openPrincipals } from "../src/control/principals.ts"
@@ -61,7 +62,8 @@ test("a key whose revocation is not heard of stops when what is known of it is 1
   }
   const clock = new ManualClock(Date.now())
   const lastUsed = { key: () => undefined, session: () => undefined }
-  const principals = await openPrincipals({ database: deaf, clock, lastUsed })
+  const organizations = await openOrganizations(deaf, clock, 0)
+  const principals = await openPrincipals({ database: deaf, organizations, clock, lastUsed })
   expect(await principals.authenticate(value)).not.toBeNull()
   await revokeKey(database, organizationId, id, new Date(0))
   clock.advance(14_999)

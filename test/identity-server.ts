@@ -1,4 +1,5 @@
 /** Workload identity in this process: the HTTP API on an empty database, the mTLS port, and an organization with its key. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { request } from "node:https"
 import { noProxies } from "../src/base/addresses.ts"
 import { type Clock, systemClock } from "../src/base/clock.ts"
@@ -88,7 +89,9 @@ export async function startIdentityServer(
     ca: options.ca?.certificate,
     ...(options.fetchTimeoutMs === undefined ? {} : { fetchTimeoutMs: options.fetchTimeoutMs }),
   })
+  const organizations = await openOrganizations(database, clock, 0)
   const principals = await openPrincipals({
+    organizations,
     database,
     clock,
     lastUsed,

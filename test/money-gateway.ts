@@ -1,4 +1,5 @@
 /** A gateway process for fault tests: everything of the product but the model, so that it starts and dies quickly. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { setTimeout as wait } from "node:timers/promises"
 import { noProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
@@ -92,7 +93,8 @@ const database = await openDatabase(config)
 await migrate(database)
 await firstStart(database, { key: process.env["UMPIRE_BOOTSTRAP_KEY"] }, clock, ids)
 const lastUsed = openLastUsed(database, log)
-const principals = await openPrincipals({ database, clock, lastUsed })
+const organizations = await openOrganizations(database, clock, config.billing.outage_grace_s * 1000)
+const principals = await openPrincipals({ organizations, database, clock, lastUsed })
 // A store that a busy machine keeps waiting is not away: each gateway would then count on its own.
 const answerMsMax = 600_000
 const rateLimits = await openSharedRateLimiter({
@@ -103,6 +105,7 @@ const rateLimits = await openSharedRateLimiter({
   answerMsMax,
 })
 const money = await openMoney({
+  organizations,
   config,
   catalog,
   database,
@@ -128,6 +131,7 @@ const inference = {
   timeoutMs: config.server.request_timeout_ms,
 }
 const content = await openContent({
+  organizations,
   config,
   database,
   gatewayId: money.journal.gatewayId,

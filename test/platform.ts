@@ -1,4 +1,5 @@
 /** The Platform API in this process, over HTTP, on a database of the caller's choice; inference is left out. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { createHash } from "node:crypto"
 import { noProxies, parseTrustedProxies } from "../src/base/addresses.ts"
 import { createCatalog, type Model } from "../src/base/catalog.ts"
@@ -78,7 +79,14 @@ export async function startPlatform(database: Database, options: PlatformOptions
   const ids = createIds(clock)
   const log = options.log ?? silentLog
   const lastUsed = openLastUsed(database, log)
-  const principals = await openPrincipals({ database, clock, lastUsed, workload: readWorkloadToken })
+  const organizations = await openOrganizations(database, clock, 0)
+  const principals = await openPrincipals({
+    organizations,
+    database,
+    clock,
+    lastUsed,
+    workload: readWorkloadToken,
+  })
   const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
   const state: { url: string; openapi?: ReturnType<typeof openapi> } = { url: "" }
   const rateLimits = options.rateLimits ?? new RateLimiter(clock)

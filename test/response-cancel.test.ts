@@ -1,4 +1,5 @@
 /** A response is cancelled at whichever gateway is asked, on one PostgreSQL. */
+import { openOrganizations } from "../src/store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { systemClock } from "../src/base/clock.ts"
 import { createIds } from "../src/base/ids.ts"
@@ -22,7 +23,14 @@ const closers: (() => Promise<void>)[] = []
 
 async function open(database: Database | undefined, attemptsMax?: number): Promise<ResponseStore> {
   if (!database) throw new Error("no database")
-  const store = new ResponseStore({ database, clock: systemClock, ids, log: silentLog, cipher })
+  const store = new ResponseStore({
+    database,
+    organizations: await openOrganizations(database, systemClock, 0),
+    clock: systemClock,
+    ids,
+    log: silentLog,
+    cipher,
+  })
   const joined = await store.joinGateways(attemptsMax)
   closers.push(() => joined.close())
   return store

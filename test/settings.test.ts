@@ -1,4 +1,5 @@
 /** Settings of routing, journal, credit, events and database: each has the effect that its description names. */
+import { type Organizations, openOrganizations } from "../src/store/organization-snapshot.ts"
 import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -77,7 +78,7 @@ async function route(
     config: { ...config, models: remote ? ([{ sku: "m", workers: [worker] }] as never) : [] },
     catalog,
     regions: regions.map((id, at) => ({ id, country: "XX", latitude: at, longitude: at })),
-    database,
+    organizations: await organizationsOf(config),
     clock,
     log: silentLog,
     local: () => engines,
@@ -85,6 +86,12 @@ async function route(
   })
   closers.push(() => routing.close())
   return routing
+}
+
+async function organizationsOf({ billing }: Config): Promise<Organizations> {
+  const organizations = await openOrganizations(database, clock, billing.outage_grace_s * 1000)
+  closers.push(() => organizations.close())
+  return organizations
 }
 
 const ready: WorkerEngines = {
@@ -176,6 +183,7 @@ async function money(environment: Record<string, string>) {
     config,
     catalog,
     database,
+    organizations: await organizationsOf(config),
     clock,
     ids,
     log: silentLog,
@@ -267,6 +275,7 @@ test("analytics.retention_days: older events are pruned", async () => {
     config,
     catalog,
     database,
+    organizations: await organizationsOf(config),
     clock,
     ids,
     log: silentLog,

@@ -1,3 +1,4 @@
+import { openOrganizations } from "../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { openTestDatabase } from "../../test/database.ts"
 import { deaf } from "../../test/platform.ts"
@@ -48,7 +49,8 @@ beforeAll(async () => {
     expiresAt: new Date("2027-01-01T00:00:00Z"),
   })
   const lastUsed = { key: () => undefined, session: () => undefined }
-  principals = await openPrincipals({ database, clock, lastUsed })
+  const organizations = await openOrganizations(database, clock, 0)
+  principals = await openPrincipals({ database, organizations, clock, lastUsed })
 })
 
 afterAll(async () => {

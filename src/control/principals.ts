@@ -15,7 +15,8 @@ import { Fault } from "../contract/errors.ts"
 import { type Change, listenToChanges } from "../store/changes.ts"
 import { FreshCache } from "../store/fresh-cache.ts"
 import { type Key, type KeyPrincipal, findKeyPrincipal, touchKeys } from "../store/keys.ts"
-import { type Organization, findOrganization, listOrganizationsOfUser } from "../store/organizations.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
+import { type Organization, listOrganizationsOfUser } from "../store/organizations.ts"
 import { type ResourceParam, isResourceParam, resourceExists } from "../store/resources.ts"
 import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
@@ -55,6 +56,7 @@ interface Current {
 }
 
 interface PrincipalsParts {
+  readonly organizations: Pick<Organizations, "of" | "invalidate">
   readonly database: Database
   readonly clock: Clock
   readonly lastUsed: Pick<LastUsed, "key" | "session">
@@ -75,7 +77,7 @@ interface Caches {
   readonly sessions: FreshCache<SessionPrincipal>
   /** The organizations of a user, newest first. */
   readonly memberships: FreshCache<readonly OwnOrganization[]>
-  readonly organizations: FreshCache<Organization>
+  readonly organizations: Pick<Organizations, "of" | "invalidate">
   /** By organization, parameter and value, as JSON. */
   readonly resources: FreshCache<true>
 }
@@ -99,7 +101,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   }
 }
 
-function openCaches({ database, clock }: PrincipalsParts): Caches {
+function openCaches({ database, organizations, clock }: PrincipalsParts): Caches {
   const options = { clock, freshMs, staleMs, entriesMax: cachedMax, unavailable }
   return {
     keys: new FreshCache(options, async (id) => {
@@ -111,7 +113,7 @@ function openCaches({ database, clock }: PrincipalsParts): Caches {
       async (hash) => await findSessionPrincipal(database, Uint8Array.from(Buffer.from(hash, "hex"))),
     ),
     memberships: new FreshCache(options, async (userId) => await listOrganizationsOfUser(database, userId)),
-    organizations: new FreshCache(options, async (id) => await findOrganization(database, id)),
+    organizations,
     resources: new FreshCache(options, async (key) => {
       // As `exist` writes it.
       const [organizationId, param, value] = JSON.parse(key) as [string, ResourceParam, string]
@@ -309,7 +311,8 @@ async function standingOfPayer(
   { organizations }: Caches,
 ): Promise<Standing | null> {
   const { organizationId } = principal
-  const organization = organizationId === null ? null : await organizations.get(organizationId)
+  const found = organizationId === null ? null : await organizations.of(organizationId, unavailable)
+  const organization = found?.organization
   const isPayer = organization?.deletedAt === null && organization.billingAccountId === billingAccountId
   return isPayer ? standingOf(principal, null) : null
 }
@@ -332,7 +335,7 @@ function forget({ keys, sessions, memberships, organizations }: Caches, { table,
     case "sessions":
       return sessions.forgetWhere(({ session }) => session.id === id)
     case "organizations":
-      organizations.forget(id)
+      organizations.invalidate({ table, id })
       memberships.forgetWhere((own) => own.some((organization) => organization.id === id))
       return keys.forgetWhere(({ organization }) => organization.id === id)
     case "memberships":

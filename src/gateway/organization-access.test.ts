@@ -1,18 +1,20 @@
+import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { type Model, createCatalog } from "../base/catalog.ts"
+import { type Catalog, type Model, createCatalog } from "../base/catalog.ts"
 import { systemClock } from "../base/clock.ts"
 import { openTestDatabase } from "../../test/database.ts"
 import { insertBillingAccount } from "../store/billing-accounts.ts"
 import { insertModelAccess, updateModelAccess } from "../store/model-access.ts"
 import { insertOrganization } from "../store/organizations.ts"
 import type { Database } from "../store/sql.ts"
-import { type ModelAccessGate, openModelAccess } from "./organization-access.ts"
+import { guardModels } from "./organization-access.ts"
 import type { Routed, Router } from "./routing/router.ts"
 import { RequestTrace } from "./telemetry.ts"
 
 const now = new Date()
 let database: Database
-let gate: ModelAccessGate
+let organizations: Organizations
+let catalog: Catalog
 let closed = 0
 
 beforeAll(async () => {
@@ -34,11 +36,12 @@ beforeAll(async () => {
   })
   // The gate reads the name and whether the model is public, nothing else.
   const models = [{ sku: "open", public: true } as Model, { sku: "closed", public: false } as Model] as const
-  gate = await openModelAccess(database, systemClock, createCatalog([...models]), 0)
+  catalog = createCatalog([...models])
+  organizations = await openOrganizations(database, systemClock, 0)
 })
 
 afterAll(async () => {
-  await gate.close()
+  await organizations.close()
   await database.close()
 })
 
@@ -51,7 +54,12 @@ const router: Pick<Router, "open"> = {
 
 async function open(model: string): Promise<string> {
   try {
-    await gate.guard(router).open({ model, organizationId: "org_1", hint: null, trace })
+    await guardModels(router, organizations, catalog).open({
+      model,
+      organizationId: "org_1",
+      hint: null,
+      trace,
+    })
     return "served"
   } catch (error) {
     return (error as { code?: string }).code ?? "failed"
@@ -61,7 +69,7 @@ async function open(model: string): Promise<string> {
 test("a model that is not public is served while it is granted, and only then", async () => {
   const set = async (state: "pending" | "grant" | "deny"): Promise<void> => {
     await updateModelAccess(database, "org_1", "closed", { state, updatedAt: now })
-    gate.forget({ table: "model_access", id: "org_1" })
+    organizations.invalidate({ table: "model_access", id: "org_1" })
   }
   expect(await open("open")).toBe("served")
   expect(await open("closed")).toBe("model_access_required")
@@ -73,7 +81,7 @@ test("a model that is not public is served while it is granted, and only then", 
     createdAt: now,
     updatedAt: now,
   })
-  gate.forget({ table: "model_access", id: "org_1" })
+  organizations.invalidate({ table: "model_access", id: "org_1" })
   expect(await open("closed")).toBe("model_access_required")
   await set("grant")
   expect(await open("closed")).toBe("served")

@@ -1,9 +1,8 @@
 /**
  * What an organization may use: the models that a name of a request stands for, those that are granted, and the regions of its
- * routing policy. All of it is read from the store and kept for a short time.
+ * routing policy.
  */
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
-import type { Clock } from "../base/clock.ts"
 import {
   type FindNamed,
   type ModelUse,
@@ -16,19 +15,10 @@ import {
 } from "../base/virtual-models.ts"
 import { Fault } from "../contract/errors.ts"
 import { defaultRoutingPolicy } from "../contract/platform/routing-policy.ts"
-import { type Change, listenToChanges } from "../store/changes.ts"
-import { FreshCache } from "../store/fresh-cache.ts"
-import { listModelAccess } from "../store/model-access.ts"
-import { findOrganization } from "../store/organizations.ts"
-import { findRoutingPolicy } from "../store/routing-policies.ts"
-import type { Database, StoreUnavailable } from "../store/sql.ts"
-import { listVirtualModels } from "../store/virtual-models.ts"
-import type { OrganizationRouting, Policies } from "./routing/plan.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
+import type { StoreUnavailable } from "../store/sql.ts"
+import type { Policies } from "./routing/plan.ts"
 import type { RouteRequest, Routed, Router } from "./routing/router.ts"
-
-/** A change made elsewhere is seen within this time even when its notification is lost. */
-const freshMs = 15_000
-const cachedMax = 10_000
 
 export interface NamedModel {
   /** Empty where the principal has no standing in an organization. */
@@ -53,39 +43,17 @@ export interface ModelResolver {
   list(organizationId: string): Promise<readonly VirtualModel[]>
 }
 
-export interface VirtualModels extends ModelResolver {
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
-  close(): Promise<void>
-}
-
-/** `graceMs` is how long virtual models go on being used while the store is away. */
-export async function openVirtualModels(
-  database: Database,
-  clock: Clock,
+export function createModelResolver(
+  organizations: Pick<Organizations, "of">,
   catalog: Catalog,
-  graceMs: number,
-): Promise<VirtualModels> {
-  const cache = new FreshCache<readonly VirtualModel[]>(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) => unroutable("its model is not known now", cause),
-    },
-    async (organizationId) => {
-      const records = await listVirtualModels(database, organizationId)
-      return records.map(({ name, description, rule }) => ({ name, description, rule, enabled: true }))
-    },
-  )
-  const forget = ({ table, id }: Change): void => {
-    if (table === "virtual_models") cache.forget(id)
-  }
-  const close = await listenToChanges(database, forget)
-  const ownOf = async (organizationId: string): Promise<readonly VirtualModel[]> =>
-    (await cache.get(organizationId)) ?? []
-  return { ...createResolver(catalog, ownOf), forget, close }
+): ModelResolver {
+  return createResolver(catalog, async (organizationId) => {
+    const found = await organizations.of(organizationId, (cause) =>
+      unroutable("its model is not known now", cause),
+    )
+    const records = found?.virtualModels ?? []
+    return records.map(({ name, description, rule }) => ({ name, description, rule, enabled: true }))
+  })
 }
 
 /** For what runs without a store: only the catalog's names. */
@@ -169,51 +137,27 @@ function refuse(code: "unknown_model" | "model_not_found" | "model_disabled", wh
   return new Fault(code, `Cannot run the request: ${why}`, { param: "model" })
 }
 
-export interface ModelAccessGate {
-  /** The same router, for organizations with access. Refuses after the region is planned: errors of the request come first. */
-  guard(router: Pick<Router, "open">): Pick<Router, "open">
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
-  close(): Promise<void>
-}
-
-/** `graceMs` is how long a grant goes on being used while the store is away. */
-export async function openModelAccess(
-  database: Database,
-  clock: Clock,
+/** The same router, for organizations with access. Refuses after the region is planned: errors of the request come first. */
+export function guardModels(
+  router: Pick<Router, "open">,
+  organizations: Pick<Organizations, "of">,
   catalog: Catalog,
-  graceMs: number,
-): Promise<ModelAccessGate> {
-  const granted = new FreshCache<ReadonlySet<string>>(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) => unroutable("which models it may use is not known now", cause),
-    },
-    async (organizationId) => await readGranted(database, organizationId),
-  )
-  const forget = ({ table, id }: Change): void => {
-    if (table === "model_access") granted.forget(id)
-  }
+): Pick<Router, "open"> {
   const check = async (sku: string, organizationId: string): Promise<void> => {
-    if ((await granted.get(organizationId))?.has(sku) === true) return
+    const found = await organizations.of(organizationId, (cause) =>
+      unroutable("which models it may use is not known now", cause),
+    )
+    if (found?.grantedModels.has(sku) === true) return
     throw new Fault(
       "model_access_required",
       `Cannot run the request: the organization has no access to the model ${sku}; ask for it first`,
     )
   }
-  const stopListening = await listenToChanges(database, forget)
   return {
-    guard: (router) => ({
-      open: (request) =>
-        catalog.find(request.model)?.public === true
-          ? router.open(request)
-          : openChecked(router, request, check),
-    }),
-    forget,
-    close: stopListening,
+    open: (request) =>
+      catalog.find(request.model)?.public === true
+        ? router.open(request)
+        : openChecked(router, request, check),
   }
 }
 
@@ -232,51 +176,19 @@ async function openChecked(
   return routed
 }
 
-async function readGranted(database: Database, organizationId: string): Promise<ReadonlySet<string>> {
-  const entries = await listModelAccess(database, organizationId)
-  return new Set(entries.filter(({ state }) => state === "grant").map(({ modelSku }) => modelSku))
-}
-
 const unroutable = (found: string, cause: StoreUnavailable): Fault =>
   new Fault("routing_failed", `Cannot route the request: ${found}`, { cause })
 
-interface OpenPolicies extends Policies {
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
-  close(): Promise<void>
-}
-
-/** `graceMs` is how long a policy goes on being used while the store is away. */
-export async function openPolicies(database: Database, clock: Clock, graceMs: number): Promise<OpenPolicies> {
-  const cache = new FreshCache(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) => unroutable("where it may run is not known now", cause),
-    },
-    async (organizationId) => await read(database, organizationId),
-  )
-  const forget = ({ table, id }: Change): void => {
-    if (table === "organizations" || table === "routing_policies") cache.forget(id)
-  }
-  const close = await listenToChanges(database, forget)
+export function createPolicies(organizations: Pick<Organizations, "of">): Policies {
   return {
     async of(organizationId) {
-      const known = await cache.get(organizationId)
-      if (known) return known
-      throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
+      const found = await organizations.of(organizationId, (cause) =>
+        unroutable("where it may run is not known now", cause),
+      )
+      if (!found)
+        throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
+      const { organization, routingPolicy } = found
+      return { policy: routingPolicy ?? defaultRoutingPolicy, visible: organization.visibleRegions }
     },
-    forget,
-    close,
   }
-}
-
-async function read(database: Database, organizationId: string): Promise<OrganizationRouting | null> {
-  const [organization, policy] = await Promise.all([
-    findOrganization(database, organizationId),
-    findRoutingPolicy(database, organizationId),
-  ])
-  return organization && { policy: policy ?? defaultRoutingPolicy, visible: organization.visibleRegions }
 }

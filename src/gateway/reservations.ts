@@ -3,17 +3,14 @@
  * account. All of them admit it, or none holds anything for it.
  */
 import type { Model } from "../base/catalog.ts"
-import type { Clock } from "../base/clock.ts"
 import type { Ticks } from "../base/money.ts"
 import type { Rate, RateLimits } from "../base/rate-limiter.ts"
 import type { BudgetPeriod, Principal, RateLimit } from "../contract/access.ts"
 import { Fault } from "../contract/errors.ts"
 import { budgetId } from "../store/budgets.ts"
-import { listenToChanges } from "../store/changes.ts"
-import { FreshCache } from "../store/fresh-cache.ts"
-import { findOrganization } from "../store/organizations.ts"
-import type { Database } from "../store/sql.ts"
-import { listTagBudgets } from "../store/tag-budgets.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
+import type { StoreUnavailable } from "../store/sql.ts"
+import type { TagBudget } from "../store/tag-budgets.ts"
 import type { Reservation } from "./money/lease-account.ts"
 import type { LeaseBook } from "./money/lease-book.ts"
 import type { RecordedHolds } from "./sequence-record.ts"
@@ -23,15 +20,14 @@ export interface ReservationParts {
   readonly leases: Pick<LeaseBook, "reserve">
   /** Of API keys and tags. */
   readonly budgets: Pick<LeaseBook, "reserve">
-  readonly tagBudgets: Pick<TagBudgets, "of">
+  readonly tagBudgets: TagBudgets
   /** What the tokens of a key, and the requests and tokens of a tag, are counted by. */
   readonly rateLimits: RateLimits
-  readonly payers: Pick<Payers, "of">
+  readonly payers: Payers
 }
 
 export interface Payers {
   of(organizationId: string): Promise<string>
-  close(): Promise<void>
 }
 
 export interface MatchedTagBudget {
@@ -47,7 +43,6 @@ export interface MatchedTagBudget {
 export interface TagBudgets {
   /** Those that a request with these tags is held under. */
   of(organizationId: string, tags: Tags): Promise<readonly MatchedTagBudget[]>
-  close(): Promise<void>
 }
 
 /** The most that the request can use from here on, and what it has used before. */
@@ -286,76 +281,41 @@ function tokenLimit(id: string, tokensPerMinute: number | null, name: string): L
   ]
 }
 
-/** A change made elsewhere is seen within this time even when its notification is lost. */
-const freshMs = 15_000
-const cachedMax = 10_000
-
-/** `graceMs` is how long a cached payer is used while the store is unavailable. */
-export async function openPayers(database: Database, clock: Clock, graceMs: number): Promise<Payers> {
-  const cache = new FreshCache<string>(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) =>
-        new Fault("metering_unavailable", "Cannot admit the request: who pays for it is not known now", {
-          cause,
-        }),
-    },
-    async (organizationId) => (await findOrganization(database, organizationId))?.billingAccountId ?? null,
-  )
-  const close = await listenToChanges(database, ({ table, id }) => {
-    if (table === "organizations") cache.forget(id)
-  })
+export function createPayers(organizations: Pick<Organizations, "of">): Payers {
   return {
     async of(organizationId) {
-      const accountId = await cache.get(organizationId)
-      if (accountId !== null) return accountId
+      const found = await organizations.of(organizationId, (cause) => unknown("who pays for it is", cause))
+      if (found) return found.organization.billingAccountId
       throw new Fault("permission_denied", "Cannot run the request: its organization does not exist")
     },
-    close,
   }
 }
 
-/** `graceMs` is how long what is cached is used while the store is unavailable. */
-export async function openTagBudgets(database: Database, clock: Clock, graceMs: number): Promise<TagBudgets> {
-  const cache = new FreshCache<readonly MatchedTagBudget[]>(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) =>
-        new Fault(
-          "metering_unavailable",
-          "Cannot admit the request: the budgets of its tags are not known now",
-          {
-            cause,
-          },
-        ),
-    },
-    async (organizationId) =>
-      (await listTagBudgets(database, organizationId)).map((known) => ({
-        id: known.id,
-        key: known.tagKey,
-        value: known.tagValue,
-        periods: known.budgets.flatMap(({ period, cutoff_cents }) => (cutoff_cents === null ? [] : [period])),
-        rateLimit:
-          known.rateLimitPerMinute === null || known.rateLimitBurst === null
-            ? null
-            : { requestsPerMinute: known.rateLimitPerMinute, burst: known.rateLimitBurst },
-        tokensPerMinute: known.tokensPerMinute === null ? null : Number(known.tokensPerMinute),
-      })),
-  )
-  const close = await listenToChanges(database, ({ table, id }) => {
-    if (table === "tag_budgets") cache.forget(id)
-  })
+export function createTagBudgets(organizations: Pick<Organizations, "of">): TagBudgets {
   return {
     async of(organizationId, tags) {
-      const known = await cache.get(organizationId)
-      return (known ?? []).filter(({ key, value }) => Object.hasOwn(tags, key) && tags[key] === value)
+      const found = await organizations.of(organizationId, (cause) =>
+        unknown("the budgets of its tags are", cause),
+      )
+      const own = found?.tagBudgets.filter(
+        ({ tagKey, tagValue }) => Object.hasOwn(tags, tagKey) && tags[tagKey] === tagValue,
+      )
+      return (own ?? []).map(matched)
     },
-    close,
   }
 }
+
+const matched = (budget: TagBudget): MatchedTagBudget => ({
+  id: budget.id,
+  key: budget.tagKey,
+  value: budget.tagValue,
+  periods: budget.budgets.flatMap(({ period, cutoff_cents }) => (cutoff_cents === null ? [] : [period])),
+  rateLimit:
+    budget.rateLimitPerMinute === null || budget.rateLimitBurst === null
+      ? null
+      : { requestsPerMinute: budget.rateLimitPerMinute, burst: budget.rateLimitBurst },
+  tokensPerMinute: budget.tokensPerMinute === null ? null : Number(budget.tokensPerMinute),
+})
+
+const unknown = (what: string, cause: StoreUnavailable): Fault =>
+  new Fault("metering_unavailable", `Cannot admit the request: ${what} not known now`, { cause })

@@ -1,3 +1,4 @@
+import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { insertAccount } from "../../test/account.ts"
 import { openTestDatabase } from "../../test/database.ts"
@@ -7,7 +8,7 @@ import { createIds } from "../base/ids.ts"
 import type { VirtualRule } from "../contract/platform/virtual-models.ts"
 import type { Database } from "../store/sql.ts"
 import { insertVirtualModel } from "../store/virtual-models.ts"
-import { type VirtualModels, openVirtualModels } from "./organization-access.ts"
+import { type ModelResolver, createModelResolver } from "./organization-access.ts"
 
 const model = (sku: string, changes: Partial<Model> = {}): Model =>
   ({ sku, kind: "generation", file: "", enabled: true, ...changes }) as Model
@@ -20,17 +21,19 @@ const catalog = createCatalog(
 const eventually = { timeout: 600_000 }
 
 let database: Database
-let models: VirtualModels
+let organizations: Organizations
+let models: ModelResolver
 let organizationId: string
 
 beforeAll(async () => {
   database = await openTestDatabase()
-  models = await openVirtualModels(database, systemClock, catalog, 0)
+  organizations = await openOrganizations(database, systemClock, 0)
+  models = createModelResolver(organizations, catalog)
   organizationId = (await insertAccount(database, createIds(), new Date())).organizationId
 })
 
 afterAll(async () => {
-  await models.close()
+  await organizations.close()
   await database.close()
 })
 

@@ -12,12 +12,12 @@ import type { Metrics } from "../base/telemetry.ts"
 import type { ContentAccess } from "../control/content/parts.ts"
 import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/content/applier.ts"
 import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
-import { type ContentKeeper, createContentKeeper, openContentPlans } from "../gateway/content/keeper.ts"
+import { type ContentKeeper, createContentKeeper, createContentPlans } from "../gateway/content/keeper.ts"
 import { traceContent } from "../gateway/content/traced.ts"
 import { type SetRedactionParts, redactBySet } from "../gateway/question-sets/redact-by-set.ts"
 import { redaction } from "../gateway/content/redactor.ts"
 import { SetRedactor } from "../gateway/content/set-redactor.ts"
-import type { Change } from "../store/changes.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
 import { type ContentCipher, contentKeyBytes, createContentCipher } from "../store/content/cipher.ts"
 import { hasSealedContent } from "../store/content/content.ts"
 import type { ContentRecord } from "../store/content/record.ts"
@@ -28,6 +28,7 @@ import { addDiskMetrics } from "./metrics.ts"
 
 interface ContentNeeds {
   readonly config: Config
+  readonly organizations: Pick<Organizations, "of">
   readonly database: Database
   /** Of the journal of usage: each gateway has one. */
   readonly gatewayId: string
@@ -41,8 +42,6 @@ export interface Content {
   readonly keeper: ContentKeeper
   readonly access: ContentAccess
   addMetrics(metrics: Metrics): void
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
   close(): Promise<void>
 }
 
@@ -66,7 +65,7 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
     clock,
   })
   const dropped = new DroppedCounts(clock)
-  const plans = await openContentPlans(database, clock)
+  const plans = createContentPlans(needs.organizations, clock)
   const redactor = new SetRedactor({
     database,
     cipher,
@@ -101,7 +100,6 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
         () => dropReasons.map((reason) => ({ labels: { reason }, value: dropped.totals().get(reason) ?? 0 })),
       )
     },
-    forget: (change) => plans.forget(change),
     close: async () => {
       await redactor.close()
       await applier.close()
@@ -111,7 +109,6 @@ export async function openContent(needs: ContentNeeds): Promise<Content> {
         .catch((error: unknown) =>
           log.warn({ err: error }, "content is left in the journal; the next start stores it"),
         )
-      await plans.close()
       await journal.close()
     },
   }

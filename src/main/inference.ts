@@ -21,12 +21,13 @@ import { ResponseConversation } from "../gateway/openai/response-conversation.ts
 import { ResponseStore } from "../gateway/openai/response-store.ts"
 import type { WebSocketParts } from "../server/websocket.ts"
 import type { ContentCipher } from "../store/content/cipher.ts"
-import type { Change } from "../store/changes.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
 import type { Database } from "../store/sql.ts"
 
 const mebibyte = 1024 * 1024
 
 interface InferenceRoot {
+  readonly organizations: Pick<Organizations, "of">
   readonly config: Config
   readonly catalog: Catalog
   readonly models: ModelResolver
@@ -47,8 +48,6 @@ export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anth
 interface Inference {
   readonly handlers: InferenceHandlers
   readonly socket: WebSocketParts
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
   close(): Promise<void>
 }
 
@@ -71,7 +70,6 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
   }
   return {
     handlers: { ...openaiHandlers(parts), ...anthropicHandlers(parts) },
-    forget: (change) => responseStore.forget(change),
     close: async () => await joined?.close(),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,

@@ -19,14 +19,16 @@ import {
   keyBudgets,
   openLeaseBook,
 } from "../gateway/money/lease-book.ts"
-import { openPayers, openTagBudgets } from "../gateway/reservations.ts"
+import { createPayers, createTagBudgets } from "../gateway/reservations.ts"
 import { type Journal, openJournal } from "../store/journal/journal.ts"
 import type { JournalState } from "../control/operations/billing.ts"
 import { inspectJournal } from "./billing.ts"
 import { releaseGateway } from "../store/leases.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
 import type { Database } from "../store/sql.ts"
 
 interface MoneyNeeds {
+  readonly organizations: Pick<Organizations, "of">
   readonly config: Config
   readonly catalog: Catalog
   readonly database: Database
@@ -98,8 +100,8 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
       budgets.applied(sums)
     }
     applier.start()
-    const payers = await openPayers(database, clock, graceMs)
-    const tagBudgets = await openTagBudgets(database, clock, graceMs)
+    const payers = createPayers(needs.organizations)
+    const tagBudgets = createTagBudgets(needs.organizations)
     const observe = createInferenceMetrics(needs.metrics, catalog)
     const { rateLimits } = needs
     const held = { leases, budgets, tagBudgets, rateLimits, payers }
@@ -119,11 +121,7 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
         leases: leases.report(),
         renewalAgeMs: leases.renewalAgeMs,
       }),
-      close: async () => {
-        await payers.close()
-        await tagBudgets.close()
-        await shutDown({ applier, books: [leases, budgets], journal, database, log })
-      },
+      close: async () => await shutDown({ applier, books: [leases, budgets], journal, database, log }),
     }
   } catch (error) {
     await journal.close()

@@ -12,18 +12,17 @@ import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
 import { workerClient } from "../engine/worker/client.ts"
-import { openPolicies } from "../gateway/organization-access.ts"
+import { createPolicies } from "../gateway/organization-access.ts"
 import type { LiveTraffic } from "../gateway/routing/queue.ts"
 import { type Router, createRouter } from "../gateway/routing/router.ts"
 import type { WorkerEngines, WorkerSettings } from "../gateway/routing/worker.ts"
-import type { Change } from "../store/changes.ts"
-import type { Database } from "../store/sql.ts"
+import type { Organizations } from "../store/organization-snapshot.ts"
 
 interface RoutingNeeds {
   readonly config: Config
   readonly catalog: Catalog
   readonly regions: readonly Region[]
-  readonly database: Database
+  readonly organizations: Pick<Organizations, "of">
   readonly clock: Clock
   readonly log: Log
   /** Told of live requests, where lines of batches wait for them. */
@@ -35,13 +34,10 @@ interface RoutingNeeds {
 }
 
 interface Routing extends Router {
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
   /** A model that was added to the catalog runs in this machine. */
   addLocal(model: Model): void
 }
 
-const millisecondsPerSecond = 1_000
 /** One missed check may be chance; two are not. */
 const failedChecksMax = 2
 
@@ -79,7 +75,7 @@ function dialectClient(
 }
 
 export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
-  const { config, catalog, regions, database, clock, log, liveTraffic } = needs
+  const { config, catalog, regions, organizations, clock, log, liveTraffic } = needs
   const { queue_wait_ms, health_interval_ms, health_timeout_ms } = config.routing
   const from = standing(config, regions)
   const workersOf = workersByModel(config)
@@ -88,12 +84,11 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
       .list()
       .map((model) => [model.sku, settingsOf(needs, from, model, workersOf.get(model.sku) ?? [])]),
   )
-  const policies = await openPolicies(database, clock, config.billing.outage_grace_s * millisecondsPerSecond)
   const router = createRouter({
     regions,
     from,
     workers,
-    policies,
+    policies: createPolicies(organizations),
     clock,
     log,
     health: {
@@ -106,12 +101,7 @@ export async function openRouting(needs: RoutingNeeds): Promise<Routing> {
   })
   return {
     ...router,
-    forget: (change) => policies.forget(change),
     addLocal: (model) => router.add(model.sku, settingsOf(needs, from, model, [])),
-    close: async () => {
-      await router.close()
-      await policies.close()
-    },
   }
 }
 

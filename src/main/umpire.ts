@@ -40,10 +40,10 @@ import { type Principals, openLastUsed, openPrincipals } from "../control/princi
 import { purgeTask } from "../control/upkeep.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
-import { openGuardrails } from "../gateway/guardrails/guardrails.ts"
+import { createGuardrails } from "../gateway/guardrails/guardrails.ts"
 import { mcpHandlers } from "../gateway/mcp/handlers.ts"
 import { type AnswerCounter, startAnswerCounter } from "../gateway/question-sets/answer-counter.ts"
-import { type ModelResolver, openModelAccess, openVirtualModels } from "../gateway/organization-access.ts"
+import { type ModelResolver, createModelResolver, guardModels } from "../gateway/organization-access.ts"
 import { recordRefusal } from "../gateway/metered-call.ts"
 import { decideHandlers } from "../gateway/question-sets/decide.ts"
 import { createSetPolicies } from "../gateway/question-sets/policy.ts"
@@ -58,6 +58,7 @@ import { etagOf, loadPages } from "../server/pages.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import type { Change } from "../store/changes.ts"
+import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
 import { findContentStates } from "../store/content/content.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
@@ -188,6 +189,7 @@ interface Control {
   readonly parts: ControlParts
   readonly first: FirstStart | null
   readonly identity: Awaited<ReturnType<typeof openConfiguredIdentity>>
+  readonly organizations: Organizations
   readonly principals: Principals
   readonly rateLimits: RateLimits
   /** Told of changes that this process makes, so that the next request sees them. */
@@ -207,20 +209,24 @@ async function openControl(start: Start, bootstrap: Bootstrap): Promise<Control>
   }
   const parts: ControlParts = { database, clock, ids, forget }
   const identity = keep(await openConfiguredIdentity(config, { control: parts, log }))
+  const graceMs = config.billing.outage_grace_s * 1000
+  const organizations = keep(await openOrganizations(database, clock, graceMs))
   const principals = keep(
     await openPrincipals({
       database,
+      organizations,
       clock,
       lastUsed,
       workload: async (token) => await identity.authenticate(token),
     }),
   )
   forgetters.push(
+    (change) => organizations.invalidate(change),
     (change) => principals.forget(change),
     (change) => identity.forget(change),
   )
   const rateLimits = await openRateLimits(start, database)
-  return { parts, first, identity, principals, rateLimits, forgetters }
+  return { parts, first, identity, organizations, principals, rateLimits, forgetters }
 }
 
 /** In memory where this is the only gateway; over all of them on PostgreSQL. */
@@ -250,14 +256,25 @@ interface Gateway {
 async function openGateway(
   { config, log, progress, keep, clock, ids, metrics }: Start,
   { catalog, engines, loading }: LocalInference,
-  { parts, rateLimits, forgetters }: Control,
+  { parts, organizations, rateLimits, forgetters }: Control,
 ): Promise<Gateway> {
   const { database } = parts
   const graceMs = config.billing.outage_grace_s * 1000
   const sets = keep(await openSets(database, clock, graceMs))
   const consumers = analyticsConsumers(config)
   const money = keep(
-    await openMoney({ config, catalog, database, clock, ids, log, metrics, rateLimits, consumers }),
+    await openMoney({
+      config,
+      catalog,
+      database,
+      organizations,
+      clock,
+      ids,
+      log,
+      metrics,
+      rateLimits,
+      consumers,
+    }),
   )
   const states: ContentStates = {
     of: (organizationId, seqIds) =>
@@ -270,7 +287,7 @@ async function openGateway(
       config,
       catalog,
       regions: regionsOf(config),
-      database,
+      organizations,
       clock,
       log,
       liveTraffic,
@@ -278,25 +295,32 @@ async function openGateway(
       remote: remoteEngines,
     }),
   )
-  const access = keep(await openModelAccess(database, clock, catalog, graceMs))
-  const router = access.guard(routing)
+  const router = guardModels(routing, organizations, catalog)
   const { meter } = money
   const timeoutMs = config.server.request_timeout_ms
-  const models = keep(await openVirtualModels(database, clock, catalog, graceMs))
+  const models = createModelResolver(organizations, catalog)
   const scoring = { database, catalog, models, router, meter, clock, log, timeoutMs }
-  const guardrails = keep(await openGuardrails({ ...scoring, sets }, graceMs))
+  const guardrails = createGuardrails({ ...scoring, organizations, sets })
   const jobs = keep(await startJobs({ ...scoring, ids, changed: (change) => sets.forget(change) }))
   const { gatewayId } = money.journal
   const content = keep(
-    await openContent({ config, database, gatewayId, scoring: { ...scoring, sets }, clock, ids, log }),
+    await openContent({
+      config,
+      database,
+      organizations,
+      gatewayId,
+      scoring: { ...scoring, sets },
+      clock,
+      ids,
+      log,
+    }),
   )
   const { keeper } = content
-  const run = { meter, router, guardrails, keeper, cipher: content.access.cipher }
+  const run = { meter, router, guardrails, keeper, cipher: content.access.cipher, organizations }
   const inference = keep(await openInference({ config, catalog, models, database, clock, ids, log, ...run }))
   const shadows = keep(createShadows({ ...scoring, sets, ids }))
   const answerCounter = keep(startAnswerCounter({ database, clock, log }))
-  for (const part of [routing, access, models, inference, sets, jobs, content, guardrails])
-    forgetters.push((change) => part.forget(change))
+  for (const part of [sets, jobs]) forgetters.push((change) => part.forget(change))
   // Changes are told to every part above.
   if (loading) progress(`Loading ${catalog.fallback.sku}`)
   await loading

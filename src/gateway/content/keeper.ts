@@ -16,14 +16,12 @@ import {
   contentLimits,
   defaultContentSettings,
 } from "../../contract/content.ts"
-import { type Change, listenToChanges } from "../../store/changes.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import type { ContentBody } from "../../store/content/content.ts"
 import type { ContentRecord, ReviewRequest } from "../../store/content/record.ts"
-import { findContentSettings, listKeyContent } from "../../store/content/settings.ts"
-import { FreshCache } from "../../store/fresh-cache.ts"
 import type { Journal } from "../../store/journal/journal.ts"
-import type { Database } from "../../store/sql.ts"
+import type { Organizations, OrganizationSnapshot } from "../../store/organization-snapshot.ts"
+import { StoreUnavailable } from "../../store/sql.ts"
 import type { Tags } from "../tags.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
 import type { Redaction } from "./redactor.ts"
@@ -284,32 +282,20 @@ export interface ContentPlan extends KeptShare {
 interface ContentPlans {
   /** Throws StoreUnavailable while the store is away and the settings are not known. */
   of(organizationId: string, keyId: string | null): Promise<ContentPlan>
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
-  close(): Promise<void>
 }
-
-/** A change made elsewhere is seen within this time even when its notification is lost. */
-const freshMs = 15_000
-const organizationsMax = 10_000
 
 /** Settings that cannot be read any more are not used for long: nothing may be kept against what is set now. */
 const staleMs = 60_000
 
-/** From a cache, so that a request does not wait for the store. */
-export async function openContentPlans(database: Database, clock: Clock): Promise<ContentPlans> {
-  const cache = new FreshCache<OrganizationContent>(
-    { clock, freshMs, staleMs, entriesMax: organizationsMax },
-    async (organizationId) => await readSettings(database, organizationId),
-  )
-  const forget = ({ table, id }: Change): void => {
-    if (table === "content_settings" || table === "key_content_settings" || table === "organizations")
-      cache.forget(id)
-  }
-  const close = await listenToChanges(database, forget)
+export function createContentPlans(organizations: Pick<Organizations, "of">, clock: Clock): ContentPlans {
+  const settings = new WeakMap<OrganizationSnapshot, OrganizationContent>()
   return {
     async of(organizationId, keyId) {
-      const known = await cache.get(organizationId)
+      const found = await organizations.of(organizationId)
+      if (found && clock.monotonicMs() - found.readMs >= staleMs)
+        throw new StoreUnavailable("The settings of content logging cannot be read")
+      const known = found && (settings.get(found) ?? readSettings(found))
+      if (found && known) settings.set(found, known)
       const own = keyId === null ? undefined : known?.byKey.get(keyId)
       const { keep, sampleRate, retentionDays } = own ?? known ?? nothing
       return {
@@ -320,8 +306,6 @@ export async function openContentPlans(database: Database, clock: Clock): Promis
         questionSet: known?.questionSet ?? null,
       }
     },
-    forget,
-    close,
   }
 }
 
@@ -331,9 +315,7 @@ const nothing: KeptShare = {
   retentionDays: defaultContentSettings.retention_days,
 }
 
-async function readSettings(database: Database, organizationId: string): Promise<OrganizationContent> {
-  const stored = await findContentSettings(database, organizationId)
-  const keys = await listKeyContent(database, organizationId)
+function readSettings({ content: stored, keyContent: keys }: OrganizationSnapshot): OrganizationContent {
   const { keep, sampleRate, retentionDays } = stored ?? nothing
   return {
     keep,

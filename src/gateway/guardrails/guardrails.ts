@@ -8,10 +8,8 @@ import type { Principal } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import { guardrailLimits, guardrailsHeader } from "../../contract/guardrails/guardrails.ts"
 import type { ChatMessage, GenerateWork, GenerationEvent } from "../../engine/engine.ts"
-import { type Change, listenToChanges } from "../../store/changes.ts"
-import { FreshCache } from "../../store/fresh-cache.ts"
-import { type Guardrail, listEnabledGuardrails } from "../../store/guardrails.ts"
-import type { Database } from "../../store/sql.ts"
+import type { Guardrail } from "../../store/guardrails.ts"
+import type { Organizations } from "../../store/organization-snapshot.ts"
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
@@ -23,7 +21,7 @@ import { redaction } from "./held-text.ts"
 import { type Span, blank, recognizeAll, replaceSpans } from "./recognizers.ts"
 
 export interface GuardrailParts extends TextScorerParts {
-  readonly database: Database
+  readonly organizations: Pick<Organizations, "of">
   readonly catalog: Catalog
   readonly models: Pick<ModelResolver, "first">
   readonly sets: Pick<Sets, "find">
@@ -63,14 +61,8 @@ interface GuardedRequestModel {
 export interface Guardrails {
   /** Throws Fault `guardrail_blocked` or `guardrail_failed`. `model` is a SKU. */
   begin(call: GuardedCall, asked: GuardedRequestModel): Promise<Guard>
-  /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
-  close(): Promise<void>
 }
 
-/** A change made elsewhere is seen within this time even when its notification is lost. */
-const freshMs = 15_000
-const cachedMax = 10_000
 /** Texts whose verdict is remembered: a conversation is sent again with every turn. */
 const verdictsMax = 20_000
 /** Texts of known verdict that are looked up before others get their turn. */
@@ -78,39 +70,27 @@ const lookupsPerTurn = 256
 /** A longer message is redacted as a whole: finding its sentences would keep everybody waiting. */
 const sentenceCharactersMax = 100_000
 
-/** `graceMs` is how long guardrails go on being used while the store is away. */
-export async function openGuardrails(parts: GuardrailParts, graceMs: number): Promise<Guardrails> {
-  const { database, clock } = parts
-  const rules = new FreshCache<readonly Guardrail[]>(
-    {
-      clock,
-      freshMs,
-      staleMs: freshMs + graceMs,
-      entriesMax: cachedMax,
-      unavailable: (cause) =>
-        new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", { cause }),
-    },
-    async (organizationId) => await listEnabledGuardrails(database, organizationId),
-  )
-  const forget = ({ table, id }: Change): void => {
-    if (table === "guardrails") rules.forget(id)
-  }
-  const close = await listenToChanges(database, forget)
+export function createGuardrails(parts: GuardrailParts): Guardrails {
   const verdicts = new Map<string, boolean>()
   return {
     begin: async (call, asked) => {
-      const all = await rules.get(call.organizationId)
-      const own = (all ?? []).filter(({ apiKeyId }) => apiKeyId === null || apiKeyId === call.principal.id)
+      const found = await parts.organizations.of(
+        call.organizationId,
+        (cause) =>
+          new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", {
+            cause,
+          }),
+      )
+      const all = found?.guardrails ?? []
+      const own = all.filter(({ apiKeyId }) => apiKeyId === null || apiKeyId === call.principal.id)
       if (own.length === 0) return { model: asked.model, work: asked.work, output: (events) => events }
       return await new GuardedRequest(parts, call, own, verdicts).begin(asked)
     },
-    forget,
-    close,
   }
 }
 
 /** For what runs without a store. */
-export const noGuardrails: Pick<Guardrails, "begin"> = {
+export const noGuardrails: Guardrails = {
   begin: async (_, { model, work }) => ({ model, work, output: (events) => events }),
 }
 

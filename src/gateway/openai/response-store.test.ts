@@ -7,22 +7,32 @@ import { createIds } from "../../base/ids.ts"
 import { silentLog } from "../../base/log.ts"
 import type { ResponseObject } from "../../contract/openai/responses.ts"
 import { createContentCipher } from "../../store/content/cipher.ts"
+import { type Organizations, openOrganizations } from "../../store/organization-snapshot.ts"
 import type { Database } from "../../store/sql.ts"
 import { ResponseStore } from "./response-store.ts"
 
 const ids = createIds()
 const marker = "the ferry leaves at noon"
 let database: Database
+let organizations: Organizations
 let organizationId: string
 
 beforeAll(async () => {
   database = await openTestDatabase()
+  organizations = await openOrganizations(database, systemClock, 0)
   ;({ organizationId } = await insertAccount(database, ids, new Date()))
 })
 afterAll(async () => await database.close())
 
 const storeWith = (...keys: Buffer[]): ResponseStore =>
-  new ResponseStore({ database, clock: systemClock, ids, log: silentLog, cipher: createContentCipher(keys) })
+  new ResponseStore({
+    database,
+    organizations,
+    clock: systemClock,
+    ids,
+    log: silentLog,
+    cipher: createContentCipher(keys),
+  })
 
 const [key, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)] as const
 

@@ -14,8 +14,7 @@ import {
 } from "../../contract/openai/responses.ts"
 import type { EventLog } from "./event-log.ts"
 import { type Pieces, replay } from "./response-replay.ts"
-import { FreshCache } from "../../store/fresh-cache.ts"
-import { findOrganization } from "../../store/organizations.ts"
+import type { Organizations } from "../../store/organization-snapshot.ts"
 import {
   deleteStoredResponse,
   findConversation,
@@ -25,7 +24,6 @@ import {
   type StoredResponse,
   storedDaysDefault,
 } from "../../store/responses.ts"
-import type { Change } from "../../store/changes.ts"
 import { type ContentCipher, openText, sealText } from "../../store/content/cipher.ts"
 import type { Database } from "../../store/sql.ts"
 import { type RemoteCancel, openRemoteCancel } from "./remote-cancel.ts"
@@ -45,6 +43,7 @@ interface Running {
 }
 
 interface ResponseStoreParts {
+  readonly organizations: Pick<Organizations, "of">
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -61,33 +60,19 @@ interface Kept {
   readonly pieces: Pieces
 }
 
-const retentionFreshMs = 5_000
-const retentionStaleMs = 300_000
-const organizationsMax = 10_000
-
 export class ResponseStore {
   readonly #parts: ResponseStoreParts
   readonly #running = new Map<string, Running>()
-  readonly #days: FreshCache<number>
   #elsewhere: RemoteCancel | null = null
 
   constructor(parts: ResponseStoreParts) {
-    const { clock, database } = parts
     this.#parts = parts
-    this.#days = new FreshCache(
-      { clock, freshMs: retentionFreshMs, staleMs: retentionStaleMs, entriesMax: organizationsMax },
-      async (id) => (await findOrganization(database, id))?.storedResponsesDays ?? storedDaysDefault,
-    )
   }
 
   /** Whether the organization stores responses at all. */
   async stores(organizationId: string): Promise<boolean> {
-    return ((await this.#days.get(organizationId)) ?? 0) > 0
-  }
-
-  /** For changes made by this process: the next request sees them. */
-  forget({ table, id }: Change): void {
-    if (table === "organizations") this.#days.forget(id)
+    const found = await this.#parts.organizations.of(organizationId)
+    return (found?.organization.storedResponsesDays ?? storedDaysDefault) > 0
   }
 
   /** Notes a response that is being written, until the function it answers is called. */

@@ -1,3 +1,4 @@
+import { openOrganizations } from "../../store/organization-snapshot.ts"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
 import { insertBillingAccount } from "../../store/billing-accounts.ts"
@@ -7,7 +8,7 @@ import { openPostgres } from "../../store/postgres.ts"
 import { putRoutingPolicy } from "../../store/routing-policies.ts"
 import type { Database } from "../../store/sql.ts"
 import { type FreshDatabase, freshDatabase } from "../../../test/postgres.ts"
-import { openPolicies } from "../organization-access.ts"
+import { createPolicies } from "../organization-access.ts"
 
 const organizationId = "org_1"
 const at = new Date(0)
@@ -49,16 +50,18 @@ const deaf = (database: Database): Database => ({
 })
 
 test("an organization without a policy has the defaults and sees every region", async () => {
-  const policies = await openPolicies(here, new ManualClock(0), 0)
+  const organizations = await openOrganizations(here, new ManualClock(0), 0)
+  const policies = createPolicies(organizations)
   expect(await policies.of(organizationId)).toEqual({
     policy: { mode: "nearest", fallback: "visible_regions", regions: [] },
     visible: null,
   })
-  await policies.close()
+  await organizations.close()
 })
 
 test("a change made at another gateway is heard of without waiting for the cache to age", async () => {
-  const policies = await openPolicies(here, new ManualClock(0), 0)
+  const organizations = await openOrganizations(here, new ManualClock(0), 0)
+  const policies = createPolicies(organizations)
   await policies.of(organizationId)
   await putRoutingPolicy(elsewhere, {
     organizationId,
@@ -73,23 +76,25 @@ test("a change made at another gateway is heard of without waiting for the cache
       mode: "ordered",
       regions: ["oslo"],
     })
-  await policies.close()
+  await organizations.close()
 })
 
 test("a change whose notification is lost is found when the cache is 15 seconds old, not before", async () => {
   const clock = new ManualClock(0)
-  const policies = await openPolicies(deaf(here), clock, 0)
+  const organizations = await openOrganizations(deaf(here), clock, 0)
+  const policies = createPolicies(organizations)
   await policies.of(organizationId)
   await updateOrganization(elsewhere, organizationId, { visibleRegions: ["paris"] }, at)
   clock.advance(14_999)
   expect((await policies.of(organizationId)).visible).toBeNull()
   clock.advance(1)
   expect((await policies.of(organizationId)).visible).toEqual(["paris"])
-  await policies.close()
+  await organizations.close()
 })
 
 test("requests for an organization that does not exist are refused", async () => {
-  const policies = await openPolicies(here, new ManualClock(0), 0)
+  const organizations = await openOrganizations(here, new ManualClock(0), 0)
+  const policies = createPolicies(organizations)
   await expect(policies.of("org_none")).rejects.toMatchObject({ code: "permission_denied" })
-  await policies.close()
+  await organizations.close()
 })
