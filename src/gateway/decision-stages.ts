@@ -13,6 +13,7 @@ import { answerConfidence } from "../scoring/teach/apply.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
 import { type Question, branchCount, marginsOf } from "./classification/classification.ts"
 import type { Resolved } from "./organization-access.ts"
+import { isShortOfCredit } from "./reservations.ts"
 import { type Usage, costOf, noUsage } from "./sequence-record.ts"
 import {
   type AskStage,
@@ -145,13 +146,6 @@ export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
 /** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
 class BudgetSpent extends Error {}
 
-const moneyCodes: readonly string[] = [
-  "insufficient_credits",
-  "spend_limit_exceeded",
-  "key_budget_exceeded",
-  "tag_budget_exceeded",
-]
-
 interface FurtherParts extends Pick<ScoreParts, "clock" | "timeoutMs"> {
   readonly request: StagedRequest
   readonly cascade: CascadeRule
@@ -186,7 +180,7 @@ export class FurtherStages {
     try {
       await sequence.reserve(model, most, this.#mostTicks(0, own))
     } catch (error) {
-      const isShort = error instanceof Fault && moneyCodes.includes(error.code)
+      const isShort = isShortOfCredit(error)
       if (!isShort || this.#parts.cascade.on_failure === "error") throw error
       await sequence.reserve(model, most)
       this.#unpaid = error

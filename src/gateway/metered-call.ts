@@ -114,7 +114,8 @@ export class MeteredCall {
 
   /** Those of the header. Throws Fault `invalid_header`. */
   readTags(): void {
-    this.tag(readTags(this.request.header(tagsHeader) ?? ""))
+    const header = this.request.header(tagsHeader)
+    if (header !== null) this.tag(readTags(header))
   }
 
   /** Those that were added first win. */

@@ -6,7 +6,7 @@ import type { Model } from "../base/catalog.ts"
 import type { Ticks } from "../base/money.ts"
 import type { Rate, RateLimits } from "../base/rate-limiter.ts"
 import type { BudgetPeriod, Principal, RateLimit } from "../contract/access.ts"
-import { Fault } from "../contract/errors.ts"
+import { Fault, type FaultCode } from "../contract/errors.ts"
 import { budgetId } from "../store/budgets.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
 import type { StoreUnavailable } from "../store/sql.ts"
@@ -280,6 +280,17 @@ function tokenLimit(id: string, tokensPerMinute: number | null, name: string): L
     },
   ]
 }
+
+const creditCodes: ReadonlySet<FaultCode> = new Set<FaultCode>([
+  "insufficient_credits",
+  "spend_limit_exceeded",
+  "key_budget_exceeded",
+  "tag_budget_exceeded",
+])
+
+/** Whether a reservation was refused that less of the same would not be. */
+export const isShortOfCredit = (error: unknown): error is Fault =>
+  error instanceof Fault && creditCodes.has(error.code)
 
 export function createPayers(organizations: Pick<Organizations, "of">): Payers {
   return {

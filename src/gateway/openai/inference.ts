@@ -23,6 +23,7 @@ import { bodyTags } from "../tags.ts"
 import { checked } from "./answer-check.ts"
 import { checkSchemas, notEnforcedHeader, notEnforcedValue } from "./schemas.ts"
 import type { BodyReader, RequestOf, Wire } from "./body.ts"
+import { isShortOfCredit } from "../reservations.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { type Turn, firstThatServes } from "../stages.ts"
@@ -125,14 +126,6 @@ export const meterUsage = (used: GenerationUsage): Usage => ({
 
 /** Halvings of an answer's limit before a request is refused for lack of credit. */
 const affordableAttemptsMax = 16
-/** A shorter answer may be affordable. */
-const shortCodes: readonly string[] = [
-  "insufficient_credits",
-  "spend_limit_exceeded",
-  "key_budget_exceeded",
-  "tag_budget_exceeded",
-]
-
 interface AskedGeneration {
   readonly work: GenerateWork
   readonly count: number
@@ -371,7 +364,7 @@ async function reserve(
       })
       return outputTokens
     } catch (error) {
-      const short = error instanceof Fault && shortCodes.includes(error.code)
+      const short = isShortOfCredit(error)
       if (!short || !isOpen || outputTokens <= 1 || attempt >= affordableAttemptsMax) throw error
       outputTokens = Math.floor(outputTokens / 2)
     }
