@@ -127,6 +127,10 @@ test.each([
     ["not at all", "somewhat", "fully"],
     [0, 1, 2],
   ],
+  [
+    ["below 10", "10 to 20", "above 20"],
+    [0, 1, 2],
+  ],
 ])("the levels %j are numbered %j", (labels, numbers) => {
   const branches = expandQuestion(score(...labels))
   expect(branches.map((branch) => (branch.kind === "score" ? branch.level : null))).toEqual(numbers)

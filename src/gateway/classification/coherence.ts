@@ -76,7 +76,7 @@ const compare = (a: string, b: string): number => (a < b ? -1 : Number(a > b))
 
 /** Words by which the lower end of a scale is told from the upper one. */
 const LESS =
-  /\b(?:no|not|none|never|nothing|low|lower|lowest|less|least|little|few|small|tiny|minimal|minor|weak|bad|poor|worst|terrible|awful|unlikely|rarely|seldom|disagree|dissatisfied|unhappy|negative|false|calm|mild|slight|slightly|trivial|negligible|harmless|cold|zero)\b/u
+  /\b(?:no|not|none|never|nothing|low|lower|lowest|less|least|below|under|fewer|little|few|small|tiny|minimal|minor|weak|bad|poor|worst|terrible|awful|unlikely|rarely|seldom|disagree|dissatisfied|unhappy|negative|false|calm|mild|slight|slightly|trivial|negligible|harmless|cold|zero)\b/u
 
 /** Decided by both ends alike, so that of a scale and its reverse exactly one is turned, unless they are the same. */
 function isDescending(levels: readonly ScoreBranch[]): boolean {
