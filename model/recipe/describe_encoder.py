@@ -2,7 +2,7 @@
 
 python -m recipe.describe_encoder exported.onnx wordpiece.json calibration.json out.onnx [name]
 
-calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, as `encoder_calibrate` writes it.
+calibration.json: {"predicate": {"temperature": t, "bias": b}, "choice": {...}, "score": {...}}, as the stage `calibrate` writes it.
 """
 import hashlib
 import json

@@ -1,10 +1,13 @@
 """Rows, masks, vectors and losses of the encoder."""
+import contextlib
 import hashlib
+import io
 import json
 import tempfile
 import unittest
 from pathlib import Path
 
+from .config import Recipe
 from .encoder import rows, texts
 from .encoder.config import Rows
 from .encoder.forms import Formed, Law, Term
@@ -13,7 +16,6 @@ from .examples import UNKNOWN, Example, Option, choice, predicate, score
 try:
     import torch
 
-    from .encoder.calibrate import BIASES, fit
     from .encoder.config import Network, Training
     from .encoder.losses import Answers, law_loss, losses
     from .encoder.network import Encoder, tree_mask, vectors
@@ -25,6 +27,7 @@ try:
     import numpy
 
     from .encoder.average import mean, mix
+    from .encoder.calibrate import BIASES, calibrate, fit
     from .encoder.convert import bucket, read_safetensors, rename
     from .encoder.packed import pack, unpack
     from .encoder.rounding import product_steps, rounded
@@ -156,7 +159,7 @@ class Networks(unittest.TestCase):
         self.assertEqual(len(scale_of), len(list(self.network.parameters())))
 
 
-@unittest.skipIf(torch is None, "not installed: torch")
+@unittest.skipIf(numpy is None, "not installed: numpy")
 class Calibration(unittest.TestCase):
     def test_overconfident_margins_are_divided(self) -> None:
         # Two thirds of the answers are right, at margins that claim more than 99 %.
@@ -176,6 +179,22 @@ class Calibration(unittest.TestCase):
         # Far below zero the share of an option does not change with the bias.
         rows = [(("a", "b"), "a" if place < 7 else "b", [-9.0, -10.0]) for place in range(10)]
         self.assertEqual(fit([rows], (-20.0, -12.0, -5.0))["bias"], -20.0)
+
+    def test_every_row_of_a_kept_back_set_is_fitted_with_its_own_margins(self) -> None:
+        # More rows than a sample has, and every margin right: with another row's margins the doubt would be the greatest.
+        golds = ["yes" if number % 3 else "no" for number in range(700)]
+        with tempfile.TemporaryDirectory() as folder:
+            recipe = Recipe(Path(folder), Path(folder), Path(folder))
+            recipe.kept_back.mkdir()
+            recipe.checkpoint("encoder").parent.mkdir()
+            lines = [json.dumps({"text": "t", "question": "q", "options": ["yes", "no"], "gold": gold}) for gold in golds]
+            (recipe.kept_back / "banks-bool.jsonl").write_text("\n".join(lines) + "\n", encoding="utf8")
+            margins = {"banks-bool": [[2.0 if gold == "yes" else -2.0] for gold in golds]}
+            recipe.checkpoint("encoder").with_suffix(".margins.json").write_text(json.dumps(margins), encoding="utf8")
+            with contextlib.redirect_stdout(io.StringIO()):
+                calibrate(recipe)
+            found = json.loads((recipe.work / "calibration.json").read_text(encoding="utf8"))
+        self.assertEqual(found, {"predicate": {"temperature": 0.6, "bias": 0.0}})
 
 
 @unittest.skipIf(torch is None, "not installed: torch")

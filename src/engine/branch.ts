@@ -39,7 +39,7 @@ export const predicate = (question: string): Branch => ({
   noMeans: "",
 })
 
-/** The wording for language models, which answer with the next token: the texts that `umpire-chat` was trained on. */
+/** The wording for language models, which answer with the next token; test/fixtures/prompt-texts.json has examples. */
 export function promptText(branch: Branch): string {
   const stem = `\n\nQuestion: ${branch.question}`
   switch (branch.kind) {

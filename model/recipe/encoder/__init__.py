@@ -1,1 +1,1 @@
-"""The recipe of umpire-decide: from a pretrained BERT encoder to the ONNX file that the product ships."""
+"""The network: from a pretrained encoder and examples to an ONNX file."""

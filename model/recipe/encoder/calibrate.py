@@ -8,8 +8,8 @@ from typing import Any, Iterator, Sequence
 import numpy
 
 from ..config import Recipe
-from ..evaluate import SCORES, read_rows
 from ..scoring import is_predicate
+from ..sets import SCORES, read_all
 
 Row = tuple[Sequence[str], str, Sequence[float]]
 TEMPERATURES = tuple(0.6 * 1.06**step for step in range(40))  # 0.6 to 5.8
@@ -25,7 +25,7 @@ def calibrate(recipe: Recipe) -> None:
     margins = json.loads(recipe.checkpoint("encoder").with_suffix(".margins.json").read_text(encoding="utf8"))
     by_kind: dict[str, list[list[Row]]] = {"predicate": [], "choice": [], "score": []}
     for path in sorted(recipe.kept_back.glob("banks-*.jsonl")):
-        rows = read_rows(path)
+        rows = read_all(path)
         for kind, part in _parts(rows, margins[path.stem]):
             by_kind[kind].append(part)
     fitted = {kind: fit(sets, BIASES[kind]) for kind, sets in by_kind.items() if sets}
@@ -70,7 +70,7 @@ class _Table:
 def _parts(rows: Sequence[dict[str, Any]], margins: Sequence[Sequence[float]]) -> Iterator[tuple[str, list[Row]]]:
     """A set's rows by kind of question."""
     parts: dict[str, list[Row]] = {}
-    for row, found in zip(rows, margins):
+    for row, found in zip(rows, margins, strict=True):
         kind = "predicate" if is_predicate(row["options"]) else "score" if row.get("kind") in SCORES else "choice"
         parts.setdefault(kind, []).append((row["options"], row["gold"], found))
     yield from parts.items()

@@ -1,4 +1,4 @@
-"""Accuracy, calibration error and majority of an encoder's checkpoint on JSON Lines sets; see `recipe/evaluate.py` for their form."""
+"""Accuracy, calibration error and majority of an encoder's checkpoint on JSON Lines sets; see `recipe/sets.py` for their form."""
 import json
 from dataclasses import asdict
 from typing import Any, Sequence
@@ -6,9 +6,9 @@ from typing import Any, Sequence
 import torch
 
 from ..config import Recipe
-from ..evaluate import SCORES, read_all, read_rows
 from ..examples import Example, Option, Question
 from ..scoring import is_predicate, judge, summarise
+from ..sets import SCORES, read_all, read_sample
 from .config import TUNED_SHARE, Network, Rows
 from .network import Encoder, tree_mask, vectors
 from .rows import COLUMNS, Encode, Item, encode, lay_out, wordpiece
@@ -59,7 +59,7 @@ def evaluate_network(recipe: Recipe, network: Encoder, device: str) -> tuple[dic
     """Figures and margins by set: all rows of kept-back sets, a sample of the others."""
     tokens_of, report, margins_by_set = wordpiece(recipe.wordpiece), {}, {}
     kept_back = [(path, read_all(path)) for path in sorted(recipe.kept_back.glob("*.jsonl"))]
-    for path, rows in kept_back + [(path, read_rows(path)) for path in sorted(recipe.held_out.glob("*.jsonl"))]:
+    for path, rows in kept_back + [(path, read_sample(path)) for path in sorted(recipe.held_out.glob("*.jsonl"))]:
         found = margins_by_set[path.stem] = margins_of(network, tokens_of, rows, device)
         report[path.stem] = figures_of(rows, found)
         print(f"{path.stem:24} " + " ".join(f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in report[path.stem].items()), flush=True)

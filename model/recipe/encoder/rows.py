@@ -19,15 +19,17 @@ from typing import Callable, Iterable, Iterator, Mapping, Sequence
 from ..config import Recipe
 from ..decisions import contrast
 from ..examples import Example, dress, predicate
+from ..jobs import example_jobs, examples_of
 from ..overlap import Overlap
-from ..packing import NO_GROUP, PADDING_DOCUMENT, QUESTIONS_MAX, pack
-from ..rows import _examples, _jobs
+from ..packing import pack
 from . import texts
 from .config import Rows
 from .forms import Formed, of_branches, with_forms
 
 START, SEPARATOR, HIDDEN, PADDING = 101, 102, 103, 0
-NO_OPTION = 0
+NO_GROUP, NO_OPTION = -1, 0
+QUESTIONS_MAX = 64  # of an example; makes the numbers of groups unique within a row
+DOCUMENTS_MAX = 60_000  # of a row
 COLUMNS = ("ids", "positions", "documents", "branches", "parents")
 KINDS = ("general", "close", "contrast")
 CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick", "clean_")
@@ -161,7 +163,7 @@ def lay_out(items: Sequence[Item], length: int) -> Row:
             law = 1 + (row.terms[-1][0] if row.terms else -1)
             row.terms += [(law, answered + place, sign, total, int(at_most)) for place, sign in terms]
     spare = length - len(row.ids)
-    assert spare >= 0 and document < PADDING_DOCUMENT
+    assert spare >= 0 and document < DOCUMENTS_MAX
     # The padding is one more document, whose number stays small: vectors are summed by number.
     _append(row, [PADDING] * spare, document + 1, 0)
     return row
@@ -209,14 +211,14 @@ def jobs(recipe: Recipe) -> list:
     made: list = [("written", part) for part in range(WRITTEN_PARTS)] if (recipe.banks / "contrast.jsonl").exists() else []
     made += [("public_groups", path) for path in public] + [("public", path) for path in public]
     made += [("computed", part) for part in range(COMPUTED_PARTS)]
-    return [job for job in _jobs(recipe) if job[0] != "documents"] + [("contrast", job) for job in made]
+    return example_jobs(recipe) + [("contrast", job) for job in made]
 
 
 def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple[str, str, str, Bundle | None]]:
     """Kind of row, source, evidence and what is to stand in one row."""
     tokens_of, rng = wordpiece(recipe.wordpiece), Random(number)
     if job[0] != "contrast" or job[1][0] == "public":
-        examples = _examples(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX)
+        examples = examples_of(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX)
         for made in examples:
             kind = "close" if made.source.startswith(CLOSE_SOURCES) else "general"
             item = fit(encode_formed(tokens_of, with_forms(rng, made, FORMS_SHARE[kind]), limits), limits.length)

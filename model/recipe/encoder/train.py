@@ -180,7 +180,7 @@ def start_network(recipe: Recipe, shape: Network) -> Encoder:
 
 
 def wait_for_rows(recipe: Recipe) -> None:
-    """The compilation may begin before the rows are made; `encoder_rows` leaves a mark."""
+    """The compilation may begin before the rows are made; the stage `rows` leaves a mark."""
     while not (recipe.work / "rows-made").exists():
         time.sleep(1)
 
