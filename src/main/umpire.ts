@@ -11,7 +11,6 @@ import { threads } from "../base/peer/threads.ts"
 import { type Tracer, Metrics } from "../base/telemetry.ts"
 import { originCheck, parseOrigins } from "../base/origins.ts"
 import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
-import { lowerCollectorPriority } from "../base/thread-priority.ts"
 import type { AnalyticsTable } from "../contract/analytics.ts"
 import type { SequenceTable } from "../contract/sequences.ts"
 import type { billingEndpoints } from "../contract/billing.ts"
@@ -135,8 +134,6 @@ export async function startUmpire(
     const control = await openControl(start, bootstrap)
     const gateway = await openGateway(start, inference, control)
     const front = await openFront(start, inference, control, gateway)
-    // Not before: a start that collects late needs more memory.
-    lowerCollectorPriority()
     return {
       url: front.url,
       catalog: inference.catalog,

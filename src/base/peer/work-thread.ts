@@ -1,11 +1,7 @@
 /** A thread of the pool: runs functions of modules by name. */
-import { returnMemoryWhenIdle } from "../thread-memory.ts"
-import { lowerThreadPriority } from "../thread-priority.ts"
 import { servePeer } from "./connection.ts"
 import type { WorkService } from "./threads.ts"
 
-lowerThreadPriority()
-returnMemoryWhenIdle()
 servePeer<WorkService>({
   work: async ({ module, name, input }) => {
     // As `task` says; what a module exports under another name is a mistake of its author.

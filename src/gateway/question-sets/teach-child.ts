@@ -1,13 +1,15 @@
 /** The process that fits what a question is taught, so that others are answered meanwhile. */
+import { constants, getPriority, setPriority } from "node:os"
 import { servePeer } from "../../base/peer/connection.ts"
-import { lowerThreadPriority } from "../../base/thread-priority.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type CascadeRequest, expectCascade, fitThresholds } from "../../scoring/teach/cascade.ts"
 import { type TaughtRow, TeachRefusal } from "../../scoring/teach/question.ts"
 import { type StagedTeaching, pacer, teachStages } from "../../scoring/teach/teach.ts"
 import type { TeachInput, TeachService } from "./teach-client.ts"
 
-lowerThreadPriority()
+// Live requests go first where there are fewer cores than work.
+const { PRIORITY_LOW } = constants.priority
+if (getPriority() < PRIORITY_LOW) setPriority(PRIORITY_LOW)
 const rows: TaughtRow[] = []
 const requests: CascadeRequest[] = []
 servePeer<TeachService>({
