@@ -16,7 +16,6 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import { isMainThread } from "node:worker_threads"
 
 const source = join(import.meta.dirname, "..", "src")
-const directoryVariable = "REQUEST_FILES_DIR"
 const rounds = 10
 const warmUps = 3
 /** The ledger and analytics work off what was asked before. */
@@ -36,8 +35,9 @@ const body = {
   ],
 }
 
-const directory = process.env[directoryVariable]
-if (directory !== undefined) {
+/** Given by the address of this file where a process of the server loads it: what starts an engine passes few variables on. */
+const directory = new URL(import.meta.url).searchParams.get("directory")
+if (directory !== null) {
   if (isMainThread) await countCalls(directory)
 } else await main()
 
@@ -76,8 +76,7 @@ async function main(): Promise<void> {
   const { startServer } = await import("../test/server.ts")
   const server = await startServer({
     env: {
-      [directoryVariable]: into,
-      NODE_OPTIONS: `--import ${pathToFileURL(import.meta.filename).href}`,
+      NODE_OPTIONS: `--import ${pathToFileURL(import.meta.filename).href}?directory=${encodeURIComponent(into)}`,
     },
   })
   try {

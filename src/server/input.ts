@@ -241,6 +241,8 @@ function collect(
   const chunks: Buffer[] = []
   let slowAtMs = performance.now() + bodyWindowMs
   let size = 0
+  // Of a client that left before this reads, neither an end nor a close would be heard.
+  if (message.destroyed && !message.complete) return Promise.reject(brokeOff())
   return new Promise((resolve, reject) => {
     const checkRate = (): void => {
       const leftMs = slowAtMs - performance.now()
