@@ -319,7 +319,7 @@ async function sequenceOf(id: string): Promise<Sequence> {
   return (await get<{ data: { sequence: Sequence } }>(path)).data.sequence
 }
 
-const chat = { model: "smollm2-135m-instruct", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
+const chat = { model: "umpire-chat", max_tokens: 1, messages: [{ role: "user", content: "Hello" }] }
 const noul = { type: "noul", instructions: "Is the parcel late?" }
 
 test.each([
@@ -337,7 +337,7 @@ test.each([
   [
     "a response",
     "/v1/responses",
-    { model: "smollm2-135m-instruct", input: "Hello", max_output_tokens: 1 },
+    { model: "umpire-chat", input: "Hello", max_output_tokens: 1 },
     {},
     200,
     "responses",
