@@ -142,7 +142,12 @@ test("log.level: what is refused is logged at debug", async () => {
 })
 
 test("server.request_timeout_ms: a request that takes longer is ended", async () => {
-  expect(await begin(host, port, spareKey).closed()).toMatch(/^HTTP\/1\.1 (?:408|500)/)
+  const client = begin(host, port, spareKey)
+  // Fast enough for the rate that a body must have, and never whole.
+  const drip = setInterval(() => client.send(" ".repeat(4096)), 1000)
+  const answer = await client.closed()
+  clearInterval(drip)
+  expect(answer).toMatch(/^HTTP\/1\.1 (?:408|500)/)
 })
 
 test("server.connections_max: more connections are closed at once", async () => {
