@@ -98,7 +98,13 @@ test("a set is taught from the command line", async () => {
 
 test("umpire label asks a set, with its verdicts as columns; the model in its own process answers the same", async () => {
   writeFileSync(join(folder, "mail.csv"), "text\nI want my money back.\nThank you.\n")
-  const env = { PATH: process.env["PATH"] ?? "", UMPIRE_URL: server.url, UMPIRE_API_KEY: server.key }
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    UMPIRE_URL: server.url,
+    UMPIRE_API_KEY: server.key,
+    // As the server of the tests.
+    UMPIRE_ENGINE_DECISION_MODEL: "umpire-decide-small",
+  }
   const label = async (...args: string[]): Promise<string> => {
     const options = { env, cwd: folder }
     const run = promisify(execFile)(process.execPath, [umpire, "label", "mail.csv", ...args], options)
