@@ -9,6 +9,7 @@ let platform: Platform
 let bearer: string
 let organizationId: string
 let accountId: string
+let webhookId: string
 
 beforeAll(async () => {
   platform = await startPlatform(await openTestDatabase())
@@ -21,6 +22,12 @@ beforeAll(async () => {
   bearer = await seed.session(owner)
   await seed.key(organizationId, ["api-read"])
   await seed.key(organizationId, ["api-read"])
+  const hook = { url: "https://hooks.example.com/umpire" }
+  const made = await platform.send("POST", `/v1/organizations/${organizationId}/webhooks`, {
+    bearer,
+    body: hook,
+  })
+  webhookId = made.body.data.id
   const rude = { type: "predicate", name: "rude", instructions: "Is it rude?" }
   for (const name of ["paged", "paged-too"]) {
     const body = { name, model: "open", questions: [rude] }
@@ -50,6 +57,7 @@ const at = (path: string): string =>
     .replace("{org_id}", organizationId)
     .replace("{billing_account_id}", accountId)
     .replace("{set_id}", "paged")
+    .replace("{webhook_id}", webhookId)
 const read = async (path: string, query: string) =>
   await platform.send("GET", `${at(path)}?${query}`, { bearer })
 
