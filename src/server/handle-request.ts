@@ -20,7 +20,7 @@ import { Fault } from "../contract/errors.ts"
 import { type AccessParts, type Caller, RateLimited, admit } from "./access.ts"
 import { sendDocument, sendEvents } from "./events.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
-import { SlowBody, drain, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
+import { SlowBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
 import { parseBody } from "./json-body.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
@@ -73,7 +73,7 @@ export async function handleRequest(request: HttpRequest, parts: RequestParts): 
     else if (output instanceof DocumentStream) await sendDocument(reply, endpoint, output, facts.signal)
     else sendOutput(reply, endpoint, output)
   } catch (error) {
-    await refuse(request, asFault(error), parts)
+    refuse(request, asFault(error), parts)
   } finally {
     deadline.settle()
   }
@@ -110,7 +110,7 @@ async function takeBody(request: HttpRequest, standing: Standing | null): Promis
 
 type CallInput = Pick<Call, "params" | "query" | "body" | "standing">
 
-function callHandler(
+async function callHandler(
   request: HttpRequest,
   input: CallInput,
   { idempotency, log }: RequestParts,
@@ -119,7 +119,7 @@ function callHandler(
   const header = (name: string, value: string): void => reply.header(name, value)
   const call: Call = { ...input, principal, request: facts, idempotency: null, header }
   const key = facts.header("idempotency-key")
-  const repeatable = key === null ? null : idempotentRequest(key, request, input)
+  const repeatable = key === null ? null : await idempotentRequest(key, request, input)
   const handle = (given: Call): Promise<unknown> => {
     request.isHandled = true
     return handler(given)
@@ -131,14 +131,14 @@ function callHandler(
   })
 }
 
-async function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): Promise<void> {
-  const { endpoint, principal, facts, message, reply } = request
+function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): void {
+  const { endpoint, principal, facts, reply } = request
   if (principal && !request.isHandled && endpoint.access.permission === "inference") {
     const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault, body: request.body })
     if (sequenceId) reply.header(sequenceHeader, sequenceId)
   }
-  // A client that sends slowly would hold the connection while the rest is read.
-  if (!(fault instanceof SlowBody) && !facts.signal.aborted) await drain(message)
+  // A client that sends slowly would hold the connection while the rest is thrown away.
+  if (fault instanceof SlowBody) reply.header("connection", "close")
   sendRefusal(reply, endpoint.surface, fault, parts.log)
 }
 

@@ -209,6 +209,27 @@ test("a client that still sends when it is refused is not reset: it reads the an
   expect(authenticate).toHaveBeenCalledTimes(1)
 })
 
+test("a body that is refused is answered before it has come, and the connection goes on after its end", async () => {
+  const { port } = await serve((_, text) => text)
+  const target = "/v1/nothing"
+  const client = new Client(port).send(post("x".repeat(1000), "", target).slice(0, -999))
+  await client.until(/^HTTP\/1\.1 404 /)
+  client.send(`${"x".repeat(999)}${post('"next"')}`)
+  expect((await client.bodies(2))[1]).toBe('"\\"next\\""')
+})
+
+test("what a refused request still sends is thrown away for 10 s, then the connection is closed", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
+  closers.push(() => vi.useRealTimers())
+  const { port } = await serve((_, text) => text)
+  const client = new Client(port).send(post("x".repeat(1000), "", "/v1/nothing").slice(0, -999))
+  await client.bodies(1)
+  await vi.advanceTimersByTimeAsync(9_900)
+  expect(client.socket.closed).toBe(false)
+  await vi.advanceTimersByTimeAsync(200)
+  await client.closed()
+})
+
 test("one connection more than the limit of an address is closed, and a place is free again after a close", async () => {
   const { port } = await serve((_, text) => text, { limits: { connectionsMax: 100, perAddressMax: 2 } })
   const [first, second] = [new Client(port).send(post("1")), new Client(port).send(post("2"))]

@@ -19,7 +19,7 @@ import {
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
-import { MessageFacts, drain, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
+import { MessageFacts, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
 import { Reply } from "./reply.ts"
 import { type WebSocketParts, createWebSockets } from "./websocket.ts"
@@ -292,7 +292,6 @@ async function answerElsewhere(
   const { method = "" } = message
   const methods = routes.methodsOf(path)
   if (methods.length > 0) {
-    await drain(message)
     const allowed = methods.includes("GET") ? [...methods, "HEAD"] : methods
     reply.header("allow", allowed.join(", "))
     const fault = new Fault(
@@ -306,7 +305,6 @@ async function answerElsewhere(
     reply.headers(page.headers)
     return reply.sendShared(page.status, page.body)
   }
-  await drain(message)
   const fault = new Fault(
     "not_found",
     `Cannot find ${method} on this address: see /openapi.json for what exists`,

@@ -33,15 +33,16 @@ const facts = {
   signal: new AbortController().signal,
 }
 
-function requestFor(organizationId: string) {
-  const request = idempotentRequest(
+async function requestFor(organizationId: string) {
+  const request = await idempotentRequest(
     "key",
     {
       endpoint: createDecision,
       principal: { kind: "session", id: "ses_1" } as never,
       path: "/v1/decisions",
+      body: Buffer.from("{}"),
     },
-    { body: Buffer.from("{}"), standing: { organizationId } as Standing },
+    { standing: { organizationId } as Standing },
   )
   if (!request) throw new Error("the request has no key")
   return request
@@ -52,7 +53,7 @@ async function ask(store: IdempotencyStore) {
   const headers: Record<string, string> = {}
   const header = (name: string, value: string): void => void (headers[name] = value)
   const parts = { endpoint: createDecision, header, log: silentLog }
-  const output = await runIdempotent(requestFor("org_a"), parts, store, async (_, set) => {
+  const output = await runIdempotent(await requestFor("org_a"), parts, store, async (_, set) => {
     set("x-umpire-sequence", "seq_1")
     set("x-umpire-abstained", "rude")
     return new EncodedJson('{"answers":[]}')
@@ -60,9 +61,10 @@ async function ask(store: IdempotencyStore) {
   return { output, headers }
 }
 
-test("the same key of one session for another organization is another request", () => {
-  expect(requestFor("org_a").scope).not.toBe(requestFor("org_b").scope)
-  expect(requestFor("org_a").scope).toBe(requestFor("org_a").scope)
+test("the same key of one session for another organization is another request", async () => {
+  const { scope } = await requestFor("org_a")
+  expect((await requestFor("org_b")).scope).not.toBe(scope)
+  expect((await requestFor("org_a")).scope).toBe(scope)
 })
 
 test("a repeated classification has the headers of the first, so that an abstention stays one", async () => {
@@ -82,9 +84,9 @@ test("an answer that is charged is sent also when it cannot be kept", async () =
   expect((await ask(store)).output).toEqual(new EncodedJson('{"answers":[]}'))
 })
 
-test("an attempt that takes over is charged at the time of the first, and began when it began", () => {
+test("an attempt that takes over is charged at the time of the first, and began when it began", async () => {
   const run = { scope: "", key: "", attemptId: "", claimedMs, encode: () => neverEncoded() }
-  expect(repeatableFacts(facts, requestFor("org_a"), run)).toMatchObject({
+  expect(repeatableFacts(facts, await requestFor("org_a"), run)).toMatchObject({
     startedMs: claimedMs + 120_000,
     chargedMs: claimedMs,
   })

@@ -1,5 +1,5 @@
 /** Answers a repeated request again instead of doing it again: the Idempotency-Key of writes and of classification. */
-import { createHash } from "node:crypto"
+import { subtle } from "node:crypto"
 import { derivedId } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Principal } from "../contract/access.ts"
@@ -39,27 +39,30 @@ const replayedHeader = "idempotent-replayed"
 const keyForm = /^[\x21-\x7e]{1,255}$/
 
 /** Null where nothing is remembered: endpoints that do not say so, and callers without a name. */
-export function idempotentRequest(
+export async function idempotentRequest(
   key: string,
   {
     endpoint,
     principal,
     path,
+    body,
   }: {
     readonly endpoint: Endpoint
     readonly principal: Principal | null
     readonly path: string
+    /** As it was sent, uncompressed; none where the request has none. */
+    readonly body?: Uint8Array
   },
-  { body, standing }: Pick<Call, "body" | "standing">,
-): IdempotentRequest | null {
+  { standing }: Pick<Call, "standing">,
+): Promise<IdempotentRequest | null> {
   if (principal === null || !isRepeatable(endpoint)) return null
   if (!keyForm.test(key))
     throw new Fault(
       "invalid_header",
       "Cannot use the Idempotency-Key: it needs 1 to 255 printable characters without spaces",
     )
-  const bytes = body instanceof Uint8Array ? body : (JSON.stringify(body) ?? "")
-  const requestHash = new Uint8Array(createHash("sha256").update(bytes).digest())
+  // In a thread of libuv: a body may have 8 MiB.
+  const requestHash = new Uint8Array(await subtle.digest("SHA-256", body ?? new Uint8Array()))
   const scope = `${principal.kind}:${principal.id} ${endpoint.method} ${path}`
   // The path of classification names no organization: a session says by a header for which one it asks.
   if (!endpoint.callSource) return { scope, key, requestHash }

@@ -280,31 +280,6 @@ function collect(
   })
 }
 
-const drainedBytesMax = 64 * 1024 * 1024
-const drainMsMax = 10_000
-
-/**
- * Throws away what a refused request still sends, within bounds: many clients read the answer only after they have
- * sent everything, and see a broken connection instead when it is closed on them.
- */
-export async function drain(message: IncomingMessage): Promise<void> {
-  if (message.complete || message.destroyed) return
-  await new Promise<void>((resolve) => {
-    let size = 0
-    const timer = setTimeout(resolve, drainMsMax)
-    const done = (): void => {
-      clearTimeout(timer)
-      resolve()
-    }
-    message.on("data", (chunk: Buffer) => {
-      size += chunk.length
-      if (size > drainedBytesMax) done()
-    })
-    message.once("end", done).once("close", done).once("error", done)
-    message.resume()
-  })
-}
-
 function acceptsList(schema: z.ZodType): boolean {
   if (schema instanceof z.ZodArray) return true
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault)

@@ -1,5 +1,5 @@
 /** Turns what a handler answered, or the fault that stopped it, into an HTTP response. */
-import type { ServerResponse } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import {
@@ -61,9 +61,12 @@ export class Reply {
 
   /** Sends the head alone: the caller writes the body. */
   begin(status: number): void {
-    // What is left of a body cannot be followed by another request, and a server that stops takes no other one.
-    if (!this.raw.req.complete || this.#isStopping()) this.header("connection", "close")
-    if (!this.raw.req.complete) lingerAtEnd(this.raw.req.socket)
+    const { req } = this.raw
+    if (this.#isStopping()) this.header("connection", "close")
+    if (!req.complete) {
+      lingerAtEnd(req.socket)
+      discardBody(req)
+    }
     this.raw.writeHead(status, this.#headers)
   }
 
@@ -173,6 +176,27 @@ export function asFault(error: unknown): Fault {
     "Cannot answer the request: an unexpected failure; quote the request id to the operator",
     { cause: error },
   )
+}
+
+const discardedBytesMax = 64 * 1024 * 1024
+const discardMsMax = 10_000
+
+/**
+ * Throws away what a request still sends after its answer, within bounds: many clients read the answer only after they have
+ * sent everything, and see a broken connection instead when it is closed on them.
+ */
+function discardBody(message: IncomingMessage): void {
+  if (message.destroyed) return
+  let size = 0
+  const cutOff = (): void => void message.socket.destroy()
+  const timer = setTimeout(cutOff, discardMsMax)
+  const done = (): void => clearTimeout(timer)
+  message.on("data", (chunk: Buffer) => {
+    size += chunk.length
+    if (size > discardedBytesMax) cutOff()
+  })
+  message.once("end", done).once("close", done).once("error", done)
+  message.resume()
 }
 
 /** What a client gets to read its last answer and close. */
