@@ -1,4 +1,5 @@
 /** Bounds the shape of a JSON text before anything is built from it: how deep it nests and how many values it holds. */
+import { noteReadSize } from "../contract/read-size.ts"
 import { JsonError } from "./json.ts"
 
 /** A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats. */
@@ -19,6 +20,7 @@ const CLOSE_OBJECT = 0x7d
 
 /** One pass over the bytes; what is not JSON is left to the parser. Lists of tokens have many values. Throws JsonError. */
 export function checkJsonBounds(bytes: Uint8Array, { hasTokens = false } = {}): void {
+  noteReadSize(bytes.byteLength)
   let depth = 0
   let containers = 0
   let values = 0

@@ -1,4 +1,5 @@
 /** Reads and prints JSON without loss: every key, the order of keys and the text of numbers survive; what cannot is refused. */
+import { noteReadSize } from "../contract/read-size.ts"
 
 /** Why a text cannot be read without loss, and where; the message is a clause, fit to be quoted. */
 export class JsonError extends Error {
@@ -25,11 +26,13 @@ export const jsonDepthMax = 64
 
 /** Reads one JSON text in UTF-8; throws JsonError. Nesting beyond `depthMax` is refused before it is followed. */
 export function readJson(bytes: Uint8Array, depthMax: number = jsonDepthMax): JsonValue {
+  noteReadSize(bytes.byteLength)
   return new Reader(decodeUtf8(bytes), depthMax).document()
 }
 
 /** Throws JsonError for a text that JSON.parse may take but that cannot be read without loss. */
 export function checkJson(text: string, depthMax: number = jsonDepthMax): void {
+  noteReadSize(text.length)
   new Reader(text, depthMax).document()
 }
 

@@ -2,6 +2,7 @@
 /* oxlint-disable no-underscore-dangle, typescript/unbound-method -- `_zod` is where zod shows a schema to libraries; its functions use no this */
 import { z } from "zod"
 import "./messages.ts"
+import { noteReadSize } from "./read-size.ts"
 
 /** Of those that an error tells. */
 export const problemsMax = 10
@@ -18,6 +19,7 @@ export function check<Schema extends z.ZodType>(
   value: unknown,
   bytes: number,
 ): z.ZodSafeParseResult<z.output<Schema>> {
+  noteReadSize(bytes)
   if (!bounded.has(schema)) {
     for (const { schema: inner } of schemasIn(schema)) if (inner instanceof z.ZodRecord) boundKeys(inner)
     bounded.add(schema)

@@ -9,6 +9,7 @@ import type { Labels, Metrics, Sample } from "../base/telemetry.ts"
 import { dollarsOf } from "../base/money.ts"
 import { Document, type Handler } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { largestReadBytes } from "../contract/read-size.ts"
 import type { getMetrics } from "../contract/service.ts"
 import type { EngineStats } from "../engine/engine.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
@@ -229,5 +230,10 @@ export function addProcessMetrics(metrics: Metrics): void {
     "umpire_event_loop_active_seconds_total",
     "Time in which the main thread was busy; its rate is the share.",
     one(() => performance.eventLoopUtilization().active / millisecondsPerSecond),
+  )
+  metrics.gauge(
+    "umpire_event_loop_largest_read_bytes",
+    "Largest body that the main thread parsed or checked itself; those of 64 KiB and more are read in other threads.",
+    one(largestReadBytes),
   )
 }
