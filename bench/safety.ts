@@ -22,7 +22,7 @@ import type { ScoreEngine } from "../src/engine/engine.ts"
 import { recognize } from "../src/gateway/guardrails/recognizers.ts"
 import { moderationQuestions } from "../src/gateway/openai/moderation-questions.ts"
 import { relevanceBranch } from "../src/gateway/openai/rerank.ts"
-import { openModelFile } from "../src/main/routing.ts"
+import { openModelFile } from "../src/main/engines.ts"
 import { readPredicate } from "../src/scoring/answers.ts"
 import { type EvaluationRow, readSet } from "./evaluation-rows.ts"
 

@@ -5,7 +5,7 @@
 import type { CliContext } from "./cli/command.ts"
 import type { Operate } from "./cli/operator.ts"
 import { type Commands, runCli } from "./cli/run.ts"
-import { version } from "./main/version.ts"
+import { version } from "./main/package-files.ts"
 
 const commands: Commands = {
   serve: {
@@ -127,7 +127,7 @@ const commands: Commands = {
       (await import("./cli/fleet.ts")).fleet(operator, async (port, operate) => {
         const { openFleetPage } = await import("./server/fleet-page.ts")
         const { loadPages } = await import("./server/pages.ts")
-        const { consoleDirectory } = await import("./main/console-directory.ts")
+        const { consoleDirectory } = await import("./main/package-files.ts")
         return await openFleetPage({ pages: await loadPages(consoleDirectory, "/fleet.html"), port, operate })
       }),
   },

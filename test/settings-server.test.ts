@@ -15,7 +15,7 @@ import { analyticsConsumers } from "../src/main/analytics.ts"
 import { providersOf, sellerOf } from "../src/main/billing.ts"
 import { loadCatalog } from "../src/main/catalog.ts"
 import { platformParts } from "../src/main/platform.ts"
-import { startEngine } from "../src/main/routing.ts"
+import { startEngine } from "../src/main/engines.ts"
 import { freePort } from "./free-port.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -190,7 +190,7 @@ const configOf = (environment: Record<string, string> = {}): Config =>
   loadConfig({ UMPIRE_DATA_DIR: join(directory, "data"), ...environment }, directory)
 
 const platform = (environment: Record<string, string>) =>
-  platformParts(configOf(environment), { control: {}, catalog: { list: () => [] } } as never)
+  platformParts({ config: configOf(environment), catalog: { list: () => [] } } as never)
 
 const sso = {
   UMPIRE_SSO_ISSUER: "https://issuer.example.test",

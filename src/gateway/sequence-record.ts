@@ -340,3 +340,12 @@ export function costOf(prices: Prices, usage: Usage): Ticks {
     prices.millisecondTicks * BigInt(Math.ceil(usage.executionMs))
   )
 }
+
+/** One token of the cheapest model that costs anything; a price per second is reserved up to the deadline. */
+export function cheapestRequest(models: readonly Model[], timeoutMs: number): Ticks {
+  const usage = { ...noUsage, inputTokens: 1, executionMs: timeoutMs }
+  return models
+    .filter(({ enabled }) => enabled)
+    .map(({ prices }) => costOf(prices, usage))
+    .reduce((least, ticks) => (ticks > 0n && (least === 0n || ticks < least) ? ticks : least), 0n)
+}

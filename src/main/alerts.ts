@@ -1,31 +1,16 @@
 /** Builds alerts from the configuration: what delivers them, and what rules are evaluated with. */
 import { readFileSync } from "node:fs"
 import type { Config } from "../base/config-schema.ts"
-import type { Log } from "../base/log.ts"
 import type { MailSender } from "../control/alerts/email.ts"
 import { alertTasks } from "../control/alerts/evaluate.ts"
 import type { AlertFacts } from "../control/alerts/measure.ts"
 import { startWorkerHeartbeat } from "../control/alerts/worker-heartbeat.ts"
-import type { ControlParts } from "../control/change.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import { startDeliverer } from "../control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../control/webhooks/send.ts"
-import type { Router } from "../gateway/routing/router.ts"
-import type { ContentCipher } from "../store/content/cipher.ts"
 import type { Change } from "../store/changes.ts"
 import type { Events } from "../store/events/events.ts"
-
-interface AlertNeeds {
-  readonly config: Config
-  readonly control: ControlParts
-  readonly log: Log
-  /** Null where none are kept. */
-  readonly events: Events | null
-  readonly router: Pick<Router, "report">
-  readonly gatewayId: string
-  readonly cipher: ContentCipher
-  readonly publicUrl: () => string
-}
+import type { Core, Gateway } from "./gateway.ts"
 
 interface Alerts {
   readonly tasks: readonly PeriodicTask[]
@@ -34,23 +19,17 @@ interface Alerts {
   close(): Promise<void>
 }
 
-export async function openAlerts({
-  config,
-  control,
-  log,
-  events,
-  router,
-  gatewayId,
-  cipher,
-  publicUrl,
-}: AlertNeeds): Promise<Alerts> {
+export async function openAlerts(
+  core: Core,
+  { analytics: { events }, routing, money, content }: Gateway,
+): Promise<Alerts> {
+  const { config, log, publicUrl } = core
   const webhooks = createWebhookSender({ allowPrivate: config.webhooks.allow_private })
   const mail = await mailSenderOf(config, publicUrl)
   const deliverer = await startDeliverer({
-    ...control,
-    log,
+    ...core,
     webhooks,
-    cipher,
+    cipher: content.access.cipher,
     mail,
     recipients: config.email.recipients,
   })
@@ -58,11 +37,10 @@ export async function openAlerts({
     requests: events && ((selection) => summaryOf(events, selection)),
   }
   const heartbeat = startWorkerHeartbeat({
-    ...control,
-    log,
-    gatewayId,
+    ...core,
+    gatewayId: money.journal.gatewayId,
     workers: () =>
-      router
+      routing
         .report()
         .flatMap(({ model, workers }) =>
           workers.map(({ id, healthy, breaker }) => ({ model, id, isUp: healthy && breaker !== "open" })),
@@ -70,7 +48,7 @@ export async function openAlerts({
   })
   const forget = (change: Change): void => deliverer.forget(change)
   return {
-    tasks: alertTasks({ ...control, log, facts, forget }),
+    tasks: alertTasks({ ...core, log, facts, forget }),
     forget,
     close: async () => {
       await heartbeat.close()

@@ -34,7 +34,7 @@ import type { Events } from "../store/events/events.ts"
 import { migrate } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
-import { version } from "./version.ts"
+import { version } from "./package-files.ts"
 
 interface BackupParts {
   readonly config: Config

@@ -12,6 +12,7 @@ import { type JournalPosition, isBefore } from "../store/journal/journal.ts"
 import { readJournal } from "../store/journal/segments.ts"
 import type { Sql } from "../store/sql.ts"
 import { findJournalPosition } from "../store/usage.ts"
+import type { Core, Gateway } from "./gateway.ts"
 
 /** Accounts keep the provider that they were made with, so the local one is always there. */
 export async function providersOf({ billing }: Config): Promise<ReadonlyMap<string, PaymentProvider>> {
@@ -33,6 +34,17 @@ export async function providersOf({ billing }: Config): Promise<ReadonlyMap<stri
       `Cannot use billing.provider ${billing.provider}: billing.stripe_secret_key is not set`,
     )
   return providers
+}
+
+/** What billing needs of the rest. */
+export async function billingOf(core: Core, { money, analytics }: Gateway): Promise<BillingParts> {
+  return {
+    ...core,
+    providers: await providersOf(core.config),
+    settle: async () => await money.settle(),
+    seller: sellerOf(core.config),
+    spendByTag: analytics.spendByTag,
+  }
 }
 
 export function sellerOf({ billing }: Config): BillingParts["seller"] {

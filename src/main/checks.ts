@@ -15,7 +15,7 @@ import { openDatabase } from "../store/open.ts"
 import { operateOverSocket } from "../cli/operator.ts"
 import { mailSenderOf } from "./alerts.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
-import { version } from "./version.ts"
+import { version } from "./package-files.ts"
 
 const gibibyte = 1024 ** 3
 /** As `engines` in package.json. */

@@ -1,5 +1,5 @@
-/** Builds the inference APIs: the engines that generate and embed, opened when first used, and the handlers over them. */
-import type { Catalog, Model } from "../base/catalog.ts"
+/** Builds the inference APIs: what keeps responses, and the handlers over the router. */
+import type { Catalog } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
@@ -7,8 +7,6 @@ import type { Log } from "../base/log.ts"
 import type { anthropicEndpoints } from "../contract/anthropic/endpoints.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { inferenceEndpoints } from "../contract/openai/endpoints.ts"
-import { ensureMinilm, minilm } from "../engine/generate/minilm.ts"
-import { LocalEngine } from "../engine/generate/local-engine.ts"
 import { anthropicHandlers } from "../gateway/anthropic/messages.ts"
 import type { Guardrails } from "../gateway/guardrails/guardrails.ts"
 import type { ContentKeeper } from "../gateway/content/keeper.ts"
@@ -23,8 +21,6 @@ import type { WebSocketParts } from "../server/websocket.ts"
 import type { ContentCipher } from "../store/content/cipher.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
 import type { Database } from "../store/sql.ts"
-
-const mebibyte = 1024 * 1024
 
 interface InferenceRoot {
   readonly organizations: Pick<Organizations, "of">
@@ -43,9 +39,9 @@ interface InferenceRoot {
   readonly cipher: ContentCipher
 }
 
-export type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
+type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEndpoints>
 
-interface Inference {
+export interface Inference {
   readonly handlers: InferenceHandlers
   readonly socket: WebSocketParts
   close(): Promise<void>
@@ -76,20 +72,4 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
       converse: () => new ResponseConversation(parts),
     },
   }
-}
-
-/** Starts nothing yet: the process begins with the first request. */
-export function openGenerator(config: Config, model: Model, log: Log): LocalEngine {
-  const { threads, kv_memory_mib, queue_max, gpu } = config.engine
-  return new LocalEngine({
-    modelFile: model.file,
-    ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
-    ...(model.sku === minilm.sku ? { makeFile: async () => await ensureMinilm(model.file) } : {}),
-    kind: model.kind,
-    memoryBytes: kv_memory_mib * mebibyte,
-    waitingMax: queue_max,
-    gpu: gpu !== "off",
-    onDeath: (reason) => log.error({ model: model.sku, reason }, "the generating process died"),
-    ...(threads === undefined ? {} : { threads }),
-  })
 }

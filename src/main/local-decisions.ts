@@ -12,7 +12,7 @@ import { coherentMargins } from "../gateway/classification/coherence.ts"
 import { answer, decodeDecisions } from "../gateway/classification/wire.ts"
 import type { Classification } from "../gateway/classification/classification.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
-import { startEngine } from "./routing.ts"
+import { startEngine } from "./engines.ts"
 
 const tokensPerPrice = 1_000_000
 /** Evidence is cached for an organization; here is only one. */

@@ -19,7 +19,7 @@ import type { ByteBudget } from "../server/byte-budget.ts"
 import { type ReadMetrics, openMetricsPort } from "../server/metrics-port.ts"
 import type { DiskSpace } from "../store/disk-space.ts"
 import type { Money } from "./money.ts"
-import { version } from "./version.ts"
+import { version } from "./package-files.ts"
 
 const millisecondsPerSecond = 1_000
 const microsecondsPerSecond = 1_000_000

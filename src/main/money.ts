@@ -6,11 +6,10 @@ import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
 import type { Metrics } from "../base/telemetry.ts"
-import type { Ticks } from "../base/money.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
 import { createInferenceMetrics } from "../gateway/telemetry.ts"
 import { type Meter, createMeter } from "../gateway/meter.ts"
-import { costOf, noUsage } from "../gateway/sequence-record.ts"
+import { cheapestRequest } from "../gateway/sequence-record.ts"
 import { Applier, ledgerConsumer } from "../gateway/money/applier.ts"
 import {
   type LeaseBook,
@@ -91,7 +90,7 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
       log,
       graceMs,
       recallWaitMs: config.billing.recall_wait_ms,
-      cheapestTicks: () => cheapestRequest(catalog, config.server.request_timeout_ms),
+      cheapestTicks: () => cheapestRequest(catalog.list(), config.server.request_timeout_ms),
     }
     const leases = await openLeaseBook({ ...leaseParts, source: accountCredit })
     const budgets = await openLeaseBook({ ...leaseParts, source: keyBudgets })
@@ -127,16 +126,6 @@ export async function openMoney(needs: MoneyNeeds): Promise<Money> {
     await journal.close()
     throw error
   }
-}
-
-/** One token of the cheapest model that costs anything; a price per second is reserved up to the deadline. */
-function cheapestRequest(catalog: Catalog, timeoutMs: number): Ticks {
-  const usage = { ...noUsage, inputTokens: 1, executionMs: timeoutMs }
-  return catalog
-    .list()
-    .filter(({ enabled }) => enabled)
-    .map(({ prices }) => costOf(prices, usage))
-    .reduce((least, ticks) => (ticks > 0n && (least === 0n || ticks < least) ? ticks : least), 0n)
 }
 
 interface Running {

@@ -4,33 +4,27 @@ import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { type Region, localRegion } from "../base/regions.ts"
 import { ConfigError } from "../base/config.ts"
+import { billingStatus } from "../control/billing/accounts.ts"
+import { refillAccounts } from "../control/billing/auto-refill.ts"
+import type { BillingParts } from "../control/billing/parts.ts"
 import type { ControlParts } from "../control/change.ts"
 import { createOidcProvider } from "../control/sso-provider.ts"
 import type { PlatformParts } from "../control/platform.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
 
-interface PlatformNeeds {
-  readonly control: ControlParts
-  readonly catalog: Catalog
-  readonly rateLimits: PlatformParts["rateLimits"]
-  readonly billingStatus: PlatformParts["billingStatus"]
-  readonly refill: PlatformParts["refill"]
-  readonly content: PlatformParts["content"]
-  readonly log: Log
-  /** The address of this installation as browsers see it; known once it listens. */
-  readonly publicUrl: () => string
-}
+type PlatformNeeds = ControlParts &
+  Pick<PlatformParts, "catalog" | "rateLimits" | "content" | "publicUrl"> & {
+    readonly config: Config
+    readonly log: Log
+    readonly billing: BillingParts
+  }
 
-export function platformParts(config: Config, needs: PlatformNeeds): PlatformParts {
-  const { control, catalog, rateLimits, billingStatus, content, publicUrl, refill } = needs
+export function platformParts(needs: PlatformNeeds): PlatformParts {
+  const { config, catalog, billing } = needs
   return {
-    ...control,
-    catalog,
-    rateLimits,
-    billingStatus,
-    content,
-    publicUrl,
-    refill,
+    ...needs,
+    billingStatus: async (organizationId) => await billingStatus(needs, organizationId),
+    refill: async () => await refillAccounts(billing),
     regions: regionsOf(config),
     placement: placementOf(config, catalog),
     rateLimit: {
@@ -41,7 +35,7 @@ export function platformParts(config: Config, needs: PlatformNeeds): PlatformPar
     allowPrivateWebhooks: config.webhooks.allow_private,
     email: { enabled: config.email.smtp_host !== undefined, recipients: config.email.recipients },
     secureCookies: config.server.public_url?.startsWith("https:") ?? false,
-    singleSignOn: singleSignOnOf(config, needs),
+    singleSignOn: singleSignOnOf(needs),
   }
 }
 
@@ -68,7 +62,7 @@ function placementOf(config: Config, catalog: Catalog): PlatformParts["placement
   })
 }
 
-function singleSignOnOf({ sso }: Config, { log, publicUrl }: PlatformNeeds): SingleSignOn | null {
+function singleSignOnOf({ config: { sso }, log, publicUrl }: PlatformNeeds): SingleSignOn | null {
   const { issuer, client_id, client_secret, verified_email_only, scope, groups_claim } = sso
   if (issuer === undefined) return null
   if (client_id === undefined || client_secret === undefined)

@@ -2,6 +2,9 @@
 import type { Clock } from "../base/clock.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Database } from "../store/sql.ts"
+import type { Core } from "./gateway.ts"
+import type { Money } from "./money.ts"
+import { runsHere } from "./routing.ts"
 
 interface ReadinessNeeds {
   readonly database: Pick<Database, "query">
@@ -14,7 +17,7 @@ interface ReadinessNeeds {
   readonly state: { readonly stopping: boolean }
 }
 
-interface Readiness {
+export interface Readiness {
   check(): Promise<{ status: "ok" }>
   /** How long to go on accepting after `check` begins to fail; zero where no load balancer asks. */
   drainMs(configuredMs: number | undefined): number
@@ -54,6 +57,18 @@ export function createReadiness(needs: ReadinessNeeds): Readiness {
     drainMs: (configuredMs) =>
       configuredMs ?? (clock.monotonicMs() - asked.beforeMs <= rememberedMs ? drainMsDefault : 0),
   }
+}
+
+/** Of this server: what it asks are its store, its default model and the journal of usage. */
+export function readinessOf(core: Core, { journal }: Pick<Money, "journal">): Readiness {
+  const { config, catalog, engines } = core
+  return createReadiness({
+    ...core,
+    graceMs: config.billing.outage_grace_s * 1000,
+    journal: () => journal.checkRoom(),
+    engines: async () =>
+      runsHere(config, catalog.fallback) && (await engines.scorer(catalog.fallback).facts()),
+  })
 }
 
 async function within(work: Promise<unknown>): Promise<void> {

@@ -1,14 +1,11 @@
 /** The engines of this machine and the router, as the configuration describes them: which workers run which model, and where. */
-import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
+import type { Catalog, Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
 import type { WorkerConfig } from "../base/config-models.ts"
 import type { Config } from "../base/config-schema.ts"
 import { ConfigError } from "../base/config.ts"
 import type { Log } from "../base/log.ts"
 import type { Region } from "../base/regions.ts"
-import { startEncoderEngine } from "../engine/encoder/engine.ts"
-import type { ScoreEngine } from "../engine/engine.ts"
-import { startLlamaEngine } from "../engine/llama/llama-engine.ts"
 import type { DialectName } from "../engine/remote/dialects.ts"
 import { type RemoteWorker, openRemoteWorker } from "../engine/remote/remote-worker.ts"
 import { workerClient } from "../engine/worker/client.ts"
@@ -33,7 +30,7 @@ interface RoutingNeeds {
   readonly remote: (model: Model, worker: WorkerConfig & { readonly url: string }) => WorkerEngines
 }
 
-interface Routing extends Router {
+export interface Routing extends Router {
   /** A model that was added to the catalog runs in this machine. */
   addLocal(model: Model): void
 }
@@ -139,33 +136,4 @@ function settingsOf(
       engines: url === undefined ? local(model) : remote(model, { ...worker, url }),
     }
   })
-}
-
-const mebibyte = 1024 * 1024
-
-/** Starts the engine of a local model: ONNX files are encoders, all others language models for llama.cpp. */
-export async function startEngine(config: Config, model: Model, log: Log): Promise<ScoreEngine> {
-  const { threads, kv_memory_mib, cache_memory_mib, queue_max, gpu, library_dir } = config.engine
-  const common = {
-    modelFile: model.file,
-    cacheBytes: cache_memory_mib * mebibyte,
-    waitingMax: queue_max,
-    onDeath: (reason: string) => log.error({ model: model.sku, reason }, "the engine process died"),
-    ...(threads === undefined ? {} : { threads }),
-  }
-  if (isEncoderFile(model.file)) return await startEncoderEngine(common)
-  return await startLlamaEngine({
-    ...common,
-    ...(model.adapter === undefined ? {} : { adapterFile: model.adapter }),
-    memoryBytes: kv_memory_mib * mebibyte,
-    backend: gpu === "off" ? "cpu" : "auto",
-    ...(library_dir === undefined ? {} : { libraryDir: library_dir }),
-  })
-}
-
-/** With default settings, for measurements. */
-export async function openModelFile(modelFile: string): Promise<ScoreEngine> {
-  return isEncoderFile(modelFile)
-    ? await startEncoderEngine({ modelFile })
-    : await startLlamaEngine({ modelFile })
 }

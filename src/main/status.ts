@@ -1,18 +1,19 @@
 /** What this process says about itself: the report that `umpire status` prints. */
 import type { Clock } from "../base/clock.ts"
+import type { Config } from "../base/config-schema.ts"
 import type { EngineReport } from "../base/fleet-report.ts"
 import type { Region } from "../base/regions.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
 import type { ModelReport, Router } from "../gateway/routing/router.ts"
 import type { Money } from "./money.ts"
-import { version } from "./version.ts"
+import { version } from "./package-files.ts"
 
 interface StatusNeeds {
   readonly router: Pick<Router, "report">
   readonly engines: Pick<LocalEngines, "report">
   readonly money: Pick<Money, "report">
   readonly regions: readonly Region[]
-  readonly gatewayRegion: string
+  readonly config: Pick<Config, "gateway">
   readonly state: { readonly stopping: boolean; readonly url: string }
   readonly clock: Clock
 }
@@ -41,7 +42,7 @@ export function createStatus(needs: StatusNeeds): () => StatusReport {
 }
 
 function reportOf(
-  { router, engines, money, regions, gatewayRegion, state, clock }: StatusNeeds,
+  { router, engines, money, regions, config, state, clock }: StatusNeeds,
   startedMs: number,
 ): StatusReport {
   const { gatewayId, journalBytes, lagMs, leases } = money.report()
@@ -49,7 +50,7 @@ function reportOf(
     version,
     url: state.url,
     state: state.stopping ? "stopping" : "serving",
-    region: gatewayRegion,
+    region: config.gateway.region ?? regions[0]?.id ?? "",
     uptime_s: Math.round((clock.monotonicMs() - startedMs) / millisecondsPerSecond),
     memory_bytes: process.memoryUsage.rss(),
     regions,

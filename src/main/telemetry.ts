@@ -5,7 +5,7 @@ import type * as OtelSdk from "@opentelemetry/sdk-trace"
 import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import type { Attributes, Span, SpanKind, Tracer } from "../base/telemetry.ts"
-import { version } from "./version.ts"
+import { version } from "./package-files.ts"
 
 interface Telemetry {
   /** Undefined where traces go nowhere. */

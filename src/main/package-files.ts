@@ -1,11 +1,19 @@
-/** Reads the guides that agents can read. */
+/** What lies in the package beside the code: its version, the built console, and the guides that agents can read. */
+import { readFileSync } from "node:fs"
 import { readFile, readdir } from "node:fs/promises"
 import { join } from "node:path"
 
-const directory = join(import.meta.dirname, "..", "..", "docs")
+const root = join(import.meta.dirname, "..", "..")
+
+const { version: found } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }
+
+export const version: string = found
+
+export const consoleDirectory = join(root, "console", "dist")
 
 /** By file name; none where the package came without them. */
 export async function loadDocs(): Promise<ReadonlyMap<string, string>> {
+  const directory = join(root, "docs")
   const names = (await readdir(directory).catch(() => [])).filter((name) => name.endsWith(".md"))
   const pages = names
     .toSorted()

@@ -1,0 +1,56 @@
+/** The store, and who may call: the database, organizations, principals, workload identity and rate limits. */
+import { mkdir } from "node:fs/promises"
+import { type RateLimits, RateLimiter } from "../base/rate-limiter.ts"
+import { type Bootstrap, type FirstStart, firstStart } from "../control/first-start.ts"
+import type { Identity } from "../control/identity/identity.ts"
+import { type Principals, openLastUsed, openPrincipals } from "../control/principals.ts"
+import { migrate } from "../store/migrate.ts"
+import { openDatabase } from "../store/open.ts"
+import { type Organizations, openOrganizations } from "../store/organization-snapshot.ts"
+import { openSharedRateLimiter } from "../store/shared-rate-limiter.ts"
+import type { Database } from "../store/sql.ts"
+import type { App } from "./app.ts"
+import { openConfiguredIdentity } from "./identity.ts"
+
+export interface Access {
+  readonly database: Database
+  /** What to show once; null unless this was the first start. */
+  readonly first: FirstStart | null
+  readonly identity: Identity
+  readonly organizations: Organizations
+  readonly principals: Principals
+  readonly rateLimits: RateLimits
+}
+
+export async function openAccess(app: App, bootstrap: Bootstrap): Promise<Access> {
+  const { config, log, progress, use, clock, ids } = app
+  progress(config.database.url === undefined ? "Opening the database" : "Connecting to PostgreSQL")
+  await mkdir(config.data_dir, { recursive: true, mode: 0o700 })
+  const database = use(await openDatabase(config))
+  await migrate(database)
+  const first = await firstStart(database, { ...bootstrap, provider: config.billing.provider }, clock, ids)
+  const lastUsed = use(openLastUsed(database, log))
+  const identity = use(await openConfiguredIdentity(config, { control: { ...app, database }, log }))
+  const graceMs = config.billing.outage_grace_s * 1000
+  const organizations = use(await openOrganizations(database, clock, graceMs))
+  const principals = use(
+    await openPrincipals({
+      database,
+      organizations,
+      clock,
+      lastUsed,
+      workload: async (token) => await identity.authenticate(token),
+    }),
+  )
+  const rateLimits = await openRateLimits(app, database)
+  return { database, first, identity, organizations, principals, rateLimits }
+}
+
+/** In memory where this is the only gateway; over all of them on PostgreSQL. */
+async function openRateLimits(
+  { config, use, clock, ids, log }: App,
+  database: Database,
+): Promise<RateLimits> {
+  if (config.database.url === undefined) return new RateLimiter(clock)
+  return use(await openSharedRateLimiter({ database, gatewayId: ids.next("gw"), clock, log }))
+}

@@ -1,0 +1,76 @@
+/** What runs requests: metering, routing and the engines behind it, question sets, content and the inference APIs. */
+import type { ContentStates } from "../control/analytics/requests.ts"
+import { createGuardrails } from "../gateway/guardrails/guardrails.ts"
+import { type ModelResolver, createModelResolver, guardModels } from "../gateway/organization-access.ts"
+import { type AnswerCounter, startAnswerCounter } from "../gateway/question-sets/answer-counter.ts"
+import { startJobs } from "../gateway/question-sets/jobs.ts"
+import { type Sets, openSets } from "../gateway/question-sets/sets.ts"
+import { type Shadows, createShadows } from "../gateway/question-sets/shadow.ts"
+import { LiveTraffic } from "../gateway/routing/queue.ts"
+import type { Router } from "../gateway/routing/router.ts"
+import { findContentStates } from "../store/content/content.ts"
+import type { Access } from "./access.ts"
+import { type Analytics, analyticsConsumers, openAnalytics } from "./analytics.ts"
+import type { App } from "./app.ts"
+import { type Content, openContent } from "./content.ts"
+import type { LocalModels } from "./engines.ts"
+import { type Inference, openInference } from "./inference.ts"
+import { addWorkerMetrics } from "./metrics.ts"
+import { type Money, openMoney } from "./money.ts"
+import { regionsOf } from "./platform.ts"
+import { type Routing, openRouting, remoteEngines } from "./routing.ts"
+
+export type Core = App & LocalModels & Access
+
+export interface Gateway {
+  readonly money: Money
+  readonly analytics: Analytics
+  readonly sets: Sets
+  readonly shadows: Shadows
+  readonly content: Content
+  readonly answerCounter: AnswerCounter
+  readonly routing: Routing
+  readonly router: Pick<Router, "open">
+  readonly models: ModelResolver
+  readonly liveTraffic: LiveTraffic
+  readonly inference: Inference
+}
+
+export async function openGateway(core: Core): Promise<Gateway> {
+  const { config, log, use, clock, ids, metrics, catalog, engines, database, organizations } = core
+  const sets = use(await openSets(database, clock, config.billing.outage_grace_s * 1000))
+  const money = use(await openMoney({ ...core, consumers: analyticsConsumers(config) }))
+  const states: ContentStates = {
+    of: (organizationId, seqIds) =>
+      findContentStates(database, organizationId, seqIds, new Date(clock.nowMs())),
+  }
+  const analytics = use(await openAnalytics({ config, journal: money.journal, content: states, clock, log }))
+  const liveTraffic = new LiveTraffic(clock, { batchShare: config.batches.beside_live_percent / 100 })
+  const routing = use(
+    await openRouting({
+      ...core,
+      regions: regionsOf(config),
+      liveTraffic,
+      local: (model) => engines.of(model),
+      remote: remoteEngines,
+    }),
+  )
+  addWorkerMetrics(metrics, routing)
+  const router = guardModels(routing, organizations, catalog)
+  const { meter } = money
+  const timeoutMs = config.server.request_timeout_ms
+  const models = createModelResolver(organizations, catalog)
+  const scoring = { database, catalog, models, router, meter, clock, log, timeoutMs }
+  const guardrails = createGuardrails({ ...scoring, organizations, sets })
+  use(await startJobs({ ...scoring, ids, changed: (change) => sets.forget(change) }))
+  const { gatewayId } = money.journal
+  const content = use(await openContent({ ...core, gatewayId, scoring: { ...scoring, sets } }))
+  const { keeper, access } = content
+  const inference = use(
+    await openInference({ ...core, models, meter, router, guardrails, keeper, cipher: access.cipher }),
+  )
+  const shadows = use(createShadows({ ...scoring, sets, ids }))
+  const answerCounter = use(startAnswerCounter({ database, clock, log }))
+  const asked = { sets, shadows, answerCounter, content }
+  return { money, analytics, ...asked, routing, router, models, liveTraffic, inference }
+}

@@ -1,0 +1,27 @@
+/** What the HTTP server takes from the configuration. */
+import { noProxies, parseTrustedProxies } from "../base/addresses.ts"
+import type { Config } from "../base/config-schema.ts"
+import type { RateLimits } from "../base/rate-limiter.ts"
+import { createRequestLimiter } from "../server/access.ts"
+import { ByteBudget } from "../server/byte-budget.ts"
+import type { HttpParts } from "../server/http.ts"
+
+const mebibyte = 1024 * 1024
+
+type HttpSettings = Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> & {
+  readonly bytes: ByteBudget
+}
+
+export function httpSettings({ server, limits }: Config, rateLimits: RateLimits): HttpSettings {
+  const { requests_per_minute, burst, request_bytes_max_mib: bytesMaxMib } = limits
+  return {
+    limiter: createRequestLimiter({ requestsPerMinute: requests_per_minute, burst }, rateLimits),
+    trustedProxies: parseTrustedProxies(server.trusted_proxies) ?? noProxies,
+    limits: {
+      connectionsMax: server.connections_max,
+      perAddressMax: server.connections_per_address_max,
+    },
+    requestTimeoutMs: server.request_timeout_ms,
+    bytes: new ByteBudget(bytesMaxMib === undefined ? undefined : bytesMaxMib * mebibyte),
+  }
+}
