@@ -19,13 +19,12 @@ def convert(recipe: Recipe) -> None:
 
 
 def rows(recipe: Recipe) -> None:
-    from .encoder.rows import build_rows
+    from .encoder.rows import ROWS_BEGUN, ROWS_MADE, build_rows
     from .kept_back import write_kept_back
 
-    made = recipe.work / "rows-made"
-    made.unlink(missing_ok=True)
+    for mark in (ROWS_BEGUN, ROWS_MADE):
+        (recipe.work / mark).unlink(missing_ok=True)
     build_rows(recipe)
-    made.touch()
     write_kept_back(recipe)
 
 

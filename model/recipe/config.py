@@ -7,19 +7,20 @@ from pathlib import Path
 class Selection:
     """How much of each kind of decision goes in; a task's share is capped so that none dominates."""
 
-    classification_cap: int = 4_000
-    key_task_cap: int = 10_000
+    draw: int = 3  # another number draws other examples of the same sources
+    classification_cap: int = 3_000
+    key_task_cap: int = 8_000
     knowledge_cap: int = 1_000
     free_answer_cap: int = 1_000
     dull_cap: int = 150
     passage_shards: int = 12  # of the encyclopedia; the abstracts come on top
-    passages_per_shard: int = 10_000
+    passages_per_shard: int = 6_000
     labelled_times: int = 2
-    examples_per_bank_row: int = 14
+    examples_per_bank_row: int = 10
     examples_per_passage: int = 36
     generated_parts: int = 20
     records_per_part: int = 5_000
-    messages_per_part: int = 2_200
+    messages_per_part: int = 3_000
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from .prepare import Task, load_tasks
 from .selection import is_kept_back
 from .shards import list_shards, read_shard
 
-BANK_PARTS = 8
+BANK_PARTS = 24
+PASSAGE_PARTS = 8
 OTHER_DOCUMENTS = 8
 # Sets close to what callers ask; they may go in whole.
 KEY_TASKS = "snli mnli scitail perspectrum jigsaw paws amazonfood polarity dbpedia civil_comments squad".split()
@@ -28,7 +29,7 @@ Job = tuple[str, Path | int]
 def example_jobs(recipe: Recipe) -> list[Job]:
     """The longest first."""
     made: list[Job] = [("instructions", path) for path in list_shards(recipe.shards, "instructions")]
-    made += [("labelled", 0), ("written", 0)] + [("banks", part) for part in range(BANK_PARTS)]
+    made += [("labelled", 0)] + [("written", part) for part in range(PASSAGE_PARTS)] + [("banks", part) for part in range(BANK_PARTS)]
     encyclopedia = [path for name in ("pages", "wikipedia") for path in list_shards(recipe.shards, name)]
     chosen = Random(8).sample(encyclopedia, min(recipe.selection.passage_shards, len(encyclopedia)))
     made += [("passages", path) for path in chosen + list_shards(recipe.shards, "arxiv")]
@@ -40,29 +41,30 @@ def examples_of(recipe: Recipe, job: Job) -> Iterator[Example]:
         case ("labelled", _):
             return labelled.read_all(recipe.sources, recipe.selection)
         case ("banks", int() as part):
-            return bank_examples(recipe.banks, part, recipe.selection.examples_per_bank_row)
-        case ("written", _):
-            return written_passages.read_all(recipe.banks, recipe.selection.examples_per_passage)
+            return bank_examples(recipe.banks, part, recipe.selection)
+        case ("written", int() as part):
+            rng = Random(f"{recipe.selection.draw} passages {part}")
+            return written_passages.read_some(rng, recipe.banks, recipe.selection.examples_per_passage, slice(part, None, PASSAGE_PARTS))
         case ("instructions", Path() as path):
             return instruction_examples(recipe.shards, path, recipe.selection)
         case ("passages", Path() as path):
-            return passage_examples(path, recipe.selection.passages_per_shard)
+            return passage_examples(path, recipe.selection)
         case ("generated", int() as part):
             return generated_examples(part, recipe.selection)
         case _:
             raise AssertionError(f"no such job: {job[0]}")
 
 
-def bank_examples(folder: Path, part: int, per_row: int) -> Iterator[Example]:
+def bank_examples(folder: Path, part: int, selection: Selection) -> Iterator[Example]:
     """Every `BANK_PARTS`th row of the banks that may be trained on."""
     found = banks.load_banks(folder)
     back = banks.kept_back(found)
     mine = [replace(bank, rows=bank.rows[part::BANK_PARTS]) for bank in found if bank.name not in back]
-    yield from banks.from_banks(Random(part), mine, per_row)
+    yield from banks.from_banks(Random(f"{selection.draw} {part}"), mine, selection.examples_per_bank_row)
 
 
 def instruction_examples(shards: Path, path: Path, selection: Selection) -> Iterator[Example]:
-    tasks, rng = load_tasks(shards), Random(path.name)
+    tasks, rng = load_tasks(shards), Random(f"{selection.draw} {path.name}")
     instances: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for record in read_shard(path):
         instances[record["task"]].append((record["input"], record["output"]))
@@ -95,8 +97,8 @@ def task_cap(name: str, task: Task, selection: Selection) -> int:
     return 0 if task.dull or "Program Execution" in task.category else selection.free_answer_cap
 
 
-def passage_examples(path: Path, count: int) -> Iterator[Example]:
-    rng = Random(path.name)
+def passage_examples(path: Path, selection: Selection) -> Iterator[Example]:
+    rng = Random(f"{selection.draw} {path.name}")
     documents = [(record["title"], record["text"]) for record in read_shard(path)]
     if path.name.startswith(("wikipedia", "pages")):
         for _, text in documents:
@@ -104,13 +106,13 @@ def passage_examples(path: Path, count: int) -> Iterator[Example]:
             keep = 0.75 if " village" not in text[:200] else 0.22
             if rng.random() < keep and (made := topics.from_article(rng, text)):
                 yield made
-    for _ in range(count if len(documents) > OTHER_DOCUMENTS else 0):
+    for _ in range(selection.passages_per_shard if len(documents) > OTHER_DOCUMENTS else 0):
         if made := passages.from_document(rng, rng.choice(documents), rng.sample(documents, OTHER_DOCUMENTS)):
             yield made
 
 
 def generated_examples(part: int, selection: Selection) -> Iterator[Example]:
-    rng = Random(part)
+    rng = Random(f"{selection.draw} {part}")
     for _ in range(selection.records_per_part):
         if made := tickets.from_nothing(rng) if rng.random() < 0.4 else records.from_nothing(rng):
             yield made

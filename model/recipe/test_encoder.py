@@ -278,7 +278,7 @@ class Reading(unittest.TestCase):
             columns = {name: numpy.array([getattr(row, name) for row in laid], "uint16") for name in rows.COLUMNS}
             answers, terms = ([(at, *one) for at, row in enumerate(laid) for one in getattr(row, name)] for name in ("answers", "terms"))
             numpy.savez(Path(folder) / "part000.npz", **columns, answers=numpy.array(answers, "int32"), terms=numpy.array(terms, "int32"))
-            batch = RowReader(Path(folder), 1).next(2)
+            batch = RowReader(Path(folder).glob("*.npz"), 1).next(2)
         self.assertEqual(batch.laws.tolist(), [[0, 0], [1, 0]] * 4)
         self.assertEqual(batch.terms[-2:].tolist(), [[7, 18, 1], [7, 19, 1]])
         self.assertEqual(batch.groups.max().item(), 7)

@@ -29,11 +29,12 @@ QUESTIONS_MAX = 8  # of a text of a public set without groups
 
 @dataclass(frozen=True)
 class Group:
-    """`questions`: one row per question with the text's own form of it, None where the text does not have it."""
+    """`questions`: one row per question with the text's own form of it, None where the text does not have it. `line`: of the bank."""
 
     texts: tuple[str, ...]
     questions: tuple[tuple[Question | None, ...], ...]
     source: str
+    line: int = 0
 
     @property
     def examples(self) -> list[Example]:
@@ -41,20 +42,20 @@ class Group:
         return [Example(text, tuple(q for q in mine if q), self.source) for text, mine in zip(self.texts, asked)]
 
 
-def group_of(record: dict[str, Any], source: str) -> Group:
+def group_of(record: dict[str, Any], source: str, line: int = 0) -> Group:
     rows = [tuple(predicate(text, holds) for holds in answers) for text, answers in record["questions"]]
     for make, name in ((choice, "choices"), (score, "scales")):
         for text, options, right in record.get(name, ()):
             rows.append(tuple(None if place is None else make(text, options, place) for place in right))
-    return Group(tuple(record["texts"]), tuple(rows), source)
+    return Group(tuple(record["texts"]), tuple(rows), source, line)
 
 
 def written(banks: Path, kept_back: bool, english: bool = True) -> Iterator[Group]:
     with (banks / "contrast.jsonl").open(encoding="utf8") as lines:
-        for line in lines:
+        for number, line in enumerate(lines):
             record = json.loads(line)
             if record["set"].startswith("lang-") != english and is_kept_back(record) == kept_back:
-                yield group_of(record, f"contrast_{record['set']}")
+                yield group_of(record, f"contrast_{record['set']}", number)
 
 
 def is_kept_back(record: dict[str, Any]) -> bool:
@@ -70,14 +71,14 @@ def computed(seed: int, count: int, kept_back: bool) -> Iterator[Group]:
             yield group_of(record, "computed_" + record["template"].split("/")[0])
 
 
-def public_groups(file: Path, texts_max: int) -> Iterator[Group]:
+def public_groups(file: Path, texts_max: int, draw: int = 0) -> Iterator[Group]:
     """Of a set's groups as many as have so many texts together."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in _rows(file):
         if row.get("group"):
             found[row["group"]].append(row)
     groups, used = [rows for rows in found.values() if 2 <= len(rows) <= TEXTS_MAX], 0
-    Random(file.name).shuffle(groups)
+    Random(f"{draw} {file.name}").shuffle(groups)
     for rows in groups:
         used += len(rows)
         if used > texts_max:
@@ -89,9 +90,9 @@ def public_groups(file: Path, texts_max: int) -> Iterator[Group]:
         yield Group(tuple(row["evidence"] for row in rows), tuple(map(tuple, asked.values())), _named(file))
 
 
-def public_examples(file: Path, texts_max: int) -> Iterator[Example]:
+def public_examples(file: Path, texts_max: int, draw: int = 0) -> Iterator[Example]:
     """The texts of a set that are in no group."""
-    rows, rng = [row for row in _rows(file) if not row.get("group")], Random(file.name)
+    rows, rng = [row for row in _rows(file) if not row.get("group")], Random(f"{draw} {file.name}")
     rng.shuffle(rows)
     for row in rows[:texts_max]:
         made = [_question(item) for item in row["items"]]

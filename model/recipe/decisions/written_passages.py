@@ -39,9 +39,9 @@ def load(folder: Path) -> list[Passage]:
         return [_passage(*pair) for line in lines for pair in json.loads(line)["pairs"]]
 
 
-def read_all(folder: Path, per_passage: int) -> Iterator[Example]:
-    rng, found = Random(21), [passage for passage in load(folder) if not passage.is_kept_back]
-    for passage in found:
+def read_some(rng: Random, folder: Path, per_passage: int, which: slice) -> Iterator[Example]:
+    found = [passage for passage in load(folder) if not passage.is_kept_back]
+    for passage in found[which]:
         for _ in range(per_passage):
             yield from_passage(rng, passage, rng.choice(found))
 

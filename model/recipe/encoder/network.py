@@ -114,17 +114,13 @@ def vectors(hidden: Tensor, documents: Tensor, branches: Tensor, project: nn.Lin
     return lambda wanted: found[wanted[:, 0] * count + wanted[:, 1]]
 
 
-def load_weights(file: Path, shape: Network = Network()) -> Encoder:
+def load_weights(file: Path, network: Encoder) -> None:
     """All weights of a network of this kind."""
-    network = Encoder(shape)
     network.load_state_dict({name: torch.from_numpy(array) for name, array in read(file).items()})
-    return network
 
 
-def load_pretrained(file: Path, shape: Network = Network()) -> Encoder:
+def load_pretrained(file: Path, network: Encoder) -> None:
     """Weights that `convert` wrote; only what makes margins is new."""
-    network = Encoder(shape)
     missing, unexpected = network.load_state_dict({name: torch.from_numpy(array) for name, array in read(file).items()}, strict=False)
     new = {"recall.weight"} | {f"{part}.{kind}" for part in ("dense", "out", "gate") for kind in ("weight", "bias")}
     assert not unexpected and set(missing) == new, (missing, unexpected)
-    return network

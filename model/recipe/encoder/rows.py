@@ -35,13 +35,17 @@ KINDS = ("general", "close", "contrast")
 CLOSE_SOURCES = ("bank_", "passage_written", "clinc150", "goemotions", "snli", "mnli", "scitail", "sick", "clean_")
 # How many questions get other forms of themselves beside them.
 FORMS_SHARE = {"general": 0.05, "close": 0.25, "contrast": 0.22}
-WRITTEN_TIMES = 4  # every group, each time asked in other forms
+# Every group, each time asked in other forms; those that an earlier training had, the first so many lines of the bank, less often.
+WRITTEN_TIMES, WRITTEN_TIMES_AGAIN, WRITTEN_BEFORE = 5, 3, 2_869
 WRITTEN_PARTS = 4
 COMPUTED_PARTS = 12
-COMPUTED_PER_PART = 2_200
-PUBLIC_TEXTS_MAX = 6_000  # of a public set, 5 % of all of their texts
+COMPUTED_PER_PART = 1_700
+PUBLIC_TEXTS_MAX = 5_000  # of a public set, at most 5 % of all of their texts
 STRANGE_SHARE = 0.15  # of groups, with a question that none of their texts answers
 KEYS_PER_JOB = 1 << 20
+FIRST_JOBS = ("contrast", "banks", "labelled", "written")
+# Marks in the working folder: what is made first is there, and everything is.
+ROWS_BEGUN, ROWS_MADE = "rows-begun", "rows-made"
 Encode = Callable[[Sequence[str]], list[list[int]]]
 
 
@@ -191,19 +195,25 @@ def rows_folder(recipe: Recipe, kind: str = "general") -> Path:
 
 
 def build_rows(recipe: Recipe, limits: Rows = Rows()) -> None:
-    """Every job makes examples or groups and deals them out, then every part packs what it was dealt."""
+    """Every job makes examples or groups and deals them out, then every part packs what it was dealt.
+
+    Contrast groups and what is close to callers' questions come first: a training may begin with them while the rest is made.
+    """
     for kind in KINDS:
         (rows_folder(recipe, kind) / "dealt").mkdir(parents=True, exist_ok=True)
     numbered = [(recipe, number, job, limits) for number, job in enumerate(jobs(recipe))]
+    first = [job for job in numbered if job[2][0] in FIRST_JOBS]
     with ProcessPoolExecutor(recipe.processes) as pool:
-        found = list(pool.map(_deal, numbered))
-        parts = [(rows_folder(recipe, kind), part, limits) for kind in KINDS for part in range(limits.parts)]
-        counts = list(pool.map(_write_part, parts))
-    taken, left_out = (sum(column, Counter[str]()) for column in zip(*found))
-    print(f"rows: {taken.total()} items; left out for sharing text with an evaluation set: {left_out.total()} {dict(left_out.most_common(12))}", flush=True)
-    for place, kind in enumerate(KINDS):
-        rows, answers, terms = (sum(column) for column in zip(*counts[place * limits.parts : (place + 1) * limits.parts]))
-        print(f"{kind}: {rows} rows, {answers} branches, {terms} terms of laws", flush=True)
+        for mark, some in ((ROWS_BEGUN, first), (ROWS_MADE, [job for job in numbered if job not in first])):
+            found = list(pool.map(_deal, some))
+            parts = [(rows_folder(recipe, kind), f"{mark}{part:03d}", limits) for kind in KINDS for part in range(limits.parts)]
+            counts = list(pool.map(_write_part, parts))
+            (recipe.work / mark).touch()
+            taken, left_out = (sum(column, Counter[str]()) for column in zip(*found))
+            print(f"{mark}: {taken.total()} items; left out for sharing text with an evaluation set: {left_out.total()} {dict(left_out.most_common(12))}", flush=True)
+            for place, kind in enumerate(KINDS):
+                rows, answers, terms = (sum(column) for column in zip(*counts[place * limits.parts : (place + 1) * limits.parts]))
+                print(f"{kind}: {rows} rows, {answers} branches, {terms} terms of laws", flush=True)
 
 
 def jobs(recipe: Recipe) -> list:
@@ -216,9 +226,10 @@ def jobs(recipe: Recipe) -> list:
 
 def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple[str, str, str, Bundle | None]]:
     """Kind of row, source, evidence and what is to stand in one row."""
-    tokens_of, rng = wordpiece(recipe.wordpiece), Random(number)
+    draw = recipe.selection.draw
+    tokens_of, rng = wordpiece(recipe.wordpiece), Random(f"{draw} {number}")
     if job[0] != "contrast" or job[1][0] == "public":
-        examples = examples_of(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX)
+        examples = examples_of(recipe, job) if job[0] != "contrast" else contrast.public_examples(job[1][1], PUBLIC_TEXTS_MAX, draw)
         for made in examples:
             kind = "close" if made.source.startswith(CLOSE_SOURCES) else "general"
             item = fit(encode_formed(tokens_of, with_forms(rng, made, FORMS_SHARE[kind]), limits), limits.length)
@@ -235,12 +246,12 @@ def bundles_of(recipe: Recipe, number: int, job, limits: Rows) -> Iterator[tuple
 def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Group]:
     match name, what:
         case "written", int() as part:
-            found = list(contrast.written(recipe.banks, kept_back=False))[part::WRITTEN_PARTS]
-            yield from found * WRITTEN_TIMES
+            for group in list(contrast.written(recipe.banks, kept_back=False))[part::WRITTEN_PARTS]:
+                yield from [group] * (WRITTEN_TIMES_AGAIN if group.line < WRITTEN_BEFORE else WRITTEN_TIMES)
         case "public_groups", Path() as file:
-            yield from contrast.public_groups(file, PUBLIC_TEXTS_MAX)
+            yield from contrast.public_groups(file, PUBLIC_TEXTS_MAX, recipe.selection.draw)
         case "computed", int() as part:
-            yield from contrast.computed(part, COMPUTED_PER_PART, kept_back=False)
+            yield from contrast.computed(recipe.selection.draw * COMPUTED_PARTS + part, COMPUTED_PER_PART, kept_back=False)
         case _:
             raise AssertionError(f"no such job: {name}")
 
@@ -248,14 +259,22 @@ def _groups(recipe: Recipe, name: str, what: Path | int) -> Iterator[contrast.Gr
 def bundle_of(
     rng: Random, tokens_of: Encode, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows
 ) -> Bundle | None:
-    """All texts of a group, dressed and asked alike, in one row; None where they do not fit."""
+    """All texts of a group, dressed and asked alike, in one row; without other forms where they do not fit, and None where that is not enough."""
+    return _bundle_of(rng, tokens_of, group, strange, keys, limits, FORMS_SHARE["contrast"]) or _bundle_of(
+        rng, tokens_of, group, (), keys, limits, 0.0
+    )
+
+
+def _bundle_of(
+    rng: Random, tokens_of: Encode, group: contrast.Group, strange: Sequence[str], keys: Iterator[int], limits: Rows, forms_share: float
+) -> Bundle | None:
     seed, key_of, items = rng.random(), {}, []
     added = (predicate(rng.choice(strange), None),) if strange and rng.random() < STRANGE_SHARE else ()
     for made in group.examples:
         alike = Random(seed)
         asked = [*made.questions, *added]
         alike.shuffle(asked)
-        formed = with_forms(alike, replace(made, evidence=dress(Random(seed), made.evidence), questions=tuple(asked)), FORMS_SHARE["contrast"])
+        formed = with_forms(alike, replace(made, evidence=dress(Random(seed), made.evidence), questions=tuple(asked)), forms_share)
         item = encode_formed(tokens_of, formed, limits)
         named = [(q.kind, q.text, o and o.value) for q in formed.made.questions for o in (q.options or (None,))]
         branches = []
@@ -295,13 +314,15 @@ def _deal(job: tuple[Recipe, int, object, Rows]) -> tuple[Counter[str], Counter[
     return taken, left_out
 
 
-def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int, int]:
+def _write_part(job: tuple[Path, str, Rows]) -> tuple[int, int, int]:
     import numpy
 
-    folder, part, limits = job
-    dealt = sorted((folder / "dealt").glob(f"{part:03d}-*.pickle"))
+    folder, name, limits = job
+    dealt = sorted((folder / "dealt").glob(f"{name[-3:]}-*.pickle"))
     bundles = [made for path in dealt for made in pickle.loads(path.read_bytes())]
-    Random(part).shuffle(bundles)
+    Random(name).shuffle(bundles)
+    if not bundles:
+        return 0, 0, 0
     rows = [lay_out([item for made in row for item in made.items], limits.length) for row in pack(bundles, limits.length)]
     answers = [(number, *answer) for number, row in enumerate(rows) for answer in row.answers]
     terms = [(number, *term) for number, row in enumerate(rows) for term in row.terms]
@@ -310,7 +331,7 @@ def _write_part(job: tuple[Path, int, Rows]) -> tuple[int, int, int]:
         return numpy.array([getattr(row, name) for row in rows], numpy.uint16).reshape(-1, limits.length)
 
     numpy.savez(
-        folder / f"part{part:03d}.npz",
+        folder / f"{name}.npz",
         **{name: column(name) for name in COLUMNS},
         answers=numpy.array(answers, numpy.int32).reshape(-1, 7),
         terms=numpy.array(terms, numpy.int32).reshape(-1, 6),

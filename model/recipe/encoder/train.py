@@ -5,7 +5,7 @@ import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Iterator, NamedTuple
+from typing import Iterable, Iterator, NamedTuple
 
 import numpy
 import torch
@@ -17,7 +17,7 @@ from ..examples import UNKNOWN
 from .config import Mixture, Network, Rows, Training
 from .losses import Answers, Losses, losses
 from .network import Encoder, load_pretrained, load_weights, tree_mask, vectors
-from .rows import COLUMNS, HIDDEN, SEPARATOR, START, rows_folder
+from .rows import COLUMNS, HIDDEN, ROWS_BEGUN, ROWS_MADE, SEPARATOR, START, rows_folder
 
 BATCHES_AHEAD = 6
 REPORT_STEPS = 50
@@ -43,8 +43,8 @@ class Batch(NamedTuple):
 class RowReader:
     """Rows in a new order every pass."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        parts = [numpy.load(path) for path in sorted(folder.glob("part*.npz"))]
+    def __init__(self, files: Iterable[Path], seed: int) -> None:
+        parts = [numpy.load(path) for path in sorted(files)]
         self.columns = {name: numpy.concatenate([part[name] for part in parts]) for name in COLUMNS}
         self.count = len(self.columns["ids"])
         self.answers, self.first_answer = self._of_rows("answers", parts)
@@ -173,25 +173,52 @@ def kinds_of_rows(mixture: Mixture) -> Iterator[str]:
         yield kind
 
 
-def start_network(recipe: Recipe, shape: Network) -> Encoder:
+def load_start(recipe: Recipe, network: Encoder) -> None:
     """Where a tuned network is given it is tuned further; otherwise the pretrained one."""
     start = recipe.work / "encoder-start.npz"
-    return load_weights(start, shape) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", shape)
+    load_weights(start, network) if start.exists() else load_pretrained(recipe.work / "encoder-init.npz", network)
 
 
-def wait_for_rows(recipe: Recipe) -> None:
-    """The compilation may begin before the rows are made; the stage `rows` leaves a mark."""
-    while not (recipe.work / "rows-made").exists():
+def wait_for_rows(recipe: Recipe, mark: str) -> None:
+    """The compilation may begin before the rows are made, and the training before all of them are; the stage `rows` leaves marks."""
+    while not (recipe.work / mark).exists():
         time.sleep(1)
+
+
+class Readers:
+    """Batches of every kind of row that is there; those of all kinds once the stage `rows` has ended."""
+
+    def __init__(self, recipe: Recipe, training: Training, seed: int) -> None:
+        self.recipe, self.training, self.seed = recipe, training, seed
+        wait_for_rows(recipe, ROWS_BEGUN)
+        made = (recipe.work / ROWS_MADE).exists()
+        self.batches = self._open(seed, "*" if made else f"{ROWS_BEGUN}*")
+        if not made:
+            threading.Thread(target=self._open_rest, daemon=True).start()
+
+    def next(self, kind: str) -> tuple[str, Batch]:
+        """A batch of this kind, or of the close rows while there are none of it."""
+        batches = self.batches
+        read = kind if kind in batches else "close"
+        return read, next(batches[read])
+
+    def _open(self, seed: int, names: str) -> dict[str, Iterator[Batch]]:
+        files = {kind: list(rows_folder(self.recipe, kind).glob(f"{names}.npz")) for kind in asdict(self.training.mixture)}
+        readers = {kind: RowReader(found, seed) for kind, found in files.items() if found}
+        print("rows", {kind: reader.count for kind, reader in readers.items()}, flush=True)
+        return {kind: reader.ahead(self.training.rows_per_step) for kind, reader in readers.items()}
+
+    def _open_rest(self) -> None:
+        wait_for_rows(self.recipe, ROWS_MADE)
+        self.batches = self._open(self.seed + 1, "*")
 
 
 def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Network = Network(), steps_max: int | None = None) -> Path:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(seed)
     torch.set_float32_matmul_precision("high")
-    network = start_network(recipe, shape).to(device).train()
+    network = Encoder(shape).to(device).train()
     network.recall.requires_grad_(False)
-    average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
     optimizer = torch.optim.AdamW(parameter_groups(network, training), betas=(0.9, 0.98), fused=device == "cuda")
     out = recipe.checkpoint(f"encoder-{seed}")
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -200,14 +227,15 @@ def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Net
     make_mask = torch.compile(create_block_mask) if compiles else None
     if compiles:
         warm_up(network, forward, make_mask, training.rows_per_step, device)
-    wait_for_rows(recipe)
-    readers = {kind: RowReader(rows_folder(recipe, kind), seed) for kind in asdict(training.mixture)}
-    print(json.dumps(asdict(training)), "seed", seed, "rows", {kind: reader.count for kind, reader in readers.items()}, flush=True)
-    batches = {kind: reader.ahead(training.rows_per_step) for kind, reader in readers.items()}
+    readers = Readers(recipe, training, seed)
+    load_start(recipe, network)
+    average = {name: value.detach().clone().float() for name, value in network.state_dict().items()}
+    print(json.dumps(asdict(training)), "seed", seed, flush=True)
     started = saved = reported = time.time()
-    log: dict[str, list[Tensor]] = {kind: [] for kind in readers}
-    for step, kind in enumerate(kinds_of_rows(training.mixture), 1):
-        read = hide_words(next(batches[kind]).to(device), 0.0 if kind == "contrast" else training.hidden_share)
+    log: dict[str, list[Tensor]] = {kind: [] for kind in asdict(training.mixture)}
+    for step, owed in enumerate(kinds_of_rows(training.mixture), 1):
+        kind, batch = readers.next(owed)
+        read = hide_words(batch.to(device), 0.0 if kind == "contrast" else training.hidden_share)
         found, right = step_losses(network, forward, make_mask, read, device, training.smoothing)
         loss = found.single + sum(getattr(training, f"{name}_weight") * getattr(found, name) for name in found._fields[1:])
         loss.backward()
@@ -232,7 +260,7 @@ def train(recipe: Recipe, seed: int, training: Training = Training(), shape: Net
                     print(f"step {step} {name:8} " + " ".join(f"{part} {value:.4f}" for part, value in shown), flush=True)
             took, reported = time.time() - reported, time.time()
             print(f"step {step} rate {rate:.2e} done {done:.3f} {took:.1f}s", flush=True)
-            log = {kind: [] for kind in readers}
+            log = {name: [] for name in log}
         if ended or time.time() - saved > training.save_every_seconds:
             torch.save({name: value.half() for name, value in average.items()}, out)
             saved = time.time()
