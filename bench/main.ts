@@ -24,7 +24,8 @@ const benches = {
   cascade: "a cascade beside its members: accuracy, share escalated, cost and latency at several thresholds",
   guardrails: "what guardrails add to the first text and the whole of a streamed answer",
   tracing: "decisions a second with every trace exported and without",
-  jevbench: "fifty laws of coherence between forms of one question: the public harness against a started server",
+  jevbench:
+    "fifty laws of coherence between forms of one question: the public harness against a started server",
   console: "the console's first pages: until they are usable, and their bytes",
 } as const
 
