@@ -1,7 +1,6 @@
 /** Analytics on the wire: what happened to an organization's requests, counted, drawn over time, and one by one. */
 import { z } from "zod"
-import { endpoint } from "./endpoint.ts"
-import { OrganizationPath, PathId } from "./platform/values.ts"
+import { endpointGroup } from "./endpoint-group.ts"
 import { isTagFilter } from "./tags.ts"
 
 export const dimensions = [
@@ -203,39 +202,32 @@ export type Sequence = z.infer<typeof Sequence>
 
 export const access = { principals: ["session", "key", "workload"], permission: "api-read" } as const
 
-const getAnalyticsOverview = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/analytics/overview",
+const analytics = endpointGroup("/v1/organizations/{org_id}/analytics", {
   area: "Analytics",
-  surface: "platform",
-  summary: "Read analytics of a time range; totals, groups and time series",
-  access,
-  params: OrganizationPath,
-  query: OverviewQuery,
-  output: z.union([OverviewResponse, GroupedTimeseriesResponse]),
-  errors: ["analytics_not_configured"],
+  read: access,
+  write: access,
 })
 
-const getAnalyticsSequence = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/analytics/sequences/{seq_id}",
-  area: "Analytics",
-  surface: "platform",
-  summary: "Read one request by its sequence id",
-  access,
-  params: z.object({ ...OrganizationPath.shape, seq_id: PathId }),
-  query: z
-    .object({
-      range_start: Instant.optional().describe("Unix ms, inclusive."),
-      range_end: Instant.optional().describe("Unix ms, exclusive."),
-    })
-    .refine(({ range_start = 0, range_end = Infinity }) => range_end > range_start, {
-      path: ["range_end"],
-      message: "it must be greater than range_start",
-    }),
-  output: z.object({ sequence: Sequence }),
-  errors: ["analytics_not_configured"],
-})
-
-export const analyticsTable = { getAnalyticsOverview, getAnalyticsSequence }
+export const analyticsTable = {
+  getAnalyticsOverview: analytics.at("/overview").get({
+    summary: "Read analytics of a time range; totals, groups and time series",
+    query: OverviewQuery,
+    output: z.union([OverviewResponse, GroupedTimeseriesResponse]),
+    errors: ["analytics_not_configured"],
+  }),
+  getAnalyticsSequence: analytics.at("/sequences/{seq_id}").get({
+    summary: "Read one request by its sequence id",
+    query: z
+      .object({
+        range_start: Instant.optional().describe("Unix ms, inclusive."),
+        range_end: Instant.optional().describe("Unix ms, exclusive."),
+      })
+      .refine(({ range_start = 0, range_end = Infinity }) => range_end > range_start, {
+        path: ["range_end"],
+        message: "it must be greater than range_start",
+      }),
+    output: z.object({ sequence: Sequence }),
+    errors: ["analytics_not_configured"],
+  }),
+}
 export type AnalyticsTable = typeof analyticsTable

@@ -1,13 +1,8 @@
 /** Kept content on the wire: what an organization keeps of its requests, how long, and how it is read and deleted. */
 import { z } from "zod"
-import { Document, endpoint } from "./endpoint.ts"
-import { Datetime, GivenTime, OrganizationPath, PathId, Text, idForm } from "./platform/values.ts"
-
-const area = "Content"
-const surface = "platform"
-const principals = ["session", "key"] as const
-const readAccess = { principals, permission: "api-read" } as const
-const adminAccess = { principals, permission: "api-admin" } as const
+import { Document } from "./endpoint.ts"
+import { apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
+import { IdWith, Datetime, GivenTime, Text } from "./platform/values.ts"
 
 export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
 export type ContentLevel = (typeof contentLevels)[number]
@@ -95,37 +90,6 @@ export const ContentSettings = z
   .meta({ id: "ContentSettings" })
 export type ContentSettings = z.infer<typeof ContentSettings>
 
-const settingsPath = "/v1/organizations/{org_id}/content_settings"
-
-export const getContentSettings = endpoint({
-  method: "GET",
-  path: settingsPath,
-  area,
-  surface,
-  summary: "Read what an organization keeps of its requests",
-  access: readAccess,
-  params: OrganizationPath,
-  output: ContentSettings,
-})
-
-export const putContentSettings = endpoint({
-  method: "PUT",
-  path: settingsPath,
-  area,
-  surface,
-  summary: "Set what an organization keeps of its requests; fields left out get their defaults",
-  access: adminAccess,
-  params: OrganizationPath,
-  body: z.strictObject({
-    keep: keep.default(defaultContentSettings.keep),
-    sample_rate: sampleRate.default(defaultContentSettings.sample_rate),
-    retention_days: retentionDays.default(defaultContentSettings.retention_days),
-    redact: Redaction.prefault({}),
-  }),
-  output: ContentSettings,
-  errors: ["precondition_failed"],
-})
-
 export const KeyContentSettings = z
   .object({
     content: KeptOfKey.nullable().describe("Null: what the organization has set."),
@@ -133,42 +97,6 @@ export const KeyContentSettings = z
   })
   .meta({ id: "KeyContentSettings" })
 export type KeyContentSettings = z.infer<typeof KeyContentSettings>
-
-const keySettingsPath = "/v1/organizations/{org_id}/api_keys/{key_id}/content_settings"
-const KeyPath = z.object({ org_id: PathId, key_id: PathId })
-
-export const getKeyContentSettings = endpoint({
-  method: "GET",
-  path: keySettingsPath,
-  area,
-  surface,
-  summary: "Read what is kept of the requests of an API key",
-  access: readAccess,
-  params: KeyPath,
-  output: KeyContentSettings,
-})
-
-export const putKeyContentSettings = endpoint({
-  method: "PUT",
-  path: keySettingsPath,
-  area,
-  surface,
-  summary: "Set what is kept of the requests of an API key; null takes what the organization has set",
-  access: adminAccess,
-  params: KeyPath,
-  body: z.strictObject({
-    content: z
-      .strictObject({
-        keep,
-        sample_rate: sampleRate.default(1),
-        retention_days: retentionDays
-          .optional()
-          .describe("At most the organization's, which is the default."),
-      })
-      .nullable(),
-  }),
-  output: KeyContentSettings,
-})
 
 const Value = z.union([z.string(), z.boolean(), z.int()])
 
@@ -254,76 +182,74 @@ export const KeptContent = z
   .meta({ id: "KeptContent" })
 export type KeptContent = z.infer<typeof KeptContent>
 
-const contentPath = "/v1/organizations/{org_id}/sequences/{seq_id}/content"
-const SequencePath = z.object({ org_id: PathId, seq_id: z.string().regex(idForm("seq")) })
-
-export const getContent = endpoint({
-  method: "GET",
-  path: contentPath,
-  area,
-  surface,
-  summary: "Read the kept content of a request; recorded in the audit log",
-  access: readAccess,
-  params: SequencePath,
-  output: KeptContent,
-  errors: ["conflict"],
+const organization = endpointGroup("/v1/organizations/{org_id}", {
+  area: "Content",
+  read: apiRead,
+  write: apiAdmin,
 })
 
-export const deleteContent = endpoint({
-  method: "DELETE",
-  path: contentPath,
-  area,
-  surface,
-  summary: "Delete the kept content of a request",
-  access: adminAccess,
-  params: SequencePath,
-  output: z.void(),
-  status: 204,
-})
-
-export const deleteContents = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/content/delete",
-  area,
-  surface,
-  summary:
-    "Delete kept content by time, by a caller's own reference, or both; also what is still being stored",
-  access: adminAccess,
-  params: OrganizationPath,
-  body: z
-    .strictObject({
-      before: GivenTime.optional().describe("Of requests that began earlier."),
-      reference: z.string().min(1).max(128).optional().describe("Of requests with this tag `reference`."),
-    })
-    .refine(({ before, reference }) => before !== undefined || reference !== undefined, {
-      error: "`before` or `reference` is needed",
-    }),
-  output: z.object({ deleted: z.int() }).meta({ id: "DeletedContent" }),
-})
-
-export const exportContent = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/content/export",
-  area,
-  surface,
-  summary: "Export kept content as JSON lines, oldest first; recorded in the audit log",
-  access: adminAccess,
-  params: OrganizationPath,
-  query: z.object({
-    from: GivenTime.optional().describe("Inclusive."),
-    to: GivenTime.optional().describe("Exclusive."),
-  }),
-  output: z.instanceof(Document),
-  produces: "application/jsonl",
-})
+const content = organization.at("/sequences/{seq_id}/content", { seq_id: IdWith("seq") })
 
 export const contentTable = {
-  getContentSettings,
-  putContentSettings,
-  getKeyContentSettings,
-  putKeyContentSettings,
-  getContent,
-  deleteContent,
-  deleteContents,
-  exportContent,
+  getContentSettings: organization
+    .at("/content_settings")
+    .get({ summary: "Read what an organization keeps of its requests", output: ContentSettings }),
+  putContentSettings: organization.at("/content_settings").put({
+    summary: "Set what an organization keeps of its requests; fields left out get their defaults",
+    body: z.strictObject({
+      keep: keep.default(defaultContentSettings.keep),
+      sample_rate: sampleRate.default(defaultContentSettings.sample_rate),
+      retention_days: retentionDays.default(defaultContentSettings.retention_days),
+      redact: Redaction.prefault({}),
+    }),
+    output: ContentSettings,
+    errors: ["precondition_failed"],
+  }),
+  getKeyContentSettings: organization
+    .at("/api_keys/{key_id}/content_settings")
+    .get({ summary: "Read what is kept of the requests of an API key", output: KeyContentSettings }),
+  putKeyContentSettings: organization.at("/api_keys/{key_id}/content_settings").put({
+    summary: "Set what is kept of the requests of an API key; null takes what the organization has set",
+    body: z.strictObject({
+      content: z
+        .strictObject({
+          keep,
+          sample_rate: sampleRate.default(1),
+          retention_days: retentionDays
+            .optional()
+            .describe("At most the organization's, which is the default."),
+        })
+        .nullable(),
+    }),
+    output: KeyContentSettings,
+  }),
+  getContent: content.get({
+    summary: "Read the kept content of a request; recorded in the audit log",
+    output: KeptContent,
+    errors: ["conflict"],
+  }),
+  deleteContent: content.remove({ summary: "Delete the kept content of a request" }),
+  deleteContents: organization.at("/content/delete").post({
+    summary:
+      "Delete kept content by time, by a caller's own reference, or both; also what is still being stored",
+    body: z
+      .strictObject({
+        before: GivenTime.optional().describe("Of requests that began earlier."),
+        reference: z.string().min(1).max(128).optional().describe("Of requests with this tag `reference`."),
+      })
+      .refine(({ before, reference }) => before !== undefined || reference !== undefined, {
+        error: "`before` or `reference` is needed",
+      }),
+    output: z.object({ deleted: z.int() }).meta({ id: "DeletedContent" }),
+  }),
+  exportContent: organization.at("/content/export").get({
+    summary: "Export kept content as JSON lines, oldest first; recorded in the audit log",
+    access: apiAdmin,
+    query: z.object({
+      from: GivenTime.optional().describe("Inclusive."),
+      to: GivenTime.optional().describe("Exclusive."),
+    }),
+    output: z.instanceof(Document),
+    produces: "application/jsonl",
+  }),
 }

@@ -3,7 +3,8 @@ import { z } from "zod"
 import { recordOf } from "./check.ts"
 import { permissions } from "./access.ts"
 import { endpoint } from "./endpoint.ts"
-import { Datetime, OrganizationPath, PathId, Text } from "./platform/values.ts"
+import { endpointGroup, ownersAdmin } from "./endpoint-group.ts"
+import { Datetime, Text } from "./platform/values.ts"
 
 const kibibyte = 1024
 
@@ -183,92 +184,12 @@ export const ProviderTestResult = z
   .meta({ id: "WorkloadIdentityTest" })
 export type ProviderTestResult = z.infer<typeof ProviderTestResult>
 
-const ProviderPath = z.object({ org_id: PathId, provider_id: PathId })
-const providersPath = "/v1/organizations/{org_id}/workload_identity/providers"
 const area = "Workload identity"
 const readers = {
   principals: ["session", "key", "workload"],
   permission: "api-admin",
   anyMember: true,
 } as const
-const writers = { principals: ["session", "key"], permission: "api-admin", owner: "sessions" } as const
-
-const listWorkloadIdentityProviders = endpoint({
-  method: "GET",
-  path: providersPath,
-  area,
-  surface: "platform",
-  summary: "List workload identity providers",
-  access: readers,
-  params: OrganizationPath,
-  output: z.array(WorkloadIdentityProvider),
-})
-
-const createWorkloadIdentityProvider = endpoint({
-  method: "POST",
-  path: providersPath,
-  area,
-  surface: "platform",
-  summary: "Create a workload identity provider",
-  access: writers,
-  params: OrganizationPath,
-  body: NewProvider,
-  bodyBytesMax: identityLimits.bodyBytes,
-  output: WorkloadIdentityProvider,
-  errors: ["conflict"],
-})
-
-const getWorkloadIdentityProvider = endpoint({
-  method: "GET",
-  path: `${providersPath}/{provider_id}`,
-  area,
-  surface: "platform",
-  summary: "Read a workload identity provider",
-  access: readers,
-  params: ProviderPath,
-  output: WorkloadIdentityProvider,
-})
-
-const updateWorkloadIdentityProvider = endpoint({
-  method: "PATCH",
-  path: `${providersPath}/{provider_id}`,
-  area,
-  surface: "platform",
-  summary: "Change a workload identity provider; tokens issued before stop working",
-  access: writers,
-  params: ProviderPath,
-  body: ProviderChanges,
-  bodyBytesMax: identityLimits.bodyBytes,
-  output: WorkloadIdentityProvider,
-  errors: ["conflict", "precondition_failed"],
-})
-
-const deleteWorkloadIdentityProvider = endpoint({
-  method: "DELETE",
-  path: `${providersPath}/{provider_id}`,
-  area,
-  surface: "platform",
-  summary: "Delete a workload identity provider; tokens issued before stop working",
-  access: writers,
-  params: ProviderPath,
-  output: z.undefined(),
-  status: 204,
-  errors: ["precondition_failed"],
-})
-
-const testWorkloadIdentityProvider = endpoint({
-  method: "POST",
-  path: `${providersPath}/{provider_id}/test`,
-  area,
-  surface: "platform",
-  summary: "Test an exchange; issues no token",
-  access: writers,
-  params: ProviderPath,
-  body: ProviderTest,
-  bodyBytesMax: identityLimits.bodyBytes,
-  output: ProviderTestResult,
-  errors: ["overloaded"],
-})
 
 export const tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
 export const tokenTypes = {
@@ -330,14 +251,47 @@ const getJwks = endpoint({
   output: z.object({ keys: z.array(z.record(z.string(), z.unknown())) }).meta({ id: "JsonWebKeySet" }),
 })
 
-/** Under the names of the table of endpoints. */
+const providers = endpointGroup("/v1/organizations/{org_id}/workload_identity/providers", {
+  area: "Workload identity",
+  read: readers,
+  write: ownersAdmin,
+})
+const provider = providers.at("/{provider_id}")
+
 export const identityEndpoints = {
-  listWorkloadIdentityProviders,
-  createWorkloadIdentityProvider,
-  getWorkloadIdentityProvider,
-  updateWorkloadIdentityProvider,
-  deleteWorkloadIdentityProvider,
-  testWorkloadIdentityProvider,
+  listWorkloadIdentityProviders: providers.get({
+    summary: "List workload identity providers",
+    output: z.array(WorkloadIdentityProvider),
+  }),
+  createWorkloadIdentityProvider: providers.post({
+    summary: "Create a workload identity provider",
+    body: NewProvider,
+    bodyBytesMax: identityLimits.bodyBytes,
+    output: WorkloadIdentityProvider,
+    errors: ["conflict"],
+  }),
+  getWorkloadIdentityProvider: provider.get({
+    summary: "Read a workload identity provider",
+    output: WorkloadIdentityProvider,
+  }),
+  updateWorkloadIdentityProvider: provider.patch({
+    summary: "Change a workload identity provider; tokens issued before stop working",
+    body: ProviderChanges,
+    bodyBytesMax: identityLimits.bodyBytes,
+    output: WorkloadIdentityProvider,
+    errors: ["conflict", "precondition_failed"],
+  }),
+  deleteWorkloadIdentityProvider: provider.remove({
+    summary: "Delete a workload identity provider; tokens issued before stop working",
+    errors: ["precondition_failed"],
+  }),
+  testWorkloadIdentityProvider: provider.at("/test").post({
+    summary: "Test an exchange; issues no token",
+    body: ProviderTest,
+    bodyBytesMax: identityLimits.bodyBytes,
+    output: ProviderTestResult,
+    errors: ["overloaded"],
+  }),
   exchangeToken,
   getJwks,
 }

@@ -1,8 +1,8 @@
 /** The request log on the wire: an organization's requests one by one, newest first, found by what is known of them. */
 import { z } from "zod"
 import { Filter, Instant, Sequence, WholeNumber, access } from "./analytics.ts"
-import { endpoint } from "./endpoint.ts"
-import { OrganizationPath, PathId, pageOf, pageQuery } from "./platform/values.ts"
+import { endpointGroup } from "./endpoint-group.ts"
+import { pageOf, pageQuery } from "./platform/values.ts"
 import { TagFilter } from "./tags.ts"
 
 export const attemptsMax = 8
@@ -149,31 +149,24 @@ export const SequencesQuery = z
   })
 export type SequencesQuery = z.output<typeof SequencesQuery>
 
-const listSequences = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/sequences",
+const sequences = endpointGroup("/v1/organizations/{org_id}/sequences", {
   area: "Analytics",
-  surface: "platform",
-  summary: "List requests; newest first, filtered by what is known of them",
-  access,
-  params: OrganizationPath,
-  query: SequencesQuery,
-  output: pageOf(SequenceDetail),
-  wrap: "none",
-  errors: ["analytics_not_configured"],
+  read: access,
+  write: access,
 })
 
-const getSequence = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/sequences/{seq_id}",
-  area: "Analytics",
-  surface: "platform",
-  summary: "Read one request with its timing, attempts, tags and cost",
-  access,
-  params: z.object({ ...OrganizationPath.shape, seq_id: PathId }),
-  output: SequenceDetail,
-  errors: ["analytics_not_configured"],
-})
-
-export const sequenceTable = { listSequences, getSequence }
+export const sequenceTable = {
+  listSequences: sequences.get({
+    summary: "List requests; newest first, filtered by what is known of them",
+    query: SequencesQuery,
+    output: pageOf(SequenceDetail),
+    wrap: "none",
+    errors: ["analytics_not_configured"],
+  }),
+  getSequence: sequences.at("/{seq_id}").get({
+    summary: "Read one request with its timing, attempts, tags and cost",
+    output: SequenceDetail,
+    errors: ["analytics_not_configured"],
+  }),
+}
 export type SequenceTable = typeof sequenceTable

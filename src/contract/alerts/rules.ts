@@ -1,18 +1,8 @@
 /** Alert rules of an organization, and the alerts that they raised. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import {
-  Datetime,
-  EmailAddress,
-  OrganizationPath,
-  PathId,
-  Text,
-  idForm,
-  pageOf,
-  pageQuery,
-} from "../platform/values.ts"
-import { alertLimits, area, readAccess, surface, writeAccess } from "./values.ts"
-import { DeliveryStateName } from "./webhooks.ts"
+import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, EmailAddress, PathId, Text } from "../platform/values.ts"
+import { DeliveryStateName, alertLimits } from "./webhooks.ts"
 
 export const alertKinds = [
   "balance_below",
@@ -219,126 +209,73 @@ const WindowMinutes = z
   .int()
   .min(1)
   .max(30 * day)
-const RulePath = z.object({ org_id: PathId, rule_id: PathId })
-const rulesPath = "/v1/organizations/{org_id}/alert_rules"
-const rulePath = `${rulesPath}/{rule_id}` as const
 
-export const getAlertOptions = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/alert_options",
-  area,
-  surface,
-  summary: "What alert rules can be made of here",
-  access: readAccess,
-  params: OrganizationPath,
-  output: z
-    .object({
-      kinds: z.array(
-        z.object({
-          kind: z.enum(alertKinds),
-          summary: z.string(),
-          threshold: z
-            .object({ unit: z.string(), min: z.number(), max: z.number(), default: z.number() })
-            .nullable(),
-          window_minutes: z.object({ min: z.int(), max: z.int(), default: z.int() }).nullable(),
-          required: z.array(z.enum(targetFields)),
-          optional: z.array(z.enum(targetFields)),
+const organization = endpointGroup("/v1/organizations/{org_id}", {
+  area: "Alerts",
+  read: apiRead,
+  write: apiWrite,
+})
+const rules = organization.at("/alert_rules")
+const rule = rules.at("/{rule_id}")
+
+export const alertRuleTable = {
+  getAlertOptions: organization.at("/alert_options").get({
+    summary: "What alert rules can be made of here",
+    output: z
+      .object({
+        kinds: z.array(
+          z.object({
+            kind: z.enum(alertKinds),
+            summary: z.string(),
+            threshold: z
+              .object({ unit: z.string(), min: z.number(), max: z.number(), default: z.number() })
+              .nullable(),
+            window_minutes: z.object({ min: z.int(), max: z.int(), default: z.int() }).nullable(),
+            required: z.array(z.enum(targetFields)),
+            optional: z.array(z.enum(targetFields)),
+          }),
+        ),
+        email: z.object({
+          enabled: z.boolean().describe("Whether a mail server is configured."),
+          recipients: z.enum(["members", "anyone"]),
         }),
-      ),
-      email: z.object({
-        enabled: z.boolean().describe("Whether a mail server is configured."),
-        recipients: z.enum(["members", "anyone"]),
-      }),
-      webhooks: z.object({ allow_private: z.boolean() }),
-    })
-    .meta({ id: "AlertOptions" }),
-})
-
-export const listAlertRules = endpoint({
-  method: "GET",
-  path: rulesPath,
-  area,
-  surface,
-  summary: "List alert rules; newest first",
-  access: readAccess,
-  params: OrganizationPath,
-  query: pageQuery(idForm("ar")),
-  output: pageOf(AlertRule),
-  wrap: "none",
-})
-
-export const createAlertRule = endpoint({
-  method: "POST",
-  path: rulesPath,
-  area,
-  surface,
-  summary: "Create an alert rule; what is left out has the default of its kind",
-  access: writeAccess,
-  params: OrganizationPath,
-  body: z.strictObject({
-    name: Name,
-    kind: z.enum(alertKinds),
-    threshold: Threshold.nullish(),
-    window_minutes: WindowMinutes.nullish(),
-    target: AlertTarget.default({}),
-    channels: Channels.default([]),
-    enabled: z.boolean().default(true),
+        webhooks: z.object({ allow_private: z.boolean() }),
+      })
+      .meta({ id: "AlertOptions" }),
   }),
-  output: AlertRule,
-})
-
-export const getAlertRule = endpoint({
-  method: "GET",
-  path: rulePath,
-  area,
-  surface,
-  summary: "An alert rule with its present state",
-  access: readAccess,
-  params: RulePath,
-  output: AlertRule,
-})
-
-export const updateAlertRule = endpoint({
-  method: "PATCH",
-  path: rulePath,
-  area,
-  surface,
-  summary: "Change an alert rule; its kind stays; If-Match prevents lost updates",
-  access: writeAccess,
-  params: RulePath,
-  body: z.strictObject({
-    name: Name.optional(),
-    threshold: Threshold.optional(),
-    window_minutes: WindowMinutes.optional(),
-    target: AlertTarget.optional(),
-    channels: Channels.optional(),
-    enabled: z.boolean().optional(),
+  listAlertRules: rules.list({ summary: "List alert rules; newest first", of: AlertRule, cursor: "ar" }),
+  createAlertRule: rules.post({
+    summary: "Create an alert rule; what is left out has the default of its kind",
+    body: z.strictObject({
+      name: Name,
+      kind: z.enum(alertKinds),
+      threshold: Threshold.nullish(),
+      window_minutes: WindowMinutes.nullish(),
+      target: AlertTarget.default({}),
+      channels: Channels.default([]),
+      enabled: z.boolean().default(true),
+    }),
+    output: AlertRule,
   }),
-  output: AlertRule,
-  errors: ["precondition_failed"],
-})
-
-export const deleteAlertRule = endpoint({
-  method: "DELETE",
-  path: rulePath,
-  area,
-  surface,
-  summary: "Delete an alert rule; the alerts that it raised stay",
-  access: writeAccess,
-  params: RulePath,
-  output: z.void(),
-  status: 204,
-})
-
-export const listAlerts = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/alerts",
-  area,
-  surface,
-  summary: "List alerts, newest first; kept for 400 days",
-  access: readAccess,
-  params: OrganizationPath,
-  query: pageQuery(idForm("evt")).extend({ rule_id: PathId.optional() }),
-  output: pageOf(Alert),
-  wrap: "none",
-})
+  getAlertRule: rule.get({ summary: "An alert rule with its present state", output: AlertRule }),
+  updateAlertRule: rule.patch({
+    summary: "Change an alert rule; its kind stays; If-Match prevents lost updates",
+    body: z.strictObject({
+      name: Name.optional(),
+      threshold: Threshold.optional(),
+      window_minutes: WindowMinutes.optional(),
+      target: AlertTarget.optional(),
+      channels: Channels.optional(),
+      enabled: z.boolean().optional(),
+    }),
+    output: AlertRule,
+    errors: ["precondition_failed"],
+  }),
+  deleteAlertRule: rule.remove({ summary: "Delete an alert rule; the alerts that it raised stay" }),
+  listAlerts: organization.at("/alerts").list({
+    summary: "List alerts, newest first; kept for 400 days",
+    of: Alert,
+    cursor: "evt",
+    filters: { rule_id: PathId.optional() },
+  }),
+}

@@ -1,8 +1,17 @@
 /** Webhooks of an organization: signed events to a receiver, and the log of their deliveries. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
-import { administer, area, alertLimits, readAccess, surface } from "./values.ts"
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, Text } from "../platform/values.ts"
+
+/** Of an organization, unless said otherwise. */
+export const alertLimits = {
+  rulesMax: 100,
+  webhooksMax: 20,
+  channelsPerRuleMax: 10,
+  /** Webhook calls and e-mails that wait. */
+  pendingDeliveriesMax: 1000,
+  nameCharactersMax: 200,
+} as const
 
 export const webhookEvents = ["alert.firing", "alert.resolved"] as const
 export type WebhookEvent = (typeof webhookEvents)[number]
@@ -90,138 +99,59 @@ export const WebhookDelivery = z
   .meta({ id: "WebhookDelivery" })
 export type WebhookDelivery = z.infer<typeof WebhookDelivery>
 
-const WebhookPath = z.object({ org_id: PathId, webhook_id: PathId })
-const DeliveryPath = WebhookPath.extend({ delivery_id: PathId })
-const webhooksPath = "/v1/organizations/{org_id}/webhooks"
-const webhookPath = `${webhooksPath}/{webhook_id}` as const
-
-export const listWebhooks = endpoint({
-  method: "GET",
-  path: webhooksPath,
-  area,
-  surface,
-  summary: "List webhooks; newest first",
-  access: readAccess,
-  params: OrganizationPath,
-  query: pageQuery(idForm("wh")),
-  output: pageOf(Webhook),
-  wrap: "none",
+const webhooks = endpointGroup("/v1/organizations/{org_id}/webhooks", {
+  area: "Alerts",
+  read: apiRead,
+  write: apiAdmin,
 })
+const webhook = webhooks.at("/{webhook_id}")
+const sentDelivery = webhook.at("/deliveries/{delivery_id}")
 
-export const createWebhook = endpoint({
-  method: "POST",
-  path: webhooksPath,
-  area,
-  surface,
-  summary: "Create a webhook; the answer shows its signing secret once",
-  access: administer,
-  params: OrganizationPath,
-  body: z.strictObject({
-    url: WebhookUrl,
-    description: Text(alertLimits.nameCharactersMax).or(z.literal("")).default(""),
-    events: Events.default([...webhookEvents]),
-    enabled: z.boolean().default(true),
+export const webhookTable = {
+  listWebhooks: webhooks.list({ summary: "List webhooks; newest first", of: Webhook, cursor: "wh" }),
+  createWebhook: webhooks.post({
+    summary: "Create a webhook; the answer shows its signing secret once",
+    body: z.strictObject({
+      url: WebhookUrl,
+      description: Text(alertLimits.nameCharactersMax).or(z.literal("")).default(""),
+      events: Events.default([...webhookEvents]),
+      enabled: z.boolean().default(true),
+    }),
+    output: WebhookWithSecret,
+    secrets: ["secret"],
   }),
-  output: WebhookWithSecret,
-  secrets: ["secret"],
-})
-
-export const getWebhook = endpoint({
-  method: "GET",
-  path: webhookPath,
-  area,
-  surface,
-  summary: "A webhook",
-  access: readAccess,
-  params: WebhookPath,
-  output: Webhook,
-})
-
-export const updateWebhook = endpoint({
-  method: "PATCH",
-  path: webhookPath,
-  area,
-  surface,
-  summary: "Change a webhook; disabling it cancels its pending deliveries; If-Match prevents lost updates",
-  access: administer,
-  params: WebhookPath,
-  body: z.strictObject({
-    url: WebhookUrl.optional(),
-    description: Text(alertLimits.nameCharactersMax).or(z.literal("")).optional(),
-    events: Events.optional(),
-    enabled: z.boolean().optional(),
+  getWebhook: webhook.get({ summary: "A webhook", output: Webhook }),
+  updateWebhook: webhook.patch({
+    summary: "Change a webhook; disabling it cancels its pending deliveries; If-Match prevents lost updates",
+    body: z.strictObject({
+      url: WebhookUrl.optional(),
+      description: Text(alertLimits.nameCharactersMax).or(z.literal("")).optional(),
+      events: Events.optional(),
+      enabled: z.boolean().optional(),
+    }),
+    output: Webhook,
+    errors: ["precondition_failed"],
   }),
-  output: Webhook,
-  errors: ["precondition_failed"],
-})
-
-export const rotateWebhook = endpoint({
-  method: "POST",
-  path: `${webhookPath}/rotate`,
-  area,
-  surface,
-  summary: "Rotate a webhook's secret; for the grace time events are signed with both",
-  access: administer,
-  params: WebhookPath,
-  body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
-  output: WebhookWithSecret,
-  secrets: ["secret"],
-})
-
-export const deleteWebhook = endpoint({
-  method: "DELETE",
-  path: webhookPath,
-  area,
-  surface,
-  summary: "Delete a webhook with its deliveries; alert rules stop naming it",
-  access: administer,
-  params: WebhookPath,
-  output: z.void(),
-  status: 204,
-})
-
-export const testWebhook = endpoint({
-  method: "POST",
-  path: `${webhookPath}/test`,
-  area,
-  surface,
-  summary: "Send an event of the type webhook.test",
-  access: administer,
-  params: WebhookPath,
-  output: WebhookDelivery,
-})
-
-export const listWebhookDeliveries = endpoint({
-  method: "GET",
-  path: `${webhookPath}/deliveries`,
-  area,
-  surface,
-  summary: "Deliveries, newest first; kept for 30 days",
-  access: readAccess,
-  params: WebhookPath,
-  query: pageQuery(idForm("dlv")).extend({ state: DeliveryStateName.optional() }),
-  output: pageOf(WebhookDeliveryItem),
-  wrap: "none",
-})
-
-export const getWebhookDelivery = endpoint({
-  method: "GET",
-  path: `${webhookPath}/deliveries/{delivery_id}`,
-  area,
-  surface,
-  summary: "A delivery with its body",
-  access: readAccess,
-  params: DeliveryPath,
-  output: WebhookDelivery,
-})
-
-export const resendWebhookDelivery = endpoint({
-  method: "POST",
-  path: `${webhookPath}/deliveries/{delivery_id}/resend`,
-  area,
-  surface,
-  summary: "Send a delivery again, now, with the same event id",
-  access: administer,
-  params: DeliveryPath,
-  output: WebhookDelivery,
-})
+  rotateWebhook: webhook.at("/rotate").post({
+    summary: "Rotate a webhook's secret; for the grace time events are signed with both",
+    body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
+    output: WebhookWithSecret,
+    secrets: ["secret"],
+  }),
+  deleteWebhook: webhook.remove({
+    summary: "Delete a webhook with its deliveries; alert rules stop naming it",
+  }),
+  testWebhook: webhook
+    .at("/test")
+    .post({ summary: "Send an event of the type webhook.test", output: WebhookDelivery }),
+  listWebhookDeliveries: webhook.at("/deliveries").list({
+    summary: "Deliveries, newest first; kept for 30 days",
+    of: WebhookDeliveryItem,
+    cursor: "dlv",
+    filters: { state: DeliveryStateName.optional() },
+  }),
+  getWebhookDelivery: sentDelivery.get({ summary: "A delivery with its body", output: WebhookDelivery }),
+  resendWebhookDelivery: sentDelivery
+    .at("/resend")
+    .post({ summary: "Send a delivery again, now, with the same event id", output: WebhookDelivery }),
+}

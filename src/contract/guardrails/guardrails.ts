@@ -1,7 +1,7 @@
 /** Guardrails of an organization: question sets that check what generating models read and write. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, PathId, Text } from "../platform/values.ts"
 import { QuestionSetFile } from "../question-sets/content.ts"
 
 export const guardrailLimits = {
@@ -18,9 +18,6 @@ export const guardrailLimits = {
 export const guardrailsHeader = "x-umpire-guardrails"
 
 const { nameCharactersMax, windowCharactersMin, windowCharactersMax } = guardrailLimits
-const area = "Guardrails"
-const surface = "platform"
-const principals = ["session", "key"] as const
 
 export const guardrailStages = ["input", "output", "both"] as const
 export const guardrailActions = ["block", "flag", "redact", "route"] as const
@@ -120,89 +117,31 @@ export const ReadyMadeSet = z
   .meta({ id: "ReadyMadeSet", description: "The body of a question set to create, and how good it is." })
 export type ReadyMadeSet = z.infer<typeof ReadyMadeSet>
 
-const guardrailsPath = "/v1/organizations/{org_id}/guardrails"
-const guardrailPath = `${guardrailsPath}/{guardrail_id}` as const
-const GuardrailPath = z.object({ org_id: PathId, guardrail_id: PathId })
-const read = { principals, permission: "api-read" } as const
-const administer = { principals, permission: "api-admin" } as const
-
-const listGuardrails = endpoint({
-  method: "GET",
-  path: guardrailsPath,
-  area,
-  surface,
-  summary: "Guardrails, newest first",
-  access: read,
-  params: OrganizationPath,
-  query: pageQuery(idForm("gr")),
-  output: pageOf(Guardrail),
-  wrap: "none",
+const organization = endpointGroup("/v1/organizations/{org_id}", {
+  area: "Guardrails",
+  read: apiRead,
+  write: apiAdmin,
 })
-
-const createGuardrail = endpoint({
-  method: "POST",
-  path: guardrailsPath,
-  area,
-  surface,
-  summary: "Create a guardrail; it checks requests at once",
-  access: administer,
-  params: OrganizationPath,
-  body: created,
-  output: Guardrail,
-})
-
-const getGuardrail = endpoint({
-  method: "GET",
-  path: guardrailPath,
-  area,
-  surface,
-  summary: "A guardrail",
-  access: read,
-  params: GuardrailPath,
-  output: Guardrail,
-})
-
-const updateGuardrail = endpoint({
-  method: "PATCH",
-  path: guardrailPath,
-  area,
-  surface,
-  summary: "Change a guardrail; If-Match prevents lost updates",
-  access: administer,
-  params: GuardrailPath,
-  body: z.strictObject(settings).partial(),
-  output: Guardrail,
-  errors: ["precondition_failed"],
-})
-
-const deleteGuardrail = endpoint({
-  method: "DELETE",
-  path: guardrailPath,
-  area,
-  surface,
-  summary: "Delete a guardrail",
-  access: administer,
-  params: GuardrailPath,
-  output: z.void(),
-  status: 204,
-})
-
-const listReadyMadeSets = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/ready_made_sets",
-  area,
-  surface,
-  summary: "Question sets to begin a guardrail with; POST one to question_sets",
-  access: read,
-  params: OrganizationPath,
-  output: z.array(ReadyMadeSet),
-})
+const guardrails = organization.at("/guardrails")
+const guardrail = guardrails.at("/{guardrail_id}")
 
 export const guardrailTable = {
-  listGuardrails,
-  createGuardrail,
-  getGuardrail,
-  updateGuardrail,
-  deleteGuardrail,
-  listReadyMadeSets,
+  listGuardrails: guardrails.list({ summary: "Guardrails, newest first", of: Guardrail, cursor: "gr" }),
+  createGuardrail: guardrails.post({
+    summary: "Create a guardrail; it checks requests at once",
+    body: created,
+    output: Guardrail,
+  }),
+  getGuardrail: guardrail.get({ summary: "A guardrail", output: Guardrail }),
+  updateGuardrail: guardrail.patch({
+    summary: "Change a guardrail; If-Match prevents lost updates",
+    body: z.strictObject(settings).partial(),
+    output: Guardrail,
+    errors: ["precondition_failed"],
+  }),
+  deleteGuardrail: guardrail.remove({ summary: "Delete a guardrail" }),
+  listReadyMadeSets: organization.at("/ready_made_sets").get({
+    summary: "Question sets to begin a guardrail with; POST one to question_sets",
+    output: z.array(ReadyMadeSet),
+  }),
 }

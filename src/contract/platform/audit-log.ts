@@ -1,6 +1,7 @@
 /** Who did what in an organization. */
 import { z } from "zod"
-import { Document, endpoint } from "../endpoint.ts"
+import { Document } from "../endpoint.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
 
 const filter = z
@@ -51,15 +52,6 @@ const common = {
   params: OrganizationPath,
 } as const
 
-export const listAuditLog = endpoint({
-  ...common,
-  path: "/v1/organizations/{org_id}/audit_log",
-  summary: "List the audit log; newest first",
-  query: z.object({ ...pageQuery(idForm("aud")).shape, ...FilterQuery.shape }),
-  output: pageOf(AuditLogEntry),
-  wrap: "none",
-})
-
 export const AuditLogFilters = z
   .object({
     actors: z
@@ -71,20 +63,30 @@ export const AuditLogFilters = z
   .meta({ id: "AuditLogFilters" })
 export type AuditLogFilters = z.infer<typeof AuditLogFilters>
 
-export const listAuditLogFilters = endpoint({
-  ...common,
-  path: "/v1/organizations/{org_id}/audit_log/filters",
-  summary: "List the values of audit log filters",
-  output: AuditLogFilters,
-})
-
 export const auditExportEntriesMax = 10_000
 
-export const exportAuditLog = endpoint({
-  ...common,
-  path: "/v1/organizations/{org_id}/audit_log/export",
-  summary: `Export the audit log as CSV; newest first, at most ${auditExportEntriesMax.toLocaleString("en")} entries`,
-  query: FilterQuery,
-  output: z.instanceof(Document),
-  produces: "text/csv",
+const auditLog = endpointGroup("/v1/organizations/{org_id}/audit_log", {
+  area: "Audit log",
+  read: apiAdmin,
+  write: apiAdmin,
 })
+
+export const auditLogTable = {
+  listAuditLog: auditLog.get({
+    ...common,
+    summary: "List the audit log; newest first",
+    query: z.object({ ...pageQuery(idForm("aud")).shape, ...FilterQuery.shape }),
+    output: pageOf(AuditLogEntry),
+    wrap: "none",
+  }),
+  listAuditLogFilters: auditLog
+    .at("/filters")
+    .get({ ...common, summary: "List the values of audit log filters", output: AuditLogFilters }),
+  exportAuditLog: auditLog.at("/export").get({
+    ...common,
+    summary: `Export the audit log as CSV; newest first, at most ${auditExportEntriesMax.toLocaleString("en")} entries`,
+    query: FilterQuery,
+    output: z.instanceof(Document),
+    produces: "text/csv",
+  }),
+}

@@ -1,24 +1,11 @@
 /** API keys of an organization. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
 import { GivenKeyLimits, ShownKeyLimits } from "./key-limits.ts"
-import {
-  Datetime,
-  GivenTime,
-  OrganizationPath,
-  PathId,
-  PermissionName,
-  Text,
-  nameCharactersMax,
-  pageOf,
-  pageQuery,
-} from "./values.ts"
+import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax } from "./values.ts"
 
-const area = "API keys"
-const surface = "platform"
-const principals = ["session", "key"] as const
 /** Members change the keys that are their own; the handlers check whose key it is. */
-const administer = { principals, permission: "api-admin", anyMember: true } as const
+const administer = { ...apiAdmin, anyMember: true } as const
 
 /** A week: long enough to roll a secret out everywhere, short enough that an old one is forgotten. */
 const graceSecondsMax = 7 * 24 * 3600
@@ -69,83 +56,51 @@ export const ApiKeyWithSecret = z
   .meta({ id: "ApiKeyWithSecret" })
 export type ApiKeyWithSecret = z.infer<typeof ApiKeyWithSecret>
 
-const KeyPath = z.object({ org_id: PathId, key_id: PathId })
-
-export const listApiKeys = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/api_keys",
-  area,
-  surface,
-  summary: "List API keys; newest first",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  // A key that an operator brought has an id of its own making.
-  query: pageQuery(/^key_[0-9A-Za-z-]{1,64}$/),
-  output: pageOf(ApiKey),
-  wrap: "none",
+const keys = endpointGroup("/v1/organizations/{org_id}/api_keys", {
+  area: "API keys",
+  read: apiRead,
+  write: administer,
 })
+const key = keys.at("/{key_id}")
 
-export const createApiKey = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/api_keys",
-  area,
-  surface,
-  summary:
-    "Create an API key with permissions that its creator holds; members create user-scoped keys of their own",
-  access: administer,
-  params: OrganizationPath,
-  body: z.strictObject({
-    name: Text(nameCharactersMax),
-    permissions: Permissions,
-    scope: z.enum(["organization", "user"]).default("organization"),
-    expires_at: GivenTime.nullish(),
-    rate_limit: KeyRateLimit.nullish(),
-    ...GivenKeyLimits,
+export const keyTable = {
+  listApiKeys: keys.list({
+    summary: "List API keys; newest first",
+    of: ApiKey,
+    // A key that an operator brought has an id of its own making.
+    cursor: /^key_[0-9A-Za-z-]{1,64}$/,
   }),
-  output: ApiKeyWithSecret,
-  secrets: ["secret"],
-})
-
-export const updateApiKey = endpoint({
-  method: "PATCH",
-  path: "/v1/organizations/{org_id}/api_keys/{key_id}",
-  area,
-  surface,
-  summary: "Change an API key; If-Match prevents lost updates",
-  access: administer,
-  params: KeyPath,
-  body: z.strictObject({
-    name: Text(nameCharactersMax).optional(),
-    permissions: Permissions.optional(),
-    expires_at: GivenTime.nullish(),
-    rate_limit: KeyRateLimit.nullish(),
-    ...GivenKeyLimits,
+  createApiKey: keys.post({
+    summary:
+      "Create an API key with permissions that its creator holds; members create user-scoped keys of their own",
+    body: z.strictObject({
+      name: Text(nameCharactersMax),
+      permissions: Permissions,
+      scope: z.enum(["organization", "user"]).default("organization"),
+      expires_at: GivenTime.nullish(),
+      rate_limit: KeyRateLimit.nullish(),
+      ...GivenKeyLimits,
+    }),
+    output: ApiKeyWithSecret,
+    secrets: ["secret"],
   }),
-  output: ApiKey,
-  errors: ["precondition_failed"],
-})
-
-export const rotateApiKey = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/api_keys/{key_id}/rotate",
-  area,
-  surface,
-  summary: "Rotate an API key; the old secret stays valid for the grace time",
-  access: administer,
-  params: KeyPath,
-  body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
-  output: ApiKeyWithSecret,
-  secrets: ["secret"],
-})
-
-export const deleteApiKey = endpoint({
-  method: "DELETE",
-  path: "/v1/organizations/{org_id}/api_keys/{key_id}",
-  area,
-  surface,
-  summary: "Delete an API key",
-  access: administer,
-  params: KeyPath,
-  output: z.void(),
-  status: 204,
-})
+  updateApiKey: key.patch({
+    summary: "Change an API key; If-Match prevents lost updates",
+    body: z.strictObject({
+      name: Text(nameCharactersMax).optional(),
+      permissions: Permissions.optional(),
+      expires_at: GivenTime.nullish(),
+      rate_limit: KeyRateLimit.nullish(),
+      ...GivenKeyLimits,
+    }),
+    output: ApiKey,
+    errors: ["precondition_failed"],
+  }),
+  rotateApiKey: key.at("/rotate").post({
+    summary: "Rotate an API key; the old secret stays valid for the grace time",
+    body: z.strictObject({ grace_seconds: z.int().min(0).max(graceSecondsMax).default(0) }),
+    output: ApiKeyWithSecret,
+    secrets: ["secret"],
+  }),
+  deleteApiKey: key.remove({ summary: "Delete an API key" }),
+}

@@ -1,25 +1,9 @@
 /** Members of an organization and the invitations that bring them in. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { anyone, apiRead, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
 import { StartedSession } from "./sessions.ts"
-import {
-  Datetime,
-  EmailAddress,
-  OrganizationPath,
-  PathId,
-  Person,
-  RoleName,
-  Text,
-  nameCharactersMax,
-  pageOf,
-  pageQuery,
-} from "./values.ts"
+import { Datetime, EmailAddress, Person, RoleName, Text, nameCharactersMax } from "./values.ts"
 import { Password } from "./sessions.ts"
-
-const surface = "platform"
-const principals = ["session", "key"] as const
-const read = { principals, permission: "api-read" } as const
-const administer = { principals, permission: "api-admin", owner: "sessions" } as const
 
 export const Member = z
   .object({
@@ -56,97 +40,6 @@ export const SentInvitation = z
   .meta({ id: "SentInvitation" })
 export type SentInvitation = z.infer<typeof SentInvitation>
 
-const MemberPath = z.object({ org_id: PathId, user_id: PathId })
-const InvitationPath = z.object({ org_id: PathId, invitation_id: PathId })
-
-export const listMembers = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/members",
-  area: "Members",
-  surface,
-  summary: "List members; newest first",
-  access: read,
-  params: OrganizationPath,
-  query: pageQuery(/^\d{1,15}\.usr_[0-9a-z]{26}$/),
-  output: pageOf(Member),
-  wrap: "none",
-})
-
-export const updateMember = endpoint({
-  method: "PATCH",
-  path: "/v1/organizations/{org_id}/members/{user_id}",
-  area: "Members",
-  surface,
-  summary: "Change the role of a member; the last primary owner stays one",
-  access: administer,
-  params: MemberPath,
-  body: z.strictObject({ role: RoleName }),
-  output: Member,
-  errors: ["conflict"],
-})
-
-export const removeMember = endpoint({
-  method: "DELETE",
-  path: "/v1/organizations/{org_id}/members/{user_id}",
-  area: "Members",
-  surface,
-  summary: "Remove a member; their sessions lose the organization and their user-scoped keys end",
-  access: administer,
-  params: MemberPath,
-  output: z.void(),
-  status: 204,
-  errors: ["conflict"],
-})
-
-export const listInvitations = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/invites",
-  area: "Invitations",
-  surface,
-  summary: "List pending invitations",
-  access: read,
-  params: OrganizationPath,
-  output: z.array(Invitation),
-})
-
-export const createInvitation = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/invites",
-  area: "Invitations",
-  surface,
-  summary: "Invite someone by email address",
-  access: administer,
-  params: OrganizationPath,
-  body: z.strictObject({ email: EmailAddress, role: RoleName }),
-  output: SentInvitation,
-  secrets: ["accept_token"],
-  errors: ["conflict"],
-})
-
-export const revokeInvitation = endpoint({
-  method: "DELETE",
-  path: "/v1/organizations/{org_id}/invites/{invitation_id}",
-  area: "Invitations",
-  surface,
-  summary: "Revoke an invitation",
-  access: administer,
-  params: InvitationPath,
-  output: z.void(),
-  status: 204,
-})
-
-export const resendInvitation = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/invites/{invitation_id}/resend",
-  area: "Invitations",
-  surface,
-  summary: "Resend an invitation; replaces its token and expiry",
-  access: administer,
-  params: InvitationPath,
-  output: SentInvitation,
-  secrets: ["accept_token"],
-})
-
 const invitationStates = ["open", "accepted", "revoked", "expired"] as const
 
 export const InvitationDetails = z
@@ -166,19 +59,6 @@ export type InvitationDetails = z.infer<typeof InvitationDetails>
 
 const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
 
-/** A POST, so that the token stands in no address and no proxy's log. */
-export const describeInvitation = endpoint({
-  method: "POST",
-  path: "/v1/invites/describe",
-  area: "Invitations",
-  surface,
-  summary: "Read an invitation by its token; who invites whom to what, and whether it can still be accepted",
-  access: { principals: [] },
-  body: z.strictObject({ token: z.string().min(1).max(256) }),
-  output: InvitationDetails,
-  errors: [...openErrors, "not_found", "rate_limited"],
-})
-
 export const AcceptedInvitation = z
   .object({
     organization_id: z.string(),
@@ -189,26 +69,79 @@ export const AcceptedInvitation = z
   .meta({ id: "AcceptedInvitation" })
 export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>
 
-export const acceptInvitation = endpoint({
-  method: "POST",
-  path: "/v1/invites/accept",
-  area: "Invitations",
-  surface,
-  summary: "Accept an invitation; as the user of the session, or as a new user when there is no session",
-  access: { principals: [] },
-  body: z.strictObject({
-    token: z.string().min(1).max(256),
-    name: Text(nameCharactersMax).optional(),
-    password: Password.optional().describe("Needed for a new user, unless single sign-on is configured."),
-  }),
-  output: AcceptedInvitation,
-  errors: [
-    ...openErrors,
-    "principal_not_accepted",
-    "permission_denied",
-    "not_found",
-    "conflict",
-    "rate_limited",
-    "overloaded",
-  ],
+const members = endpointGroup("/v1/organizations/{org_id}/members", {
+  area: "Members",
+  read: apiRead,
+  write: ownersAdmin,
 })
+const member = members.at("/{user_id}")
+
+export const memberTable = {
+  listMembers: members.list({
+    summary: "List members; newest first",
+    of: Member,
+    cursor: /^\d{1,15}\.usr_[0-9a-z]{26}$/,
+  }),
+  updateMember: member.patch({
+    summary: "Change the role of a member; the last primary owner stays one",
+    body: z.strictObject({ role: RoleName }),
+    output: Member,
+    errors: ["conflict"],
+  }),
+  removeMember: member.remove({
+    summary: "Remove a member; their sessions lose the organization and their user-scoped keys end",
+    errors: ["conflict"],
+  }),
+}
+
+const invitations = endpointGroup("/v1/organizations/{org_id}/invites", {
+  area: "Invitations",
+  read: apiRead,
+  write: ownersAdmin,
+})
+const invitation = invitations.at("/{invitation_id}")
+/** For who holds the token. */
+const received = endpointGroup("/v1/invites", { area: "Invitations", read: anyone, write: anyone })
+
+export const invitationTable = {
+  listInvitations: invitations.get({ summary: "List pending invitations", output: z.array(Invitation) }),
+  createInvitation: invitations.post({
+    summary: "Invite someone by email address",
+    body: z.strictObject({ email: EmailAddress, role: RoleName }),
+    output: SentInvitation,
+    secrets: ["accept_token"],
+    errors: ["conflict"],
+  }),
+  revokeInvitation: invitation.remove({ summary: "Revoke an invitation" }),
+  resendInvitation: invitation.at("/resend").post({
+    summary: "Resend an invitation; replaces its token and expiry",
+    output: SentInvitation,
+    secrets: ["accept_token"],
+  }),
+  /** A POST, so that the token stands in no address and no proxy's log. */
+  describeInvitation: received.at("/describe").post({
+    summary:
+      "Read an invitation by its token; who invites whom to what, and whether it can still be accepted",
+    body: z.strictObject({ token: z.string().min(1).max(256) }),
+    output: InvitationDetails,
+    errors: [...openErrors, "not_found", "rate_limited"],
+  }),
+  acceptInvitation: received.at("/accept").post({
+    summary: "Accept an invitation; as the user of the session, or as a new user when there is no session",
+    body: z.strictObject({
+      token: z.string().min(1).max(256),
+      name: Text(nameCharactersMax).optional(),
+      password: Password.optional().describe("Needed for a new user, unless single sign-on is configured."),
+    }),
+    output: AcceptedInvitation,
+    errors: [
+      ...openErrors,
+      "principal_not_accepted",
+      "permission_denied",
+      "not_found",
+      "conflict",
+      "rate_limited",
+      "overloaded",
+    ],
+  }),
+}

@@ -1,12 +1,8 @@
 /** The model catalog as an organization sees it, and requests for access. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { ruleFields } from "./virtual-models.ts"
-import { Datetime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
-
-const area = "Models"
-const surface = "platform"
-const principals = ["session", "key"] as const
+import { Datetime } from "./values.ts"
 
 /** First that applies, in this order (`active` when none does). */
 const modelStatuses = [
@@ -71,39 +67,27 @@ export const ModelAccessRequest = z
   .meta({ id: "ModelAccessRequest" })
 export type ModelAccessRequest = z.infer<typeof ModelAccessRequest>
 
-export const listOrganizationModels = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/models",
-  area,
-  surface,
-  summary: "List the organization's models; the whole catalog, with what the organization may use",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  output: z.array(OrgModel),
+const organization = endpointGroup("/v1/organizations/{org_id}", {
+  area: "Models",
+  read: apiRead,
+  write: apiWrite,
 })
+const accessRequests = organization.at("/model_access_requests")
 
-export const listModelAccessRequests = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/model_access_requests",
-  area,
-  surface,
-  summary: "List requests for model access",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  query: pageQuery(idForm("ma")),
-  output: pageOf(ModelAccessRequest),
-  wrap: "none",
-})
-
-export const requestModelAccess = endpoint({
-  method: "POST",
-  path: "/v1/organizations/{org_id}/model_access_requests",
-  area,
-  surface,
-  summary: "Request access to a model; the operator decides",
-  access: { principals, permission: "api-write" },
-  params: OrganizationPath,
-  body: z.strictObject({ model_sku: z.string().min(1).max(256) }),
-  output: ModelAccessRequest,
-  errors: ["unknown_model", "conflict"],
-})
+export const modelTable = {
+  listOrganizationModels: organization.at("/models").get({
+    summary: "List the organization's models; the whole catalog, with what the organization may use",
+    output: z.array(OrgModel),
+  }),
+  listModelAccessRequests: accessRequests.list({
+    summary: "List requests for model access",
+    of: ModelAccessRequest,
+    cursor: "ma",
+  }),
+  requestModelAccess: accessRequests.post({
+    summary: "Request access to a model; the operator decides",
+    body: z.strictObject({ model_sku: z.string().min(1).max(256) }),
+    output: ModelAccessRequest,
+    errors: ["unknown_model", "conflict"],
+  }),
+}

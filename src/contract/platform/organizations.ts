@@ -1,11 +1,7 @@
 /** Organizations: what they are, what they may use, and their settings. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, RoleName, Text, nameCharactersMax } from "./values.ts"
-
-const area = "Organizations"
-const surface = "platform"
-const principals = ["session", "key"] as const
+import { apiRead, endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
+import { Datetime, RoleName, Text, nameCharactersMax } from "./values.ts"
 
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
 const storedResponsesDaysMax = 3650
@@ -73,66 +69,41 @@ export const OrganizationResources = z
   .meta({ id: "OrganizationResources" })
 export type OrganizationResources = z.infer<typeof OrganizationResources>
 
-export const listOrganizations = endpoint({
-  method: "GET",
-  path: "/v1/organizations",
-  area,
-  surface,
-  summary: "List organizations; those of the session's user, or the one of the API key",
-  access: { principals, permission: "api-read" },
-  output: z.array(OrganizationItem),
-  errors: ["not_found"],
-})
-
 /** Organizations of which one user may be the primary owner by creating them. */
 export const createdOrganizationsMax = 20
 
-export const createOrganization = endpoint({
-  method: "POST",
-  path: "/v1/organizations",
-  area,
-  surface,
-  summary: `Create an organization; it has a billing account of its own, and the caller is its primary owner. One user creates at most ${createdOrganizationsMax}`,
-  access: { principals: ["session"] },
-  body: z.strictObject({ name: Text(nameCharactersMax) }),
-  output: OrganizationItem,
-  errors: ["conflict"],
+const organizations = endpointGroup("/v1/organizations", {
+  area: "Organizations",
+  read: apiRead,
+  write: ownersAdmin,
 })
+const organization = organizations.at("/{org_id}")
 
-export const getOrganization = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}",
-  area,
-  surface,
-  summary: "Read an organization",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  output: Organization,
-})
-
-export const updateOrganization = endpoint({
-  method: "PATCH",
-  path: "/v1/organizations/{org_id}",
-  area,
-  surface,
-  summary: "Change an organization; its name or settings. If-Match prevents lost updates",
-  access: { principals, permission: "api-admin", owner: "sessions" },
-  params: OrganizationPath,
-  body: z.strictObject({
-    name: Text(nameCharactersMax).optional(),
-    data_persistence: z.strictObject(DataPersistenceConfig.shape).optional(),
+export const organizationTable = {
+  listOrganizations: organizations.get({
+    summary: "List organizations; those of the session's user, or the one of the API key",
+    output: z.array(OrganizationItem),
+    errors: ["not_found"],
   }),
-  output: Organization,
-  errors: ["precondition_failed"],
-})
-
-export const getOrganizationResources = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/resources",
-  area,
-  surface,
-  summary: "Read limits and resources; regions, rate limits and counts",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  output: OrganizationResources,
-})
+  createOrganization: organizations.post({
+    summary: `Create an organization; it has a billing account of its own, and the caller is its primary owner. One user creates at most ${createdOrganizationsMax}`,
+    access: sessionOnly,
+    body: z.strictObject({ name: Text(nameCharactersMax) }),
+    output: OrganizationItem,
+    errors: ["conflict"],
+  }),
+  getOrganization: organization.get({ summary: "Read an organization", output: Organization }),
+  updateOrganization: organization.patch({
+    summary: "Change an organization; its name or settings. If-Match prevents lost updates",
+    body: z.strictObject({
+      name: Text(nameCharactersMax).optional(),
+      data_persistence: z.strictObject(DataPersistenceConfig.shape).optional(),
+    }),
+    output: Organization,
+    errors: ["precondition_failed"],
+  }),
+  getOrganizationResources: organization.at("/resources").get({
+    summary: "Read limits and resources; regions, rate limits and counts",
+    output: OrganizationResources,
+  }),
+}

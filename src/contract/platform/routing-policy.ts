@@ -1,12 +1,6 @@
 /** Where the inference of an organization may run. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { OrganizationPath } from "./values.ts"
-
-const area = "Routing policy"
-const surface = "platform"
-const path = "/v1/organizations/{org_id}/routing_policy"
-const principals = ["session", "key"] as const
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
 
 const regionsMax = 200
 
@@ -32,35 +26,28 @@ export const defaultRoutingPolicy: RoutingPolicy = {
   regions: [],
 }
 
-export const getRoutingPolicy = endpoint({
-  method: "GET",
-  path,
-  area,
-  surface,
-  summary: "Read the routing policy",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  output: RoutingPolicy,
+const routingPolicy = endpointGroup("/v1/organizations/{org_id}/routing_policy", {
+  area: "Routing policy",
+  read: apiRead,
+  write: apiAdmin,
 })
 
-export const putRoutingPolicy = endpoint({
-  method: "PUT",
-  path,
-  area,
-  surface,
-  summary: "Replace the routing policy; fields left out get their defaults",
-  access: { principals, permission: "api-admin", owner: "everyone" },
-  params: OrganizationPath,
-  body: z.strictObject({
-    mode: z.enum(routingModes).default(defaultRoutingPolicy.mode),
-    fallback: z.enum(routingFallbacks).default(defaultRoutingPolicy.fallback),
-    regions: z
-      .array(z.string().min(1).max(128))
-      .max(regionsMax)
-      .nullish()
-      .transform((regions) => regions ?? []),
+export const routingPolicyTable = {
+  getRoutingPolicy: routingPolicy.get({ summary: "Read the routing policy", output: RoutingPolicy }),
+  putRoutingPolicy: routingPolicy.put({
+    summary: "Replace the routing policy; fields left out get their defaults",
+    access: { principals: ["session", "key"], permission: "api-admin", owner: "everyone" },
+    body: z.strictObject({
+      mode: z.enum(routingModes).default(defaultRoutingPolicy.mode),
+      fallback: z.enum(routingFallbacks).default(defaultRoutingPolicy.fallback),
+      regions: z
+        .array(z.string().min(1).max(128))
+        .max(regionsMax)
+        .nullish()
+        .transform((regions) => regions ?? []),
+    }),
+    output: z.void(),
+    status: 204,
+    errors: ["precondition_failed"],
   }),
-  output: z.void(),
-  status: 204,
-  errors: ["precondition_failed"],
-})
+}

@@ -1,16 +1,7 @@
 /** The sessions of a user and of an organization's members, and whether they must begin with single sign-on. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PathId, Person, RoleName } from "./values.ts"
-
-const area = "Sessions"
-const surface = "platform"
-const sessions = { principals: ["session"] } as const
-const administer = {
-  principals: ["session", "key"],
-  permission: "api-admin",
-  owner: "sessions",
-} as const
+import { apiRead, endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
+import { Datetime, Person, RoleName } from "./values.ts"
 
 export const sessionMethods = ["password", "link", "invitation", "sso"] as const
 
@@ -32,51 +23,6 @@ export type OwnSession = z.infer<typeof OwnSession>
 export const MemberSession = z.object({ ...sessionFields, user: Person }).meta({ id: "MemberSession" })
 export type MemberSession = z.infer<typeof MemberSession>
 
-export const listSessions = endpoint({
-  method: "GET",
-  path: "/v1/sessions",
-  area,
-  surface,
-  summary: "List the sessions of the signed-in user; the latest 200",
-  access: sessions,
-  output: z.array(OwnSession),
-})
-
-export const endSession = endpoint({
-  method: "DELETE",
-  path: "/v1/sessions/{session_id}",
-  area,
-  surface,
-  summary: "End a session of the signed-in user",
-  access: sessions,
-  params: z.object({ session_id: PathId }),
-  output: z.void(),
-  status: 204,
-})
-
-export const listMemberSessions = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/sessions",
-  area,
-  surface,
-  summary: "List the sessions of the members; the latest 200",
-  access: administer,
-  params: OrganizationPath,
-  output: z.array(MemberSession),
-})
-
-export const endMemberSession = endpoint({
-  method: "DELETE",
-  path: "/v1/organizations/{org_id}/sessions/{session_id}",
-  area,
-  surface,
-  summary: "End a session of a member",
-  access: administer,
-  params: z.object({ org_id: PathId, session_id: PathId }),
-  output: z.void(),
-  status: 204,
-})
-
 export const SingleSignOnPolicy = z
   .object({
     required: z
@@ -93,34 +39,37 @@ export const SingleSignOnPolicy = z
   .meta({ id: "SingleSignOnPolicy" })
 export type SingleSignOnPolicy = z.infer<typeof SingleSignOnPolicy>
 
-export const getSingleSignOnPolicy = endpoint({
-  method: "GET",
-  path: "/v1/organizations/{org_id}/single_sign_on",
-  area,
-  surface,
-  summary: "Read who joins by single sign-on, and whether it is required",
-  access: { principals: ["session", "key"], permission: "api-read" },
-  params: OrganizationPath,
-  output: SingleSignOnPolicy,
+const sessions = endpointGroup("/v1/sessions", { area: "Sessions", read: sessionOnly, write: sessionOnly })
+const memberSessions = endpointGroup("/v1/organizations/{org_id}/sessions", {
+  area: "Sessions",
+  read: ownersAdmin,
+  write: ownersAdmin,
 })
-
-export const putSingleSignOnPolicy = endpoint({
-  method: "PUT",
-  path: "/v1/organizations/{org_id}/single_sign_on",
-  area,
-  surface,
-  summary: "Require single sign-on, or no longer; requiring it needs a session that began with it",
-  access: { principals: ["session"], permission: "api-admin", owner: "everyone" },
-  params: OrganizationPath,
-  body: z.strictObject({ required: z.boolean() }),
-  output: SingleSignOnPolicy,
+const singleSignOn = endpointGroup("/v1/organizations/{org_id}/single_sign_on", {
+  area: "Sessions",
+  read: apiRead,
+  write: ownersAdmin,
 })
 
 export const sessionListTable = {
-  listSessions,
-  endSession,
-  listMemberSessions,
-  endMemberSession,
-  getSingleSignOnPolicy,
-  putSingleSignOnPolicy,
+  listSessions: sessions.get({
+    summary: "List the sessions of the signed-in user; the latest 200",
+    output: z.array(OwnSession),
+  }),
+  endSession: sessions.at("/{session_id}").remove({ summary: "End a session of the signed-in user" }),
+  listMemberSessions: memberSessions.get({
+    summary: "List the sessions of the members; the latest 200",
+    output: z.array(MemberSession),
+  }),
+  endMemberSession: memberSessions.at("/{session_id}").remove({ summary: "End a session of a member" }),
+  getSingleSignOnPolicy: singleSignOn.get({
+    summary: "Read who joins by single sign-on, and whether it is required",
+    output: SingleSignOnPolicy,
+  }),
+  putSingleSignOnPolicy: singleSignOn.put({
+    summary: "Require single sign-on, or no longer; requiring it needs a session that began with it",
+    access: { principals: ["session"], permission: "api-admin", owner: "everyone" },
+    body: z.strictObject({ required: z.boolean() }),
+    output: SingleSignOnPolicy,
+  }),
 }

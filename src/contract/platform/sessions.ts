@@ -1,10 +1,7 @@
 /** Console sessions: signing in, who one is, signing out. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { anyone, endpointGroup, sessionOnly } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, Person, Text, nameCharactersMax } from "./values.ts"
-
-const area = "Sessions"
-const surface = "platform"
 
 export const passwordCharactersMin = 8
 const passwordCharactersMax = 256
@@ -42,125 +39,80 @@ export type CurrentSession = z.infer<typeof CurrentSession>
 /** What anyone may call can still be sent with credentials, which must then be good. */
 const openErrors = ["missing_credentials", "invalid_credentials", "authentication_failed"] as const
 
-export const createSession = endpoint({
-  method: "POST",
-  path: "/v1/session",
-  area,
-  surface,
-  summary: "Sign in with a password or a one-time link",
-  access: { principals: [] },
-  body: z.union([
-    // Any text may be tried as a password: rules for new ones say nothing about old ones.
-    z.strictObject({ email: EmailAddress, password: z.string().min(1).max(passwordCharactersMax) }),
-    z.strictObject({ link: z.string().min(1).max(256) }),
-  ]),
-  output: SignedIn,
-  errors: [...openErrors, "rate_limited", "overloaded"],
-})
-
-export const getSession = endpoint({
-  method: "GET",
-  path: "/v1/session",
-  area,
-  surface,
-  summary: "Read the session; who is signed in",
-  access: { principals: ["session"] },
-  output: CurrentSession,
-})
-
-export const deleteSession = endpoint({
-  method: "DELETE",
-  path: "/v1/session",
-  area,
-  surface,
-  summary: "Sign out",
-  access: { principals: ["session"] },
-  output: z.void(),
-  status: 204,
-})
-
-export const setPassword = endpoint({
-  method: "PUT",
-  path: "/v1/session/password",
-  area,
-  surface,
-  summary: "Set the password; every other session of the user ends",
-  access: { principals: ["session"] },
-  body: z.strictObject({
-    password: Password,
-    current_password: z
-      .string()
-      .max(passwordCharactersMax)
-      .optional()
-      .describe("Needed when the user has a password."),
-  }),
-  output: z.void(),
-  status: 204,
-  errors: ["rate_limited", "overloaded"],
-})
-
-export const updateSessionUser = endpoint({
-  method: "PATCH",
-  path: "/v1/session/user",
-  area,
-  surface,
-  summary: "Change the signed-in user; the name, or the placeholder address of the first start",
-  access: { principals: ["session"] },
-  body: z
-    .strictObject({
-      name: Text(nameCharactersMax).nullable().optional().describe("Null removes it."),
-      email: EmailAddress.optional().describe(
-        "Only while the address is on the host `localhost`; anyone else's address stays, because single sign-on and invitations rely on it.",
-      ),
-    })
-    .refine((body) => Object.keys(body).length > 0, "at least one field is needed"),
-  output: Person,
-  errors: ["conflict"],
-})
-
-export const getSignInOptions = endpoint({
-  method: "GET",
-  path: "/v1/session/options",
-  area,
-  surface,
-  summary: "Read how people can sign in, for the sign-in page",
-  access: { principals: [] },
-  output: z
-    .object({ single_sign_on: z.boolean().describe("Whether a single sign-on provider is configured.") })
-    .meta({ id: "SignInOptions" }),
-  errors: openErrors,
-})
-
-export const startSingleSignOn = endpoint({
-  method: "GET",
-  path: "/v1/session/sso",
-  area,
-  surface,
-  summary: "Start single sign-on; redirects to the provider",
-  access: { principals: [] },
-  output: z.void(),
-  status: 303,
-  errors: [...openErrors, "not_found", "rate_limited", "not_ready"],
-})
-
 /** What a provider sends back with the browser. */
 const CallbackValue = z.string().max(4096).optional()
 
-export const finishSingleSignOn = endpoint({
-  method: "GET",
-  path: "/v1/session/sso/callback",
-  area,
-  surface,
-  summary: "Finish single sign-on; redirects to the console, signed in or with `sso_error`",
-  access: { principals: [] },
-  query: z.object({
-    code: CallbackValue,
-    state: CallbackValue,
-    iss: CallbackValue,
-    error: CallbackValue,
-    error_description: CallbackValue,
+const session = endpointGroup("/v1/session", { area: "Sessions", read: anyone, write: sessionOnly })
+
+export const sessionTable = {
+  createSession: session.post({
+    summary: "Sign in with a password or a one-time link",
+    access: anyone,
+    body: z.union([
+      // Any text may be tried as a password: rules for new ones say nothing about old ones.
+      z.strictObject({ email: EmailAddress, password: z.string().min(1).max(passwordCharactersMax) }),
+      z.strictObject({ link: z.string().min(1).max(256) }),
+    ]),
+    output: SignedIn,
+    errors: [...openErrors, "rate_limited", "overloaded"],
   }),
-  output: z.void(),
-  status: 303,
-  errors: [...openErrors, "not_found", "rate_limited"],
-})
+  getSession: session.get({
+    summary: "Read the session; who is signed in",
+    access: sessionOnly,
+    output: CurrentSession,
+  }),
+  deleteSession: session.remove({ summary: "Sign out" }),
+  updateSessionUser: session.at("/user").patch({
+    summary: "Change the signed-in user; the name, or the placeholder address of the first start",
+    body: z
+      .strictObject({
+        name: Text(nameCharactersMax).nullable().optional().describe("Null removes it."),
+        email: EmailAddress.optional().describe(
+          "Only while the address is on the host `localhost`; anyone else's address stays, because single sign-on and invitations rely on it.",
+        ),
+      })
+      .refine((body) => Object.keys(body).length > 0, "at least one field is needed"),
+    output: Person,
+    errors: ["conflict"],
+  }),
+  setPassword: session.at("/password").put({
+    summary: "Set the password; every other session of the user ends",
+    body: z.strictObject({
+      password: Password,
+      current_password: z
+        .string()
+        .max(passwordCharactersMax)
+        .optional()
+        .describe("Needed when the user has a password."),
+    }),
+    output: z.void(),
+    status: 204,
+    errors: ["rate_limited", "overloaded"],
+  }),
+  getSignInOptions: session.at("/options").get({
+    summary: "Read how people can sign in, for the sign-in page",
+    output: z
+      .object({ single_sign_on: z.boolean().describe("Whether a single sign-on provider is configured.") })
+      .meta({ id: "SignInOptions" }),
+    errors: openErrors,
+  }),
+  startSingleSignOn: session.at("/sso").get({
+    summary: "Start single sign-on; redirects to the provider",
+    output: z.void(),
+    status: 303,
+    errors: [...openErrors, "not_found", "rate_limited", "not_ready"],
+  }),
+  finishSingleSignOn: session.at("/sso/callback").get({
+    summary: "Finish single sign-on; redirects to the console, signed in or with `sso_error`",
+    query: z.object({
+      code: CallbackValue,
+      state: CallbackValue,
+      iss: CallbackValue,
+      error: CallbackValue,
+      error_description: CallbackValue,
+    }),
+    output: z.void(),
+    status: 303,
+    errors: [...openErrors, "not_found", "rate_limited"],
+  }),
+}

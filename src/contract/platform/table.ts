@@ -1,84 +1,34 @@
 /** The Platform endpoints other than money, analytics and identity providers. */
-import { virtualModelTable } from "./virtual-models.ts"
-import { guardrailTable } from "../guardrails/guardrails.ts"
-import { alertTable } from "../alerts/table.ts"
-import { exportAuditLog, listAuditLog, listAuditLogFilters } from "./audit-log.ts"
-import { createApiKey, deleteApiKey, listApiKeys, rotateApiKey, updateApiKey } from "./keys.ts"
-import {
-  acceptInvitation,
-  createInvitation,
-  describeInvitation,
-  listInvitations,
-  listMembers,
-  removeMember,
-  resendInvitation,
-  revokeInvitation,
-  updateMember,
-} from "./members.ts"
-import { listModelAccessRequests, listOrganizationModels, requestModelAccess } from "./models.ts"
-import {
-  createOrganization,
-  getOrganization,
-  getOrganizationResources,
-  listOrganizations,
-  updateOrganization,
-} from "./organizations.ts"
-import { getRoutingPolicy, putRoutingPolicy } from "./routing-policy.ts"
-import {
-  createSession,
-  deleteSession,
-  finishSingleSignOn,
-  getSession,
-  setPassword,
-  getSignInOptions,
-  startSingleSignOn,
-  updateSessionUser,
-} from "./sessions.ts"
-import { sessionListTable } from "./session-list.ts"
-import { tagBudgetTable } from "./tag-budgets.ts"
+import { alertRuleTable } from "../alerts/rules.ts"
+import { webhookTable } from "../alerts/webhooks.ts"
 import { contentTable } from "../content.ts"
+import { guardrailTable } from "../guardrails/guardrails.ts"
 import { questionSetTable } from "../question-sets/table.ts"
+import { auditLogTable } from "./audit-log.ts"
+import { keyTable } from "./keys.ts"
+import { invitationTable, memberTable } from "./members.ts"
+import { modelTable } from "./models.ts"
+import { organizationTable } from "./organizations.ts"
+import { routingPolicyTable } from "./routing-policy.ts"
+import { sessionListTable } from "./session-list.ts"
+import { sessionTable } from "./sessions.ts"
+import { tagBudgetTable } from "./tag-budgets.ts"
+import { virtualModelTable } from "./virtual-models.ts"
 
 export const platformTable = {
-  listOrganizations,
-  createOrganization,
-  getOrganization,
-  updateOrganization,
-  getOrganizationResources,
-  listMembers,
-  updateMember,
-  removeMember,
-  listInvitations,
-  createInvitation,
-  revokeInvitation,
-  resendInvitation,
-  describeInvitation,
-  acceptInvitation,
-  listOrganizationModels,
-  listModelAccessRequests,
-  requestModelAccess,
-  getRoutingPolicy,
-  putRoutingPolicy,
-  listApiKeys,
-  createApiKey,
-  updateApiKey,
-  rotateApiKey,
-  deleteApiKey,
-  listAuditLog,
-  listAuditLogFilters,
-  exportAuditLog,
-  createSession,
-  getSession,
-  deleteSession,
-  updateSessionUser,
-  setPassword,
-  getSignInOptions,
-  startSingleSignOn,
-  finishSingleSignOn,
+  ...organizationTable,
+  ...memberTable,
+  ...invitationTable,
+  ...modelTable,
+  ...routingPolicyTable,
+  ...keyTable,
+  ...auditLogTable,
+  ...sessionTable,
   ...sessionListTable,
   ...tagBudgetTable,
   ...questionSetTable,
-  ...alertTable,
+  ...alertRuleTable,
+  ...webhookTable,
   ...contentTable,
   ...guardrailTable,
   ...virtualModelTable,

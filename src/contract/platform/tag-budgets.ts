@@ -1,15 +1,10 @@
 /** What an organization may spend on requests with a tag, and how many of them may come in a minute. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
 import { GivenBudgets, KeyBudget, keyLimits } from "./key-limits.ts"
 import { KeyRateLimit } from "./keys.ts"
-import { OrganizationPath, Text } from "./values.ts"
-
-const area = "Budgets"
-const surface = "platform"
-const path = "/v1/organizations/{org_id}/tag_budgets"
-const principals = ["session", "key"] as const
+import { Text } from "./values.ts"
 
 /** Tags of one organization that may have budgets or limits. */
 export const tagBudgetsMax = 200
@@ -36,32 +31,25 @@ export const GivenTagLimits = {
   tokens_per_minute: z.int().min(1).max(keyLimits.tokensPerMinuteMax).nullish(),
 }
 
-export const listTagBudgets = endpoint({
-  method: "GET",
-  path,
-  area,
-  surface,
-  summary: "List the budgets of tags with what was spent of them, and their limits",
-  access: { principals, permission: "api-read" },
-  params: OrganizationPath,
-  output: z.array(TagBudget),
+const tagBudgets = endpointGroup("/v1/organizations/{org_id}/tag_budgets", {
+  area: "Budgets",
+  read: apiRead,
+  write: apiAdmin,
 })
 
-export const putTagBudget = endpoint({
-  method: "PUT",
-  path,
-  area,
-  surface,
-  summary: "Change the budgets and limits of a tag: what is left out stays, an empty list or null removes",
-  access: { principals, permission: "api-admin" },
-  params: OrganizationPath,
-  body: z.strictObject({
-    key: z.string().regex(tagKeyForm, { error: "1 to 64 of A-Z a-z 0-9 _ . - are needed" }),
-    value: Text(tagLimits.valueCharactersMax),
-    ...GivenTagLimits,
+export const tagBudgetTable = {
+  listTagBudgets: tagBudgets.get({
+    summary: "List the budgets of tags with what was spent of them, and their limits",
+    output: z.array(TagBudget),
   }),
-  output: z.array(TagBudget),
-  errors: ["conflict"],
-})
-
-export const tagBudgetTable = { listTagBudgets, putTagBudget }
+  putTagBudget: tagBudgets.put({
+    summary: "Change the budgets and limits of a tag: what is left out stays, an empty list or null removes",
+    body: z.strictObject({
+      key: z.string().regex(tagKeyForm, { error: "1 to 64 of A-Z a-z 0-9 _ . - are needed" }),
+      value: Text(tagLimits.valueCharactersMax),
+      ...GivenTagLimits,
+    }),
+    output: z.array(TagBudget),
+    errors: ["conflict"],
+  }),
+}

@@ -42,6 +42,9 @@ const pageItemsMax = 200
 /** The form of ids with this prefix. */
 export const idForm = (prefix: string): RegExp => new RegExp(`^${prefix}_[0-9a-z]{26}$`)
 
+/** An id with this prefix, in a path. */
+export const IdWith = (prefix: string) => z.string().regex(idForm(prefix))
+
 /** The query of a list that comes in pages; what cannot be a cursor of the list is refused. */
 export const pageQuery = (cursorForm: RegExp) =>
   z.object({

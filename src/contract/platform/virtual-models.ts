@@ -1,7 +1,7 @@
 /** Virtual models on the wire: a name of an organization that stands for models of the catalog, and the rule that chooses between them. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, OrganizationPath, PathId, Text } from "./values.ts"
+import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, Text } from "./values.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */
@@ -137,75 +137,36 @@ export const VirtualModel = z
   .meta({ id: "VirtualModel" })
 export type VirtualModel = z.infer<typeof VirtualModel>
 
-const area = "Models"
-const surface = "platform"
-const principals = ["session", "key"] as const
-const read = { principals, permission: "api-read" } as const
-const administer = { principals, permission: "api-admin" } as const
-const modelsPath = "/v1/organizations/{org_id}/models"
-const modelPath = `${modelsPath}/{model_id}` as const
-const VirtualModelPath = z.object({ org_id: PathId, model_id: PathId })
-
-const createVirtualModel = endpoint({
-  method: "POST",
-  path: modelsPath,
-  area,
-  surface,
-  summary: "Create a virtual model: an alias, a fallback, a split or a cascade; exactly one of them",
-  access: administer,
-  params: OrganizationPath,
-  body: z.strictObject({
-    name: Text(nameCharactersMax).regex(virtualNameForm, {
-      error: "letters, digits and . _ - / : are needed, and not set: at the beginning",
-    }),
-    description: description.default(""),
-    ...optionalRules,
-  }),
-  output: VirtualModel,
-  errors: ["conflict"],
+const models = endpointGroup("/v1/organizations/{org_id}/models", {
+  area: "Models",
+  read: apiRead,
+  write: apiAdmin,
 })
-
-const getVirtualModel = endpoint({
-  method: "GET",
-  path: modelPath,
-  area,
-  surface,
-  summary: "A virtual model of the organization",
-  access: read,
-  params: VirtualModelPath,
-  output: VirtualModel,
-})
-
-const updateVirtualModel = endpoint({
-  method: "PATCH",
-  path: modelPath,
-  area,
-  surface,
-  summary:
-    "Change a virtual model; the next request at every gateway sees it; If-Match prevents lost updates",
-  access: administer,
-  params: VirtualModelPath,
-  body: z.strictObject({ description: description.optional(), ...optionalRules }),
-  output: VirtualModel,
-  errors: ["conflict", "precondition_failed"],
-})
-
-const deleteVirtualModel = endpoint({
-  method: "DELETE",
-  path: modelPath,
-  area,
-  surface,
-  summary: "Delete a virtual model that no other one names",
-  access: administer,
-  params: VirtualModelPath,
-  output: z.void(),
-  status: 204,
-  errors: ["conflict"],
-})
+const virtualModel = models.at("/{model_id}")
 
 export const virtualModelTable = {
-  createVirtualModel,
-  getVirtualModel,
-  updateVirtualModel,
-  deleteVirtualModel,
+  createVirtualModel: models.post({
+    summary: "Create a virtual model: an alias, a fallback, a split or a cascade; exactly one of them",
+    body: z.strictObject({
+      name: Text(nameCharactersMax).regex(virtualNameForm, {
+        error: "letters, digits and . _ - / : are needed, and not set: at the beginning",
+      }),
+      description: description.default(""),
+      ...optionalRules,
+    }),
+    output: VirtualModel,
+    errors: ["conflict"],
+  }),
+  getVirtualModel: virtualModel.get({ summary: "A virtual model of the organization", output: VirtualModel }),
+  updateVirtualModel: virtualModel.patch({
+    summary:
+      "Change a virtual model; the next request at every gateway sees it; If-Match prevents lost updates",
+    body: z.strictObject({ description: description.optional(), ...optionalRules }),
+    output: VirtualModel,
+    errors: ["conflict", "precondition_failed"],
+  }),
+  deleteVirtualModel: virtualModel.remove({
+    summary: "Delete a virtual model that no other one names",
+    errors: ["conflict"],
+  }),
 }

@@ -1,14 +1,11 @@
 /** Labelled rows of a question set, and the cases that it must go on answering right. */
 import { z } from "zod"
+import { set } from "./sets.ts"
 import { recordOf } from "../check.ts"
 import { fitsUtf8, isBlank } from "../decisions.ts"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { IdWith, Datetime } from "../platform/values.ts"
 import { questionSetLimits } from "./content.ts"
-import { SetPath, readAccess, setPath, writeAccess } from "./sets.ts"
 
-const area = "Question sets"
-const surface = "platform"
 const listedMax = 100
 
 export const Label = z.union([z.string().max(4096), z.boolean(), z.int().min(0).max(255)]).meta({
@@ -75,127 +72,67 @@ export const addedRowsListedMax = listedMax
 
 const replace = z.boolean().default(false).describe("A row that contradicts a known one replaces its labels.")
 
-export const listQuestionSetExamples = endpoint({
-  method: "GET",
-  path: `${setPath}/examples`,
-  area,
-  surface,
-  summary: "List examples, newest first",
-  access: readAccess,
-  params: SetPath,
-  query: pageQuery(idForm("ex")).extend({ split: z.enum(["train", "held_out"]).optional() }),
-  output: pageOf(Example),
-  wrap: "none",
-})
-
-export const addQuestionSetExamples = endpoint({
-  method: "POST",
-  path: `${setPath}/examples`,
-  area,
-  surface,
-  summary: "Add labelled rows; what is a duplicate or a contradiction is named",
-  access: writeAccess,
-  params: SetPath,
-  body: z.strictObject({
-    rows: z.array(ExampleRow).min(1).max(questionSetLimits.examplesPerRequestMax),
-    replace,
-  }),
-  bodyBytesMax: questionSetLimits.uploadBytesMax,
-  output: AddedRows,
-})
-
-export const uploadQuestionSetExamples = endpoint({
-  method: "POST",
-  path: `${setPath}/examples/upload`,
-  area,
-  surface,
-  summary: "Add labelled rows from a CSV or JSONL file",
-  access: writeAccess,
-  params: SetPath,
-  query: z.object({
-    replace: z.enum(["true", "false"]).default("false").describe("As of POST examples."),
-  }),
-  body: z.string().meta({
-    description:
-      "CSV with a column `input` and one for each question, or JSON lines with `input` and `labels`; " +
-      "a set with one question also takes a column or field `label`.",
-  }),
-  reads: "bytes",
-  consumes: ["text/csv", "application/jsonl"],
-  bodyBytesMax: questionSetLimits.uploadBytesMax,
-  output: AddedRows,
-})
-
-export const updateQuestionSetExample = endpoint({
-  method: "PATCH",
-  path: `${setPath}/examples/{example_id}`,
-  area,
-  surface,
-  summary: "Label an example anew; null removes the label of a question",
-  access: writeAccess,
-  params: SetPath.extend({ example_id: z.string().regex(idForm("ex")) }),
-  body: z.strictObject({
-    labels: recordOf(z.string().max(64), Label.nullable(), questionSetLimits.questionsMax),
-  }),
-  output: Example,
-})
-
-export const deleteQuestionSetExample = endpoint({
-  method: "DELETE",
-  path: `${setPath}/examples/{example_id}`,
-  area,
-  surface,
-  summary: "Delete an example",
-  access: writeAccess,
-  params: SetPath.extend({ example_id: z.string().regex(idForm("ex")) }),
-  output: z.void(),
-  status: 204,
-})
-
 export const FrozenCase = z
   .object({ id: z.string(), input: z.string(), expected: Labels, created_at: Datetime })
   .meta({ id: "QuestionSetCase" })
 export type FrozenCase = z.infer<typeof FrozenCase>
 
-export const listQuestionSetCases = endpoint({
-  method: "GET",
-  path: `${setPath}/cases`,
-  area,
-  surface,
-  summary: "List frozen cases, newest first",
-  access: readAccess,
-  params: SetPath,
-  query: pageQuery(idForm("case")),
-  output: pageOf(FrozenCase),
-  wrap: "none",
-})
+const example = set.at("/examples/{example_id}", { example_id: IdWith("ex") })
 
-export const addQuestionSetCases = endpoint({
-  method: "POST",
-  path: `${setPath}/cases`,
-  area,
-  surface,
-  summary: "Freeze cases: texts with the answers that every version must give; a known text is replaced",
-  access: writeAccess,
-  params: SetPath,
-  body: z.strictObject({
-    cases: z
-      .array(z.strictObject({ input: Input, expected: Labels }))
-      .min(1)
-      .max(questionSetLimits.casesMax),
+export const exampleTable = {
+  listQuestionSetExamples: set.at("/examples").list({
+    summary: "List examples, newest first",
+    of: Example,
+    cursor: "ex",
+    filters: { split: z.enum(["train", "held_out"]).optional() },
   }),
-  bodyBytesMax: questionSetLimits.uploadBytesMax,
-  output: z.object({ added: z.int(), updated: z.int() }).meta({ id: "QuestionSetAddedCases" }),
-})
-
-export const deleteQuestionSetCase = endpoint({
-  method: "DELETE",
-  path: `${setPath}/cases/{case_id}`,
-  area,
-  surface,
-  summary: "Delete a frozen case",
-  access: writeAccess,
-  params: SetPath.extend({ case_id: z.string().regex(idForm("case")) }),
-  output: z.void(),
-  status: 204,
-})
+  addQuestionSetExamples: set.at("/examples").post({
+    summary: "Add labelled rows; what is a duplicate or a contradiction is named",
+    body: z.strictObject({
+      rows: z.array(ExampleRow).min(1).max(questionSetLimits.examplesPerRequestMax),
+      replace,
+    }),
+    bodyBytesMax: questionSetLimits.uploadBytesMax,
+    output: AddedRows,
+  }),
+  uploadQuestionSetExamples: set.at("/examples/upload").post({
+    summary: "Add labelled rows from a CSV or JSONL file",
+    query: z.object({
+      replace: z.enum(["true", "false"]).default("false").describe("As of POST examples."),
+    }),
+    body: z.string().meta({
+      description:
+        "CSV with a column `input` and one for each question, or JSON lines with `input` and `labels`; " +
+        "a set with one question also takes a column or field `label`.",
+    }),
+    reads: "bytes",
+    consumes: ["text/csv", "application/jsonl"],
+    bodyBytesMax: questionSetLimits.uploadBytesMax,
+    output: AddedRows,
+  }),
+  updateQuestionSetExample: example.patch({
+    summary: "Label an example anew; null removes the label of a question",
+    body: z.strictObject({
+      labels: recordOf(z.string().max(64), Label.nullable(), questionSetLimits.questionsMax),
+    }),
+    output: Example,
+  }),
+  deleteQuestionSetExample: example.remove({ summary: "Delete an example" }),
+  listQuestionSetCases: set
+    .at("/cases")
+    .list({ summary: "List frozen cases, newest first", of: FrozenCase, cursor: "case" }),
+  addQuestionSetCases: set.at("/cases").post({
+    summary: "Freeze cases: texts with the answers that every version must give; a known text is replaced",
+    body: z.strictObject({
+      cases: z
+        .array(z.strictObject({ input: Input, expected: Labels }))
+        .min(1)
+        .max(questionSetLimits.casesMax),
+    }),
+    bodyBytesMax: questionSetLimits.uploadBytesMax,
+    output: z.object({ added: z.int(), updated: z.int() }).meta({ id: "QuestionSetAddedCases" }),
+  }),
+  deleteQuestionSetCase: set
+    .at("/cases/{case_id}", { case_id: IdWith("case") })
+    .remove({ summary: "Delete a frozen case" }),
+}

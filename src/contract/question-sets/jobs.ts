@@ -1,11 +1,7 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, idForm, pageOf, pageQuery } from "../platform/values.ts"
-import { SetPath, VersionReference, readAccess, setPath, writeAccess } from "./sets.ts"
-
-const area = "Question sets"
-const surface = "platform"
+import { IdWith, Datetime } from "../platform/values.ts"
+import { VersionReference, set } from "./sets.ts"
 
 const Value = z.union([z.string(), z.boolean(), z.int()])
 const share = z.number().min(0).max(1)
@@ -211,134 +207,70 @@ export const SetJob = z
   .meta({ id: "QuestionSetJob" })
 export type SetJob = z.infer<typeof SetJob>
 
-const runAccess = writeAccess
 const chargedAs =
   "each text is charged as a request to POST /v1/decisions, so the permission `inference` is needed too"
 
-export const teachQuestionSet = endpoint({
-  method: "POST",
-  path: `${setPath}/teach`,
-  area,
-  surface,
-  summary: `Teach a question set from its examples; starts a job that ends in a new version; ${chargedAs}`,
-  access: runAccess,
-  params: SetPath,
-  body: z.strictObject({
-    version: VersionReference.default("latest"),
-    questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
-    target_accuracy: z
-      .number()
-      .gt(0.5)
-      .lt(1)
-      .optional()
-      .describe("For questions that have no `target_accuracy` of their own."),
+const job = set.at("/jobs/{job_id}", { job_id: IdWith("job") })
+
+export const jobTable = {
+  teachQuestionSet: set.at("/teach").post({
+    summary: `Teach a question set from its examples; starts a job that ends in a new version; ${chargedAs}`,
+    body: z.strictObject({
+      version: VersionReference.default("latest"),
+      questions: z.array(z.string().max(64)).min(1).max(256).optional().describe("Without it, all."),
+      target_accuracy: z
+        .number()
+        .gt(0.5)
+        .lt(1)
+        .optional()
+        .describe("For questions that have no `target_accuracy` of their own."),
+    }),
+    output: SetJob,
   }),
-  output: SetJob,
-})
-
-export const checkQuestionSet = endpoint({
-  method: "POST",
-  path: `${setPath}/check`,
-  area,
-  surface,
-  summary: `Check the frozen cases of a question set; starts a job; ${chargedAs}`,
-  access: runAccess,
-  params: SetPath,
-  body: z.strictObject({
-    version: VersionReference.default("latest"),
-    against: VersionReference.optional().describe("Also compares the answers with those of this version."),
+  checkQuestionSet: set.at("/check").post({
+    summary: `Check the frozen cases of a question set; starts a job; ${chargedAs}`,
+    body: z.strictObject({
+      version: VersionReference.default("latest"),
+      against: VersionReference.optional().describe("Also compares the answers with those of this version."),
+    }),
+    output: SetJob,
   }),
-  output: SetJob,
-})
-
-export const runQuestionSetComparison = endpoint({
-  method: "POST",
-  path: `${setPath}/compare`,
-  area,
-  surface,
-  summary: `Compare the answers of two versions; starts a job over cases and up to 1,000 examples; ${chargedAs}`,
-  access: runAccess,
-  params: SetPath,
-  body: z.strictObject({
-    from: VersionReference.default("production"),
-    to: VersionReference.default("latest"),
+  runQuestionSetComparison: set.at("/compare").post({
+    summary: `Compare the answers of two versions; starts a job over cases and up to 1,000 examples; ${chargedAs}`,
+    body: z.strictObject({
+      from: VersionReference.default("production"),
+      to: VersionReference.default("latest"),
+    }),
+    output: SetJob,
   }),
-  output: SetJob,
-})
-
-const JobPath = SetPath.extend({ job_id: z.string().regex(idForm("job")) })
-
-export const listQuestionSetJobs = endpoint({
-  method: "GET",
-  path: `${setPath}/jobs`,
-  area,
-  surface,
-  summary: "List jobs, newest first",
-  access: readAccess,
-  params: SetPath,
-  query: pageQuery(idForm("job")),
-  output: pageOf(SetJob),
-  wrap: "none",
-})
-
-export const getQuestionSetJob = endpoint({
-  method: "GET",
-  path: `${setPath}/jobs/{job_id}`,
-  area,
-  surface,
-  summary: "Get a job",
-  access: readAccess,
-  params: JobPath,
-  output: SetJob,
-})
-
-export const cancelQuestionSetJob = endpoint({
-  method: "POST",
-  path: `${setPath}/jobs/{job_id}/cancel`,
-  area,
-  surface,
-  summary: "Cancel a job",
-  access: writeAccess,
-  params: JobPath,
-  output: SetJob,
-})
-
-export const getQuestionSetArtefact = endpoint({
-  method: "GET",
-  path: `${setPath}/artefacts/{hash}`,
-  area,
-  surface,
-  summary: "Get what teaching found for a question",
-  access: readAccess,
-  params: SetPath.extend({ hash: z.string().regex(/^[0-9a-f]{64}$/) }),
-  output: Artefact,
-})
-
-export const getQuestionSetShadowReport = endpoint({
-  method: "GET",
-  path: `${setPath}/shadow`,
-  area,
-  surface,
-  summary: "Get how a shadow's answers differ",
-  access: readAccess,
-  params: SetPath,
-  output: z
-    .object({
-      questions: z.array(
-        z.object({
-          question: z.string(),
-          version: z.int(),
-          shadow_version: z.int(),
-          shadow_model: z.string(),
-          answers: z.int(),
-          flips: z.int(),
-          mean_shift: z.number(),
-          abstained: z.int(),
-          shadow_abstained: z.int(),
-          first_at: Datetime,
-          last_at: Datetime,
-        }),
-      ),
-    })
-    .meta({ id: "QuestionSetShadowReport" }),
-})
+  listQuestionSetJobs: set
+    .at("/jobs")
+    .list({ summary: "List jobs, newest first", of: SetJob, cursor: "job" }),
+  getQuestionSetJob: job.get({ summary: "Get a job", output: SetJob }),
+  cancelQuestionSetJob: job.at("/cancel").post({ summary: "Cancel a job", output: SetJob }),
+  getQuestionSetArtefact: set
+    .at("/artefacts/{hash}", { hash: z.string().regex(/^[0-9a-f]{64}$/) })
+    .get({ summary: "Get what teaching found for a question", output: Artefact }),
+  getQuestionSetShadowReport: set.at("/shadow").get({
+    summary: "Get how a shadow's answers differ",
+    output: z
+      .object({
+        questions: z.array(
+          z.object({
+            question: z.string(),
+            version: z.int(),
+            shadow_version: z.int(),
+            shadow_model: z.string(),
+            answers: z.int(),
+            flips: z.int(),
+            mean_shift: z.number(),
+            abstained: z.int(),
+            shadow_abstained: z.int(),
+            first_at: Datetime,
+            last_at: Datetime,
+          }),
+        ),
+      })
+      .meta({ id: "QuestionSetShadowReport" }),
+  }),
+}

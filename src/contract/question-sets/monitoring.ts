@@ -1,8 +1,7 @@
 /** How a set's answers are distributed over time, and whether they drift from a reference window. */
 import { z } from "zod"
+import { set } from "./sets.ts"
 import { Instant } from "../analytics.ts"
-import { endpoint } from "../endpoint.ts"
-import { SetPath, readAccess, setPath } from "./sets.ts"
 
 export const monitoringLimits = {
   /** Buckets of one answer, for each question. */
@@ -79,31 +78,27 @@ export const QuestionSetMonitoring = z
   .meta({ id: "QuestionSetMonitoring" })
 export type QuestionSetMonitoring = z.infer<typeof QuestionSetMonitoring>
 
-export const getQuestionSetMonitoring = endpoint({
-  method: "GET",
-  path: `${setPath}/monitoring`,
-  area: "Question sets",
-  surface: "platform",
-  summary: "How answers were distributed, with their drift; counted by the hour, no content is kept",
-  access: readAccess,
-  params: SetPath,
-  query: z.object({
-    range_start: Instant.optional().describe(
-      "Unix ms, cut to the hour; seven days before the end unless given.",
-    ),
-    range_end: Instant.optional().describe("Unix ms; now unless given."),
-    bucket: z.enum(["hour", "day"]).default("day"),
-    reference_start: Instant.optional().describe(
-      "The reference window; without it, the time before the range that is as long as it.",
-    ),
-    reference_end: Instant.optional(),
-    version: z.coerce
-      .number()
-      .int()
-      .min(1)
-      .max(999_999_999)
-      .optional()
-      .describe("Only answers of this version; all unless given."),
+export const monitoringTable = {
+  getQuestionSetMonitoring: set.at("/monitoring").get({
+    summary: "How answers were distributed, with their drift; counted by the hour, no content is kept",
+    query: z.object({
+      range_start: Instant.optional().describe(
+        "Unix ms, cut to the hour; seven days before the end unless given.",
+      ),
+      range_end: Instant.optional().describe("Unix ms; now unless given."),
+      bucket: z.enum(["hour", "day"]).default("day"),
+      reference_start: Instant.optional().describe(
+        "The reference window; without it, the time before the range that is as long as it.",
+      ),
+      reference_end: Instant.optional(),
+      version: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(999_999_999)
+        .optional()
+        .describe("Only answers of this version; all unless given."),
+    }),
+    output: QuestionSetMonitoring,
   }),
-  output: QuestionSetMonitoring,
-})
+}

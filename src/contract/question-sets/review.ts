@@ -1,13 +1,8 @@
 /** The review queue of a question set: doubtful answers that people label, and what the labels say. */
 import { z } from "zod"
-import { endpoint } from "../endpoint.ts"
-import { Datetime, Person, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { set } from "./sets.ts"
+import { IdWith, Datetime, Person } from "../platform/values.ts"
 import { Label } from "./examples.ts"
-import { SetPath, readAccess, setPath, writeAccess } from "./sets.ts"
-
-const area = "Question sets"
-const surface = "platform"
-const reviewPath = `${setPath}/review` as const
 
 export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "audit"] as const
 export type ReviewReason = (typeof reviewReasons)[number]
@@ -57,19 +52,6 @@ const ReviewedItem = z
   })
   .meta({ id: "ReviewedItem" })
 
-export const listReviewItems = endpoint({
-  method: "GET",
-  path: reviewPath,
-  area,
-  surface,
-  summary: "List what waits for review; without what the caller has decided, newest first",
-  access: readAccess,
-  params: SetPath,
-  query: pageQuery(idForm("rev")).extend({ state: z.enum(["open", "done"]).default("open") }),
-  output: pageOf(ReviewItem),
-  wrap: "none",
-})
-
 export const ReviewSummary = z
   .object({
     open: z.int().describe("For the caller: without what the caller has decided."),
@@ -96,67 +78,41 @@ export const ReviewSummary = z
   .meta({ id: "ReviewSummary" })
 export type ReviewSummary = z.infer<typeof ReviewSummary>
 
-export const getReviewSummary = endpoint({
-  method: "GET",
-  path: `${reviewPath}/summary`,
-  area,
-  surface,
-  summary: "Get how a set's review stands; agreement of reviewers, and whether teaching again would pay",
-  access: readAccess,
-  params: SetPath,
-  output: ReviewSummary,
-})
-
-const ItemPath = SetPath.extend({ item_id: z.string().regex(idForm("rev")) })
-
-export const decideReviewItem = endpoint({
-  method: "POST",
-  path: `${reviewPath}/{item_id}`,
-  area,
-  surface,
-  summary: "Label an item; a label becomes an example of the set",
-  access: writeAccess,
-  params: ItemPath,
-  body: z
-    .strictObject({
-      decision: z.enum(decisions).default("label"),
-      label: Label.optional().describe("The right answer; only with the decision `label`."),
-    })
-    .refine(({ decision, label }) => (decision === "label") === (label !== undefined), {
-      error: "the decision label needs a label, and no other has one",
-    }),
-  output: ReviewedItem,
-  secrets: ["evidence"],
-})
-
-export const undoReviewItem = endpoint({
-  method: "DELETE",
-  path: `${reviewPath}/{item_id}/label`,
-  area,
-  surface,
-  summary: "Take back the caller's own decision; the example is as it was before",
-  access: writeAccess,
-  params: ItemPath,
-  output: ReviewedItem,
-  secrets: ["evidence"],
-})
-
-export const updateReviewSettings = endpoint({
-  method: "PATCH",
-  path: reviewPath,
-  area,
-  surface,
-  summary: "Set the share of all answers that are reviewed at random",
-  access: writeAccess,
-  params: SetPath,
-  body: z.strictObject({ sample_rate: z.number().min(0).max(1) }),
-  output: z.object({ sample_rate: z.number() }).meta({ id: "ReviewSettings" }),
-})
+const review = set.at("/review")
+const item = review.at("/{item_id}", { item_id: IdWith("rev") })
 
 export const reviewTable = {
-  listReviewItems,
-  getReviewSummary,
-  decideReviewItem,
-  undoReviewItem,
-  updateReviewSettings,
+  listReviewItems: review.list({
+    summary: "List what waits for review; without what the caller has decided, newest first",
+    of: ReviewItem,
+    cursor: "rev",
+    filters: { state: z.enum(["open", "done"]).default("open") },
+  }),
+  getReviewSummary: set.at("/review/summary").get({
+    summary: "Get how a set's review stands; agreement of reviewers, and whether teaching again would pay",
+    output: ReviewSummary,
+  }),
+  decideReviewItem: item.post({
+    summary: "Label an item; a label becomes an example of the set",
+    body: z
+      .strictObject({
+        decision: z.enum(decisions).default("label"),
+        label: Label.optional().describe("The right answer; only with the decision `label`."),
+      })
+      .refine(({ decision, label }) => (decision === "label") === (label !== undefined), {
+        error: "the decision label needs a label, and no other has one",
+      }),
+    output: ReviewedItem,
+    secrets: ["evidence"],
+  }),
+  undoReviewItem: item.at("/label").delete({
+    summary: "Take back the caller's own decision; the example is as it was before",
+    output: ReviewedItem,
+    secrets: ["evidence"],
+  }),
+  updateReviewSettings: review.patch({
+    summary: "Set the share of all answers that are reviewed at random",
+    body: z.strictObject({ sample_rate: z.number().min(0).max(1) }),
+    output: z.object({ sample_rate: z.number() }).meta({ id: "ReviewSettings" }),
+  }),
 }

@@ -1,7 +1,8 @@
 /** Question sets of an organization: saved questions with versions and labels. */
 import { z } from "zod"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, PathId, Text, idForm, pageOf, pageQuery } from "../platform/values.ts"
+import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, PathId, Text } from "../platform/values.ts"
 import {
   Description,
   QuestionSetFile,
@@ -11,8 +12,6 @@ import {
   questionSetLimits,
 } from "./content.ts"
 
-const area = "Question sets"
-const surface = "platform"
 const principals = ["session", "key"] as const
 export const readAccess = { principals, permission: "api-read" } as const
 export const writeAccess = { principals, permission: "api-write" } as const
@@ -106,185 +105,6 @@ export const QuestionSetVersion = z
   .meta({ id: "QuestionSetVersion", description: "Never changes once it is made." })
 export type QuestionSetVersion = z.infer<typeof QuestionSetVersion>
 
-export const listQuestionSets = endpoint({
-  method: "GET",
-  path: setsPath,
-  area,
-  surface,
-  summary: "Question sets, newest first",
-  access: readAccess,
-  params: z.object({ org_id: PathId }),
-  query: pageQuery(idForm("qs")),
-  output: pageOf(QuestionSetItem),
-  wrap: "none",
-})
-
-export const createQuestionSet = endpoint({
-  method: "POST",
-  path: setsPath,
-  area,
-  surface,
-  summary: "Create a question set; its content becomes version 1",
-  access: writeAccess,
-  params: z.object({ org_id: PathId }),
-  body: QuestionSetFile,
-  bodyBytesMax: questionSetLimits.contentBytesMax,
-  output: QuestionSet,
-})
-
-export const getQuestionSet = endpoint({
-  method: "GET",
-  path: setPath,
-  area,
-  surface,
-  summary: "A question set with the content of its latest version",
-  access: readAccess,
-  params: SetPath,
-  output: QuestionSet,
-})
-
-export const updateQuestionSet = endpoint({
-  method: "PATCH",
-  path: setPath,
-  area,
-  surface,
-  summary: "Change a question set; a changed content becomes a new version; If-Match prevents lost updates",
-  access: writeAccess,
-  params: SetPath,
-  body: z.strictObject({
-    name: SetName.optional(),
-    description: Description.optional(),
-    model: contentShape.model.optional(),
-    questions: contentShape.questions.optional(),
-    calibration: contentShape.calibration.unwrap().optional(),
-    note: Note.optional().describe("Why, for the list of versions."),
-    shadow: ShadowSettings.nullish().describe("Null ends the shadow."),
-  }),
-  bodyBytesMax: questionSetLimits.contentBytesMax,
-  output: QuestionSet,
-  errors: ["precondition_failed"],
-})
-
-export const deleteQuestionSet = endpoint({
-  method: "DELETE",
-  path: setPath,
-  area,
-  surface,
-  summary: "Delete a question set with its versions, examples, cases and results",
-  access: writeAccess,
-  params: SetPath,
-  output: z.void(),
-  status: 204,
-})
-
-export const listQuestionSetVersions = endpoint({
-  method: "GET",
-  path: `${setPath}/versions`,
-  area,
-  surface,
-  summary: "Versions, newest first",
-  access: readAccess,
-  params: SetPath,
-  query: pageQuery(/^v[1-9][0-9]{0,8}$/),
-  output: pageOf(QuestionSetVersionItem),
-  wrap: "none",
-})
-
-export const getQuestionSetVersion = endpoint({
-  method: "GET",
-  path: `${setPath}/versions/{version}`,
-  area,
-  surface,
-  summary: "One version, by its number or a label",
-  access: readAccess,
-  params: SetPath.extend({ version: VersionReference }),
-  output: QuestionSetVersion,
-})
-
-const LabelPath = SetPath.extend({ label: LabelName })
-
-export const putQuestionSetLabel = endpoint({
-  method: "PUT",
-  path: `${setPath}/labels/{label}`,
-  area,
-  surface,
-  summary: "Point a label at a version; `production` publishes it",
-  access: writeAccess,
-  params: LabelPath,
-  body: z.strictObject({ version: versionNumber }),
-  output: QuestionSet,
-})
-
-export const deleteQuestionSetLabel = endpoint({
-  method: "DELETE",
-  path: `${setPath}/labels/{label}`,
-  area,
-  surface,
-  summary: "Remove a label",
-  access: writeAccess,
-  params: LabelPath,
-  output: z.void(),
-  status: 204,
-})
-
-export const compareQuestionSetVersions = endpoint({
-  method: "GET",
-  path: `${setPath}/difference`,
-  area,
-  surface,
-  summary: "What changed from one version to another",
-  access: readAccess,
-  params: SetPath,
-  query: z.object({
-    from: VersionReference.default("production"),
-    to: VersionReference.default("latest"),
-  }),
-  output: z
-    .object({
-      from: versionNumber,
-      to: versionNumber,
-      changes: z.array(
-        z.object({
-          path: z.string().describe("A field, or `questions.NAME.FIELD`."),
-          before: z.unknown(),
-          after: z.unknown(),
-        }),
-      ),
-    })
-    .meta({ id: "QuestionSetDifference" }),
-})
-
-export const exportQuestionSet = endpoint({
-  method: "GET",
-  path: `${setPath}/file`,
-  area,
-  surface,
-  summary: "A version as a YAML file, to be kept in git",
-  access: readAccess,
-  params: SetPath,
-  query: z.object({ version: VersionReference.default("latest") }),
-  output: z.instanceof(Document),
-  produces: "application/yaml; charset=utf-8",
-})
-
-export const importQuestionSet = endpoint({
-  method: "POST",
-  path: `${setsPath}/import`,
-  area,
-  surface,
-  summary: "Create or change the set that a YAML file names; the same content again changes nothing",
-  access: writeAccess,
-  params: z.object({ org_id: PathId }),
-  body: z.strictObject({
-    yaml: z.string().min(1).max(questionSetLimits.fileCharactersMax),
-    note: Note.optional(),
-  }),
-  bodyBytesMax: 2 * questionSetLimits.contentBytesMax,
-  output: z
-    .object({ set: QuestionSet, result: z.enum(["created", "changed", "unchanged"]) })
-    .meta({ id: "ImportedQuestionSet" }),
-})
-
 export const getQuestionSetSchema = endpoint({
   method: "GET",
   path: "/schemas/question-set.json",
@@ -299,4 +119,94 @@ export const getQuestionSetSchema = endpoint({
 export function questionSetSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(QuestionSetFile, { io: "input", unrepresentable: "any" })
   return { title: "Umpire question set", ...schema }
+}
+
+const sets = endpointGroup("/v1/organizations/{org_id}/question_sets", {
+  area: "Question sets",
+  read: apiRead,
+  write: apiWrite,
+})
+export const set = sets.at("/{set_id}")
+
+export const setTable = {
+  listQuestionSets: sets.list({ summary: "Question sets, newest first", of: QuestionSetItem, cursor: "qs" }),
+  createQuestionSet: sets.post({
+    summary: "Create a question set; its content becomes version 1",
+    body: QuestionSetFile,
+    bodyBytesMax: questionSetLimits.contentBytesMax,
+    output: QuestionSet,
+  }),
+  importQuestionSet: sets.at("/import").post({
+    summary: "Create or change the set that a YAML file names; the same content again changes nothing",
+    body: z.strictObject({
+      yaml: z.string().min(1).max(questionSetLimits.fileCharactersMax),
+      note: Note.optional(),
+    }),
+    bodyBytesMax: 2 * questionSetLimits.contentBytesMax,
+    output: z
+      .object({ set: QuestionSet, result: z.enum(["created", "changed", "unchanged"]) })
+      .meta({ id: "ImportedQuestionSet" }),
+  }),
+  getQuestionSet: set.get({
+    summary: "A question set with the content of its latest version",
+    output: QuestionSet,
+  }),
+  updateQuestionSet: set.patch({
+    summary: "Change a question set; a changed content becomes a new version; If-Match prevents lost updates",
+    body: z.strictObject({
+      name: SetName.optional(),
+      description: Description.optional(),
+      model: contentShape.model.optional(),
+      questions: contentShape.questions.optional(),
+      calibration: contentShape.calibration.unwrap().optional(),
+      note: Note.optional().describe("Why, for the list of versions."),
+      shadow: ShadowSettings.nullish().describe("Null ends the shadow."),
+    }),
+    bodyBytesMax: questionSetLimits.contentBytesMax,
+    output: QuestionSet,
+    errors: ["precondition_failed"],
+  }),
+  deleteQuestionSet: set.remove({
+    summary: "Delete a question set with its versions, examples, cases and results",
+  }),
+  listQuestionSetVersions: set
+    .at("/versions")
+    .list({ summary: "Versions, newest first", of: QuestionSetVersionItem, cursor: /^v[1-9][0-9]{0,8}$/ }),
+  getQuestionSetVersion: set
+    .at("/versions/{version}", { version: VersionReference })
+    .get({ summary: "One version, by its number or a label", output: QuestionSetVersion }),
+  compareQuestionSetVersions: set.at("/difference").get({
+    summary: "What changed from one version to another",
+    query: z.object({
+      from: VersionReference.default("production"),
+      to: VersionReference.default("latest"),
+    }),
+    output: z
+      .object({
+        from: versionNumber,
+        to: versionNumber,
+        changes: z.array(
+          z.object({
+            path: z.string().describe("A field, or `questions.NAME.FIELD`."),
+            before: z.unknown(),
+            after: z.unknown(),
+          }),
+        ),
+      })
+      .meta({ id: "QuestionSetDifference" }),
+  }),
+  putQuestionSetLabel: set.at("/labels/{label}", { label: LabelName }).put({
+    summary: "Point a label at a version; `production` publishes it",
+    body: z.strictObject({ version: versionNumber }),
+    output: QuestionSet,
+  }),
+  deleteQuestionSetLabel: set
+    .at("/labels/{label}", { label: LabelName })
+    .remove({ summary: "Remove a label" }),
+  exportQuestionSet: set.at("/file").get({
+    summary: "A version as a YAML file, to be kept in git",
+    query: z.object({ version: VersionReference.default("latest") }),
+    output: z.instanceof(Document),
+    produces: "application/yaml; charset=utf-8",
+  }),
 }

@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
-import { alertLimits } from "../../contract/alerts/values.ts"
+import { alertLimits } from "../../contract/alerts/webhooks.ts"
 import { syncManagedRules } from "../../store/alerts/managed.ts"
 import { insertDelivery, purgeDeliveries } from "../../store/alerts/deliveries.ts"
 import {

@@ -9,7 +9,7 @@ import {
   alertKinds,
   targetFields,
 } from "../../contract/alerts/rules.ts"
-import { alertLimits } from "../../contract/alerts/values.ts"
+import { alertLimits } from "../../contract/alerts/webhooks.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"

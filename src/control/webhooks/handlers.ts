@@ -1,12 +1,12 @@
 /** Webhooks: created, changed, rotated, tested and deleted; the log of their deliveries. */
 import { newSecret } from "../../base/ids.ts"
-import { alertLimits } from "../../contract/alerts/values.ts"
 import {
   type Webhook as WebhookView,
   type WebhookDelivery,
   type WebhookDeliveryItem,
   type WebhookEvent,
   type WebhookWithSecret,
+  alertLimits,
   testEvent,
 } from "../../contract/alerts/webhooks.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
