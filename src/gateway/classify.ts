@@ -2,11 +2,14 @@
  * Answers the classification endpoints. A policy says what is asked of which model and what its margins come to: the questions
  * of the request themselves, or a question set.
  */
+import { isEncoderFile } from "../base/catalog.ts"
 import { usdText } from "../base/money.ts"
 import { type Call, EncodedJson, type Handlers, costHeader } from "../contract/endpoint.ts"
+import { warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
+import { isForeign } from "./classification/language.ts"
 import { lowestConfidence } from "./classification/verdict.ts"
 import { type Compatibility, answer, createDecode } from "./classification/wire.ts"
 import { askedContent, plainEnd } from "./content/classification.ts"
@@ -112,6 +115,7 @@ export async function decide<Answer extends PlainAnswer>(
   const decided = { ...staged, margins: joinMargins(staged.answers) }
   // Worked out only where the request is traced.
   sequence.trace.span?.set({ "umpire.decision.confidence": lowestConfidence(questions, decided.margins) })
+  if (isEncoderFile(decided.model.file) && isForeign(evidence)) call.header(warningHeader, "language")
   policy.tell?.(call, decided.answers)
   const isKept = await call.succeed(decided.usage, () => policy.content(call, decided))
   call.header(costHeader, usdText(decided.costTicks))
