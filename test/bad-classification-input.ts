@@ -301,6 +301,8 @@ const systemOneCases: readonly Case[] = [
   ["half of a surrogate pair in a state's key", "invalid_json", systemOneText('{"\\ud800":1}')],
   ["a state nested 65 levels deep", "invalid_json", systemOneText(nestedLists(65))],
   ["a state nested 10,000 levels deep", "invalid_json", systemOneText(nestedLists(10_000))],
+  ["a state of more lists than are read", "invalid_json", systemOneText(`[${"[0],".repeat(262_144)}0]`)],
+  ["a state of more values than are read", "invalid_json", systemOneText(`[${"0,".repeat(524_289)}0]`)],
   [
     "criteria nested 65 levels deep",
     "invalid_json",

@@ -2,13 +2,22 @@
 import { noteReadSize } from "../contract/read-size.ts"
 import { JsonError } from "./json.ts"
 
-/** A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats. */
-export const depthMax = 256
-/** Objects and lists. A conversation of 2048 messages with parts and calls stays far below. */
-export const containersMax = 65_536
+export interface JsonBounds {
+  readonly depthMax: number
+  /** Objects and lists. */
+  readonly containersMax: number
+  /** Of lists and objects, after the first of each. */
+  readonly valuesMax: number
+}
 
-/** Of lists and objects after the first of each. A list of texts that is refused later takes the main thread 0.5 us for each. */
-export const valuesMax = 131_072
+export const standardBounds: JsonBounds = {
+  // A request nests its own parts a few deep; the rest is for the JSON schemas of tools and formats.
+  depthMax: 256,
+  // A conversation of 2048 messages with parts and calls stays far below.
+  containersMax: 65_536,
+  // A list of texts that is refused later takes the main thread 0.5 us for each.
+  valuesMax: 131_072,
+}
 
 const QUOTE = 0x22
 const COMMA = 0x2c
@@ -18,8 +27,11 @@ const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
 
-/** One pass over the bytes; what is not JSON is left to the parser. Lists of tokens have many values. Throws JsonError. */
-export function checkJsonBounds(bytes: Uint8Array, { hasTokens = false } = {}): void {
+/** One pass over the bytes; what is not JSON is left to the parser. Throws JsonError. */
+export function checkJsonBounds(
+  bytes: Uint8Array,
+  { depthMax, containersMax, valuesMax }: JsonBounds = standardBounds,
+): void {
   noteReadSize(bytes.byteLength)
   let depth = 0
   let containers = 0
@@ -42,7 +54,7 @@ export function checkJsonBounds(bytes: Uint8Array, { hasTokens = false } = {}): 
         break
       case COMMA:
         values++
-        if (values > valuesMax && !hasTokens) throw tooLarge(`holds more than ${valuesMax} values`)
+        if (values > valuesMax) throw tooLarge(`holds more than ${valuesMax} values`)
         break
       default:
     }

@@ -102,6 +102,17 @@ const shownCharactersMax = 40
 const emptyObject = new JsonObject()
 const emptyList: JsonList = []
 
+/** Likewise numbers of so many characters, each once. */
+const sharedCharactersMax = 3
+const sharedNumbers = new Map<string, JsonNumber>()
+
+function numberOf(text: string): JsonNumber {
+  if (text.length > sharedCharactersMax) return new JsonNumber(text)
+  let number = sharedNumbers.get(text)
+  if (!number) sharedNumbers.set(text, (number = new JsonNumber(text)))
+  return number
+}
+
 /** One pass over the text; `at` is the next character to look at. */
 class Reader {
   private readonly text: string
@@ -225,7 +236,7 @@ class Reader {
       if (sign === PLUS || sign === MINUS) this.at++
       this.digits()
     }
-    return new JsonNumber(text.slice(start, this.at))
+    return numberOf(text.slice(start, this.at))
   }
 
   private digits(): void {

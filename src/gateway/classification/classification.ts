@@ -8,6 +8,7 @@ import {
   isList,
   readJson,
 } from "../../base/json.ts"
+import { checkJsonBounds } from "../../base/json-bounds.ts"
 import { LIMITS, fitsUtf8, utf8Bytes } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type Branch, promptText } from "../../engine/branch.ts"
@@ -236,8 +237,13 @@ export function readBody(body: Uint8Array): JsonObject {
   return asObject(readValue(body), "the body")
 }
 
+/** Of states and conversations of 4 MiB: what is read takes some 100 bytes of memory for each. The depth is the reader's. */
+const bodyBounds = { depthMax: Infinity, containersMax: 262_144, valuesMax: 524_288 }
+
 function readValue(body: Uint8Array): JsonValue {
   try {
+    // Each takes a byte.
+    if (body.byteLength > bodyBounds.containersMax) checkJsonBounds(body, bodyBounds)
     return readJson(body, LIMITS.jsonDepthMax + envelopeDepth)
   } catch (cause) {
     if (!(cause instanceof JsonError)) throw cause

@@ -3,7 +3,7 @@ import { Fault } from "../../contract/errors.ts"
 import { itemsMax, partsMax } from "../../contract/openai/limits.ts"
 import { threadBytesMin } from "../../base/peer/threads.ts"
 import { type Wire, createBodyReader, readBody } from "./body.ts"
-import { checkJsonBounds, containersMax, depthMax, valuesMax } from "../../base/json-bounds.ts"
+import { checkJsonBounds, standardBounds } from "../../base/json-bounds.ts"
 
 const bytesOf = (value: unknown): Uint8Array =>
   new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value))
@@ -91,6 +91,8 @@ function refusal(json: string): string {
     return (error as Fault).message
   }
 }
+
+const { depthMax, containersMax, valuesMax } = standardBounds
 
 describe("the shape of the JSON is bounded before it is parsed", () => {
   test("nesting", () => {

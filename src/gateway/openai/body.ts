@@ -1,7 +1,7 @@
 /** Reads the bodies of the OpenAI-compatible endpoints: bounds first, then JSON, then the schema; large ones in a thread. */
 import type { z } from "zod"
 import { JsonError } from "../../base/json.ts"
-import { checkJsonBounds } from "../../base/json-bounds.ts"
+import { checkJsonBounds, standardBounds } from "../../base/json-bounds.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
@@ -70,12 +70,15 @@ export function createBodyReader(): BodyReader {
   }
 }
 
+/** Embeddings take lists of tokens. */
+const tokenBounds = { ...standardBounds, valuesMax: Infinity }
+
 const readBodyTask = task(import.meta.url, readBody)
 
 export function readBody({ wire, bytes }: BodyJob): ReadBody {
   let model: string | null = null
   try {
-    checkJsonBounds(bytes, { hasTokens: wire === "embeddings" })
+    checkJsonBounds(bytes, wire === "embeddings" ? tokenBounds : standardBounds)
     const value = parseJson(bytes)
     model = modelOf(value)
     if (wire === "responses_ws") checkMessageType(value)
