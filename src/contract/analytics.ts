@@ -71,26 +71,32 @@ export const Instant = WholeNumber.pipe(
 /** `tag:key`, `tag:key=value`, or `tag:key=` for requests without the tag. */
 const filteredBy = [...dimensions, "tag"] as const
 
-export const Filter = z.string().transform((text, context) => {
-  const excluded = text.startsWith("!")
-  const colon = text.indexOf(":")
-  if (colon < 0) {
-    context.addIssue({ code: "custom", message: "a filter is [!]dimension:value" })
-    return z.NEVER
-  }
-  const name = text.slice(excluded ? 1 : 0, colon)
-  const dimension = filteredBy.find((known) => known === name)
-  if (!dimension) {
-    context.addIssue({ code: "custom", message: `a filter begins with one of ${filteredBy.join(", ")}` })
-    return z.NEVER
-  }
-  const value = text.slice(colon + 1)
-  if (dimension === "tag" && !isTagFilter(value)) {
-    context.addIssue({ code: "custom", message: "a filter by a tag is tag:key or tag:key=value" })
-    return z.NEVER
-  }
-  return { dimension, value, excluded }
-})
+const filterCharactersMax = 1024
+const filtersMax = 256
+
+export const Filter = z
+  .string()
+  .max(filterCharactersMax)
+  .transform((text, context) => {
+    const excluded = text.startsWith("!")
+    const colon = text.indexOf(":")
+    if (colon < 0) {
+      context.addIssue({ code: "custom", message: "a filter is [!]dimension:value" })
+      return z.NEVER
+    }
+    const name = text.slice(excluded ? 1 : 0, colon)
+    const dimension = filteredBy.find((known) => known === name)
+    if (!dimension) {
+      context.addIssue({ code: "custom", message: `a filter begins with one of ${filteredBy.join(", ")}` })
+      return z.NEVER
+    }
+    const value = text.slice(colon + 1)
+    if (dimension === "tag" && !isTagFilter(value)) {
+      context.addIssue({ code: "custom", message: "a filter by a tag is tag:key or tag:key=value" })
+      return z.NEVER
+    }
+    return { dimension, value, excluded }
+  })
 export type Filter = z.output<typeof Filter>
 
 export const OverviewQuery = z
@@ -112,7 +118,11 @@ export const OverviewQuery = z
       default: limitDefault,
       description: "Top groups of the timeseries view, at most 12.",
     }),
-    f: z.array(Filter).default([]).describe("Filters, `[!]dimension:value`; may be repeated."),
+    f: z
+      .array(Filter)
+      .max(filtersMax)
+      .default([])
+      .describe("Filters, `[!]dimension:value`; may be repeated."),
   })
   .refine(({ range_start, range_end }) => range_end > range_start, {
     path: ["range_end"],

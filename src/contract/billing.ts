@@ -1,5 +1,6 @@
 /** Billing accounts over HTTP: what they hold and spend, their limits, refills and invoices. */
 import { z } from "zod"
+import { bodyText, recordOf } from "./check.ts"
 import { Document } from "./endpoint.ts"
 import { anyone, apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
 import { Datetime } from "./platform/values.ts"
@@ -76,6 +77,7 @@ export const BillingAccount = z
 export type BillingAccount = z.infer<typeof BillingAccount>
 
 const sections = ["auto_refill", "spend_controls", "all"] as const
+const sectionsCharactersMax = 256
 
 const purchaseStatuses = ["processing", "succeeded", "failed", "action_required", "timed_out"] as const
 
@@ -166,6 +168,7 @@ export const Invoice = z
 export type Invoice = z.infer<typeof Invoice>
 
 const webhookBytesMax = 1024 * 1024
+const eventKeysMax = 256
 
 const account = endpointGroup("/v1/billing_accounts/{billing_account_id}", {
   area: "Billing",
@@ -186,6 +189,7 @@ export const billingEndpoints = {
       }),
       include: z
         .string()
+        .max(sectionsCharactersMax)
         .optional()
         .refine(
           (list) =>
@@ -310,7 +314,7 @@ export const billingEndpoints = {
   receiveStripeEvent: webhooks.at("/stripe").post({
     summary: "Receive events of the payment provider Stripe",
     access: anyone,
-    body: z.record(z.string(), z.unknown()),
+    body: recordOf(bodyText(), z.unknown(), eventKeysMax),
     reads: "bytes",
     bodyBytesMax: webhookBytesMax,
     output: z.object({ received: z.literal(true) }),

@@ -42,6 +42,12 @@ export function recordOf<Keys extends z.core.$ZodRecordKey, Values extends z.Zod
   return z.record(keys, values).meta({ maxProperties: keysMax })
 }
 
+/** No body is larger. */
+const bodyBytesMax = 32 * 1024 * 1024
+
+/** A text that only the body limits. */
+export const bodyText = (): z.ZodString => z.string().max(bodyBytesMax)
+
 /** zod counts the items of a list before it looks at them, but not the keys of a record. */
 function boundKeys(schema: z.ZodRecord): void {
   const keysMax = sizeMax(schema)

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/decisions: an ordered list of typed questions about one text, answered in the same order. */
 import { z } from "zod"
+import { bodyText } from "./check.ts"
 
 /** The limits that the contract puts on both classification endpoints. */
 export const LIMITS = {
@@ -18,6 +19,9 @@ export const LIMITS = {
   levelsMax: 10,
   /** Arrays and objects inside one another in a state or description. */
   jsonDepthMax: 64,
+  /** Of a body: objects and lists, and what they hold after the first of each. */
+  containersMax: 262_144,
+  valuesMax: 524_288,
 } as const
 
 /** Blank is empty or nothing but Unicode white space. */
@@ -41,17 +45,16 @@ export function fitsUtf8(text: string, bytesMax: number): boolean {
   return text.length <= bytesMax && utf8Bytes(text) <= bytesMax
 }
 
-const name = z.string().nullable().meta({ description: "Echoed in the answer; it does not affect scoring." })
-const instructions = z.string().meta({ description: "What is asked about the input." })
-const description = z
-  .string()
+const name = bodyText().nullable().meta({ description: "Echoed in the answer; it does not affect scoring." })
+const instructions = bodyText().meta({ description: "What is asked about the input." })
+const description = bodyText()
   .nullable()
   .optional()
   .meta({ description: "Shown to the model beside the value." })
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-export const DecisionInputText = z.strictObject({ type: z.literal("input_text"), text: z.string() }).meta({
+export const DecisionInputText = z.strictObject({ type: z.literal("input_text"), text: bodyText() }).meta({
   id: "DecisionInputText",
   description: "A piece of text; pieces of one message are concatenated verbatim.",
 })
@@ -61,7 +64,7 @@ export const DecisionInputMessage = z
   .strictObject({
     type: z.literal("message").optional(),
     role: z.literal("user"),
-    content: z.union([z.string(), z.array(DecisionInputText)]),
+    content: z.union([bodyText(), z.array(DecisionInputText).max(LIMITS.valuesMax)]),
   })
   .meta({ id: "DecisionInputMessage", description: "A user message; messages are joined by two newlines." })
 export type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
@@ -77,7 +80,7 @@ export function combinedText(input: string | readonly DecisionInputMessage[]): s
 const concatenated = (parts: readonly DecisionInputText[]): string => parts.map(({ text }) => text).join("")
 
 export const DecisionInput = z
-  .union([z.string(), z.array(DecisionInputMessage)])
+  .union([bodyText(), z.array(DecisionInputMessage).max(LIMITS.valuesMax)])
   .refine((input) => !isBlank(combinedText(input)), { error: "The combined text is blank." })
   .refine((input) => fitsUtf8(combinedText(input), LIMITS.evidenceBytesMax), { error: "Over 4 MiB of text." })
   .meta({
@@ -87,7 +90,7 @@ export const DecisionInput = z
 type DecisionInput = z.infer<typeof DecisionInput>
 
 const DecisionChoiceValue = z
-  .union([z.string(), z.boolean()])
+  .union([bodyText(), z.boolean()])
   .meta({ id: "DecisionChoiceValue", description: 'The JSON type is kept: true and "true" are two values.' })
 type DecisionChoiceValue = z.infer<typeof DecisionChoiceValue>
 
@@ -97,7 +100,7 @@ const DecisionChoiceOption = z
 type DecisionChoiceOption = z.infer<typeof DecisionChoiceOption>
 
 const DecisionScoreLevel = z
-  .strictObject({ label: z.string(), description })
+  .strictObject({ label: bodyText(), description })
   .meta({ id: "DecisionScoreLevel", description: "A level; its numeric value is its zero-based position." })
 type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
 
@@ -160,8 +163,7 @@ export const DecisionsRequest = z
       .meta({
         description: "Answered independently, in this order; at most 4096 of them and 4096 branches.",
       }),
-    safety_identifier: z
-      .string()
+    safety_identifier: bodyText()
       .nullable()
       .optional()
       .meta({ description: "Accepted for compatibility and ignored." }),

@@ -1,6 +1,6 @@
 /** Workload identity: providers that vouch for workloads, the exchange of what they vouch with, and the keys it is signed with. */
 import { z } from "zod"
-import { recordOf } from "./check.ts"
+import { bodyText, recordOf } from "./check.ts"
 import { permissions } from "./access.ts"
 import { endpoint } from "./endpoint.ts"
 import { endpointGroup, ownersAdmin } from "./endpoint-group.ts"
@@ -88,7 +88,7 @@ const Transformations = recordOf(
 const Rules = z.array(AuthorizationRule).min(1).max(identityLimits.rules)
 
 export const PublicIssuerConfirmation = z
-  .strictObject({ anyone_may_exchange: z.literal(true), issuer_uri: z.string() })
+  .strictObject({ anyone_may_exchange: z.literal(true), issuer_uri: bodyText() })
   .meta({
     id: "PublicIssuerConfirmation",
     description:
@@ -201,10 +201,10 @@ export const tokenTypes = {
 const TokenExchange = z
   .object({
     grant_type: z.literal(tokenExchangeGrant),
-    subject_token: z.string().optional().meta({ description: "Left out on the mTLS port." }),
+    subject_token: bodyText().optional().meta({ description: "Left out on the mTLS port." }),
     subject_token_type: z.enum([tokenTypes.jwt, tokenTypes.idToken]).optional(),
-    identity_provider_id: z.string().optional().meta({ description: "The provider, `wi_...`." }),
-    audience: z.string().optional().meta({ description: "The same as `identity_provider_id`." }),
+    identity_provider_id: bodyText().optional().meta({ description: "The provider, `wi_...`." }),
+    audience: bodyText().optional().meta({ description: "The same as `identity_provider_id`." }),
   })
   .meta({ id: "TokenExchange", description: "As application/x-www-form-urlencoded or JSON (RFC 8693)." })
 

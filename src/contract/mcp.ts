@@ -1,6 +1,6 @@
 /** The Model Context Protocol at /mcp: streamable HTTP without sessions, one JSON-RPC message a request. */
 import { z } from "zod"
-import { recordOf } from "./check.ts"
+import { bodyText, recordOf } from "./check.ts"
 import { endpoint } from "./endpoint.ts"
 
 /** The newest first: what a client of another version is offered. */
@@ -22,7 +22,7 @@ export const McpMessage = z
       .optional()
       .describe("Absent in notifications."),
     method: z.string().max(256).optional().describe("Absent in responses."),
-    params: recordOf(z.string(), z.unknown(), keysMax).optional(),
+    params: recordOf(bodyText(), z.unknown(), keysMax).optional(),
   })
   .meta({ id: "McpMessage", description: "A JSON-RPC 2.0 message of the Model Context Protocol." })
 export type McpMessage = z.infer<typeof McpMessage>

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/systemone: a map of named questions about one state, answered under the same names. */
 import { z } from "zod"
+import { bodyText, recordOf } from "./check.ts"
 import { LIMITS, fitsUtf8, isBlank } from "./decisions.ts"
 
 const probability = z.number().min(0).max(1)
@@ -11,20 +12,23 @@ type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 const jsonValue: z.ZodType<Json> = z
   .lazy(() =>
     z.union([
-      z.string(),
+      bodyText(),
       z.number(),
       z.boolean(),
       z.null(),
-      z.array(jsonValue),
-      z.record(z.string(), jsonValue),
+      z.array(jsonValue).max(LIMITS.valuesMax),
+      recordOf(bodyText(), jsonValue, LIMITS.valuesMax),
     ]),
   )
   .meta({ id: "JsonValue", description: "Any JSON." })
 
-const jsonContainer = [z.record(z.string(), jsonValue), z.array(jsonValue)] as const
+const jsonContainer = [
+  recordOf(bodyText(), jsonValue, LIMITS.valuesMax),
+  z.array(jsonValue).max(LIMITS.valuesMax),
+] as const
 
 const SystemOneState = z
-  .union([z.string().min(1), ...jsonContainer])
+  .union([bodyText().min(1), ...jsonContainer])
   .refine((state) => fitsUtf8(rendered(state), LIMITS.evidenceBytesMax), {
     error: "Over 4 MiB when rendered.",
   })
@@ -36,7 +40,7 @@ const SystemOneState = z
 type SystemOneState = z.infer<typeof SystemOneState>
 
 const SystemOneDescription = z
-  .union([z.string(), ...jsonContainer])
+  .union([bodyText(), ...jsonContainer])
   .meta({ id: "SystemOneDescription", description: "Text, a JSON object or a JSON array." })
 type SystemOneDescription = z.infer<typeof SystemOneDescription>
 
@@ -63,11 +67,11 @@ const choiceQuestion = z
   .strictObject({
     type: z.literal("choice"),
     instructions,
-    criteria: z
-      .record(
-        z.string().refine((option) => !isBlank(option), { error: "The option name is blank." }),
-        SystemOneDescription,
-      )
+    criteria: recordOf(
+      bodyText().refine((option) => !isBlank(option), { error: "The option name is blank." }),
+      SystemOneDescription,
+      LIMITS.optionsMax,
+    )
       .refine((options) => within(Object.keys(options).length, LIMITS.optionsMin, LIMITS.optionsMax), {
         error: "A choice has 1 to 255 options.",
       })
@@ -117,8 +121,7 @@ export const SystemOneRequest = z
       .refine((model) => fitsUtf8(model, LIMITS.modelBytesMax), { error: "Over 256 bytes of UTF-8." })
       .meta({ description: "Classification model identifier; nonempty, at most 256 UTF-8 bytes." }),
     state: SystemOneState,
-    questions: z
-      .record(questionId, SystemOneQuestion)
+    questions: recordOf(questionId, SystemOneQuestion, LIMITS.questionsMax)
       .refine((questions) => within(Object.keys(questions).length, 1, LIMITS.questionsMax), {
         error: "A request has 1 to 4096 questions.",
       })

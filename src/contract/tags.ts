@@ -13,6 +13,9 @@ const tagFilterForm = /^[A-Za-z0-9_.-]{1,64}(=.*)?$/su
 
 export const isTagFilter = (text: string): boolean => tagFilterForm.test(text)
 
-export const TagFilter = z.string().regex(tagFilterForm, {
-  error: `a tag is key or key=value; a key has 1 to ${tagLimits.keyCharactersMax} of A-Z a-z 0-9 _ . -`,
-})
+export const TagFilter = z
+  .string()
+  .regex(tagFilterForm, {
+    error: `a tag is key or key=value; a key has 1 to ${tagLimits.keyCharactersMax} of A-Z a-z 0-9 _ . -`,
+  })
+  .max(1024)

@@ -1,5 +1,6 @@
 /** Anthropic's endpoints: its clients work after changing their key and their base address. */
 import { z } from "zod"
+import { idCharactersMax } from "../openai/limits.ts"
 import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { generationErrors } from "../openai/endpoints.ts"
@@ -8,7 +9,7 @@ import { CountTokensRequest, Message, MessagesRequest, TokenCount } from "./mess
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
 const base = { area: "Inference", surface: "anthropic", access } as const
 /** `beta` says that a client uses fields of a preview; those that are not known are refused all the same. */
-const query = z.object({ beta: z.string().optional() })
+const query = z.object({ beta: z.string().max(idCharactersMax).optional() })
 const errors: readonly FaultCode[] = [...generationErrors, "invalid_header", "invalid_query"]
 
 export const createMessage = endpoint({

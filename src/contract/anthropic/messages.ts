@@ -1,5 +1,6 @@
 /** The wire of Anthropic's Messages API: requests, the message object and the events that stream it. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "../openai/bounded.ts"
 import { stopsMax, toolsMax } from "../openai/chat.ts"
 import { itemsMax, partsMax } from "../openai/limits.ts"
@@ -9,14 +10,14 @@ const unsupportedBlock =
   "text, tool_use, tool_result or thinking; images, documents and the results of hosted tools are not supported"
 
 /** Fields beyond these are for caching and citations and are not read. */
-const TextBlock = z.looseObject({ type: z.literal("text"), text: z.string() })
+const TextBlock = z.looseObject({ type: z.literal("text"), text: bodyText() })
 const ToolUseBlock = z.looseObject({
   type: z.literal("tool_use"),
-  id: z.string().min(1),
-  name: z.string().min(1),
+  id: bodyText().min(1),
+  name: bodyText().min(1),
   input: JsonRecord,
 })
-const resultText = z.string()
+const resultText = bodyText()
 const resultBlocks = boundedArray(
   selectedUnion(
     [TextBlock],
@@ -27,7 +28,7 @@ const resultBlocks = boundedArray(
 )
 const ToolResultBlock = z.looseObject({
   type: z.literal("tool_result"),
-  tool_use_id: z.string().min(1),
+  tool_use_id: bodyText().min(1),
   content: selectedUnion(
     [resultText, resultBlocks],
     (value) => (Array.isArray(value) ? resultBlocks : resultText),
@@ -35,7 +36,7 @@ const ToolResultBlock = z.looseObject({
   ).optional(),
   is_error: z.boolean().nullable().optional(),
 })
-const ThinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: z.string() })
+const ThinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: bodyText() })
 /** Only its writer can read it, and that is not this server. */
 const RedactedThinkingBlock = z.looseObject({ type: z.literal("redacted_thinking") })
 
@@ -50,7 +51,7 @@ const ContentBlock = selectedUnion(
 )
 export type ContentBlock = z.infer<typeof ContentBlock>
 
-const wholeText = z.string()
+const wholeText = bodyText()
 const blockList = boundedArray(ContentBlock, { max: partsMax })
 const textList = boundedArray(TextBlock, { max: partsMax })
 
@@ -67,8 +68,8 @@ export type InputMessage = z.infer<typeof InputMessage>
 /** A tool without a schema is one that Anthropic itself describes or runs: it is dropped, and a header says so. */
 const Tool = z.looseObject({
   name: z.string().min(1).max(128),
-  type: z.string().nullable().optional(),
-  description: z.string().nullable().optional(),
+  type: bodyText().nullable().optional(),
+  description: bodyText().nullable().optional(),
   input_schema: JsonRecord.optional(),
   strict: z.boolean().nullable().optional(),
 })
@@ -77,7 +78,7 @@ const disableParallel = { disable_parallel_tool_use: z.boolean().nullable().opti
 const ToolChoice = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("auto"), ...disableParallel }),
   z.strictObject({ type: z.literal("any"), ...disableParallel }),
-  z.strictObject({ type: z.literal("tool"), name: z.string(), ...disableParallel }),
+  z.strictObject({ type: z.literal("tool"), name: bodyText(), ...disableParallel }),
   z.strictObject({ type: z.literal("none") }),
 ])
 
@@ -133,7 +134,7 @@ export const MessagesRequest = z
     max_tokens: z.int().min(1).meta({ description: "Most tokens to write." }),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stop_sequences: optional(
-      boundedArray(z.string(), { max: stopsMax }),
+      boundedArray(bodyText(), { max: stopsMax }),
       "Texts that end the answer, at most 16.",
     ),
     temperature: optional(
@@ -143,7 +144,7 @@ export const MessagesRequest = z
     top_p: optional(z.number().gt(0).max(1), "Samples from the likeliest tokens that make up this share."),
     top_k: refused("use top_p", -1, 0),
     metadata: optional(
-      z.looseObject({ user_id: z.string().nullable().optional() }),
+      z.looseObject({ user_id: bodyText().nullable().optional() }),
       "user_id becomes a tag of the request, cut to 128 characters.",
     ),
     service_tier: ignored("there is one tier"),

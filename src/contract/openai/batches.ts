@@ -88,11 +88,14 @@ export function windowSeconds(window: string): number | null {
   return seconds <= windowSecondsMax ? seconds : null
 }
 
+const windowCharactersMax = 32
+
 const BatchRequest = z.strictObject({
   input_file_id: z.string().min(1).max(128),
   endpoint: z.enum(batchPaths),
   completion_window: z
     .string()
+    .max(windowCharactersMax)
     .refine((window) => windowSeconds(window) !== null, "must be a time such as 24h, at most 7d"),
   metadata: Metadata.nullish(),
 })

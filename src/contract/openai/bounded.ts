@@ -4,6 +4,7 @@
  * every member and collect every issue, which for a hostile body takes minutes.
  */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { partsMax } from "./limits.ts"
 
 /* oxlint-disable no-underscore-dangle -- `_zod` is where zod lets a schema be extended */
@@ -81,7 +82,7 @@ export function textOrParts<const Parts extends readonly [TypedPart, ...TypedPar
 ): z.ZodUnion<readonly [z.ZodString, z.ZodArray<z.ZodUnion<Parts>>]> {
   const byType = new Map<unknown, Parts[number]>(parts.map((part) => [part.shape.type.value, part]))
   const part = selectedUnion(parts, (value) => byType.get(typeOf(value)) ?? null, error)
-  const text = z.string()
+  const text = bodyText()
   const list = boundedArray(part, { max: partsMax })
   return selectedUnion(
     [text, list],

@@ -1,6 +1,6 @@
 /** The wire of POST /v1/chat/completions. */
 import { z } from "zod"
-import { recordOf } from "../check.ts"
+import { bodyText, recordOf } from "../check.ts"
 import { boundedArray, described, textOrParts } from "./bounded.ts"
 import { callsMax, itemsMax } from "./limits.ts"
 import {
@@ -24,17 +24,17 @@ export const stopsMax = 16
 export const toolsMax = 128
 export const topLogprobsMax = 20
 
-const TextPart = z.looseObject({ type: z.literal("text"), text: z.string() })
-const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
+const TextPart = z.looseObject({ type: z.literal("text"), text: bodyText() })
+const RefusalPart = z.looseObject({ type: z.literal("refusal"), refusal: bodyText() })
 /** As OpenAI has it. */
 const biasesMax = 1024
 const textOnly = "text, or parts of type text; images, audio and files are not supported"
 const textContent = textOrParts([TextPart], textOnly)
 
 const ChatToolCall = z.looseObject({
-  id: z.string(),
+  id: bodyText(),
   type: z.literal("function"),
-  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+  function: z.looseObject({ name: bodyText(), arguments: bodyText() }),
 })
 
 /** Fields beyond these are echoes of earlier answers and are not read. */
@@ -45,10 +45,10 @@ export const ChatMessage = z.discriminatedUnion("role", [
   z.looseObject({
     role: z.literal("assistant"),
     content: textOrParts([TextPart, RefusalPart], textOnly).nullable().optional(),
-    reasoning_content: z.string().nullable().optional(),
+    reasoning_content: bodyText().nullable().optional(),
     tool_calls: boundedArray(ChatToolCall, { max: callsMax }).nullable().optional(),
   }),
-  z.looseObject({ role: z.literal("tool"), content: textContent, tool_call_id: z.string() }),
+  z.looseObject({ role: z.literal("tool"), content: textContent, tool_call_id: bodyText() }),
 ])
 export type ChatMessage = z.infer<typeof ChatMessage>
 
@@ -56,7 +56,7 @@ const ChatTool = z.strictObject({
   type: z.literal("function"),
   function: z.strictObject({
     name: functionName,
-    description: z.string().nullable().optional(),
+    description: bodyText().nullable().optional(),
     parameters: JsonRecord.nullable().optional(),
     strict: z.boolean().nullable().optional(),
   }),
@@ -64,7 +64,7 @@ const ChatTool = z.strictObject({
 
 const namedFunction = z.strictObject({
   type: z.literal("function"),
-  function: z.strictObject({ name: z.string() }),
+  function: z.strictObject({ name: bodyText() }),
 })
 
 const ChatToolChoice = z.union([
@@ -86,7 +86,7 @@ const ChatResponseFormat = z.discriminatedUnion("type", [
     type: z.literal("json_schema"),
     json_schema: z.strictObject({
       name: z.string().min(1).max(64),
-      description: z.string().nullable().optional(),
+      description: bodyText().nullable().optional(),
       schema: JsonRecord.optional(),
       strict: z.boolean().nullable().optional(),
     }),
@@ -110,7 +110,7 @@ export const ChatRequest = z
     ),
     n: optional(z.int().min(1).max(choicesMax), "Answers to write, at most 16."),
     stop: optional(
-      z.union([z.string(), boundedArray(z.string(), { max: stopsMax })]),
+      z.union([bodyText(), boundedArray(bodyText(), { max: stopsMax })]),
       "Texts that end the answer, at most 16.",
     ),
     seed: optional(z.int(), "The same seed, request and idle server give the same answer on a local model."),
@@ -119,7 +119,7 @@ export const ChatRequest = z
     frequency_penalty: frequencyPenalty,
     presence_penalty: presencePenalty,
     logit_bias: optional(
-      recordOf(z.string().regex(/^\d+$/), z.number().min(-100).max(100), biasesMax),
+      recordOf(z.string().regex(/^\d{1,16}$/), z.number().min(-100).max(100), biasesMax),
       "Added to the scores of tokens, by the model's own token ids.",
     ),
     logprobs: optional(

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/embeddings. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { harmless, modelName, optional } from "./parameters.ts"
 
@@ -7,7 +8,7 @@ const inputsMax = 2048
 /** Far beyond the context of any model that makes vectors; the context itself is checked by the engine. */
 const tokensMax = 65_536
 const tokens = boundedArray(z.int().min(0), { min: 1, max: tokensMax })
-const text = z.string().min(1)
+const text = bodyText().min(1)
 const texts = boundedArray(text, { min: 1, max: inputsMax })
 const tokenLists = boundedArray(tokens, { min: 1, max: inputsMax })
 

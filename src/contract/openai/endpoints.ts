@@ -1,5 +1,6 @@
 /** The OpenAI-compatible endpoints: an existing client works after changing its key and its base address. */
 import { z } from "zod"
+import { idCharactersMax, includesMax } from "./limits.ts"
 import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
@@ -112,10 +113,13 @@ const getResponse = endpoint({
   path: "/v1/responses/{response_id}",
   summary: "Read a stored response",
   query: z.object({
-    stream: z.stringbool().optional(),
+    stream: z
+      .enum(["true", "false", "1", "0"])
+      .transform((value) => value === "true" || value === "1")
+      .optional(),
     starting_after: z.coerce.number().int().min(0).optional(),
-    include: z.array(z.string()).optional(),
-    include_obfuscation: z.string().optional(),
+    include: z.array(z.string().max(idCharactersMax)).max(includesMax).optional(),
+    include_obfuscation: z.string().max(idCharactersMax).optional(),
   }),
   output: ResponseObject,
   streams: true,
@@ -151,8 +155,8 @@ export const listInputItems = endpoint({
   query: z.object({
     limit: z.coerce.number().int().min(1).max(100).default(20),
     order: z.enum(["asc", "desc"]).default("desc"),
-    after: z.string().optional(),
-    include: z.array(z.string()).optional(),
+    after: z.string().max(idCharactersMax).optional(),
+    include: z.array(z.string().max(idCharactersMax)).max(includesMax).optional(),
   }),
   output: InputItemList,
   errors: ["not_found", "invalid_query"],
@@ -205,10 +209,10 @@ const listModels = endpoint({
   summary: "List models",
   // What clients send along; the list is whole and the same for all.
   query: z.object({
-    client_version: z.string().optional(),
-    limit: z.string().optional(),
-    after_id: z.string().optional(),
-    before_id: z.string().optional(),
+    client_version: z.string().max(idCharactersMax).optional(),
+    limit: z.string().max(idCharactersMax).optional(),
+    after_id: z.string().max(idCharactersMax).optional(),
+    before_id: z.string().max(idCharactersMax).optional(),
   }),
   output: ModelList,
   errors: ["invalid_query"],

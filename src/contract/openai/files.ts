@@ -1,5 +1,6 @@
 /** The wire of OpenAI's Files API: what is uploaded for batches, and what batches answer. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { endpoint } from "../endpoint.ts"
 
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
@@ -63,7 +64,7 @@ export const fileEndpoints = {
     method: "POST",
     path: "/v1/files",
     summary: "Upload a file; a form with the fields `file` and `purpose`",
-    body: z.string(),
+    body: bodyText(),
     reads: "stream",
     consumes: ["multipart/form-data"],
     bodyBytesMax: uploadBytesMax,

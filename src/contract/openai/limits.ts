@@ -2,6 +2,10 @@
 
 /** Messages or items of one request: chat templates take time that grows with them, however short they are. */
 export const itemsMax = 2048
+/** Of an id or another word in a query. */
+export const idCharactersMax = 512
+/** What a query asks to be included. */
+export const includesMax = 64
 /** Parts of one message. */
 export const partsMax = 1024
 /** Calls of one assistant's message. */

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/moderations: OpenAI's categories. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "./bounded.ts"
 import { optional } from "./parameters.ts"
 
@@ -22,9 +23,9 @@ export type ModerationCategory = (typeof moderationCategories)[number]
 
 export const moderatedTextsMax = 256
 
-const text = z
-  .string()
-  .refine((value) => value.trim() !== "", { error: "a text that is not blank is needed" })
+const text = bodyText().refine((value) => value.trim() !== "", {
+  error: "a text that is not blank is needed",
+})
 const texts = boundedArray(text, { min: 1, max: moderatedTextsMax })
 const textPart = z.strictObject({ type: z.literal("text"), text })
 const imagePart = z.looseObject({ type: z.literal("image_url") }).refine(() => false, {
@@ -59,7 +60,7 @@ export const ModerationRequest = z
       ),
       "A text, texts with a result each, or parts of one text; at most 256 of them.",
     ),
-    user: optional(z.string(), "Becomes the tag `user` of the request, cut to 128 characters."),
+    user: optional(bodyText(), "Becomes the tag `user` of the request, cut to 128 characters."),
   })
   .meta({ id: "ModerationRequest" })
 export type ModerationRequest = z.infer<typeof ModerationRequest>

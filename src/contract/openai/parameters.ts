@@ -1,6 +1,6 @@
 /** What a parameter of the OpenAI-compatible endpoints can be: honoured, ignored or refused. The guide prints it from here. */
 import { z } from "zod"
-import { recordOf } from "../check.ts"
+import { bodyText, recordOf } from "../check.ts"
 
 type Treatment = "honoured" | "ignored" | "refused"
 
@@ -65,11 +65,11 @@ export const Metadata = recordOf(z.string().max(64), z.string().max(512), 16)
 
 /** Far above the keywords of any schema and the arguments of any tool. */
 const keysMax = 4096
-export const JsonRecord = recordOf(z.string(), z.unknown(), keysMax)
+export const JsonRecord = recordOf(bodyText(), z.unknown(), keysMax)
 
 /** Everything both generating endpoints take and do nothing with. */
 export const harmless = {
-  user: optional(z.string(), "Becomes the tag `user` of the request, cut to 128 characters."),
+  user: optional(bodyText(), "Becomes the tag `user` of the request, cut to 128 characters."),
   safety_identifier: ignored("the principal identifies the caller"),
   prompt_cache_key: ignored("prompts are cached by their tokens"),
   prompt_cache_retention: ignored("prompts are cached by their tokens"),

@@ -1,5 +1,6 @@
 /** The wire of POST /v1/rerank, in the form that Cohere's and Jina's clients send and read. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, described, selectedUnion } from "./bounded.ts"
 import { ignored, modelName, optional, refused } from "./parameters.ts"
 
@@ -7,7 +8,7 @@ export const documentsMax = 1000
 /** Far below the limit of an expanded question, which has the query in it. */
 const queryCharactersMax = 4096
 
-const text = z.string().min(1)
+const text = bodyText().min(1)
 const named = z.strictObject({ text })
 const document = selectedUnion(
   [text, named],
@@ -29,7 +30,7 @@ export const RerankRequest = z
     ),
     top_n: optional(z.int().min(1), "How many results to return; without it all of them."),
     return_documents: optional(z.boolean(), "Return the text of each document with its result."),
-    user: optional(z.string(), "Becomes the tag `user` of the request, cut to 128 characters."),
+    user: optional(bodyText(), "Becomes the tag `user` of the request, cut to 128 characters."),
     max_chunks_per_doc: ignored("documents are not cut into chunks"),
     max_tokens_per_doc: ignored("documents are not cut; one that does not fit the context is refused"),
     truncation: ignored("documents are not cut; one that does not fit the context is refused"),

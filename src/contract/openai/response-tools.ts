@@ -1,5 +1,6 @@
 /** The tools of the Responses API: functions, custom tools, namespaces of both, and those that only their provider can run. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, selectedUnion, typeOf } from "./bounded.ts"
 import { toolsMax } from "./chat.ts"
 import { JsonRecord, functionName, ignored } from "./parameters.ts"
@@ -14,7 +15,7 @@ const unread = {
 const FunctionTool = z.strictObject({
   type: z.literal("function"),
   name: functionName,
-  description: z.string().nullable().optional(),
+  description: bodyText().nullable().optional(),
   parameters: JsonRecord.nullable().optional(),
   strict: z.boolean().nullable().optional(),
   ...unread,
@@ -24,8 +25,8 @@ const FunctionTool = z.strictObject({
 const CustomTool = z.strictObject({
   type: z.literal("custom"),
   name: functionName,
-  description: z.string().nullable().optional(),
-  format: z.looseObject({ type: z.string() }).nullable().optional(),
+  description: bodyText().nullable().optional(),
+  format: z.looseObject({ type: bodyText() }).nullable().optional(),
   ...unread,
 })
 
@@ -39,7 +40,7 @@ const Member = selectedUnion(
 const NamespaceTool = z.strictObject({
   type: z.literal("namespace"),
   name: functionName,
-  description: z.string().nullable().optional(),
+  description: bodyText().nullable().optional(),
   tools: boundedArray(Member, { max: toolsMax }),
 })
 
@@ -76,7 +77,7 @@ export const ResponseTool = selectedUnion(
 )
 export type ResponseTool = z.infer<typeof ResponseTool>
 
-const named = { name: z.string(), namespace: z.string().nullable().optional() }
+const named = { name: bodyText(), namespace: bodyText().nullable().optional() }
 const functionChoice = z.strictObject({ type: z.literal("function"), ...named })
 const customChoice = z.strictObject({ type: z.literal("custom"), ...named })
 const hostedChoice = z.looseObject({ type: z.enum(hostedTypes) })

@@ -1,5 +1,6 @@
 /** The wire of the Responses API: requests, items, the response object and the events that stream it. */
 import { z } from "zod"
+import { bodyText } from "../check.ts"
 import { boundedArray, selectedUnion, textOrParts, typeOf } from "./bounded.ts"
 import { itemsMax, partsMax } from "./limits.ts"
 import { toolsMax, topLogprobsMax } from "./chat.ts"
@@ -19,9 +20,9 @@ import {
   topP,
 } from "./parameters.ts"
 
-const inputText = z.looseObject({ type: z.literal("input_text"), text: z.string() })
-const outputText = z.looseObject({ type: z.literal("output_text"), text: z.string() })
-const refusal = z.looseObject({ type: z.literal("refusal"), refusal: z.string() })
+const inputText = z.looseObject({ type: z.literal("input_text"), text: bodyText() })
+const outputText = z.looseObject({ type: z.literal("output_text"), text: bodyText() })
+const refusal = z.looseObject({ type: z.literal("refusal"), refusal: bodyText() })
 const content = textOrParts(
   [inputText, outputText, refusal],
   "text, or parts of type input_text or output_text; images, audio and files are not supported",
@@ -35,37 +36,37 @@ export const MessageItem = z.looseObject({
 })
 export const FunctionCallItem = z.looseObject({
   type: z.literal("function_call"),
-  call_id: z.string(),
-  name: z.string(),
-  namespace: z.string().nullable().optional(),
-  arguments: z.string(),
+  call_id: bodyText(),
+  name: bodyText(),
+  namespace: bodyText().nullable().optional(),
+  arguments: bodyText(),
 })
 /** The call of a tool whose input is text. */
 export const CustomToolCallItem = z.looseObject({
   type: z.literal("custom_tool_call"),
-  call_id: z.string(),
-  name: z.string(),
-  namespace: z.string().nullable().optional(),
-  input: z.string(),
+  call_id: bodyText(),
+  name: bodyText(),
+  namespace: bodyText().nullable().optional(),
+  input: bodyText(),
 })
 export const CustomToolCallOutputItem = z.looseObject({
   type: z.literal("custom_tool_call_output"),
-  call_id: z.string(),
+  call_id: bodyText(),
   output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
 })
 /** What POST /v1/responses/compact made of a conversation. */
 export const CompactionItem = z.looseObject({
   type: z.literal("compaction"),
-  encrypted_content: z.string(),
+  encrypted_content: bodyText(),
 })
 export const FunctionCallOutputItem = z.looseObject({
   type: z.literal("function_call_output"),
-  call_id: z.string(),
+  call_id: bodyText(),
   output: textOrParts([inputText], "text, or parts of type input_text; images and files are not supported"),
 })
 export const ReasoningItem = z.looseObject({
   type: z.literal("reasoning"),
-  content: boundedArray(z.looseObject({ type: z.literal("reasoning_text"), text: z.string() }), {
+  content: boundedArray(z.looseObject({ type: z.literal("reasoning_text"), text: bodyText() }), {
     max: partsMax,
   })
     .nullable()
@@ -73,7 +74,7 @@ export const ReasoningItem = z.looseObject({
 })
 export const ItemReference = z.looseObject({
   type: z.literal("item_reference").nullable().optional(),
-  id: z.string(),
+  id: bodyText(),
 })
 const itemOfType = new Map<unknown, (typeof inputItems)[number]>([
   ["message", MessageItem],
@@ -117,14 +118,14 @@ const TextFormat = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("json_schema"),
     name: z.string().min(1).max(64),
-    description: z.string().nullable().optional(),
+    description: bodyText().nullable().optional(),
     schema: JsonRecord,
     strict: z.boolean().nullable().optional(),
   }),
 ])
 
 const includesMax = 16
-const wholeText = z.string()
+const wholeText = bodyText()
 const inputList = boundedArray(InputItem, { max: itemsMax })
 
 export const ResponseRequest = z
@@ -140,8 +141,8 @@ export const ResponseRequest = z
         description:
           "Text, or at most 2048 items: messages, function calls and their outputs, reasoning, references.",
       }),
-    instructions: optional(z.string(), "A system message for this response only."),
-    previous_response_id: optional(z.string(), "Continues a stored response, or one of this connection."),
+    instructions: optional(bodyText(), "A system message for this response only."),
+    previous_response_id: optional(bodyText(), "Continues a stored response, or one of this connection."),
     stream: optional(z.boolean(), "Answer as server-sent events."),
     stream_options: optional(
       z.strictObject({ include_obfuscation: ignored("no padding is sent") }),

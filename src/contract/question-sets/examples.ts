@@ -1,7 +1,7 @@
 /** Labelled rows of a question set, and the cases that it must go on answering right. */
 import { z } from "zod"
 import { set } from "./sets.ts"
-import { recordOf } from "../check.ts"
+import { bodyText, recordOf } from "../check.ts"
 import { fitsUtf8, isBlank } from "../decisions.ts"
 import { IdWith, Datetime } from "../platform/values.ts"
 import { questionSetLimits } from "./content.ts"
@@ -18,6 +18,7 @@ const Labels = recordOf(z.string().max(64), Label, questionSetLimits.questionsMa
 
 const Input = z
   .string()
+  .max(questionSetLimits.inputBytesMax)
   .refine((text) => !isBlank(text), { error: "the text is blank" })
   .refine((text) => fitsUtf8(text, questionSetLimits.inputBytesMax), { error: "over 64 KiB of text" })
   .refine((text) => !text.includes("\u0000"), { error: "U+0000 is not allowed" })
@@ -100,7 +101,7 @@ export const exampleTable = {
     query: z.object({
       replace: z.enum(["true", "false"]).default("false").describe("As of POST examples."),
     }),
-    body: z.string().meta({
+    body: bodyText().meta({
       description:
         "CSV with a column `input` and one for each question, or JSON lines with `input` and `labels`; " +
         "a set with one question also takes a column or field `label`.",

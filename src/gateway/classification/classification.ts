@@ -238,7 +238,7 @@ export function readBody(body: Uint8Array): JsonObject {
 }
 
 /** Of states and conversations of 4 MiB: what is read takes some 100 bytes of memory for each. The depth is the reader's. */
-const bodyBounds = { depthMax: Infinity, containersMax: 262_144, valuesMax: 524_288 }
+const bodyBounds = { ...LIMITS, depthMax: Infinity }
 
 function readValue(body: Uint8Array): JsonValue {
   try {
