@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import type { DecisionAnswer } from "../src/contract/decisions.ts"
 import { admitAny } from "../src/engine/admission.ts"
 import { type EncoderEngine, startEncoderEngine } from "../src/engine/encoder/engine.ts"
-import { answer, decodeDecisions } from "../src/gateway/classification/wire.ts"
+import { decisionsAnswer, decodeDecisions } from "../src/gateway/classification/wire.ts"
 import { baseDecisionModelFile } from "./models.ts"
 
 const never = new AbortController().signal
@@ -19,9 +19,7 @@ async function ask(body: unknown): Promise<Record<string, unknown>> {
   const asked = decodeDecisions(Buffer.from(JSON.stringify(body)))
   const call = { signal: never, admit: admitAny }
   const { margins, inputTokens } = await engine.score({ organizationId: "a", ...asked }, call)
-  const { answers } = JSON.parse(answer(asked, margins, inputTokens)) as {
-    answers: DecisionAnswer[]
-  }
+  const { answers } = decisionsAnswer(asked, margins, inputTokens)
   return Object.fromEntries(answers.map((one) => [one.name, shortAnswer(one)]))
 }
 

@@ -3,8 +3,7 @@ import { promptText } from "../src/engine/branch.ts"
 import { readFileSync } from "node:fs"
 import { describe, expect, it } from "vitest"
 import { z } from "zod"
-import { decodeDecisions } from "../src/gateway/classification/wire.ts"
-import { decodeSystemOne } from "../src/gateway/classification/systemone.ts"
+import { decodeDecisions, decodeSystemOne } from "../src/gateway/classification/wire.ts"
 
 const Fixture = z.object({
   cases: z

@@ -1,6 +1,7 @@
 /** The wire of POST /v1/decisions: an ordered list of typed questions about one text, answered in the same order. */
 import { z } from "zod"
 import { bodyText } from "./check.ts"
+import type { FaultCode } from "./errors.ts"
 
 /** The limits that the contract puts on both classification endpoints. */
 export const LIMITS = {
@@ -45,6 +46,92 @@ export function fitsUtf8(text: string, bytesMax: number): boolean {
   return text.length <= bytesMax && utf8Bytes(text) <= bytesMax
 }
 
+/** A rule of a schema and how the wires refuse what breaks it. */
+export interface WireRule<Value> {
+  readonly code: FaultCode
+  readonly holds: (value: Value) => boolean
+  /** A clause about the value: what it is, and after a semicolon what it must be. */
+  readonly found: (value: Value) => string
+  /** Looked at before what a container holds. */
+  readonly isFirst?: true
+}
+
+/** What the wires say or do beyond the schema, where a request is read. */
+interface WireMeta {
+  readonly rules?: readonly WireRule<never>[]
+  /** What the value must be, where the schema's own kinds do not say it well. */
+  readonly wanted?: string
+  /** Any other value of a literal or discriminator is `unsupported_input`, for this reason. */
+  readonly unsupported?: string
+  /** Of two objects in a union the first is the one that has this field. */
+  readonly withField?: string
+  /** JSON is rendered to text, and where a setting says so null to none. */
+  readonly rendered?: { readonly isNullable: boolean }
+}
+export const wireRegistry = z.registry<WireMeta>()
+
+/** `register` of zod does not take a schema whose type is a parameter. */
+export function onWire<Schema extends z.core.$ZodType>(schema: Schema, meta: WireMeta): Schema {
+  wireRegistry.add<z.core.$ZodType>(schema, meta)
+  return schema
+}
+
+/** The schema with these rules, for zod and for the wires. */
+export function ruled<Schema extends z.ZodType>(
+  schema: Schema,
+  ...rules: WireRule<z.output<Schema>>[]
+): Schema {
+  const made = rules.reduce<Schema>(
+    (all, { holds, found }) =>
+      // zod hands a rule the output of the schema that it is a rule of.
+      all.refine((value) => holds(value), {
+        error: ({ input }) => found(input as z.output<Schema>),
+      }),
+    schema,
+  )
+  return onWire(made, { ...wireRegistry.get(schema), rules })
+}
+
+export const notBlank = (found: string): WireRule<string> => ({
+  code: "invalid_request",
+  holds: (text) => !isBlank(text),
+  found: () => found,
+})
+
+export const bytesAtMost = (bytesMax: number): WireRule<string> => ({
+  code: "invalid_request",
+  holds: (text) => fitsUtf8(text, bytesMax),
+  found: (text) => `has ${utf8Bytes(text)} bytes of UTF-8; at most ${bytesMax} are accepted`,
+})
+
+/** Of input and state, by the text that they come to. */
+export const evidenceFits = <Value>(textOf: (value: Value) => string): WireRule<Value> => ({
+  code: "input_too_large",
+  holds: (value) => fitsUtf8(textOf(value), LIMITS.evidenceBytesMax),
+  found: (value) => `has ${utf8Bytes(textOf(value))} bytes; at most ${LIMITS.evidenceBytesMax} are accepted`,
+})
+
+export const evidenceRules = <Value>(textOf: (value: Value) => string): WireRule<Value>[] => [
+  {
+    code: "input_blank",
+    holds: (value) => !isBlank(textOf(value)),
+    found: () => "holds no text; it must have a character that is not blank",
+  },
+  evidenceFits(textOf),
+]
+
+export const questionsAtMost = <Questions>(
+  countOf: (questions: Questions) => number,
+): WireRule<Questions> => ({
+  code: "too_many_questions",
+  holds: (questions) => countOf(questions) <= LIMITS.questionsMax,
+  found: (questions) =>
+    `has ${countOf(questions)} entries; at most ${LIMITS.questionsMax} questions fit one request`,
+  isFirst: true,
+})
+
+const onlyUserText = { unsupported: "only text of user messages is supported" }
+
 const name = bodyText().nullable().meta({ description: "Echoed in the answer; it does not affect scoring." })
 const instructions = bodyText().meta({ description: "What is asked about the input." })
 const description = bodyText()
@@ -54,17 +141,21 @@ const description = bodyText()
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-export const DecisionInputText = z.strictObject({ type: z.literal("input_text"), text: bodyText() }).meta({
-  id: "DecisionInputText",
-  description: "A piece of text; pieces of one message are concatenated verbatim.",
-})
+export const DecisionInputText = z
+  .strictObject({ type: onWire(z.literal("input_text"), onlyUserText), text: bodyText() })
+  .meta({
+    id: "DecisionInputText",
+    description: "A piece of text; pieces of one message are concatenated verbatim.",
+  })
 export type DecisionInputText = z.infer<typeof DecisionInputText>
 
 export const DecisionInputMessage = z
   .strictObject({
-    type: z.literal("message").optional(),
-    role: z.literal("user"),
-    content: z.union([bodyText(), z.array(DecisionInputText).max(LIMITS.valuesMax)]),
+    type: onWire(z.literal("message"), onlyUserText).optional(),
+    role: onWire(z.literal("user"), onlyUserText),
+    content: z
+      .union([bodyText(), z.array(DecisionInputText).max(LIMITS.valuesMax)])
+      .register(wireRegistry, { wanted: "a string or a list of input_text parts" }),
   })
   .meta({ id: "DecisionInputMessage", description: "A user message; messages are joined by two newlines." })
 export type DecisionInputMessage = z.infer<typeof DecisionInputMessage>
@@ -79,14 +170,15 @@ export function combinedText(input: string | readonly DecisionInputMessage[]): s
 
 const concatenated = (parts: readonly DecisionInputText[]): string => parts.map(({ text }) => text).join("")
 
-export const DecisionInput = z
-  .union([bodyText(), z.array(DecisionInputMessage).max(LIMITS.valuesMax)])
-  .refine((input) => !isBlank(combinedText(input)), { error: "The combined text is blank." })
-  .refine((input) => fitsUtf8(combinedText(input), LIMITS.evidenceBytesMax), { error: "Over 4 MiB of text." })
-  .meta({
-    id: "DecisionInput",
-    description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined.",
-  })
+export const DecisionInput = ruled(
+  z
+    .union([bodyText(), z.array(DecisionInputMessage).max(LIMITS.valuesMax)])
+    .register(wireRegistry, { wanted: "a string or a list of user messages" }),
+  ...evidenceRules(combinedText),
+).meta({
+  id: "DecisionInput",
+  description: "Text evidence: nonblank, at most 4 MiB of UTF-8 when combined.",
+})
 type DecisionInput = z.infer<typeof DecisionInput>
 
 const DecisionChoiceValue = z
@@ -104,6 +196,12 @@ const DecisionScoreLevel = z
   .meta({ id: "DecisionScoreLevel", description: "A level; its numeric value is its zero-based position." })
 type DecisionScoreLevel = z.infer<typeof DecisionScoreLevel>
 
+/** A set keeps `true` and `"true"` apart, as the contract does. */
+function repeatedValue(options: readonly DecisionChoiceOption[]): DecisionChoiceValue | undefined {
+  const seen = new Set<DecisionChoiceValue>()
+  return options.find(({ value }) => seen.size === seen.add(value).size)?.value
+}
+
 export const predicateQuestion = z
   .strictObject({ type: z.literal("predicate"), name: name.optional(), instructions })
   .meta({
@@ -116,13 +214,12 @@ export const choiceQuestion = z
     type: z.literal("choice"),
     name: name.optional(),
     instructions,
-    choices: z
-      .array(DecisionChoiceOption)
-      .min(LIMITS.optionsMin)
-      .max(LIMITS.optionsMax)
-      .refine((options) => new Set(options.map(({ value }) => value)).size === options.length, {
-        error: "Two options have the same value.",
-      }),
+    choices: ruled(z.array(DecisionChoiceOption).min(LIMITS.optionsMin).max(LIMITS.optionsMax), {
+      code: "duplicate_choice",
+      holds: (options) => repeatedValue(options) === undefined,
+      found: (options) =>
+        `repeats the value ${JSON.stringify(repeatedValue(options))?.slice(0, 42)}; the values of a choice must be distinct`,
+    }),
   })
   .meta({
     id: "DecisionChoiceQuestion",
@@ -146,30 +243,41 @@ export const DecisionQuestion = z
   .meta({ id: "DecisionQuestion", description: "A typed question; expanded, each branch is at most 16 KiB." })
 export type DecisionQuestion = z.infer<typeof DecisionQuestion>
 
+export const questionList = <Question extends z.ZodType>(question: Question) =>
+  ruled(
+    z.array(question).max(LIMITS.questionsMax),
+    questionsAtMost(({ length }) => length),
+  )
+
 export const DecisionsRequest = z
   .strictObject({
-    model: z
-      .string()
-      .min(1)
-      .max(LIMITS.modelBytesMax)
-      .refine((model) => !isBlank(model), { error: "The model is blank." })
-      .refine((model) => fitsUtf8(model, LIMITS.modelBytesMax), { error: "Over 256 bytes of UTF-8." })
-      .meta({ description: "Classification model identifier; nonblank, at most 256 UTF-8 bytes." }),
-    input: DecisionInput,
-    questions: z
-      .array(DecisionQuestion)
-      .max(LIMITS.questionsMax)
-      .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, { error: "Over 4096 branches." })
-      .meta({
-        description: "Answered independently, in this order; at most 4096 of them and 4096 branches.",
-      }),
+    model: ruled(
+      z.string().min(1).max(LIMITS.modelBytesMax),
+      notBlank("is blank; name a classification model"),
+      bytesAtMost(LIMITS.modelBytesMax),
+    ).meta({ description: "Classification model identifier; nonblank, at most 256 UTF-8 bytes." }),
     safety_identifier: bodyText()
       .nullable()
       .optional()
       .meta({ description: "Accepted for compatibility and ignored." }),
+    input: DecisionInput,
+    questions: questionList(DecisionQuestion)
+      // Of a request that is read, the branches are counted once they are there.
+      .refine((questions) => branchCount(questions) <= LIMITS.branchesMax, { error: "Over 4096 branches." })
+      .meta({
+        description: "Answered independently, in this order; at most 4096 of them and 4096 branches.",
+      }),
   })
   .meta({ id: "DecisionsRequest", description: "One text and the questions to answer about it." })
 export type DecisionsRequest = z.infer<typeof DecisionsRequest>
+
+const DecisionQuestionName = z.strictObject({ name: z.string(), type: z.unknown().optional() })
+
+/** What a question set is asked: its questions by name, or, of a set without any, questions like these. */
+export const setQuestions = <Question extends z.ZodType>(question: Question) =>
+  questionList(onWire(z.union([question, DecisionQuestionName]), { withField: "instructions" }))
+
+export const DecisionsSetRequest = DecisionsRequest.extend({ questions: setQuestions(DecisionQuestion) })
 
 /** A predicate is one branch, a choice one for each option, a score one for each level. */
 export function branchCount(questions: readonly DecisionQuestion[]): number {

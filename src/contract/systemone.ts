@@ -1,12 +1,21 @@
 /** The wire of POST /v1/systemone: a map of named questions about one state, answered under the same names. */
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
-import { LIMITS, fitsUtf8, isBlank } from "./decisions.ts"
+import {
+  LIMITS,
+  type WireRule,
+  bytesAtMost,
+  evidenceFits,
+  notBlank,
+  onWire,
+  questionsAtMost,
+  ruled,
+} from "./decisions.ts"
 
 const probability = z.number().min(0).max(1)
 const confidence = z.number().min(0).max(1)
 
-type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
 /** Spelled out, since z.json() refers to itself by a generated name in the printed schema. */
 const jsonValue: z.ZodType<Json> = z
@@ -22,33 +31,51 @@ const jsonValue: z.ZodType<Json> = z
   )
   .meta({ id: "JsonValue", description: "Any JSON." })
 
-const jsonContainer = [
+export const jsonContainer = [
   recordOf(bodyText(), jsonValue, LIMITS.valuesMax),
   z.array(jsonValue).max(LIMITS.valuesMax),
 ] as const
+const wanted = "text, an object or a list"
 
-const SystemOneState = z
-  .union([bodyText().min(1), ...jsonContainer])
-  .refine((state) => fitsUtf8(rendered(state), LIMITS.evidenceBytesMax), {
-    error: "Over 4 MiB when rendered.",
-  })
-  .meta({
-    id: "SystemOneState",
-    description:
-      "Text, a JSON object or a JSON array; JSON renders compactly with its keys in the order given.",
-  })
+const SystemOneState = ruled(
+  onWire(z.union([bodyText().min(1), ...jsonContainer]), { wanted, rendered: { isNullable: false } }),
+  {
+    code: "input_blank",
+    holds: (state) => state !== "",
+    found: () => "is empty; it must render to some text",
+  },
+  evidenceFits(rendered),
+).meta({
+  id: "SystemOneState",
+  description:
+    "Text, a JSON object or a JSON array; JSON renders compactly with its keys in the order given.",
+})
 type SystemOneState = z.infer<typeof SystemOneState>
 
-const SystemOneDescription = z
-  .union([bodyText(), ...jsonContainer])
-  .meta({ id: "SystemOneDescription", description: "Text, a JSON object or a JSON array." })
+const SystemOneDescription = onWire(z.union([bodyText(), ...jsonContainer]), {
+  wanted,
+  rendered: { isNullable: true },
+}).meta({ id: "SystemOneDescription", description: "Text, a JSON object or a JSON array." })
 type SystemOneDescription = z.infer<typeof SystemOneDescription>
 
-const rendered = (text: SystemOneDescription): string =>
-  typeof text === "string" ? text : JSON.stringify(text)
+function rendered(text: Json): string {
+  return typeof text === "string" ? text : JSON.stringify(text)
+}
 
-const instructions = SystemOneDescription.refine((text) => text !== "", {
-  error: "The instructions are empty.",
+const instructions = ruled(SystemOneDescription, {
+  code: "invalid_request",
+  holds: (text) => text !== "",
+  found: () => "is empty; it must ask something",
+})
+
+/** Where a request is read, a record is a map, which keeps the order of its keys. */
+const sizeOf = (record: object): number => (record instanceof Map ? record.size : Object.keys(record).length)
+
+const entriesWithin = (min: number, max: number): WireRule<object> => ({
+  code: "invalid_request",
+  holds: (record) => sizeOf(record) >= min && sizeOf(record) <= max,
+  found: (record) => `has ${sizeOf(record)} entries; it must have ${min} to ${max}`,
+  isFirst: true,
 })
 
 const noulQuestion = z
@@ -67,15 +94,14 @@ const choiceQuestion = z
   .strictObject({
     type: z.literal("choice"),
     instructions,
-    criteria: recordOf(
-      bodyText().refine((option) => !isBlank(option), { error: "The option name is blank." }),
-      SystemOneDescription,
-      LIMITS.optionsMax,
-    )
-      .refine((options) => within(Object.keys(options).length, LIMITS.optionsMin, LIMITS.optionsMax), {
-        error: "A choice has 1 to 255 options.",
-      })
-      .meta({ description: "1 to 255 options by name, with what each means." }),
+    criteria: ruled(
+      recordOf(
+        ruled(bodyText(), notBlank("is blank; every option needs a nonblank name")),
+        SystemOneDescription,
+        LIMITS.optionsMax,
+      ),
+      entriesWithin(LIMITS.optionsMin, LIMITS.optionsMax),
+    ).meta({ description: "1 to 255 options by name, with what each means." }),
   })
   .meta({
     id: "SystemOneChoiceQuestion",
@@ -105,26 +131,30 @@ export const SystemOneQuestion = z
   })
 export type SystemOneQuestion = z.infer<typeof SystemOneQuestion>
 
-const questionId = z
-  .string()
-  .min(1)
-  .max(LIMITS.questionIdBytesMax)
-  .refine((id) => !isBlank(id), { error: "The question ID is blank." })
-  .refine((id) => fitsUtf8(id, LIMITS.questionIdBytesMax), { error: "Over 256 bytes of UTF-8." })
+const questionId = ruled(
+  z.string().min(1).max(LIMITS.questionIdBytesMax),
+  notBlank("is blank; every question needs a nonblank ID"),
+  bytesAtMost(LIMITS.questionIdBytesMax),
+)
 
 export const SystemOneRequest = z
   .strictObject({
-    model: z
-      .string()
-      .min(1)
-      .max(LIMITS.modelBytesMax)
-      .refine((model) => fitsUtf8(model, LIMITS.modelBytesMax), { error: "Over 256 bytes of UTF-8." })
-      .meta({ description: "Classification model identifier; nonempty, at most 256 UTF-8 bytes." }),
+    model: ruled(
+      z.string().min(1).max(LIMITS.modelBytesMax),
+      {
+        code: "invalid_request",
+        holds: (model) => model !== "",
+        found: () => "is empty; name a classification model",
+      },
+      bytesAtMost(LIMITS.modelBytesMax),
+    ).meta({ description: "Classification model identifier; nonempty, at most 256 UTF-8 bytes." }),
     state: SystemOneState,
-    questions: recordOf(questionId, SystemOneQuestion, LIMITS.questionsMax)
-      .refine((questions) => within(Object.keys(questions).length, 1, LIMITS.questionsMax), {
-        error: "A request has 1 to 4096 questions.",
-      })
+    questions: ruled(
+      recordOf(questionId, SystemOneQuestion, LIMITS.questionsMax),
+      questionsAtMost(sizeOf),
+      entriesWithin(1, LIMITS.questionsMax),
+    )
+      // Of a request that is read, the branches are counted once they are there.
       .refine((questions) => branchCount(Object.values(questions)) <= LIMITS.branchesMax, {
         error: "Over 4096 branches.",
       })
@@ -136,7 +166,18 @@ export const SystemOneRequest = z
   .meta({ id: "SystemOneRequest", description: "One state and the named questions to answer about it." })
 export type SystemOneRequest = z.infer<typeof SystemOneRequest>
 
-const within = (count: number, min: number, max: number): boolean => count >= min && count <= max
+/** What a question set is asked: its questions by ID, or, of a set without any, those of the request. */
+export const SystemOneSetRequest = SystemOneRequest.extend({
+  questions: ruled(
+    z.record(
+      questionId,
+      onWire(z.union([SystemOneQuestion, z.strictObject({ type: z.unknown().optional() })]), {
+        withField: "instructions",
+      }),
+    ),
+    questionsAtMost(sizeOf),
+  ),
+})
 
 function branchCount(questions: readonly SystemOneQuestion[]): number {
   const sizes = questions.map((question) => {

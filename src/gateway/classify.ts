@@ -4,14 +4,14 @@
  */
 import { isEncoderFile } from "../base/catalog.ts"
 import { usdText } from "../base/money.ts"
-import { type Call, EncodedJson, type Handlers, costHeader } from "../contract/endpoint.ts"
+import { type Call, type Handlers, costHeader } from "../contract/endpoint.ts"
 import { warningHeader } from "../contract/platform/virtual-models.ts"
 import type { Table } from "../contract/table.ts"
 import type { ScoreWork } from "../engine/engine.ts"
 import type { Classification, Wire } from "./classification/classification.ts"
 import { isForeign } from "./classification/language.ts"
 import { lowestConfidence } from "./classification/verdict.ts"
-import { type Compatibility, answer, createDecode } from "./classification/wire.ts"
+import { type Compatibility, createDecode, decisionsAnswer, systemOneAnswer } from "./classification/wire.ts"
 import { askedContent, plainEnd } from "./content/classification.ts"
 import type { ContentEnd } from "./content/keeper.ts"
 import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
@@ -69,7 +69,11 @@ export function classificationHandlers(
   deps: ClassifyDeps,
 ): Pick<Handlers<Table>, "createDecision" | "createSystemOne"> {
   const decode = createDecode(deps.compatibility)
-  const classify = async (wire: Wire, asker: BytesCall): Promise<EncodedJson> =>
+  const classify = async <Answer>(
+    wire: Wire,
+    asker: BytesCall,
+    answer: (classification: Classification, margins: Float64Array, inputTokens: number) => Answer,
+  ): Promise<Answer> =>
     await runMetered(deps, { callSource: wire, asker }, async (call) => {
       const { organizationId, request, sequence } = call
       const asked = await call.read(asker.body, async (bytes) => {
@@ -84,11 +88,11 @@ export function classificationHandlers(
       const isOfSet = asked.questionNames !== null
       const policy = isOfSet ? await deps.sets.policyFor(organizationId, asked) : plainPolicy(asked)
       const { margins, usage } = await decide(deps, call, policy)
-      return new EncodedJson(answer(policy.classification, margins, usage.inputTokens))
+      return answer(policy.classification, margins, usage.inputTokens)
     })
   return {
-    createDecision: async (call) => await classify("decisions", call),
-    createSystemOne: async (call) => await classify("systemone", call),
+    createDecision: async (call) => await classify("decisions", call, decisionsAnswer),
+    createSystemOne: async (call) => await classify("systemone", call, systemOneAnswer),
   }
 }
 

@@ -4,12 +4,12 @@ import { createLog } from "../base/log.ts"
 import { dollarsOf } from "../base/money.ts"
 import type { CliContext } from "../cli/command.ts"
 import type { LocalDecisions } from "../cli/label-asker.ts"
-import type { DecisionsRequest, DecisionsResponse } from "../contract/decisions.ts"
+import type { DecisionsRequest } from "../contract/decisions.ts"
 import { Fault } from "../contract/errors.ts"
 import { admitAny, measure } from "../engine/admission.ts"
 import type { ScoreWork } from "../engine/engine.ts"
 import { coherentMargins } from "../gateway/classification/coherence.ts"
-import { answer, decodeDecisions } from "../gateway/classification/wire.ts"
+import { decisionsAnswer, decodeDecisions } from "../gateway/classification/wire.ts"
 import type { Classification } from "../gateway/classification/classification.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { startEngine } from "./engines.ts"
@@ -38,8 +38,7 @@ export async function openLocalDecisions(
       const call = { signal: deadline(), admit: admitAny }
       const { margins: own, inputTokens } = await engine.score(work, call)
       const margins = coherentMargins(work.branches, own)
-      // Written by `answer` as the contract's schema says.
-      return JSON.parse(answer(classification, margins, inputTokens)) as DecisionsResponse
+      return decisionsAnswer(classification, margins, inputTokens)
     },
     countTokens: async (request) =>
       await measure(async (admit) => await engine.score(read(request).work, { signal: deadline(), admit })),

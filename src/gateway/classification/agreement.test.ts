@@ -6,8 +6,7 @@ import { goodClassificationInputs } from "../../../test/good-classification-inpu
 import { DecisionsRequest } from "../../contract/decisions.ts"
 import { Fault } from "../../contract/errors.ts"
 import { SystemOneRequest } from "../../contract/systemone.ts"
-import { decodeDecisions } from "./wire.ts"
-import { decodeSystemOne } from "./systemone.ts"
+import { decodeDecisions, decodeSystemOne } from "./wire.ts"
 
 const encoder = new TextEncoder()
 

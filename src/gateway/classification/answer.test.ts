@@ -2,9 +2,8 @@ import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { DecisionsResponse } from "../../contract/decisions.ts"
 import { SystemOneResponse } from "../../contract/systemone.ts"
-import { answer, decodeDecisions } from "./wire.ts"
+import { decisionsAnswer, decodeDecisions, decodeSystemOne, systemOneAnswer } from "./wire.ts"
 import type { Classification } from "./classification.ts"
-import { decodeSystemOne } from "./systemone.ts"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const decisionsOf = (questions: unknown[]): Classification =>
@@ -13,6 +12,11 @@ const systemOneOf = (questions: string): Classification =>
   decodeSystemOne(bytes(`{"model":"m","state":"evidence","questions":${questions}}`), {
     nullDescriptions: false,
   })
+/** The body as it is sent. */
+const answer = (classification: Classification, scores: Float64Array, inputTokens: number): string =>
+  classification.wire === "systemone"
+    ? systemOneAnswer(classification, scores, inputTokens).text
+    : JSON.stringify(decisionsAnswer(classification, scores, inputTokens))
 const margins = (...values: number[]): Float64Array => Float64Array.from(values)
 
 const levels = [{ label: "same" }, { label: "same", description: "d" }]

@@ -6,8 +6,7 @@ import type { ClassificationEndpoint } from "../../../test/classification-bodies
 import { goodClassificationInputs } from "../../../test/good-classification-input.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { Classification } from "./classification.ts"
-import { decodeDecisions } from "./wire.ts"
-import { decodeSystemOne } from "./systemone.ts"
+import { decodeDecisions, decodeSystemOne } from "./wire.ts"
 
 const toBytes = (body: string | Uint8Array): Uint8Array =>
   typeof body === "string" ? new TextEncoder().encode(body) : body

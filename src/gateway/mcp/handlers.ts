@@ -3,7 +3,7 @@ import { JsonError } from "../../base/json.ts"
 import { checkJsonBounds } from "../../base/json-bounds.ts"
 import { task, threadBytesMin, threads } from "../../base/peer/threads.ts"
 import { check } from "../../contract/check.ts"
-import { Accepted, EncodedJson, type Handlers } from "../../contract/endpoint.ts"
+import { Accepted, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { McpMessage, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
 import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
@@ -22,7 +22,7 @@ export function mcpHandlers(parts: McpParts): Handlers<typeof mcpTable> {
         : threads.run(standing.organizationId, readMessageTask, body, request.signal))
       // A notification asks for nothing, and a response answers nothing that was asked here.
       if (message.id === undefined || message.method === undefined) return new Accepted()
-      return new EncodedJson(JSON.stringify(await answer(parts, message, { principal, standing, request })))
+      return await answer(parts, message, { principal, standing, request })
     },
   }
 }
@@ -63,8 +63,8 @@ export function readMessage(bytes: Uint8Array): McpMessage {
   throw new Fault("malformed_json", "Cannot read the message: the body is not one JSON-RPC 2.0 message")
 }
 
-async function answer(parts: McpParts, message: McpMessage, caller: McpCaller): Promise<unknown> {
-  const reply = { jsonrpc: "2.0", id: message.id }
+async function answer(parts: McpParts, message: McpMessage, caller: McpCaller): Promise<McpMessage> {
+  const reply = { jsonrpc: "2.0" as const, id: message.id }
   try {
     return { ...reply, result: await dispatch(parts, message, caller) }
   } catch (error) {

@@ -3,7 +3,6 @@ import { createHash } from "node:crypto"
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import { UnreadableRows, readTextRows, rowFormats } from "../../base/text-rows.ts"
 import { check } from "../../contract/check.ts"
-import { EncodedJson } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { labelledRowsMax } from "../../contract/mcp.ts"
 import { fitsUtf8 } from "../../contract/decisions.ts"
@@ -104,9 +103,7 @@ async function findTool(parts: McpParts, caller: McpCaller, name: string): Promi
 async function decide(parts: McpParts, caller: McpCaller, given: Arguments): Promise<unknown> {
   const { model = parts.model, input, questions } = only(given, ["model", "input", "questions"])
   const body = Buffer.from(JSON.stringify({ model, input, questions }))
-  const answered = await parts.handlers.createDecision({ ...callOf(caller), params: {}, body })
-  if (!(answered instanceof EncodedJson)) throw new Error("Cannot answer: a decision is always JSON text")
-  return JSON.parse(answered.text)
+  return await parts.handlers.createDecision({ ...callOf(caller), params: {}, body })
 }
 
 async function ask(parts: McpParts, caller: McpCaller, set: string, given: Arguments): Promise<unknown> {

@@ -1,12 +1,12 @@
 /** Answers POST .../question_sets/{set_id}/decide: the contract's answers with the set's verdicts. */
-import { type DecisionAnswer, type DecisionsResponse, combinedText } from "../../contract/decisions.ts"
+import { type DecisionAnswer, combinedText } from "../../contract/decisions.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { SetVerdict } from "../../contract/question-sets/decide.ts"
 import type { Table } from "../../contract/table.ts"
 import type { Classification } from "../classification/classification.ts"
 import type { Verdict } from "../classification/verdict.ts"
-import { answer } from "../classification/wire.ts"
+import { decisionsAnswer } from "../classification/wire.ts"
 import { type DecideDeps, decide } from "../classify.ts"
 import { runMetered } from "../metered-call.ts"
 import { type SetPolicyDeps, setPolicy } from "./policy.ts"
@@ -38,9 +38,7 @@ export function decideHandlers(deps: DecideSetDeps): Pick<Handlers<Table>, "deci
         }
         const { questions, policy } = setPolicy(deps, found, asked)
         const { answers, margins, usage } = await decide(deps, call, policy)
-        const text = answer(policy.classification, margins, usage.inputTokens)
-        // Written by `answer` as the contract's schema says.
-        const decided = JSON.parse(text) as DecisionsResponse
+        const decided = decisionsAnswer(policy.classification, margins, usage.inputTokens)
         return {
           answers: decided.answers.map((one, at) => toVerdict(one, answers[at]?.verdict, questions[at])),
           version: number,
