@@ -29,6 +29,7 @@ import { insertUser } from "../src/store/users.ts"
 
 /** Of this installation. */
 export const contentKey = Buffer.alloc(contentKeyBytes, 7)
+export const platformCipher = createContentCipher([contentKey])
 
 const dayMs = 24 * 3_600_000
 const requestsPerMinute = 1_000_000
@@ -113,7 +114,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
         allowPrivateWebhooks: false,
         email: { enabled: false, recipients: "members" },
         content: {
-          cipher: createContentCipher([contentKey]),
+          cipher: platformCipher,
           dropped: () => [],
           settle: async () => undefined,
         },

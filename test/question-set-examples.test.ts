@@ -3,8 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { silentLog } from "../src/base/log.ts"
 import { questionSetLimits } from "../src/contract/question-sets/content.ts"
 import { operations } from "../src/control/operations.ts"
+import { sealTask } from "../src/control/upkeep.ts"
 import { openTestDatabase } from "./database.ts"
-import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
+import { type Answer, type Platform, platformCipher, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
 let bearer: string
@@ -282,6 +283,51 @@ describe("limits", () => {
   test("a file over 8 MiB is 413", async () => {
     const { status } = await upload("x".repeat(questionSetLimits.uploadBytesMax + 1), "text/csv")
     expect(status).toBe(413)
+  })
+})
+
+describe("texts at rest", () => {
+  const stored = async (): Promise<string> => {
+    const tables = ["question_set_examples", "question_set_cases"]
+    const rows = await Promise.all(
+      tables.map((table) => platform.database.query(`SELECT * FROM ${table} WHERE set_id LIKE 'qs_%'`)),
+    )
+    return JSON.stringify(rows)
+  }
+
+  test("examples and cases are encrypted, and equal texts are still found", async () => {
+    await add([{ input: "a secret text", labels: { rude: true } }])
+    await freezeRude("a secret case")
+    expect(await stored()).not.toContain("secret")
+    expect((await listed()).map(({ input }) => input)).toEqual(["a secret text"])
+    const { body } = await send("GET", "/mail/cases")
+    expect(body.data).toMatchObject([{ input: "a secret case" }])
+    const again = await add([{ input: "a secret text", labels: { rude: true } }])
+    expect(again.body.data).toMatchObject({ added: 0, duplicates: 1 })
+    expect((await freezeRude("a secret case")).body.data).toEqual({ added: 0, updated: 1 })
+  })
+
+  test("those that were stored before there was a key are read, and encrypted by and by", async () => {
+    await fill(120, 100)
+    const inputs = async () => (await send("GET", "/other/examples?limit=200")).body.data
+    const before = await inputs()
+    await sealTask(platform.database, platformCipher).run()
+    expect(await stored()).not.toContain("xxx")
+    expect(await inputs()).toEqual(before)
+    expect(before).toHaveLength(120)
+  })
+
+  test("a text that was moved to another row cannot be read there", async () => {
+    await add([
+      { input: "one", labels: { rude: true } },
+      { input: "two", labels: { rude: true } },
+    ])
+    const [{ id } = { id: "" }] = await listed()
+    await platform.database.query(
+      "UPDATE question_set_examples e SET input = o.input FROM question_set_examples o WHERE e.id = $1 AND o.set_id = e.set_id AND o.id <> e.id",
+      [id],
+    )
+    expect((await send("GET", "/mail/examples")).status).toBe(409)
   })
 })
 

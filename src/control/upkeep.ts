@@ -1,7 +1,9 @@
 /** Removes what has expired, now and then. */
 import type { Clock } from "../base/clock.ts"
+import type { ContentCipher } from "../store/content/cipher.ts"
 import { expireContents, purgeContentRemains, purgeTombstones } from "../store/content/content.ts"
 import { purgeIdempotencyKeys } from "../store/idempotency.ts"
+import { sealStoredInputs } from "../store/question-sets/examples.ts"
 import { purgeRateBuckets } from "../store/rate-buckets.ts"
 import { purgeCancellations } from "../store/response-cancellations.ts"
 import { purgeStoredResponses } from "../store/responses.ts"
@@ -17,6 +19,17 @@ const roundsMax = 1000
 
 export function purgeTask(database: Database, clock: Clock): PeriodicTask {
   return { name: "expired.purge", everyMs, run: () => purgeExpired(database, new Date(clock.nowMs())) }
+}
+
+/** So many texts at once hold the event loop for some milliseconds. */
+const sealedMax = 50
+
+/** Encrypts what was stored before the installation had a key. */
+export function sealTask(database: Database, cipher: ContentCipher): PeriodicTask {
+  const run = async (): Promise<void> => {
+    while ((await sealStoredInputs(database, cipher, sealedMax)) > 0);
+  }
+  return { name: "examples.seal", everyMs, run }
 }
 
 export async function purgeExpired(database: Database, now: Date): Promise<void> {

@@ -62,13 +62,12 @@ export async function openGateway(core: Core): Promise<Gateway> {
   const models = createModelResolver(organizations, catalog)
   const scoring = { database, catalog, models, router, meter, clock, log, timeoutMs }
   const guardrails = createGuardrails({ ...scoring, organizations, sets })
-  use(await startJobs({ ...scoring, ids, changed: (change) => sets.forget(change) }))
   const { gatewayId } = money.journal
   const content = use(await openContent({ ...core, gatewayId, scoring: { ...scoring, sets } }))
   const { keeper, access } = content
-  const inference = use(
-    await openInference({ ...core, models, meter, router, guardrails, keeper, cipher: access.cipher }),
-  )
+  const { cipher } = access
+  use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.forget(change) }))
+  const inference = use(await openInference({ ...core, models, meter, router, guardrails, keeper, cipher }))
   const shadows = use(createShadows({ ...scoring, sets, ids }))
   const answerCounter = use(startAnswerCounter({ database, clock, log }))
   const asked = { sets, shadows, answerCounter, content }

@@ -9,7 +9,7 @@ import { billingHandlers } from "../control/billing/handlers.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
-import { purgeTask } from "../control/upkeep.ts"
+import { purgeTask, sealTask } from "../control/upkeep.ts"
 import { recordRefusal } from "../gateway/metered-call.ts"
 import { createHttp } from "../server/http.ts"
 import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
@@ -119,7 +119,8 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
   state.url ||= address
   use({ close: () => http.close(config.server.shutdown_ms) })
   use(await openAlerts(core, gateway))
-  const tasks = [...billingTasks(billing), ...core.tasks(), purgeTask(database, clock)]
+  const upkeep = [purgeTask(database, clock), sealTask(database, content.access.cipher)]
+  const tasks = [...billingTasks(billing), ...core.tasks(), ...upkeep]
   use(startPeriodic({ database, clock, log }, tasks))
   const mtls = await openConfiguredMtls(config, identity, core)
   if (mtls) use(mtls)

@@ -21,8 +21,11 @@ import {
   pageExamples,
   putCase,
   updateExample,
+  openInput,
+  sealInput,
 } from "../../store/question-sets/examples.ts"
 import { lockOrganization } from "../../store/organizations.ts"
+import type { ContentCipher } from "../../store/content/cipher.ts"
 import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../change.ts"
@@ -44,10 +47,11 @@ type Names =
 
 export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
   const { database } = parts
+  const { cipher } = parts.content
   return {
     async listQuestionSetExamples(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      return toList(await pageExamples(database, set.id, call.query), toExample)
+      return toList(await pageExamples(database, set.id, call.query), (example) => toExample(cipher, example))
     },
     addQuestionSetExamples: async (call) => {
       const { rows, replace } = call.body
@@ -70,11 +74,11 @@ export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<Platform
     },
     async listQuestionSetCases(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
-      return toList(await pageCases(database, set.id, call.query), ({ id, input, expected, createdAt }) => ({
-        id,
-        input,
-        expected: decodeLabels(expected),
-        created_at: createdAt.toISOString(),
+      return toList(await pageCases(database, set.id, call.query), (one) => ({
+        id: one.id,
+        input: openInput(cipher, one),
+        expected: decodeLabels(one.expected),
+        created_at: one.createdAt.toISOString(),
       }))
     },
     addQuestionSetCases: async (call) => await freeze(parts, call),
@@ -148,7 +152,7 @@ async function addRows(
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     const known = await knownRows(sql, set.id, rows)
-    const changed = new Map<string, KnownRow>()
+    const changed: Adding["changed"] = new Map()
     for (const row of rows) addRow(row, { questions, known, changed, isReplacing, report })
     await store(parts, scope, set, changed)
     const wire = report.toWire()
@@ -166,7 +170,6 @@ async function addRows(
 interface KnownRow {
   /** Null for a row of this request. */
   readonly id: string | null
-  readonly input: string
   readonly labels: Labels
 }
 
@@ -174,10 +177,7 @@ async function knownRows(sql: Sql, setId: string, rows: readonly GivenRow[]): Pr
   const hashes = rows.map(({ input }) => rowHash(input))
   const examples = await findExamplesByHash(sql, setId, hashes)
   return new Map(
-    examples.map(({ id, input, inputHash, labels }) => [
-      inputHash,
-      { id, input, labels: decodeLabels(labels) },
-    ]),
+    examples.map(({ id, inputHash, labels }) => [inputHash, { id, labels: decodeLabels(labels) }]),
   )
 }
 
@@ -185,7 +185,7 @@ interface Adding {
   readonly questions: readonly SetQuestion[]
   readonly known: Map<string, KnownRow>
   /** By hash of the text: what is to be inserted or updated. */
-  readonly changed: Map<string, KnownRow>
+  readonly changed: Map<string, KnownRow & { readonly input: string }>
   readonly isReplacing: boolean
   readonly report: Report
 }
@@ -230,10 +230,10 @@ function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][
 }
 
 async function store(
-  { ids }: QuestionSetParts,
+  { ids, content }: QuestionSetParts,
   { sql, now }: ChangeScope,
   set: QuestionSet,
-  changed: ReadonlyMap<string, KnownRow>,
+  changed: Adding["changed"],
 ): Promise<void> {
   const fresh = [...changed].filter(([, { id }]) => id === null)
   const { examples } = await countRows(sql, set.id)
@@ -245,17 +245,19 @@ async function store(
     )
   await insertExamples(
     sql,
-    fresh.map(([inputHash, { input, labels }]) => ({
-      id: ids.next("ex"),
-      setId: set.id,
-      input,
-      inputHash,
-      split: splitOf(inputHash),
-      labels: JSON.stringify(labels),
-      source: "added",
-      createdAt: now,
-      updatedAt: now,
-    })),
+    fresh.map(([inputHash, { input, labels }]) => {
+      const place = { id: ids.next("ex"), setId: set.id }
+      return {
+        ...place,
+        ...sealInput(content.cipher, place, input),
+        inputHash,
+        split: splitOf(inputHash),
+        labels: JSON.stringify(labels),
+        source: "added",
+        createdAt: now,
+        updatedAt: now,
+      }
+    }),
   )
   for (const { id, labels } of changed.values())
     if (id !== null) await updateExample(sql, id, JSON.stringify(labels), now)
@@ -306,7 +308,7 @@ async function relabel(
     await checkStorage(sql, set, "labels")
     const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
     await audit(eventOf(set, "question_set.example.update", shown(before), shown(after)))
-    return toExample(after)
+    return toExample(parts.content.cipher, after)
   })
 }
 
@@ -322,10 +324,10 @@ async function freeze(
     let added = 0
     for (const { input, expected } of call.body.cases) {
       const labels = readOrRefuse(expected, questions)
+      const place = { id: parts.ids.next("case"), setId: set.id }
       const isNew = await putCase(sql, {
-        id: parts.ids.next("case"),
-        setId: set.id,
-        input,
+        ...place,
+        ...sealInput(parts.content.cipher, place, input),
         inputHash: rowHash(input),
         expected: JSON.stringify(labels),
         createdAt: now,
@@ -364,10 +366,11 @@ function eventOf(set: QuestionSet, action: string, before: unknown, after: unkno
 // Written by the functions above.
 export const decodeLabels = (text: string): Labels => JSON.parse(text) as Labels
 
-function toExample({ id, input, labels, split, source, createdAt, updatedAt }: Example): WireExample {
+function toExample(cipher: ContentCipher, example: Example): WireExample {
+  const { id, labels, split, source, createdAt, updatedAt } = example
   return {
     id,
-    input,
+    input: openInput(cipher, example),
     labels: decodeLabels(labels),
     split,
     source,

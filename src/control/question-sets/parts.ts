@@ -1,8 +1,11 @@
 /** What the handlers of question sets are made of. */
 import type { Catalog } from "../../base/catalog.ts"
 import type { ControlParts } from "../change.ts"
+import type { ContentAccess } from "../content/parts.ts"
 
 export interface QuestionSetParts extends ControlParts {
+  /** Encrypts the texts of examples. */
+  readonly content: Pick<ContentAccess, "cipher">
   readonly catalog: Catalog
   /** The address of this installation, where editors find the schema of a file. */
   publicUrl(): string

@@ -9,12 +9,14 @@ import {
   findExample,
   findExamplesByHash,
   insertExamples,
+  sealInput,
   updateExample,
 } from "../../store/question-sets/examples.ts"
 import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
-import type { ChangeScope, ControlParts } from "../change.ts"
+import type { ChangeScope } from "../change.ts"
+import type { ContentControlParts } from "../content/parts.ts"
 import { decodeLabels } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"
 import { checkStorage } from "../question-sets/storage.ts"
@@ -37,7 +39,7 @@ export interface LearnedExample {
 
 /** Two reviewers who disagree teach nothing: the example then has no label for the question. */
 export async function giveLabel(
-  parts: ControlParts,
+  parts: ContentControlParts,
   { sql, now }: ChangeScope,
   { set, item, content, label, before }: GivenLabel,
 ): Promise<LearnedExample> {
@@ -60,12 +62,11 @@ export async function giveLabel(
       "conflict",
       `Cannot add the label: the set has ${examples} examples; at most ${questionSetLimits.examplesMax} are kept`,
     )
-  const id = parts.ids.next("ex")
+  const place = { id: parts.ids.next("ex"), setId: set.id }
   await insertExamples(sql, [
     {
-      id,
-      setId: set.id,
-      input,
+      ...place,
+      ...sealInput(parts.content.cipher, place, input),
       inputHash: hash,
       split: splitOf(hash),
       labels: JSON.stringify(isDisputed ? {} : { [item.question]: label }),
@@ -75,7 +76,7 @@ export async function giveLabel(
     },
   ])
   await checkStorage(sql, set, "labels")
-  return { exampleId: id, isNew: true, labelBefore: null }
+  return { exampleId: place.id, isNew: true, labelBefore: null }
 }
 
 /** The example is as it was before the label. */

@@ -1,7 +1,7 @@
 /** Asks two versions of a set about the same texts, or one about its frozen cases, and says where the answers differ. */
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
-import { listCases, listExamples } from "../../store/question-sets/examples.ts"
+import { listCases, listExamples, openInput } from "../../store/question-sets/examples.ts"
 import { askVersion } from "./ask-version.ts"
 import type { JobContext } from "./jobs.ts"
 import { textsAtOnce } from "./score-texts.ts"
@@ -28,13 +28,17 @@ interface Text {
 }
 
 export async function runCompare(context: JobContext, { from, to }: CompareInput): Promise<CompareResult> {
-  const { database } = context.parts
+  const { database, cipher } = context.parts
   const frozen = await readCases(context)
   const examples = await listExamples(database, context.job.setId, "", examplesMax)
   const known = new Set(frozen.map(({ input }) => input))
   const others = examples
+    .map((example) => ({
+      id: example.id,
+      input: openInput(cipher, example),
+      labels: JSON.parse(example.labels) as Text["labels"],
+    }))
     .filter(({ input }) => !known.has(input))
-    .map(({ id, input, labels }) => ({ id, input, labels: JSON.parse(labels) as Text["labels"] }))
   const pairs = await askBoth(context, { from, to }, [...frozen, ...others])
   return differenceOf({ from, to }, pairs)
 }
@@ -73,10 +77,10 @@ export async function runCheck(context: JobContext, { version, against }: CheckI
 async function readCases({ parts, job }: JobContext): Promise<Text[]> {
   const cases = await listCases(parts.database, job.setId)
   // Written by `control`.
-  return cases.map(({ id, input, expected }) => ({
-    id,
-    input,
-    labels: JSON.parse(expected) as Text["labels"],
+  return cases.map((one) => ({
+    id: one.id,
+    input: openInput(parts.cipher, one),
+    labels: JSON.parse(one.expected) as Text["labels"],
   }))
 }
 

@@ -12,7 +12,8 @@ import type { Principal } from "../../contract/access.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
 import type { ScoreEngine } from "../../engine/engine.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
-import { insertExamples } from "../../store/question-sets/examples.ts"
+import { contentKeyBytes, createContentCipher } from "../../store/content/cipher.ts"
+import { insertExamples, sealInput } from "../../store/question-sets/examples.ts"
 import { findJob, insertJob } from "../../store/question-sets/jobs.ts"
 import { findSet, insertSet, insertVersion } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
@@ -23,6 +24,7 @@ import { RequestTrace } from "../telemetry.ts"
 
 const ids = createIds(systemClock)
 const now = new Date("2026-05-01T00:00:00Z")
+const cipher = createContentCipher([new Uint8Array(contentKeyBytes)])
 let database: Database
 
 beforeAll(async () => {
@@ -56,16 +58,18 @@ async function insertTeaching(latest = 1, kind: "teach" | "compare" = "teach") {
   const { text, hash } = encodeContent(content)
   const version = { setId, number: 1, hash, content: text, note: "", createdBy: null, createdAt: now }
   await insertVersion(database, version)
-  const examples = Array.from({ length: 12 }, (_, at) => ({
-    id: ids.next("ex"),
-    setId,
-    input: `text ${at}`,
-    inputHash: createHash("sha256").update(String(at)).digest("hex"),
-    split: "train" as const,
-    labels: JSON.stringify({ urgent: at % 2 === 0 }),
-    source: "added" as const,
-    ...times,
-  }))
+  const examples = Array.from({ length: 12 }, (_, at) => {
+    const place = { id: ids.next("ex"), setId }
+    return {
+      ...place,
+      ...sealInput(cipher, place, `text ${at}`),
+      inputHash: createHash("sha256").update(String(at)).digest("hex"),
+      split: "train" as const,
+      labels: JSON.stringify({ urgent: at % 2 === 0 }),
+      source: "added" as const,
+      ...times,
+    }
+  })
   await insertExamples(database, examples)
   const principal: Principal = {
     kind: "key",
@@ -123,6 +127,7 @@ function partsOf(changes: Partial<JobParts> & { readonly scorer?: typeof scorer 
   const routed = { ...(changes.scorer ?? scorer), close: () => undefined }
   return {
     database,
+    cipher,
     // What the job looks at of both.
     models: catalogResolver({ find: () => model } as unknown as Catalog),
     router: { open: async () => routed as unknown as Routed },

@@ -4,6 +4,7 @@ import type { Log } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { QuestionSetContent } from "../../contract/question-sets/content.ts"
+import type { ContentCipher } from "../../store/content/cipher.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
 import { decodeContent } from "../../store/question-sets/content.ts"
 import {
@@ -30,6 +31,8 @@ export interface JobParts extends TextScorerParts {
   readonly database: Database
   readonly models: Pick<ModelResolver, "resolve">
   readonly ids: Ids
+  /** Of the texts of examples. */
+  readonly cipher: ContentCipher
   readonly log: Log
   /** Told of what a job has changed, as of other changes by this process. */
   readonly changed: (change: Change) => void

@@ -12,9 +12,10 @@ import type { TaughtQuestionCascade, TeachResult } from "../../contract/question
 import type { TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { type PromiseOutcome, choosePromise } from "../../scoring/teach/promise.ts"
 import { type TaughtQuestion, type TaughtRow, taughtVector } from "../../scoring/teach/question.ts"
+import type { ContentCipher } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { encodeContent } from "../../store/question-sets/content.ts"
-import { listExamples } from "../../store/question-sets/examples.ts"
+import { type Example, listExamples, openInput } from "../../store/question-sets/examples.ts"
 import { endJob, lockHeldJob, succeeded } from "../../store/question-sets/jobs.ts"
 import {
   type QuestionSet,
@@ -90,13 +91,22 @@ async function stagesOf(
   return { models: [first[0], ...later.map(([model]) => model)], cascade }
 }
 
+const openExample = (cipher: ContentCipher, example: Example): Example => ({
+  ...example,
+  input: openInput(cipher, example),
+  sealed: false,
+})
+
 async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> {
   const all: ReadExample[] = []
   for (;;) {
     const page = await listExamples(parts.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
     // Written by `control`.
     for (const example of page)
-      all.push({ example, labels: JSON.parse(example.labels) as ReadExample["labels"] })
+      all.push({
+        example: openExample(parts.cipher, example),
+        labels: JSON.parse(example.labels) as ReadExample["labels"],
+      })
     if (page.length < examplesPerPage) return all
   }
 }

@@ -14,7 +14,8 @@ const format = 1
 const keyIdBytes = 4
 const nonceBytes = 12
 const tagBytes = 16
-const headBytes = 1 + keyIdBytes + nonceBytes + tagBytes
+/** Before the encrypted text. */
+export const sealedHeadBytes = 1 + keyIdBytes + nonceBytes + tagBytes
 
 /** Whose content it is, and of which request. */
 export interface ContentPlace {
@@ -51,7 +52,7 @@ export function createContentCipher(keys: readonly Uint8Array[]): ContentCipher 
       return Buffer.concat([Buffer.of(format), ids[0], nonce, sealing.getAuthTag(), ...sealed])
     },
     open(place, sealed) {
-      if (sealed.length < headBytes || sealed[0] !== format) return null
+      if (sealed.length < sealedHeadBytes || sealed[0] !== format) return null
       const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.length)
       const id = bytes.subarray(1, 1 + keyIdBytes)
       const candidates = keys.filter((_, at) => ids[at]?.equals(id))
@@ -75,8 +76,8 @@ function openWith(key: Uint8Array, place: ContentPlace, bytes: Buffer): string |
       bytes.subarray(nonceAt, nonceAt + nonceBytes),
     )
     opening.setAAD(placeBytes(place))
-    opening.setAuthTag(bytes.subarray(nonceAt + nonceBytes, headBytes))
-    return Buffer.concat([opening.update(bytes.subarray(headBytes)), opening.final()]).toString("utf8")
+    opening.setAuthTag(bytes.subarray(nonceAt + nonceBytes, sealedHeadBytes))
+    return Buffer.concat([opening.update(bytes.subarray(sealedHeadBytes)), opening.final()]).toString("utf8")
   } catch {
     // Another key, or changed bytes: the cipher says no more than that.
     return null

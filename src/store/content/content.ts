@@ -91,7 +91,9 @@ export async function hasSealedContent(sql: Sql): Promise<boolean> {
   const rows = await sql.query(
     `(SELECT 1 FROM content WHERE sealed IS NOT NULL LIMIT 1) UNION ALL
      (SELECT 1 FROM webhooks WHERE secret LIKE 'sealed:%' LIMIT 1) UNION ALL
-     (SELECT 1 FROM stored_responses WHERE body LIKE 'sealed:%' LIMIT 1)`,
+     (SELECT 1 FROM stored_responses WHERE body LIKE 'sealed:%' LIMIT 1) UNION ALL
+     (SELECT 1 FROM question_set_examples WHERE sealed LIMIT 1) UNION ALL
+     (SELECT 1 FROM question_set_cases WHERE sealed LIMIT 1)`,
   )
   return rows.length > 0
 }

@@ -1,11 +1,61 @@
 /** Examples and frozen cases of question sets. Labels are JSON: the right answer by the name of the question. */
+import { Fault } from "../../contract/errors.ts"
+import type { ContentCipher } from "../content/cipher.ts"
 import { type Page, type PageRequest, pageNewest, queryRecord, queryRecords } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
-export interface Example {
+/** A text as it is stored: encrypted where the installation has a key. It is found by the hash beside it. */
+export interface StoredText {
+  readonly input: string
+  readonly sealed: boolean
+}
+
+interface TextPlace {
   readonly id: string
   readonly setId: string
-  readonly input: string
+}
+
+/** A set never changes its organization, so it stands for it. */
+const placeOf = ({ id, setId }: TextPlace) => ({ organizationId: setId, seqId: id })
+
+export function sealInput(cipher: ContentCipher, place: TextPlace, input: string): StoredText {
+  if (!cipher.isAvailable) return { input, sealed: false }
+  return { input: cipher.seal(placeOf(place), input).toString("base64url"), sealed: true }
+}
+
+export function openInput(cipher: ContentCipher, stored: TextPlace & StoredText): string {
+  if (!stored.sealed) return stored.input
+  const input = cipher.open(placeOf(stored), Buffer.from(stored.input, "base64url"))
+  if (input !== null) return input
+  throw new Fault(
+    "conflict",
+    "Cannot decrypt the examples: they were encrypted with a key that the installation no longer has",
+  )
+}
+
+/** Encrypts texts that were stored before there was a key, at most so many of each table; answers how many. */
+export async function sealStoredInputs(sql: Sql, cipher: ContentCipher, limit: number): Promise<number> {
+  if (!cipher.isAvailable) return 0
+  let count = 0
+  for (const table of ["question_set_examples", "question_set_cases"]) {
+    const rows = await queryRecords<TextPlace & StoredText>(
+      sql,
+      `SELECT id, set_id, input, sealed FROM ${table} WHERE NOT sealed ORDER BY id LIMIT $1`,
+      [limit],
+    )
+    await sql.query(
+      `UPDATE ${table} t SET input = e.input, sealed = true
+       FROM unnest($1::text[], $2::text[]) AS e (id, input) WHERE t.id = e.id AND NOT t.sealed`,
+      [rows.map(({ id }) => id), rows.map((row) => sealInput(cipher, row, row.input).input)],
+    )
+    count += rows.length
+  }
+  return count
+}
+
+export interface Example extends StoredText {
+  readonly id: string
+  readonly setId: string
   readonly inputHash: string
   readonly split: "train" | "held_out"
   /** JSON. */
@@ -16,10 +66,9 @@ export interface Example {
   readonly updatedAt: Date
 }
 
-export interface Case {
+export interface Case extends StoredText {
   readonly id: string
   readonly setId: string
-  readonly input: string
   readonly inputHash: string
   /** JSON. */
   readonly expected: string
@@ -62,8 +111,8 @@ export function findExample(sql: Sql, setId: string, id: string): Promise<Exampl
 export async function insertExamples(sql: Sql, examples: readonly Example[]): Promise<void> {
   if (examples.length === 0) return
   await sql.query(
-    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at, source)
-     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2, $8
+    `INSERT INTO question_set_examples (id, set_id, input, input_hash, split, labels, created_at, updated_at, source, sealed)
+     SELECT e.id, $1, e.input, e.input_hash, e.split, e.labels, $2, $2, $8, $9
      FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[]) AS e (id, input, input_hash, split, labels)`,
     [
       examples[0]?.setId ?? "",
@@ -74,6 +123,7 @@ export async function insertExamples(sql: Sql, examples: readonly Example[]): Pr
       examples.map(({ split }) => split),
       examples.map(({ labels }) => labels),
       examples[0]?.source ?? "added",
+      examples[0]?.sealed ?? false,
     ],
   )
 }
@@ -115,10 +165,10 @@ export function listCases(sql: Sql, setId: string): Promise<Case[]> {
 /** Answers whether the text was new. */
 export async function putCase(sql: Sql, one: Case): Promise<boolean> {
   const [row] = await sql.query<{ inserted: boolean }>(
-    `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at)
-     VALUES ($1, $2, $3, $4, $5, $6)
+    `INSERT INTO question_set_cases (id, set_id, input, input_hash, expected, created_at, sealed)
+     VALUES ($1, $2, $3, $4, $5, $6, $7)
      ON CONFLICT (set_id, input_hash) DO UPDATE SET expected = excluded.expected RETURNING xmax = 0 AS inserted`,
-    [one.id, one.setId, one.input, one.inputHash, one.expected, one.createdAt],
+    [one.id, one.setId, one.input, one.inputHash, one.expected, one.createdAt, one.sealed],
   )
   return row?.inserted ?? false
 }

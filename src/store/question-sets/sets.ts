@@ -1,4 +1,5 @@
 /** Question sets, their versions and labels. A set is found by its id or its name. */
+import { sealedHeadBytes } from "../content/cipher.ts"
 import {
   type Page,
   type PageRequest,
@@ -231,15 +232,18 @@ export interface StoredRows {
   readonly bytes: number
 }
 
+/** Of the text itself, whether it is encrypted (Base64 of a head and the text) or not. */
+const inputBytes = `CASE WHEN sealed THEN octet_length(input) * 3 / 4 - ${sealedHeadBytes} ELSE octet_length(input) END`
+
 /** Examples and frozen cases of all sets of an organization. */
 export async function measureRows(sql: Sql, organizationId: string): Promise<StoredRows> {
   const [row] = await sql.query<StoredRows>(
     `SELECT count(*)::int AS rows, coalesce(sum(r.bytes), 0)::float8 AS bytes
      FROM question_sets s JOIN LATERAL (
-       SELECT octet_length(input) + octet_length(labels) AS bytes FROM question_set_examples
+       SELECT ${inputBytes} + octet_length(labels) AS bytes FROM question_set_examples
          WHERE set_id = s.id
        UNION ALL
-       SELECT octet_length(input) + octet_length(expected) FROM question_set_cases WHERE set_id = s.id
+       SELECT ${inputBytes} + octet_length(expected) FROM question_set_cases WHERE set_id = s.id
      ) r ON true WHERE s.organization_id = $1`,
     [organizationId],
   )
