@@ -83,6 +83,7 @@ export async function readTeachSet(
       split: "train",
       margins: read.read[at]?.margins ?? [],
       vector: vectors[at] ?? null,
+      text,
       label: classes.indexOf(gold),
     })),
   }

@@ -19,7 +19,7 @@ import type { TaughtRow } from "../src/scoring/teach/question.ts"
 import { seededRandom, shuffled } from "../src/scoring/teach/random.ts"
 import { teach } from "../src/scoring/teach/teach.ts"
 import { uncalibrated } from "../src/scoring/calibration.ts"
-import { writeLogits } from "../src/scoring/teach/temperature.ts"
+import { writeLogits } from "../src/scoring/teach/logits.ts"
 import { listSets } from "./evaluation-rows.ts"
 import { measureCost } from "./teach-cost.ts"
 import { drawLearning } from "./teach-plot.ts"
@@ -128,9 +128,9 @@ function answer(
   taught: Taught | null,
 ): Outcomes {
   const logProbabilities = new Float64Array(rows.length * options.length)
-  for (const [at, { margins, vector }] of rows.entries()) {
+  for (const [at, { margins, text, vector }] of rows.entries()) {
     const own = logProbabilities.subarray(at * options.length, (at + 1) * options.length)
-    writeLogits(kind, taught ? taught.apply(margins, vector) : margins, uncalibrated, own)
+    writeLogits(kind, taught ? taught.apply(margins, { text, vector }) : margins, uncalibrated, own)
   }
   const labels = Int32Array.from(rows, ({ label }) => label)
   return outcomesOf({ optionCount: options.length, labels, logProbabilities })

@@ -19,7 +19,7 @@ const artefact: TaughtArtefact = {
   rows: { train: 2, heldOut: 1 },
   form: "temperature",
   parameters: { temperature: 2, bias: 0, priorWeight: 1, optionBiases: [], weights: "" },
-  forms: [{ form: "temperature", logLoss: 0.5, standardError: 0.1, accuracy: 0.5 }],
+  forms: [{ form: "temperature", logLoss: 0.5, standardError: 0.1 }],
   crossValidated: both,
   heldOut: null,
   baselines: { majority: 0.5, random: 0.5, emptyEvidence: null, answeredWithoutEvidence: true },

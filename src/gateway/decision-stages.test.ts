@@ -129,7 +129,7 @@ async function run<Answer>(
 }
 
 const reader = plainReader([question])
-const set = { setName: "mail", model: "careful" }
+const set = { evidence: "", setName: "mail", model: "careful" }
 
 test("a dear model that answers for a cheap one of its stage is charged in full", async () => {
   const stages = [[model("first", 1n)], [model("cheap", 1n), model("dear", 100n)]] as const

@@ -8,10 +8,9 @@ import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"
 import { ErrorNotice } from "../parts/error-notice.tsx"
 import { ErrorText } from "../parts/error-text.tsx"
-import { Segments } from "../parts/field.tsx"
 import { ActionsMenu, MenuItem } from "../parts/menu.tsx"
 import { MoreButton, usePages } from "../parts/more.tsx"
-import { Badge, Empty, Loaded, Notice } from "../parts/page.tsx"
+import { Empty, Loaded, Notice } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"
 import { AddLabelledText } from "./add-labelled-text.tsx"
 import { LabelSelect } from "./label-select.tsx"
@@ -19,25 +18,13 @@ import type { LabelValue } from "./labels.ts"
 import { type SetAddress, examplesKey, setsKey } from "./set-query.ts"
 import { UploadExamples } from "./upload-examples.tsx"
 
-const splits = [
-  { value: "all", label: "All" },
-  { value: "train", label: "Training" },
-  { value: "held_out", label: "Held out" },
-] as const
-type Split = (typeof splits)[number]["value"]
-
 export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): ReactNode {
-  const [split, setSplit] = useState<Split>("all")
   const [deleting, setDeleting] = useState<Example | null>(null)
   const [adding, setAdding] = useState(false)
   const freeze = useFreeze(at)
   const examples = usePages(
-    [...examplesKey(at), "list", split],
-    async (page) =>
-      await api.listQuestionSetExamples({
-        params: at,
-        query: { ...page, ...(split === "all" ? {} : { split }) },
-      }),
+    [...examplesKey(at), "list"],
+    async (page) => await api.listQuestionSetExamples({ params: at, query: page }),
   )
   if (set.questions.length === 0)
     return <Notice tone="info">Examples label the questions of a set, and this set has none.</Notice>
@@ -45,11 +32,7 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
     <div className="flex flex-col gap-4">
       <UploadExamples set={set} at={at} />
       <div className="flex flex-wrap items-center justify-between gap-3">
-        {set.counts.examples > 0 ? (
-          <Segments label="Rows" value={split} options={splits} onChange={setSplit} />
-        ) : (
-          <span />
-        )}
+        <span />
         <Button icon="plus" onClick={() => setAdding(true)}>
           Add example
         </Button>
@@ -60,8 +43,8 @@ export function ExamplesTab({ set, at }: { set: QuestionSet; at: SetAddress }): 
         {(rows) =>
           rows.length === 0 ? (
             <div className="panel">
-              <Empty icon="list" title={split === "all" ? "No examples yet" : "None in this part"}>
-                About 100 labelled rows teach a question much; a third of them is held out to measure it.
+              <Empty icon="list" title="No examples yet">
+                Twenty labelled rows begin to teach a question, 60 teach it much. Every row is learned from.
               </Empty>
             </div>
           ) : (
@@ -136,14 +119,6 @@ function ExampleTable({
           name: asked.name,
           cell: (example: Example) => <ExampleLabel example={example} asked={asked} at={at} />,
         })),
-        {
-          name: "Used for",
-          cell: ({ split }) => (
-            <Badge tone={split === "held_out" ? "info" : "plain"}>
-              {split === "held_out" ? "Held out" : "Training"}
-            </Badge>
-          ),
-        },
         actionsColumn(true, (example: Example) => (
           <ActionsMenu of={shortened(example.input)}>
             {Object.keys(example.labels).length > 0 ? (

@@ -24,6 +24,8 @@ const formTerms: Record<Artefact["form"], string> = {
   temperature: "A temperature",
   option_bias: "A temperature and a bias for each option",
   head: "A linear head on the text’s vector and the model’s margins",
+  words: "A linear head on words, characters and fields, and the model’s margins",
+  head_and_words: "A linear head on the text’s vector, words and fields, and the model’s margins",
 }
 
 const formNames: Record<Artefact["form"], string> = {
@@ -31,6 +33,8 @@ const formNames: Record<Artefact["form"], string> = {
   temperature: "Corrects how sure the answers are",
   option_bias: "Corrects how likely each option is",
   head: "Learned which texts belong to which answer",
+  words: "Learned which words and fields belong to which answer",
+  head_and_words: "Learned which texts, words and fields belong to which answer",
 }
 
 export function TaughtQuestion({
@@ -85,7 +89,7 @@ function Figures({ artefact }: { artefact: Artefact }): ReactNode {
           · fitted to {plural(rows.train, "row")},{" "}
           {held_out
             ? `measured on ${plural(rows.held_out, "held-out row")}`
-            : "measured by cross-validation, as too few rows are held out"}
+            : "measured on the same rows, each judged without having seen it"}
         </span>
       </p>
       <div className="grid gap-x-8 gap-y-4 lg:grid-cols-3">

@@ -45,7 +45,8 @@ export function ThresholdTab({
           <TabLink set={set} tab="teach">
             Teach
           </TabLink>{" "}
-          the set first: the rows that are held out show how often answers above a threshold are right.
+          the set first: each labelled row is judged without having been seen, which shows how often answers
+          above a threshold are right.
         </Empty>
       </div>
     )
@@ -83,9 +84,9 @@ function Curve({
       <Loaded query={query} what="the curve">
         {({ curve, rows }) =>
           curve.length === 0 ? (
-            <p className="text-soft text-sm">No rows are held out, so nothing can be measured.</p>
+            <p className="text-soft text-sm">Nothing was measured.</p>
           ) : (
-            <Explore curve={curve} heldOut={rows.held_out} saved={threshold} onTake={onTake} />
+            <Explore curve={curve} judged={rows.held_out || rows.train} saved={threshold} onTake={onTake} />
           )
         }
       </Loaded>
@@ -105,12 +106,12 @@ function pointAt(curve: readonly Point[], threshold: number): Point | null {
 
 function Explore({
   curve,
-  heldOut,
+  judged,
   saved,
   onTake,
 }: {
   curve: readonly Point[]
-  heldOut: number
+  judged: number
   saved: number | null
   onTake: (threshold: number) => void
 }): ReactNode {
@@ -140,7 +141,8 @@ function Explore({
           <Figure framed name="Wrong, at most" value={point ? percent(point.risk_high) : "–"} />
         </dl>
         <p className="text-soft text-xs">
-          Measured on {plural(heldOut, "held-out row")}; the bound holds with 95% confidence.{" "}
+          Measured on {plural(judged, "row")} that it had not learned from; the bound holds with 95%
+          confidence.{" "}
           {saved === null
             ? "The latest version has no threshold for this question."
             : `The latest version uses ${percent(saved)}.`}{" "}

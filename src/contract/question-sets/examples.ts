@@ -35,7 +35,7 @@ export const Example = z
     labels: Labels,
     split: z
       .enum(["train", "held_out"])
-      .describe("By a hash of the text: what is held out is not fitted to, and stays held out."),
+      .describe("By a hash of the text: the side it is on where teaching holds rows out."),
     source: z.enum(["added", "review"]).describe("Whether a reviewer's label made it."),
     created_at: Datetime,
     updated_at: Datetime,

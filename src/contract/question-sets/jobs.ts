@@ -21,30 +21,37 @@ const Promised = z
     confidence: share.describe("Probability that the promise holds."),
     promised: z.boolean(),
     threshold: share.nullable(),
-    coverage: share.describe("Share of the held-out rows that are answered."),
+    coverage: share.describe("Share of the rows that are answered."),
     accuracy: share.nullable(),
     accuracy_low: share.nullable().describe("One-sided lower bound."),
-    held_out_rows: z.int(),
-    rows_needed: z.int().describe("The fewest held-out rows that can prove the target."),
+    rows: z.int().describe("That it was tested on: the held-out rows, or else all, each judged without it."),
+    rows_needed: z.int().describe("The fewest rows that can prove the target."),
     sentence: z.string(),
   })
   .meta({ id: "TaughtPromise" })
 
-const forms = ["zero_shot", "temperature", "option_bias", "head"] as const
+const forms = ["zero_shot", "temperature", "option_bias", "head", "words", "head_and_words"] as const
 
 export const Artefact = z
   .object({
     hash: z.string(),
     question: z.string(),
-    form: z.enum(forms).describe("The simplest form that is within one standard error of the best."),
+    form: z.enum(forms).describe("What counts most in the taught answers, which are a mean over the forms."),
     forms: z.array(
-      z.object({ form: z.enum(forms), log_loss: z.number(), standard_error: z.number(), accuracy: share }),
+      z.object({
+        form: z.enum(forms),
+        log_loss: z.number(),
+        standard_error: z.number(),
+        weight: share.nullable().describe("How much it counts; null where one form was chosen."),
+      }),
     ),
     model_version: z.string().describe("It is used with no other version of the model."),
     rows: z.object({ train: z.int(), held_out: z.int() }),
     examples_hash: z.string(),
-    cross_validated: BeforeAndAfter.describe("Nested, over the training rows."),
-    held_out: BeforeAndAfter.nullable().describe("Over rows that fitting never saw."),
+    cross_validated: BeforeAndAfter.describe(
+      "Over the training rows, each judged by heads that did not see it.",
+    ),
+    held_out: BeforeAndAfter.nullable().describe("Over rows that were held out; null where none were."),
     baselines: z.object({
       majority: share,
       random: share,
@@ -55,7 +62,9 @@ export const Artefact = z
     }),
     curve: z
       .array(z.object({ threshold: share, coverage: share, risk: share, risk_high: share, rows: z.int() }))
-      .describe("Share of wrong answers against share of answered rows, over the held-out rows."),
+      .describe(
+        "Share of wrong answers against share of answered rows, over the rows that promises are tested on.",
+      ),
     notes: z.array(z.string()),
     created_at: Datetime,
   })
@@ -224,6 +233,12 @@ export const jobTable = {
         .lt(1)
         .optional()
         .describe("For questions that have no `target_accuracy` of their own."),
+      hold_out: z
+        .boolean()
+        .default(false)
+        .describe(
+          "Measure on a third of the rows, chosen by a hash of their texts, and do not learn from them. Without it every row is learnt from, and each is judged by heads that did not see it.",
+        ),
     }),
     output: SetJob,
   }),

@@ -33,11 +33,11 @@ export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
   return {
     teachQuestionSet: async (call) =>
       await start(parts, call, "teach", async (set, { sql }) => {
-        const { questions = null, target_accuracy = null } = call.body
+        const { questions = null, target_accuracy = null, hold_out = false } = call.body
         const { number } = await readVersion(sql, set, call.body.version)
         if ((await countRows(sql, set.id)).examples === 0)
           throw new Fault("conflict", "Cannot teach the set: it has no examples")
-        return { version: number, questions, target_accuracy }
+        return { version: number, questions, target_accuracy, hold_out }
       }),
     checkQuestionSet: async (call) =>
       await start(parts, call, "check", async (set, { sql }) => {
@@ -166,11 +166,11 @@ function toArtefact({ hash, question, body, createdAt }: StoredArtefact): Artefa
     hash,
     question,
     form: taught.form,
-    forms: taught.forms.map(({ form, logLoss, standardError, accuracy }) => ({
+    forms: taught.forms.map(({ form, logLoss, standardError, weight }) => ({
       form,
       log_loss: logLoss,
       standard_error: standardError,
-      accuracy,
+      weight: weight ?? null,
     })),
     model_version: taught.modelVersion,
     rows: { train: taught.rows.train, held_out: taught.rows.heldOut },

@@ -337,7 +337,7 @@ class GuardedRequest {
     } as const
     const work = { evidence: text, branches: classification.branches, ...(reading ? { reading } : {}) }
     const scored = await scoreText(this.#parts, caller, model, work, signal)
-    const { verdicts } = answerSet(questions, scored.margins, scored.reading)
+    const { verdicts } = answerSet(questions, scored.margins, { text, reading: scored.reading })
     const isFound = verdicts.some(
       ({ isPredicate, isAbstention, value }) =>
         isPredicate && (isAbstention ? rule.onAbstain === "act" : value === "yes"),

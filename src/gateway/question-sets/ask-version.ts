@@ -41,7 +41,11 @@ export async function askVersion(
   const scored = await recordText(parts, caller, signal, async (call) => {
     const { questions: plain, branches } = classification
     const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
-    return await scoreStages(parts, request, setReader(questions, resolved, version))
+    return await scoreStages(
+      parts,
+      request,
+      setReader(questions, resolved, { ...version, evidence: request.evidence }),
+    )
   })
   return scored.answers.map(({ verdict }) => verdict)
 }

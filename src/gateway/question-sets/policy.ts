@@ -55,7 +55,7 @@ export function setPolicy(deps: SetPolicyDeps, found: FoundSet, request: Classif
       questionSetVersion: number,
       questions: questions.length,
     },
-    reader: (resolved) => setReader(questions, resolved, version),
+    reader: (resolved) => setReader(questions, resolved, { ...version, evidence }),
     tell: (call, answers) => tellVerdicts(call, version, answers.map(verdictIn)),
     content: ({ sequence }, { answers }) =>
       setEnd({ found, questions, evidence, sequenceId: sequence.id, verdicts: answers.map(verdictIn) }),
@@ -99,12 +99,12 @@ export interface SetAnswer extends PlainAnswer {
 export function setReader(
   asked: readonly AskedQuestion[],
   { stages, isFirstSplit }: Pick<Resolved, "stages" | "isFirstSplit">,
-  set: Pick<AskedVersion, "setName" | "model">,
+  { setName, model, evidence }: Pick<AskedVersion, "setName" | "model"> & { readonly evidence: string },
 ): StageReader<SetAnswer> {
   if (isFirstSplit && asked.some(({ calibration, taught }) => calibration && !taught))
     throw new Fault(
       "invalid_request",
-      `Cannot classify: the question set ${set.setName} has a calibration, which fits one model, and its model ${set.model} splits requests between several; name one of them, or remove the calibration`,
+      `Cannot classify: the question set ${setName} has a calibration, which fits one model, and its model ${model} splits requests between several; name one of them, or remove the calibration`,
       { param: "model" },
     )
   const questions = asked.map(({ question }) => question)
@@ -114,7 +114,7 @@ export function setReader(
   return {
     read: (at, margins, { reading, isFirst, stage }) => {
       const own = at.map((index) => asked[index] as AskedQuestion)
-      const read = answerSet(isFirst ? own : own.map(unfitted), margins, reading)
+      const read = answerSet(isFirst ? own : own.map(unfitted), margins, { text: evidence, reading })
       const each = marginsOf(questions, at, read.margins)
       return at.map((index, place) => {
         const answer = { margins: each[place] as Float64Array, verdict: read.verdicts[place] as Verdict }

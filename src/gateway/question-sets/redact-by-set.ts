@@ -82,7 +82,7 @@ async function isRedacted(
   const work = { evidence: sentence, branches: classification.branches, ...(reading ? { reading } : {}) }
   const model = await parts.models.first({ organizationId, name: version.model, wanted: "decisions" })
   const scored = await scoreText(parts, caller, model, work, signal)
-  const { verdicts } = answerSet(questions, scored.margins, scored.reading)
+  const { verdicts } = answerSet(questions, scored.margins, { text: sentence, reading: scored.reading })
   const asked = verdicts.filter(({ isPredicate }) => isPredicate)
   // A set without such questions says of nothing that it may be stored.
   return asked.length === 0 || asked.some(({ value, isAbstention }) => isAbstention || value === "yes")

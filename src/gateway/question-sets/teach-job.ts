@@ -41,6 +41,8 @@ export interface TeachInput {
   readonly version: number
   readonly questions: readonly string[] | null
   readonly target_accuracy: number | null
+  /** A third of the rows is measured on and not learnt from. Absent in jobs of an earlier version. */
+  readonly hold_out?: boolean
 }
 
 /** Reading the examples takes about this share of the time. */
@@ -51,9 +53,11 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
   const { set, content } = await context.readVersion(input.version)
   const examples = await readExamples(context)
   const asked = content.questions.filter(({ name }) => input.questions?.includes(name) ?? true)
-  const plans = asked.map((question) => planOf(question, examples))
-  const taught = plans.filter(({ reason }) => reason === null)
   const { models, cascade } = await stagesOf(context, content.model)
+  // Thresholds of a cascade are fitted too: what it promises is tested on rows that they were not fitted to.
+  const holdsOut = input.hold_out === true || cascade !== null
+  const plans = asked.map((question) => planOf(question, examples, holdsOut))
+  const taught = plans.filter(({ reason }) => reason === null)
   const readings = await readTexts(context, models, taught, examples, (done) =>
     context.progress(readingShare * done),
   )
@@ -61,9 +65,11 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
   for (const [index, plan] of plans.entries()) {
     const from = readingShare + ((1 - readingShare) * index) / plans.length
     found.push(
-      await fit(context, plan, readings, (done) =>
-        context.progress(from + ((1 - readingShare) * done) / plans.length),
-      ),
+      await fit(context, plan, {
+        readings,
+        holdsOut,
+        onProgress: (done) => context.progress(from + ((1 - readingShare) * done) / plans.length),
+      }),
     )
   }
   const fitted = cascade && (await fitCascade(context, { cascade, plans, found, readings, input }))
@@ -113,7 +119,7 @@ async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> 
 
 const trainingRowsMin = 2
 
-function planOf(given: SetQuestion, all: readonly ReadExample[]): Plan {
+function planOf(given: SetQuestion, all: readonly ReadExample[], holdsOut: boolean): Plan {
   const question = toQuestion(given)
   const examples = new Map<string, LabelledExample>()
   let training = 0
@@ -121,7 +127,7 @@ function planOf(given: SetQuestion, all: readonly ReadExample[]): Plan {
     const label = Object.hasOwn(labels, given.name) ? indexOf(question, labels[given.name]) : -1
     if (label < 0) continue
     examples.set(example.id, { example, label })
-    if (example.split === "train") training++
+    if (!holdsOut || example.split === "train") training++
   }
   const reason =
     training < trainingRowsMin
@@ -142,11 +148,16 @@ function indexOf(question: Question, label: unknown): number {
   }
 }
 
+interface FitOptions {
+  readonly readings: Readings
+  readonly holdsOut: boolean
+  readonly onProgress: (done: number) => void
+}
+
 async function fit(
   { signal }: JobContext,
   { given, question, examples, reason }: Plan,
-  readings: Readings,
-  onProgress: (done: number) => void,
+  { readings, holdsOut, onProgress }: FitOptions,
 ): Promise<Found> {
   if (reason !== null) return { reason }
   const [first, ...others] = readings.stages
@@ -156,7 +167,8 @@ async function fit(
     if (!read || !margins) return []
     const vector = read.vector && taughtVector(question.type, read.vector)
     const later = others.flatMap((stage) => stage.rows.get(example.id)?.margins.get(given.name) ?? [])
-    const row = { hash: example.inputHash, split: example.split, margins, vector, label }
+    const split = holdsOut ? example.split : "train"
+    const row = { hash: example.inputHash, split, margins, vector, text: example.input, label }
     return [later.length > 0 ? { ...row, later } : row]
   })
   const asked: TaughtQuestion = {
@@ -306,7 +318,7 @@ function toResult(
       coverage: promise.coverage,
       accuracy: promise.accuracy,
       accuracy_low: promise.accuracyLow,
-      held_out_rows: promise.heldOutRows,
+      rows: promise.rows,
       rows_needed: promise.rowsNeeded,
       sentence: promise.sentence,
     },

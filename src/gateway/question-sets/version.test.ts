@@ -37,7 +37,8 @@ function taughtWith(options: readonly string[], values: readonly string[]): bool
   const identity = { setId: "qs_1", setName: "mail", number: 1, hash: "h" }
   const { questions } = compileVersion(identity, content, new Map([[hash, artefactOf(options)]]))
   const margins = Float64Array.from(values, (_, at) => at)
-  return answerSet(questions, margins, { vector: null, modelVersion: "m/1" }).verdicts[0]?.isTaught
+  return answerSet(questions, margins, { text: "", reading: { vector: null, modelVersion: "m/1" } })
+    .verdicts[0]?.isTaught
 }
 
 test("what was taught is used for the options that it was taught with, and for no others", () => {

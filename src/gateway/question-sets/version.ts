@@ -167,19 +167,24 @@ export interface SetAnswer {
   readonly verdicts: readonly Verdict[]
 }
 
-/** `reading` is what the engine says of the evidence; null where it says nothing. */
+export interface ReadEvidence {
+  readonly text: string
+  /** What the engine says of it; null where it says nothing. */
+  readonly reading: EvidenceReading | null
+}
+
 export function answerSet(
   asked: readonly AskedQuestion[],
   margins: Float64Array,
-  reading: EvidenceReading | null,
+  evidence: ReadEvidence,
 ): SetAnswer {
   const calibrated = new Float64Array(margins.length)
   let start = 0
   const verdicts = asked.map((one) => {
     const end = start + branchCount(one.question)
     const own = margins.subarray(start, end)
-    const taught = usable(one, reading)
-    const read = taught ? applyTaught(taught, own, reading) : calibrateOwn(own, one.calibration)
+    const taught = usable(one, evidence.reading)
+    const read = taught ? applyTaught(taught, own, evidence) : calibrateOwn(own, one.calibration)
     calibrated.set(read, start)
     start = end
     return verdictOf(one, read, taught !== null)
@@ -187,8 +192,9 @@ export function answerSet(
   return { margins: calibrated, verdicts }
 }
 
-function applyTaught(taught: Taught, margins: Float64Array, reading: EvidenceReading | null): Float64Array {
-  return taught.apply(margins, reading?.vector ? taughtVector(taught.kind, reading.vector) : null)
+function applyTaught(taught: Taught, margins: Float64Array, { text, reading }: ReadEvidence): Float64Array {
+  const vector = reading?.vector ? taughtVector(taught.kind, reading.vector) : null
+  return taught.apply(margins, { text, vector })
 }
 
 /** What was fitted to one version of a model says nothing about another. */

@@ -1,15 +1,22 @@
 /** Applies what was taught: the engine's margins become margins that are read like the engine's own. */
-import type { TaughtArtefact } from "./artefact.ts"
-import { decodeFloats } from "./artefact.ts"
+import { type TaughtArtefact, type TaughtWords, decodeFloats, decodeHashes } from "./artefact.ts"
+import { type FeatureKind, featuresOf } from "./features.ts"
+import { type Lexicon, sparseRow } from "./lexicon.ts"
 import type { QuestionKind } from "./question.ts"
-import { writeLogits } from "./temperature.ts"
+import { writeLogits } from "./logits.ts"
 import { normalise, sigmoid } from "../answers.ts"
 
 export interface Taught {
   readonly kind: QuestionKind
   readonly needsVector: boolean
   /** Margins in the order of the options. Throws RangeError for margins or a vector of another length. */
-  apply(margins: ArrayLike<number>, vector: Float32Array | null): Float64Array
+  apply(margins: ArrayLike<number>, evidence: TaughtEvidence): Float64Array
+}
+
+export interface TaughtEvidence {
+  readonly text: string
+  /** As `taughtVector` gives it; null where the engine has none. */
+  readonly vector: Float32Array | null
 }
 
 /** Decodes once what is applied often. */
@@ -18,10 +25,11 @@ export function loadArtefact({ kind, options, parameters, vectorSize }: TaughtAr
   const weights = decodeFloats(parameters.weights)
   const marginCount = kind === "predicate" ? 1 : options.length
   const needsVector = weights.length > 0
+  const words = parameters.words && loadWords(parameters.words)
   return {
     kind,
     needsVector,
-    apply(margins, vector) {
+    apply(margins, { text, vector }) {
       if (margins.length !== marginCount)
         throw new RangeError(`the question has ${marginCount} margins, not ${margins.length}`)
       if (needsVector && vector?.length !== vectorSize)
@@ -33,6 +41,7 @@ export function loadArtefact({ kind, options, parameters, vectorSize }: TaughtAr
       for (let option = 0; option < logits.length; option++)
         logits[option] = priorWeight * (logits[option] ?? 0) + (optionBiases[option] ?? 0)
       if (needsVector && vector) addProduct(weights, vector, logits)
+      if (words) addWords(words, text, logits)
       return kind === "predicate" ? Float64Array.of((logits[0] ?? 0) - (logits[1] ?? 0)) : logOdds(logits)
     },
   }
@@ -44,6 +53,33 @@ function addProduct(weights: Float32Array, vector: Float32Array, into: Float64Ar
     let sum = 0
     for (let index = 0; index < size; index++)
       sum += (weights[option * size + index] ?? 0) * (vector[index] ?? 0)
+    into[option] = (into[option] ?? 0) + sum
+  }
+}
+
+interface LoadedWords {
+  readonly lexicon: Lexicon
+  readonly weights: Float32Array
+}
+
+function loadWords({ features, rarities, weights }: TaughtWords): LoadedWords {
+  let column = 0
+  const columnsOf = (kind: FeatureKind): Map<number, number> =>
+    new Map([...decodeHashes(features[kind])].map((hash) => [hash, column++]))
+  const columns = { word: columnsOf("word"), character: columnsOf("character"), field: columnsOf("field") }
+  return {
+    lexicon: { columns, rarities: Float64Array.from(decodeFloats(rarities)) },
+    weights: decodeFloats(weights),
+  }
+}
+
+function addWords({ lexicon, weights }: LoadedWords, text: string, into: Float64Array): void {
+  const { columns, values } = sparseRow(lexicon, featuresOf(text))
+  const width = lexicon.rarities.length
+  for (let option = 0; option < into.length; option++) {
+    let sum = 0
+    for (let at = 0; at < columns.length; at++)
+      sum += (weights[option * width + (columns[at] ?? 0)] ?? 0) * (values[at] ?? 0)
     into[option] = (into[option] ?? 0) + sum
   }
 }

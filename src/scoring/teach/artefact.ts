@@ -1,9 +1,10 @@
 /** What teaching a question leaves behind: plain JSON, small enough to be loaded by every gateway. */
-import type { HeldOutAnswer } from "./promise.ts"
+import type { FeatureKind } from "./features.ts"
+import type { JudgedAnswer } from "./promise.ts"
 import type { QuestionKind } from "./question.ts"
 
-/** From the simplest up. */
-export type Form = "zero_shot" | "temperature" | "option_bias" | "head"
+/** What an answer is made of, from the simplest up. */
+export type Form = "zero_shot" | "temperature" | "option_bias" | "head" | "words" | "head_and_words"
 
 /** With its 95 % confidence interval. */
 export interface Interval {
@@ -25,12 +26,13 @@ export interface BeforeAndAfter {
   readonly after: Figures
 }
 
-/** What a form got in cross-validation. */
+/** What a form got in cross-validation, and how much it counts in what is taught. */
 export interface FormScore {
   readonly form: Form
   readonly logLoss: number
   readonly standardError: number
-  readonly accuracy: number
+  /** Absent in version 1, where one form was chosen. */
+  readonly weight?: number
 }
 
 export interface Baselines {
@@ -52,6 +54,16 @@ export interface ArtefactParameters {
   /** One per option; none without a form that has them. */
   readonly optionBiases: readonly number[]
   /** Little-endian float32 in base64, by option; empty without a head. */
+  readonly weights: string
+  /** Of words, characters and fields; absent without any. */
+  readonly words?: TaughtWords
+}
+
+/** Features by their hashes, as uint32, in the order of the columns; rarities and weights as float32, all little-endian in base64. */
+export interface TaughtWords {
+  readonly features: Readonly<Record<FeatureKind, string>>
+  readonly rarities: string
+  /** By option. */
   readonly weights: string
 }
 
@@ -76,7 +88,7 @@ export interface Blend {
 }
 
 export interface TaughtArtefact {
-  readonly version: 1
+  readonly version: 1 | 2
   readonly kind: QuestionKind
   readonly options: readonly string[]
   /** Of the engine that gave margins and vectors: the numbers mean nothing for another. */
@@ -86,16 +98,20 @@ export interface TaughtArtefact {
   readonly seed: number
   readonly examplesHash: string
   readonly rows: { readonly train: number; readonly heldOut: number }
+  /** What counts most. */
   readonly form: Form
   readonly parameters: ArtefactParameters
   readonly forms: readonly FormScore[]
-  /** Nested, over the training rows. */
+  /** Over the training rows, each judged by heads that did not see it. */
   readonly crossValidated: BeforeAndAfter
   /** Over the rows that fitting never saw; null when there are none. */
   readonly heldOut: BeforeAndAfter | null
   readonly baselines: Baselines
-  /** Most confident first: what promises and curves are made of. */
-  readonly heldOutAnswers: readonly HeldOutAnswer[]
+  /**
+   * Most confident first: what promises and curves are made of. Of the rows that were held out, or else of all rows, each judged
+   * by heads that did not see it.
+   */
+  readonly heldOutAnswers: readonly JudgedAnswer[]
   /** Where the model of the set is a cascade. */
   readonly cascade?: TaughtCascade
   /** Sentences for people. */
@@ -106,6 +122,18 @@ export function encodeFloats(values: Float64Array): string {
   const bytes = Buffer.alloc(values.length * 4)
   for (const [index, value] of values.entries()) bytes.writeFloatLE(value, index * 4)
   return bytes.toString("base64")
+}
+
+export function encodeHashes(hashes: Iterable<number>): string {
+  const all = Uint32Array.from(hashes)
+  const bytes = Buffer.alloc(all.length * 4)
+  for (const [index, hash] of all.entries()) bytes.writeUInt32LE(hash, index * 4)
+  return bytes.toString("base64")
+}
+
+export function decodeHashes(text: string): Uint32Array {
+  const bytes = Buffer.from(text, "base64")
+  return Uint32Array.from({ length: bytes.length / 4 }, (_, index) => bytes.readUInt32LE(index * 4))
 }
 
 export function decodeFloats(text: string): Float32Array {

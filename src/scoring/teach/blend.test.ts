@@ -3,7 +3,7 @@ import { readChoice } from "../answers.ts"
 import { answerConfidence } from "./apply.ts"
 import { type StagePair, blendLogs, blendMargins, blendObjective, fitBlend } from "./blend.ts"
 import { seededRandom } from "./random.ts"
-import { subtractLogSum } from "./temperature.ts"
+import { subtractLogSum } from "./logits.ts"
 
 const pace = async (): Promise<void> => undefined
 

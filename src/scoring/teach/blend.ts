@@ -1,22 +1,14 @@
 /**
  * What a later stage of a cascade says, blended with what the first one said: the logarithms of both probabilities, weighted. The
- * default is that the later stage wins; a blend must be better by the rule that other forms are chosen by.
+ * default is that the later stage wins; a blend must have a surely lower loss.
  */
 import { logOdds } from "./apply.ts"
 import type { Blend } from "./artefact.ts"
-import {
-  type Scores,
-  dealFolds,
-  foldCountOf,
-  isMoreOftenRight,
-  scoresOf,
-  simplestOf,
-  writeRows,
-} from "./cross-validation.ts"
+import { dealFolds, foldCountOf, lossesOf, mean, standardError, writeRows } from "./cross-validation.ts"
 import { type Objective, minimise } from "./lbfgs.ts"
 import type { QuestionKind } from "./question.ts"
 import type { Random } from "./random.ts"
-import { subtractLogSum, writeLogits } from "./temperature.ts"
+import { subtractLogSum, writeLogits } from "./logits.ts"
 import { uncalibrated } from "../calibration.ts"
 
 /** The logarithm of each option's probability, row after row. */
@@ -54,13 +46,15 @@ export async function fitBlend(
     writeRows(blendLogs(own, await fitWeights(others, "both", pace)), fold, logs)
     writeRows(blendLogs(own, await fitWeights(others, "later", pace)), fold, scaled)
   }
-  if (!isChosen(scoresOf(labels, logs), scoresOf(labels, scaled))) return lastWins
+  // Compared with the later stage at its best temperature: what that alone gains is no reason for a blend.
+  if (!isSurelyLess(lossesOf(labels, logs), lossesOf(labels, scaled))) return lastWins
   return { blend: await fitWeights(pair, "both", pace), logs }
 }
 
-/** Compared with the later stage at its best temperature: what that alone gains is no reason for a blend. */
-function isChosen(blended: Scores, last: Scores): boolean {
-  return isMoreOftenRight(blended.hits, last.hits) && simplestOf([last.losses, blended.losses]) === 1
+/** By more than one standard error of the difference. */
+function isSurelyLess(losses: Float64Array, others: Float64Array): boolean {
+  const gains = others.map((other, row) => other - (losses[row] ?? 0))
+  return mean(gains) > standardError(gains)
 }
 
 type FittedWeights = "both" | "later"

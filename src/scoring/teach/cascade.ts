@@ -4,7 +4,7 @@
  * right as often as it should be, and a little more. And what such a cascade is expected to do.
  */
 import { shareAtMost } from "./binomial.ts"
-import type { HeldOutAnswer } from "./promise.ts"
+import type { JudgedAnswer } from "./promise.ts"
 import type { Split } from "./question.ts"
 
 /** A question of a labelled request, by stage. */
@@ -188,7 +188,7 @@ export interface QuestionExpectation {
   /** Of each stage alone. */
   readonly stageAccuracies: readonly number[]
   /** Of the cascade, most confident first. */
-  readonly answers: readonly HeldOutAnswer[]
+  readonly answers: readonly JudgedAnswer[]
 }
 
 /** With its one-sided 95 % lower bound. */
@@ -272,7 +272,7 @@ interface Given {
 
 const isRight = ({ answer, stage }: Given): boolean => answer.hits[stage] === true
 
-const toHeldOut = (given: Given): HeldOutAnswer => ({
+const toHeldOut = (given: Given): JudgedAnswer => ({
   confidence: given.answer.confidences[given.stage] ?? 0,
   isRight: isRight(given),
 })

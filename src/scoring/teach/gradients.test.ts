@@ -4,8 +4,6 @@ import { expect, test } from "vitest"
 import { type HeadRows, headObjective, headParameters } from "./head.ts"
 import type { Objective } from "./lbfgs.ts"
 import { seededRandom } from "./random.ts"
-import { sharpnessObjective } from "./sharpness.ts"
-import { temperatureObjective } from "./temperature.ts"
 
 const STEP = 1e-5
 
@@ -29,65 +27,36 @@ const labels = (count: number, options: number, seed: number): Int32Array => {
   return Int32Array.from({ length: count }, () => Math.floor(random() * options))
 }
 
-test.each(["predicate", "choice", "score"] as const)("temperature and bias of a %s", (kind) => {
-  fc.assert(
-    fc.property(
-      fc.nat(),
-      fc.integer({ min: 1, max: 9 }),
-      fc.integer({ min: 2, max: 6 }),
-      (seed, rows, many) => {
-        const optionCount = kind === "predicate" ? 2 : many
-        const margins = numbers(rows * (kind === "predicate" ? 1 : many), seed, 8)
-        const objective = temperatureObjective({
-          kind,
-          optionCount,
-          labels: labels(rows, optionCount, seed),
-          margins,
-        })
-        expectGradient(objective, numbers(2, seed + 2, 1.5))
-        expectGradient(objective, numbers(1, seed + 2, 1.5))
-      },
-    ),
-    { numRuns: 50 },
-  )
-})
-
-test("how sure a form may be", () => {
-  fc.assert(
-    fc.property(
-      fc.nat(),
-      fc.integer({ min: 1, max: 9 }),
-      fc.integer({ min: 2, max: 6 }),
-      (seed, rows, optionCount) => {
-        const logits = numbers(rows * optionCount, seed, 6)
-        const objective = sharpnessObjective({ optionCount, labels: labels(rows, optionCount, seed), logits })
-        expectGradient(objective, numbers(1, seed + 2, 1.5))
-      },
-    ),
-    { numRuns: 50 },
-  )
-})
-
-test("a head, with and without vectors of the options", () => {
+test("a head, with and without words, vectors of the options, an order and options without a row", () => {
   const shape = fc.record({
     seed: fc.nat(),
     rowCount: fc.integer({ min: 1, max: 11 }),
     optionCount: fc.integer({ min: 2, max: 5 }),
     size: fc.integer({ min: 0, max: 6 }),
     hasOptionVectors: fc.boolean(),
-    strength: fc.double({ min: 0.001, max: 3, noNaN: true }),
+    wordSize: fc.integer({ min: 0, max: 4 }),
+    isOrdered: fc.boolean(),
+    hasUnseen: fc.boolean(),
+    vector: fc.double({ min: 0.001, max: 3, noNaN: true }),
+    words: fc.double({ min: 0.001, max: 3, noNaN: true }),
   })
   fc.assert(
-    fc.property(shape, ({ seed, rowCount, optionCount, size, hasOptionVectors, strength }) => {
+    fc.property(shape, ({ seed, rowCount, optionCount, size: vectorSize, wordSize, ...given }) => {
+      const size = vectorSize + wordSize
       const rows: HeadRows = {
         optionCount,
         size,
-        labels: labels(rowCount, optionCount, seed),
+        vectorSize,
+        labels: labels(rowCount, given.hasUnseen ? optionCount - 1 : optionCount, seed),
         logits: numbers(rowCount * optionCount, seed, 4),
-        vectors: numbers(rowCount * size, seed + 3, 1),
-        optionVectors: hasOptionVectors ? numbers(optionCount * size, seed + 4, 1) : null,
+        numbers: numbers(rowCount * size, seed + 3, 1),
+        optionVectors: given.hasOptionVectors ? numbers(optionCount * vectorSize, seed + 4, 1) : null,
+        hasBiases: true,
+        unseen: new Set(given.hasUnseen ? [optionCount - 1] : []),
+        isOrdered: given.isOrdered,
       }
-      expectGradient(headObjective(rows, strength), numbers(headParameters(rows).length, seed + 5, 1))
+      const parameters = numbers(headParameters(rows).length, seed + 5, 1)
+      expectGradient(headObjective(rows, { vector: given.vector, words: given.words }), parameters)
     }),
     { numRuns: 60 },
   )

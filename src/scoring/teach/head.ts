@@ -1,22 +1,30 @@
 /**
- * A linear head: the logit of an option is that of the model, weighted, plus the option's bias, plus the product of the
- * evidence's vector with the option's weights. Ridge penalties hold all of it at the model's own answer.
+ * A linear head: the logit of an option is that of the model, weighted, plus the option's bias, plus the product of the row's
+ * numbers with the option's weights. Ridge penalties hold all of it at the model's own answer.
  */
 import { type Objective, minimise } from "./lbfgs.ts"
 import { addProducts, addTransposedProducts } from "./matrix.ts"
-import { subtractLogSum } from "./temperature.ts"
+import { subtractLogSum } from "./logits.ts"
 
 /** Labelled rows as dense matrices, one row after another. */
 export interface HeadRows {
   readonly optionCount: number
-  /** Numbers in a vector; 0 fits biases alone. */
+  /** Numbers of a row: those of its vector, then those of its words; 0 fits biases alone. */
   readonly size: number
+  /** How many of them are the vector's. */
+  readonly vectorSize: number
   readonly labels: Int32Array
   /** The model's logits: the logarithms of its probabilities. */
   readonly logits: Float64Array
-  readonly vectors: Float64Array
+  readonly numbers: Float64Array
   /** Vectors of the options' own texts, by option; null when they are not known. */
   readonly optionVectors: Float64Array | null
+  /** False fits the weight of the model's logits alone, which changes no answer. */
+  readonly hasBiases: boolean
+  /** Options that no labelled row has: they keep the odds that the model gives them. */
+  readonly unseen: ReadonlySet<number>
+  /** Levels in an order share a direction in which they follow each other. */
+  readonly isOrdered: boolean
 }
 
 export interface Head {
@@ -27,23 +35,32 @@ export interface Head {
   readonly weights: Float64Array
 }
 
+/** Ridge penalties of the weights. */
+export interface Strength {
+  readonly vector: number
+  readonly words: number
+}
+
 /** Parameters before the biases: the weight of the model's logits, and that of the options' vectors as weights. */
 const SHARED = 2
-/** Deviations of the priors. Weights have the strength that is asked for. */
+/** Deviations of the priors. Weights have the strengths that are asked for. */
 const PRIOR_WEIGHT_DEVIATION = 1
 const SIMILARITY_DEVIATION = 10
-const BIAS_DEVIATION = 1
-/** A bound on the work, not tuned for accuracy: each fit begins where that with a stronger penalty has ended. */
-const ITERATIONS_MAX = 16
-const GAIN_MIN = 5e-4
+const BIAS_DEVIATION = 2
+/** Of the strengths, for the direction that levels share. */
+const SHARED_DIRECTION_SHARE = 0.5
+/** A bound on the work: each fit begins where the one before has ended. */
+const ITERATIONS_MAX = 40
+const GAIN_MIN = 1e-4
 
 /** Minimal for parameters that are zero: the model's own answer. */
-export const headParameters = ({ optionCount, size }: HeadRows): Float64Array =>
-  Float64Array.from({ length: SHARED + optionCount * (1 + size) }, (_, index) => (index === 0 ? 1 : 0))
+export const headParameters = ({ optionCount, size, isOrdered }: HeadRows): Float64Array =>
+  Float64Array.from({ length: SHARED + optionCount * (1 + size) + (isOrdered ? size : 0) }, (_, index) =>
+    index === 0 ? 1 : 0,
+  )
 
 export interface FitOptions {
-  /** The ridge penalty of the weights. */
-  readonly strength: number
+  readonly strength: Strength
   readonly start: Float64Array
   readonly pace: () => Promise<void>
 }
@@ -54,34 +71,42 @@ export async function fitHead(rows: HeadRows, { strength, start, pace }: FitOpti
   return (await minimise(headObjective(rows, strength), start, options)).at
 }
 
-/** The similarity's share of the weights is added to them: applying a head needs no vectors of options. */
+/** What options share of the weights is added to them: applying a head needs neither their vectors nor their order. */
 export function headOf(rows: Omit<HeadRows, "labels">, parameters: Float64Array): Head {
-  const { optionCount, size, optionVectors } = rows
+  const { optionCount, size, vectorSize, optionVectors, isOrdered } = rows
   const [priorWeight = 1, similarity = 0] = parameters
-  const weights = parameters.slice(SHARED + optionCount)
-  if (optionVectors)
-    for (let at = 0; at < weights.length; at++)
-      weights[at] = (weights[at] ?? 0) + similarity * (optionVectors[at] ?? 0)
-  return {
-    priorWeight,
-    biases: parameters.slice(SHARED, SHARED + optionCount),
-    weights: size === 0 ? new Float64Array() : weights,
+  const first = SHARED + optionCount
+  const weights = parameters.slice(first, first + optionCount * size)
+  for (let option = 0; option < optionCount; option++) {
+    const own = weights.subarray(option * size, (option + 1) * size)
+    if (optionVectors)
+      for (let at = 0; at < vectorSize; at++)
+        own[at] = (own[at] ?? 0) + similarity * (optionVectors[option * vectorSize + at] ?? 0)
+    if (isOrdered) {
+      const place = placeOf(option, optionCount)
+      for (let at = 0; at < size; at++)
+        own[at] = (own[at] ?? 0) + place * (parameters[first + optionCount * size + at] ?? 0)
+    }
   }
+  return { priorWeight, biases: parameters.slice(SHARED, first), weights }
 }
 
+/** Of a level between the lowest, -1, and the highest, 1. */
+const placeOf = (level: number, count: number): number => (count === 1 ? 0 : (2 * level) / (count - 1) - 1)
+
 /** Negative log likelihood of the labels plus the penalties. */
-export function headObjective(rows: HeadRows, strength: number): Objective {
-  const { optionCount, size, labels, vectors } = rows
+export function headObjective(rows: HeadRows, strength: Strength): Objective {
+  const { optionCount, size, labels, numbers, unseen } = rows
   const rowCount = labels.length
   const logits = new Float64Array(rowCount * optionCount)
   const slopes = new Float64Array(optionCount * size)
   return (at, gradient) => {
     gradient.fill(0)
-    const head = headOf(rows, at)
-    writeHeadLogits(rows, head, logits)
-    let loss = addPenalties(at, gradient, { optionCount, strength })
+    writeHeadLogits(rows, headOf(rows, at), logits)
+    let loss = addPenalties(rows, strength, at, gradient)
     for (let row = 0; row < rowCount; row++) {
       const own = logits.subarray(row * optionCount, (row + 1) * optionCount)
+      for (const option of unseen) own[option] = -Infinity
       const label = labels[row] ?? 0
       subtractLogSum(own)
       loss -= own[label] ?? 0
@@ -91,45 +116,61 @@ export function headObjective(rows: HeadRows, strength: number): Objective {
     }
     addSlopes(rows, logits, gradient)
     slopes.fill(0)
-    addTransposedProducts({ left: logits, right: vectors, rows: rowCount, size }, slopes)
+    addTransposedProducts({ left: logits, right: numbers, rows: rowCount, size }, slopes)
     addWeightSlopes(rows, slopes, gradient)
     return loss
   }
 }
 
 /** Writes the logits of all rows, row after row. */
-export function writeHeadLogits(rows: Omit<HeadRows, "labels">, head: Head, into: Float64Array): void {
-  const { optionCount, size, logits, vectors } = rows
+export function writeHeadLogits(
+  rows: Pick<HeadRows, "optionCount" | "size" | "logits" | "numbers">,
+  head: Head,
+  into: Float64Array,
+): void {
+  const { optionCount, size, logits, numbers } = rows
   for (let at = 0; at < logits.length; at++)
     into[at] = head.priorWeight * (logits[at] ?? 0) + (head.biases[at % optionCount] ?? 0)
   const rowCount = logits.length / optionCount
-  if (size > 0) addProducts({ left: vectors, right: head.weights, rows: rowCount, size }, into)
+  if (size > 0) addProducts({ left: numbers, right: head.weights, rows: rowCount, size }, into)
 }
 
 /** Quadratic, around the parameters of the model's own answer. */
 function addPenalties(
+  { optionCount, size, vectorSize }: HeadRows,
+  strength: Strength,
   at: Float64Array,
   gradient: Float64Array,
-  { optionCount, strength }: { optionCount: number; strength: number },
 ): number {
+  const first = SHARED + optionCount
+  const shared = first + optionCount * size
   let sum = 0
-  for (let index = 0; index < at.length; index++) {
-    const away = (at[index] ?? 0) - (index === 0 ? 1 : 0)
-    const penalty = index < SHARED + optionCount ? (fixedPenalties[index] ?? BIAS_DEVIATION ** -2) : strength
+  const add = (index: number, penalty: number, from = 0): void => {
+    const away = (at[index] ?? 0) - from
     sum += 0.5 * penalty * away * away
     gradient[index] = (gradient[index] ?? 0) + penalty * away
+  }
+  add(0, PRIOR_WEIGHT_DEVIATION ** -2, 1)
+  add(1, SIMILARITY_DEVIATION ** -2)
+  for (let index = SHARED; index < first; index++) add(index, BIAS_DEVIATION ** -2)
+  for (let index = first; index < at.length; index++) {
+    const penalty = (index - first) % size < vectorSize ? strength.vector : strength.words
+    add(index, index < shared ? penalty : SHARED_DIRECTION_SHARE * penalty)
   }
   return sum
 }
 
-const fixedPenalties = [PRIOR_WEIGHT_DEVIATION ** -2, SIMILARITY_DEVIATION ** -2] as const
-
 /** Slopes of the weight of the model's logits and of the biases. */
-function addSlopes({ optionCount, logits }: HeadRows, residuals: Float64Array, gradient: Float64Array): void {
+function addSlopes(
+  { optionCount, logits, hasBiases }: HeadRows,
+  residuals: Float64Array,
+  gradient: Float64Array,
+): void {
   let priorSlope = 0
   for (let at = 0; at < residuals.length; at++) {
     const residual = residuals[at] ?? 0
     priorSlope += residual * (logits[at] ?? 0)
+    if (!hasBiases) continue
     const bias = SHARED + (at % optionCount)
     gradient[bias] = (gradient[bias] ?? 0) + residual
   }
@@ -137,16 +178,22 @@ function addSlopes({ optionCount, logits }: HeadRows, residuals: Float64Array, g
 }
 
 function addWeightSlopes(
-  { optionCount, optionVectors }: HeadRows,
+  { optionCount, size, vectorSize, optionVectors, isOrdered }: HeadRows,
   slopes: Float64Array,
   gradient: Float64Array,
 ): void {
   const first = SHARED + optionCount
+  const shared = first + optionCount * size
   let similaritySlope = 0
-  for (let at = 0; at < slopes.length; at++) {
-    const slope = slopes[at] ?? 0
-    gradient[first + at] = (gradient[first + at] ?? 0) + slope
-    similaritySlope += slope * (optionVectors?.[at] ?? 0)
+  for (let option = 0; option < optionCount; option++) {
+    const place = placeOf(option, optionCount)
+    for (let at = 0; at < size; at++) {
+      const slope = slopes[option * size + at] ?? 0
+      const index = first + option * size + at
+      gradient[index] = (gradient[index] ?? 0) + slope
+      if (at < vectorSize) similaritySlope += slope * (optionVectors?.[option * vectorSize + at] ?? 0)
+      if (isOrdered) gradient[shared + at] = (gradient[shared + at] ?? 0) + place * slope
+    }
   }
   gradient[1] = (gradient[1] ?? 0) + similaritySlope
 }

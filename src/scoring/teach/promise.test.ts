@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
 import { binomialAtMost, shareAtMost } from "./binomial.ts"
-import { type HeldOutAnswer, choosePromise, riskCoverage } from "./promise.ts"
+import { type JudgedAnswer, choosePromise, riskCoverage } from "./promise.ts"
 import { seededRandom } from "./random.ts"
 
 /** Confidences fall; the rows at these places, from the most confident, are wrong. */
-const answers = (count: number, ...wrong: number[]): HeldOutAnswer[] =>
+const answers = (count: number, ...wrong: number[]): JudgedAnswer[] =>
   Array.from({ length: count }, (_, at) => ({ confidence: 1 - at / 1000, isRight: !wrong.includes(at) }))
 
 test("bounds are those of the tables", () => {
@@ -19,9 +19,7 @@ test("59 right rows can promise 0.95, 58 cannot, and the sentence says how many 
   expect(choosePromise(answers(59), 0.95)).toMatchObject({ isPromised: true, coverage: 1, accuracy: 1 })
   const refused = choosePromise(answers(58), 0.95)
   expect(refused).toMatchObject({ isPromised: false, threshold: null, coverage: 0, rowsNeeded: 59 })
-  expect(refused.sentence).toBe(
-    "Cannot promise 95% with 58 held-out rows: at least 59 are needed, all of them right",
-  )
+  expect(refused.sentence).toBe("Cannot promise 95% with 58 rows: at least 59 are needed, all of them right")
 })
 
 test("the threshold is the loosest before the first refusal", () => {
@@ -36,7 +34,7 @@ test("the threshold is the loosest before the first refusal", () => {
 test("a mistake among the most confident rows ends the sequence at its start", () => {
   const { isPromised, sentence } = choosePromise(answers(200, 3), 0.95)
   expect(isPromised).toBe(false)
-  expect(sentence).toContain("among the 59 most confident held-out rows")
+  expect(sentence).toContain("among the 59 most confident rows")
 })
 
 test("rows that are equally confident are answered together", () => {

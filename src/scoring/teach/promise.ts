@@ -1,5 +1,5 @@
 /**
- * Promises: a threshold above which answers are right at least so often, chosen on held-out rows, and the risk at every coverage.
+ * Promises: a threshold above which answers are right at least so often, chosen on rows that the judge did not learn from, and the risk at every coverage.
  *
  * The hypothesis "above this threshold the share of wrong answers is more than allowed" is tested from the strictest threshold
  * downwards by an exact binomial test, and the first one that is not rejected ends the sequence (fixed-sequence testing). The
@@ -9,7 +9,7 @@
 import { percentText } from "../percent.ts"
 import { binomialAtMost, shareAtMost } from "./binomial.ts"
 
-export interface HeldOutAnswer {
+export interface JudgedAnswer {
   /** Probability of the answer that was given. */
   readonly confidence: number
   readonly isRight: boolean
@@ -23,14 +23,15 @@ export interface PromiseOutcome {
   readonly isPromised: boolean
   /** Answers of at least this confidence are given; null when nothing can be promised. */
   readonly threshold: number | null
-  /** Share of the held-out rows that are answered. */
+  /** Share of the rows that are answered. */
   readonly coverage: number
   /** Among them. */
   readonly accuracy: number | null
   /** One-sided lower bound of it. */
   readonly accuracyLow: number | null
-  readonly heldOutRows: number
-  /** The fewest held-out rows, all of them right, that can prove the target. */
+  /** That it was tested on. */
+  readonly rows: number
+  /** The fewest rows, all of them right, that can prove the target. */
   readonly rowsNeeded: number
   readonly sentence: string
 }
@@ -49,22 +50,21 @@ const CONFIDENCE_DEFAULT = 0.95
 const POINTS_MAX_DEFAULT = 100
 
 export function choosePromise(
-  answers: readonly HeldOutAnswer[],
+  answers: readonly JudgedAnswer[],
   target: number,
   confidence = CONFIDENCE_DEFAULT,
 ): PromiseOutcome {
   if (!(target > 0 && target < 1)) throw new RangeError("a promise is a share between 0 and 1")
   const points = cumulate(answers)
   const rowsNeeded = leastRows(target, confidence)
-  const heldOutRows = answers.length
   let found: Cumulated | null = null
   for (const point of testedPoints(points, target, confidence)) {
     if (binomialAtMost(point.errors, point.rows, 1 - target) > 1 - confidence) break
     found = point
   }
-  const common = { target, confidence, heldOutRows, rowsNeeded }
+  const common = { target, confidence, rows: answers.length, rowsNeeded }
   if (found === null) {
-    const sentence = refusal(target, heldOutRows, rowsNeeded)
+    const sentence = refusal(target, answers.length, rowsNeeded)
     return {
       ...common,
       isPromised: false,
@@ -75,23 +75,23 @@ export function choosePromise(
       sentence,
     }
   }
-  const { errors, rows, threshold } = found
-  const coverage = rows / heldOutRows
+  const { errors, rows: answered, threshold } = found
+  const coverage = answered / answers.length
   return {
     ...common,
     isPromised: true,
     threshold,
     coverage,
-    accuracy: 1 - errors / rows,
-    accuracyLow: 1 - shareAtMost(errors, rows, confidence),
+    accuracy: 1 - errors / answered,
+    accuracyLow: 1 - shareAtMost(errors, answered, confidence),
     sentence:
       `Right at least ${percentText(target)} of the time where it answers, which is ${percentText(coverage)} of rows ` +
-      `(${errors} wrong of ${rows} held-out rows; ${percentText(confidence)} confidence)`,
+      `(${errors} wrong of ${answered} rows that it had not learnt from; ${percentText(confidence)} confidence)`,
   }
 }
 
 /** Strictest first. */
-export function riskCoverage(answers: readonly HeldOutAnswer[], pointsMax = POINTS_MAX_DEFAULT): RiskPoint[] {
+export function riskCoverage(answers: readonly JudgedAnswer[], pointsMax = POINTS_MAX_DEFAULT): RiskPoint[] {
   const points = cumulate(answers)
   const every = Math.max(1, Math.ceil(points.length / pointsMax))
   return points
@@ -113,7 +113,7 @@ interface Cumulated {
 }
 
 /** One point for each confidence that occurs: rows that are equally confident are answered together. */
-function cumulate(answers: readonly HeldOutAnswer[]): Cumulated[] {
+function cumulate(answers: readonly JudgedAnswer[]): Cumulated[] {
   const points: Cumulated[] = []
   let [rows, errors] = [0, 0]
   for (const { confidence: threshold, isRight } of answers.toSorted((a, b) => b.confidence - a.confidence)) {
@@ -149,8 +149,8 @@ const leastRows = (target: number, confidence: number): number =>
 function refusal(target: number, rows: number, rowsNeeded: number): string {
   if (rows < rowsNeeded)
     return (
-      `Cannot promise ${percentText(target)} with ${rows} held-out rows: ` +
+      `Cannot promise ${percentText(target)} with ${rows} rows: ` +
       `at least ${rowsNeeded} are needed, all of them right`
     )
-  return `Cannot promise ${percentText(target)}: among the ${rowsNeeded} most confident held-out rows too many are wrong`
+  return `Cannot promise ${percentText(target)}: among the ${rowsNeeded} most confident rows too many are wrong`
 }

@@ -23,6 +23,8 @@ export interface TaughtRow {
   readonly margins: ArrayLike<number>
   /** Those of the stages after the first, where the model is a cascade. */
   readonly later?: readonly ArrayLike<number>[]
+  /** The evidence: its words, characters and fields are learnt from too. */
+  readonly text: string
   /** Of the evidence, as `taughtVector` gives it; null in all rows where the engine has none. */
   readonly vector: Float32Array | null
   /** Index in `options`; 0 is the yes of a predicate, 1 its no. */

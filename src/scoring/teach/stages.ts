@@ -2,7 +2,7 @@
 import { uncalibrated } from "../calibration.ts"
 import { outcomesOf } from "./figures.ts"
 import type { QuestionKind, Split, TaughtRow } from "./question.ts"
-import { writeLogits } from "./temperature.ts"
+import { writeLogits } from "./logits.ts"
 
 /** One row of one question, by stage. The first stage's are those of what was taught, fitted without the row. */
 export interface StagedRow {

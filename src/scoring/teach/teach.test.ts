@@ -32,10 +32,12 @@ function makeRows({ kind, optionCount, rows, marginSignal, vectorSignal, seed = 
   return Array.from({ length: rows }, (_, index) => {
     const label = Math.floor(random() * optionCount)
     const is = (option: number): number => (option === label ? 1 : 0)
-    const hash = rowHash(`row ${seed} ${index}`)
+    const text = `row ${seed} ${index}`
+    const hash = rowHash(text)
     return {
       hash,
       split: splitOf(hash),
+      text,
       label,
       margins:
         kind === "predicate"
@@ -57,11 +59,12 @@ const questionOf = (kind: QuestionKind, optionCount: number): TaughtQuestion => 
 const options = { modelVersion: "test-1" } as const
 const choice = { kind: "choice", optionCount: 4, rows: 150, marginSignal: 1, vectorSignal: 1 } as const
 
-function accuracyOf(artefact: TaughtArtefact, rows: readonly TaughtRow[]): number {
-  const taught = loadArtefact(artefact)
-  const right = rows.filter(({ margins, vector, label }) => {
-    const moved = taught.apply(margins, vector)
-    if (taught.kind === "predicate") return readPredicate(moved[0] ?? 0) >= 0.5 === (label === 0)
+/** Null teaches nothing. */
+function accuracyOf(artefact: TaughtArtefact | null, rows: readonly TaughtRow[]): number {
+  const taught = artefact && loadArtefact(artefact)
+  const right = rows.filter(({ margins, text, vector, label }) => {
+    const moved = taught ? taught.apply(margins, { text, vector }) : Float64Array.from(margins)
+    if (moved.length === 1) return readPredicate(moved[0] ?? 0) >= 0.5 === (label === 0)
     return readChoice(moved).winner === label
   })
   return right.length / rows.length
@@ -69,7 +72,7 @@ function accuracyOf(artefact: TaughtArtefact, rows: readonly TaughtRow[]): numbe
 
 test("vectors that know the answer make a head, and unseen rows get better answers", async () => {
   const artefact = await teach(questionOf("choice", 4), makeRows(choice), options)
-  expect(artefact.form).toBe("head")
+  expect(artefact.form).toMatch(/head/)
   const { before, after } = artefact.crossValidated
   expect(after.accuracy.low).toBeGreaterThan(before.accuracy.high)
   expect(accuracyOf(artefact, makeRows({ ...choice, rows: 300, seed: 8 }))).toBeGreaterThan(0.9)
@@ -78,43 +81,78 @@ test("vectors that know the answer make a head, and unseen rows get better answe
 test("a predicate is taught like a choice of two", async () => {
   const world = { kind: "predicate", optionCount: 2, rows: 120, marginSignal: 0.3, vectorSignal: 1 } as const
   const artefact = await teach(questionOf("predicate", 2), makeRows(world), options)
-  expect(artefact.form).toBe("head")
+  expect(artefact.form).toMatch(/head/)
   expect(accuracyOf(artefact, makeRows({ ...world, rows: 300, seed: 8 }))).toBeGreaterThan(0.9)
 })
 
-test("vectors that know nothing leave the answers as they are", async () => {
-  const rows = makeRows({ ...choice, marginSignal: 3, vectorSignal: 0, rows: 100 })
-  const artefact = await teach(questionOf("choice", 4), rows, options)
-  expect(artefact.form).not.toBe("head")
-  expect(artefact.vectorSize).toBe(0)
-  expect(loadArtefact(artefact).needsVector).toBe(false)
-})
-
 test.each(["predicate", "choice"] as const)(
-  "labels that know nothing change no answer of a %s, whatever form is chosen for them",
+  "40 labels of which vectors and words know nothing cost a %s no answers",
   async (kind) => {
     const optionCount = kind === "predicate" ? 2 : 4
-    const blind = { kind, optionCount, rows: 40, marginSignal: 0, vectorSignal: 0 } as const
+    const blind = { kind, optionCount, rows: 40, marginSignal: 1.5, vectorSignal: 0 } as const
     for (const seed of [1, 2, 3]) {
-      const artefact = await teach(questionOf(kind, optionCount), makeRows({ ...blind, seed }), options)
-      expect(["zero_shot", "temperature"]).toContain(artefact.form)
-      const taught = loadArtefact(artefact)
-      for (const { margins, vector } of makeRows({ ...blind, rows: 100, seed: seed + 10 })) {
-        const moved = taught.apply(margins, vector)
-        if (kind === "predicate") expect(Math.sign(moved[0] ?? 0)).toBe(Math.sign(margins[0] ?? 0))
-        else expect(readChoice(moved).winner).toBe(readChoice(Float64Array.from(margins)).winner)
-      }
+      const taught = await teach(questionOf(kind, optionCount), makeRows({ ...blind, seed }), options)
+      const rows = makeRows({ ...blind, rows: 500, seed: seed + 10 })
+      expect(accuracyOf(taught, rows)).toBeGreaterThan(accuracyOf(null, rows) - 0.03)
     }
   },
 )
 
+/** Neither margins nor vectors know the answer; a field of the text does. */
+function makeTickets(rows: number, seed: number): TaughtRow[] {
+  const tiers = ["gold", "silver", "bronze"]
+  const words = "parcel invoice login screen refund app update 배송 환불 로그인 Rechnung Anmeldung".split(" ")
+  return makeRows({ ...choice, optionCount: 3, rows, marginSignal: 0, vectorSignal: 0, seed }).map(
+    (row, at) => {
+      const random = seededRandom(seed * 1000 + at)
+      const body = Array.from({ length: 8 }, () => words[Math.floor(random() * words.length)]).join(" ")
+      const text = JSON.stringify({ id: at, customer_tier: tiers[row.label], body })
+      return { ...row, text, hash: rowHash(text), split: "train" as const }
+    },
+  )
+}
+
+test("a rule over a field of JSON evidence is learnt from 40 labels, though no vector knows it", async () => {
+  const artefact = await teach(questionOf("choice", 3), makeTickets(40, 1), options)
+  expect(artefact.form).toMatch(/words/)
+  expect(accuracyOf(artefact, makeTickets(300, 2))).toBeGreaterThan(0.95)
+})
+
+test("options without an example keep the odds that the model gives them", async () => {
+  const rows = makeRows({ ...choice, rows: 60, marginSignal: 2 }).filter(({ label }) => label < 3)
+  const taught = loadArtefact(await teach(questionOf("choice", 4), rows, options))
+  const unseen = makeRows({ ...choice, rows: 300, marginSignal: 3, seed: 8 }).filter(
+    ({ label }) => label === 3,
+  )
+  const isAnswered = ({ margins, text, vector }: TaughtRow): boolean =>
+    readChoice(taught.apply(margins, { text, vector })).winner === 3
+  expect(unseen.filter(isAnswered).length / unseen.length).toBeGreaterThan(0.5)
+})
+
+test("without rows that are held out, each row is judged by heads that did not see it", async () => {
+  const rows = makeRows(choice).map((row) => ({ ...row, split: "train" as const }))
+  const {
+    rows: counted,
+    heldOut,
+    heldOutAnswers,
+    crossValidated,
+  } = await teach(questionOf("choice", 4), rows, options)
+  expect(counted).toEqual({ train: 150, heldOut: 0 })
+  expect(heldOut).toBeNull()
+  expect(heldOutAnswers).toHaveLength(150)
+  const right = heldOutAnswers.filter(({ isRight }) => isRight).length
+  expect(right / 150).toBeCloseTo(crossValidated.after.accuracy.value, 10)
+})
+
 test("a head that knows its training rows by heart is not surer than it is right", async () => {
   const world = { ...choice, marginSignal: 0.5, vectorSignal: 0.35, rows: 90 }
   const artefact = await teach(questionOf("choice", 4), makeRows(world), options)
-  expect(artefact.form).toBe("head")
+  expect(artefact.form).toMatch(/head/)
   const rows = makeRows({ ...world, rows: 1000, seed: 8 })
   const taught = loadArtefact(artefact)
-  const sure = rows.map(({ margins, vector }) => answerConfidence("choice", taught.apply(margins, vector)))
+  const sure = rows.map(({ margins, text, vector }) =>
+    answerConfidence("choice", taught.apply(margins, { text, vector })),
+  )
   const meanSure = sure.reduce((sum, confidence) => sum + confidence, 0) / sure.length
   expect(Math.abs(meanSure - accuracyOf(artefact, rows))).toBeLessThan(0.06)
 })
@@ -126,7 +164,7 @@ test("rows without vectors are calibrated", async () => {
     margins: Array.from(row.margins, (margin) => 9 * margin),
   }))
   const artefact = await teach(questionOf("score", 4), rows, options)
-  expect(["temperature", "option_bias"]).toContain(artefact.form)
+  expect(loadArtefact(artefact).needsVector).toBe(false)
   const { before, after } = artefact.crossValidated
   expect(after.calibrationError.value).toBeLessThan(before.calibrationError.value / 2)
 })
@@ -146,7 +184,7 @@ test("an artefact that went through JSON gives the held-out answers that it tell
   const taught = loadArtefact(stored)
   const confidences = rows
     .filter(({ split }) => split === "held_out")
-    .map(({ margins, vector }) => answerConfidence("choice", taught.apply(margins, vector)))
+    .map(({ margins, text, vector }) => answerConfidence("choice", taught.apply(margins, { text, vector })))
     .toSorted((a, b) => b - a)
   expect(confidences.length).toBe(artefact.rows.heldOut)
   for (const [at, { confidence }] of artefact.heldOutAnswers.entries())
@@ -198,7 +236,9 @@ test("baselines tell a question that is answered without its text", async () => 
 test("options without an example are named", async () => {
   const rows = makeRows({ ...choice, rows: 40 }).filter(({ label }) => label < 3)
   const { notes } = await teach(questionOf("choice", 4), rows, options)
-  expect(notes).toContain("1 of 4 options have no training row: option 3")
+  expect(notes).toContain(
+    "1 of 4 options have no training row; they keep the odds that the model gives them: option 3",
+  )
 })
 
 test.each([

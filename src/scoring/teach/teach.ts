@@ -1,9 +1,8 @@
 /**
- * Teaches a question from labelled rows: fits each form of what can be learnt on top of the model's margins, chooses between
- * them by cross-validation, and tells how good the answers are before and after.
+ * Teaches a question from labelled rows: fits heads on top of the model's margins, from none to one that reads vector and words,
+ * averages them by what cross-validation says of each, and tells how good the answers are before and after.
  */
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { uncalibrated } from "../calibration.ts"
 import { normalise } from "../answers.ts"
 import {
   type ArtefactParameters,
@@ -11,26 +10,33 @@ import {
   type BeforeAndAfter,
   type Blend,
   type Figures,
+  type Form,
   type FormScore,
   type Interval,
   type TaughtArtefact,
+  type TaughtWords,
   encodeFloats,
+  encodeHashes,
 } from "./artefact.ts"
 import { expand } from "./basis.ts"
 import { blendLogs, fitBlend } from "./blend.ts"
-import { type CrossValidation, crossValidate, mean, pathCount, standardError } from "./cross-validation.ts"
+import { type CrossValidation, crossValidate, foldCountOf, mean, standardError } from "./cross-validation.ts"
+import { type FeatureKind, featureKinds } from "./features.ts"
 import { figuresOf, outcomesOf } from "./figures.ts"
+import { type LexicalSpace, expandWeights } from "./lexicon.ts"
 import {
   type Candidate,
-  type Fitted,
+  type MixedHead,
   type Problem,
   candidatesOf,
   fitCandidates,
+  mixed,
+  modelLogits,
   predict,
   problemLike,
   problemOf,
 } from "./problem.ts"
-import type { HeldOutAnswer } from "./promise.ts"
+import type { JudgedAnswer } from "./promise.ts"
 import {
   type QuestionKind,
   type TaughtQuestion,
@@ -85,34 +91,34 @@ export async function teachStages(
   const pace = pacer(signal)
   const path = {
     pace,
-    onFitted: stepper((pathCount(train.length) + 1) * candidates.length, onProgress),
+    onFitted: stepper((foldCountOf(train.length) + 1) * candidates.length, onProgress),
   }
   const validation = await crossValidate(problem, candidates, { ...path, random })
-  const fitted = (await fitCandidates(problem, candidates, path))[validation.chosen]
-  if (!fitted) throw new RangeError("no candidate was chosen")
+  const fitted = await fitCandidates(problem, candidates, path)
+  const taught = mixed(problem, fitted, validation.weights)
   const heldOut = heldOutRows.length === 0 ? null : problemLike(problem, question, heldOutRows)
-  const crossValidated = compare(problem, validation.nested, random)
-  const { sharpness } = validation
-  const after = heldOut && predict(heldOut, { ...fitted, sharpness })
+  const crossValidated = compare(problem, validation.crossFitted, random)
+  const after = heldOut && predict(heldOut, taught)
+  const forms = formScores(candidates, validation)
   const artefact: TaughtArtefact = {
-    version: 1,
+    version: 2,
     kind: question.kind,
     options: question.options,
     modelVersion,
-    vectorSize: fitted.form === "head" ? problem.space.basis.size : 0,
+    vectorSize: taught.vector.length > 0 ? problem.space.basis.size : 0,
     seed,
     examplesHash: hashExamples(rows),
     rows: { train: train.length, heldOut: heldOutRows.length },
-    form: fitted.form,
-    parameters: parametersOf(problem, fitted, sharpness),
-    forms: formScores(candidates, validation),
+    form: forms.reduce((most, one) => ((one.weight ?? 0) > (most.weight ?? 0) ? one : most)).form,
+    parameters: parametersOf(problem, taught),
+    forms,
     crossValidated,
     heldOut: heldOut && after && compare(heldOut, after, random),
     baselines: baselinesOf(question, rows, crossValidated.after.accuracy),
-    heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : [],
-    notes: notesOf(question, train, fitted),
+    heldOutAnswers: heldOut && after ? answersOf(heldOut, after) : answersOf(problem, validation.crossFitted),
+    notes: notesOf(question, train),
   }
-  const blended = await blendStages(problem, train, validation.nested, random, pace)
+  const blended = await blendStages(problem, train, validation.crossFitted, random, pace)
   const heldOutLogs = heldOut && after && laterAnswers(heldOut, heldOutRows, after, blended.blends)
   const staged = [
     ...stagedRows(train, problem.optionCount, blended.logs),
@@ -173,45 +179,97 @@ function stepper(steps: number, onProgress: ((done: number) => void) | undefined
 
 function compare(problem: Problem, after: Float64Array, random: Random): BeforeAndAfter {
   const { optionCount, labels } = problem
-  const before = predict(problem, { calibration: uncalibrated, head: null })
+  const before = modelLogits(problem)
   const figures = (logProbabilities: Float64Array): Figures =>
     figuresOf({ optionCount, labels, logProbabilities }, random)
   return { before: figures(before), after: figures(after) }
 }
 
-function answersOf({ optionCount, labels }: Problem, logProbabilities: Float64Array): HeldOutAnswer[] {
+function answersOf({ optionCount, labels }: Problem, logProbabilities: Float64Array): JudgedAnswer[] {
   const { confidences, hits } = outcomesOf({ optionCount, labels, logProbabilities })
   return [...confidences]
     .map((confidence, row) => ({ confidence, isRight: hits[row] === 1 }))
     .toSorted((a, b) => b.confidence - a.confidence)
 }
 
-/** Basis, scale, centre and sharpness go into weights and biases, so that applying takes vectors as the engine gives them. */
+/** Basis, scale and centre go into weights and biases, so that applying takes vectors and texts as they come. */
 function parametersOf(
-  { space }: Problem,
-  { calibration, head }: Fitted,
-  sharpness: number,
+  { space, optionCount }: Problem,
+  { priorWeight, biases, vector, words }: MixedHead,
 ): ArtefactParameters {
-  if (head === null) return { ...calibration, priorWeight: sharpness, optionBiases: [], weights: "" }
   const { basis, centre, scale } = space
-  const weights = expand(basis, head.weights).map((weight) => (sharpness * weight) / scale)
-  const optionBiases = Array.from(head.biases, (bias, option) => {
+  const weights = expand(basis, vector).map((weight) => weight / scale)
+  const optionBiases = Array.from(biases, (bias, option) => {
     const own = weights.subarray(option * basis.size, (option + 1) * basis.size)
-    return sharpness * bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
+    return bias - own.reduce((sum, weight, index) => sum + weight * (centre[index] ?? 0), 0)
   })
-  const priorWeight = sharpness * head.priorWeight
-  return { ...calibration, priorWeight, optionBiases, weights: encodeFloats(weights) }
+  return {
+    temperature: 1,
+    bias: 0,
+    priorWeight,
+    optionBiases,
+    weights: encodeFloats(weights),
+    ...(words.length > 0 ? { words: wordsOf(space.words, words, optionCount) } : {}),
+  }
 }
 
-/** Of each form the candidate with the least loss. */
-function formScores(candidates: readonly Candidate[], { scores }: CrossValidation): FormScore[] {
-  const all = candidates.map(({ form }, index): FormScore => {
-    const { losses, hits } = scores[index] ?? { losses: new Float64Array(), hits: new Float64Array() }
-    return { form, logLoss: mean(losses), standardError: standardError(losses), accuracy: mean(hits) }
-  })
-  return [...Map.groupBy(all, ({ form }) => form).values()].flatMap((group) =>
-    group.toSorted((a, b) => a.logLoss - b.logLoss).slice(0, 1),
+/** Features that matter least are left out: those of less than this share of the greatest, and those beyond this many. */
+const IMPORTANCE_MIN = 0.02
+const FEATURES_KEPT_MAX = 6_000
+
+function wordsOf(space: LexicalSpace, weights: Float64Array, optionCount: number): TaughtWords {
+  const size = weights.length / optionCount
+  const expanded = Array.from({ length: optionCount }, (_, option) =>
+    expandWeights(space, weights.subarray(option * size, (option + 1) * size)),
   )
+  const { columns, rarities } = space.lexicon
+  const importance = (column: number): number =>
+    expanded.reduce((sum, own) => sum + Math.abs(own[column] ?? 0), 0)
+  const greatest = rarities.reduce((most, _, column) => Math.max(most, importance(column)), 0)
+  const kept = new Set(
+    [...rarities.keys()]
+      .filter((column) => importance(column) >= IMPORTANCE_MIN * greatest)
+      .toSorted((a, b) => importance(b) - importance(a) || a - b)
+      .slice(0, FEATURES_KEPT_MAX),
+  )
+  const entries = (kind: FeatureKind): [number, number][] =>
+    [...columns[kind]].filter(([, column]) => kept.has(column))
+  const ordered = featureKinds.flatMap((kind) => entries(kind).map(([, column]) => column))
+  const hashes = (kind: FeatureKind): string => encodeHashes(entries(kind).map(([feature]) => feature))
+  return {
+    features: { word: hashes("word"), character: hashes("character"), field: hashes("field") },
+    rarities: encodeFloats(Float64Array.from(ordered, (column) => rarities[column] ?? 0)),
+    weights: encodeFloats(
+      Float64Array.from(expanded.flatMap((own) => ordered.map((column) => own[column] ?? 0))),
+    ),
+  }
+}
+
+const formOf: Readonly<Record<Candidate["reads"], Form>> = {
+  nothing: "zero_shot",
+  confidence: "temperature",
+  answer: "option_bias",
+  vector: "head",
+  words: "words",
+  "vector and words": "head_and_words",
+}
+
+/** Of each form the strength with the least loss, and the weight of all its strengths together. */
+function formScores(candidates: readonly Candidate[], { losses, weights }: CrossValidation): FormScore[] {
+  const all = candidates.map(({ reads }, index) => {
+    const own = losses[index] ?? new Float64Array()
+    return {
+      form: formOf[reads],
+      logLoss: mean(own),
+      standardError: standardError(own),
+      weight: weights[index] ?? 0,
+    }
+  })
+  return [...Map.groupBy(all, ({ form }) => form).values()].flatMap((group) => {
+    const [best] = group.toSorted((a, b) => a.logLoss - b.logLoss)
+    const weight = group.reduce((sum, one) => sum + one.weight, 0)
+    return best ? [{ ...best, weight }] : []
+  })
 }
 
 function baselinesOf(
@@ -233,15 +291,11 @@ function answerTo(kind: QuestionKind, margins: readonly number[]): number {
   return probabilities.indexOf(Math.max(...probabilities))
 }
 
-function notesOf({ options }: TaughtQuestion, train: readonly TaughtRow[], { form }: Fitted): string[] {
+function notesOf({ options }: TaughtQuestion, train: readonly TaughtRow[]): string[] {
   const missing = options.filter((_, option) => train.every(({ label }) => label !== option))
+  if (missing.length === 0) return []
   return [
-    ...(form === "zero_shot"
-      ? [`The ${train.length} training rows justify no change of the model's own answers`]
-      : []),
-    ...(missing.length > 0
-      ? [`${missing.length} of ${options.length} options have no training row: ${listed(missing)}`]
-      : []),
+    `${missing.length} of ${options.length} options have no training row; they keep the odds that the model gives them: ${listed(missing)}`,
   ]
 }
 

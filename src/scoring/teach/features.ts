@@ -1,0 +1,128 @@
+/**
+ * Words, characters and fields of a text as hashed features, in any script: what the vector of a network does not know, such as
+ * names of tiers and product codes, or another language.
+ */
+
+/** Each kind is weighed by itself. Characters serve scripts without spaces, spellings and endings. */
+export type FeatureKind = "word" | "character" | "field"
+
+export const featureKinds: readonly FeatureKind[] = ["word", "character", "field"]
+
+/** How often each feature occurs, by its hash. */
+export type FeatureCounts = Readonly<Record<FeatureKind, ReadonlyMap<number, number>>>
+
+/** Longer texts are read up to here. */
+const CHARACTERS_MAX = 20_000
+const GRAM_MIN = 2
+const GRAM_MAX = 4
+const FIELDS_MAX = 64
+/** Of fields whose pairs are features too. */
+const PAIRED_MAX = 12
+const DEPTH_MAX = 8
+const NAME_MAX = 64
+const VALUE_MAX = 64
+const PAIRED_VALUE_MAX = 24
+/** Words of one script; runs of a script without spaces count as one and are read by their characters. */
+const WORDS = /[\p{L}\p{M}\p{N}_]+/gu
+const FIELD_LINE = /^[ \t]*([\p{L}\p{N}][\p{L}\p{N} _-]{0,31})[ \t]*[:=][ \t]*(\S.{0,63})$/gmu
+
+export function featuresOf(text: string): FeatureCounts {
+  const read = text.slice(0, CHARACTERS_MAX).normalize("NFKC").toLowerCase()
+  const words = read.match(WORDS) ?? []
+  return { word: countWords(words), character: countCharacters(words), field: countFields(read) }
+}
+
+function countWords(words: readonly string[]): Map<number, number> {
+  const counts = new Map<number, number>()
+  let before = START
+  for (const word of words) {
+    const own = hashText(START, word)
+    count(counts, own)
+    if (before !== START) count(counts, hashText(step(before, SEPARATOR), word))
+    before = own
+  }
+  return counts
+}
+
+/** With the borders of their word, so that beginnings and ends differ from middles. */
+function countCharacters(words: readonly string[]): Map<number, number> {
+  const counts = new Map<number, number>()
+  for (const word of words) {
+    const framed = ` ${word} `
+    for (let start = 0; start + GRAM_MIN <= framed.length; start++) {
+      let hash = START
+      for (let size = 1; size <= GRAM_MAX && start + size <= framed.length; size++) {
+        hash = step(hash, framed.charCodeAt(start + size - 1))
+        if (size >= GRAM_MIN) count(counts, hash)
+      }
+    }
+  }
+  return counts
+}
+
+/** Each field with its value, and pairs of short ones: a rule is often about two of them together. */
+function countFields(text: string): Map<number, number> {
+  const counts = new Map<number, number>()
+  const fields = jsonFields(text) ?? lineFields(text)
+  const paired: string[] = []
+  for (const { name, value } of fields) {
+    const field = `${name.slice(-NAME_MAX)}=${value.slice(0, VALUE_MAX)}`
+    count(counts, hashText(START, field))
+    if (value.length > PAIRED_VALUE_MAX || paired.length >= PAIRED_MAX) continue
+    for (const other of paired) count(counts, hashText(step(hashText(START, other), SEPARATOR), field))
+    paired.push(field)
+  }
+  return counts
+}
+
+interface Field {
+  readonly name: string
+  readonly value: string
+}
+
+/** Null for a text that is no JSON object or array. */
+function jsonFields(text: string): Field[] | null {
+  if (!/^\s*[[{]/.test(text)) return null
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return null
+  }
+  const fields: Field[] = []
+  addFields(value, "", 0, fields)
+  return fields
+}
+
+function addFields(value: unknown, name: string, depth: number, into: Field[]): void {
+  if (into.length >= FIELDS_MAX || depth > DEPTH_MAX) return
+  if (typeof value !== "object" || value === null) {
+    into.push({ name, value: String(value) })
+    return
+  }
+  // Places in a list are not names: its values are those of the list.
+  for (const [key, own] of Object.entries(value))
+    addFields(own, Array.isArray(value) ? name : `${name}.${key}`, depth + 1, into)
+}
+
+const lineFields = (text: string): Field[] =>
+  [...text.matchAll(FIELD_LINE)]
+    .slice(0, FIELDS_MAX)
+    .map(([, name = "", value = ""]) => ({ name: name.trim(), value: value.trim() }))
+
+function count(counts: Map<number, number>, feature: number): void {
+  counts.set(feature, (counts.get(feature) ?? 0) + 1)
+}
+
+/** FNV-1a over UTF-16 code units. */
+const START = 0x811c9dc5
+const PRIME = 0x01000193
+const SEPARATOR = 0x1f
+
+const step = (hash: number, unit: number): number => Math.imul(hash ^ unit, PRIME) >>> 0
+
+function hashText(start: number, text: string): number {
+  let hash = start
+  for (let at = 0; at < text.length; at++) hash = step(hash, text.charCodeAt(at))
+  return hash
+}
