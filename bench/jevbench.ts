@@ -5,7 +5,7 @@
  * `npm run bench -- jevbench [--model=umpire-decide] [--suite=jevbench-mini]`
  */
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { startServer } from "../test/server.ts"
@@ -37,9 +37,16 @@ try {
   const url = `${server.url}/v1/systemone`
   const asked = ["--url", url, "--model", "umpire-decide", "--name", values.model, "--suite", values.suite]
   const out = join(folder, `${values.model}.json`)
-  run(harness, ["eval", ...asked, "--api-key-env", "JEVBENCH_KEY", "--no-cache", "--out", out], {
-    JEVBENCH_KEY: server.key,
-  })
+  // Of this run alone: without it every law asks again what others have asked, twice as many requests.
+  const cache = mkdtempSync(join(folder, "cache-"))
+  run(
+    harness,
+    ["eval", ...asked, "--api-key-env", "JEVBENCH_KEY", "--cache-dir", cache, "--out", out, "-v"],
+    {
+      JEVBENCH_KEY: server.key,
+    },
+  )
+  rmSync(cache, { recursive: true })
 } finally {
   await server.stop()
 }
