@@ -12,6 +12,8 @@ try:
     from .encoder.config import Network
     from .encoder.export import export
     from .encoder.network import Encoder, tree_mask
+    from .encoder.restore import restore
+    from .encoder.rounding import rounded
 except ModuleNotFoundError as missing:
     raise unittest.SkipTest(f"not installed: {missing.name}")
 
@@ -102,6 +104,18 @@ class ExportedGraph(unittest.TestCase):
         self.assertAlmostEqual(alone, exact, delta=0.02)
         self.assertEqual(eight.run(WHOLE, END, padding=3)["margins"].item(), alone)
         self.assertEqual(set(eight.run(WHOLE, [[row, END[0][1]] for row in range(3)], rows=3)["margins"].tolist()), {alone})
+
+    def test_an_8_bit_file_is_turned_back_into_its_weights(self) -> None:
+        shape = dataclasses.replace(SHAPE, heads=Network().heads, width=48)  # `restore` knows as many heads
+        made = rounded({name: value.numpy() for name, value in Encoder(shape).state_dict().items()})
+        made["relative"] = numpy.random.default_rng(5).normal(size=made["relative"].shape).astype("float32")
+        with tempfile.TemporaryDirectory() as folder:
+            export(made, Path(folder) / "a.onnx", "int8", shape)
+            restore(Path(folder) / "a.onnx", Path(folder) / "a.npz")
+            with numpy.load(Path(folder) / "a.npz") as found:
+                self.assertEqual(set(found), set(made))
+                for name, array in made.items():
+                    numpy.testing.assert_allclose(found[name], array, atol=1e-5, err_msg=name)
 
 
 if __name__ == "__main__":

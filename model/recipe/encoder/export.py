@@ -26,11 +26,10 @@ from onnx import TensorProto as T
 from onnx import helper, numpy_helper
 
 from .config import SIMILARITY_SCALE, TUNED_SHARE, Network
-from .rounding import product_steps, table_steps
+from .rounding import GELU_LOWEST, product_steps, table_steps
 
 KINDS = ("float32", "int8")
 
-GELU_LOWEST = -0.17
 ACTIVATION_STEPS, ACTIVATION_MIDDLE = 255, 128
 EVIDENCE_MIN = 256  # from here on whole evidence goes through the fused attention
 MS = "com.microsoft"

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy
 
 from .config import Network
-from .rounding import TABLES
+from .rounding import GELU_LOWEST, TABLES
 
 
 def restore(source: Path, out: Path) -> None:
@@ -41,6 +41,8 @@ def weights_of(stored: dict[str, numpy.ndarray]) -> dict[str, numpy.ndarray]:
         found[name + "qkv.bias"] = numpy.concatenate([heads(stored[f"{name}{part}.bias"], scale) for part, scale in scales.items()])
         for part in ("attention_out", "up", "down"):
             found[f"{name}{part}.weight"], found[f"{name}{part}.bias"] = product(name + part), stored[f"{name}{part}.bias"]
+        # The export counts what this product reads from GELU_LOWEST, which its bias makes up for.
+        found[name + "down.bias"] = found[name + "down.bias"] - GELU_LOWEST * found[name + "down.weight"].sum(1)
         for part in ("attention_norm", "feed_norm"):
             for kind in ("weight", "bias"):
                 found[f"{name}{part}.{kind}"] = stored[f"{name}{part}.{kind}"]

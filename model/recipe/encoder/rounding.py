@@ -8,6 +8,8 @@ from collections.abc import Mapping
 import numpy
 
 STEPS = 127
+# What a GELU gives is never below this.
+GELU_LOWEST = -0.17
 TABLES = ("token.weight", "position.weight", "segment.weight")
 PRODUCTS = ("qkv", "attention_out", "up", "down")
 Rounded = tuple[numpy.ndarray, numpy.ndarray]
