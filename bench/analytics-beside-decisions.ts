@@ -7,8 +7,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { operateOverSocket } from "../src/cli/operator.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
+import { operatorOf } from "../test/operator.ts"
 import { Chance, makeRecord } from "../test/analytics-samples.ts"
 import { startServer } from "../test/server.ts"
 
@@ -128,7 +127,7 @@ function writeEvents(name: string, organization: string, count: number): string 
 
 /** Through the operator's socket, so that the gateway does what it does for a command. */
 async function take(file: string): Promise<void> {
-  await operateOverSocket(operatorAddress(server.dataDirectory), "analytics.import", { file })
+  await (await operatorOf(server)).importEvents({ body: { file } })
 }
 
 function quantile(times: readonly number[], q: number): string {

@@ -1,12 +1,11 @@
 /** A month in the life of a small company: people, keys, providers, money and some ten thousand requests, for pictures of the console. */
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { operateOverSocket } from "../src/cli/operator.ts"
 import { openPglite } from "../src/store/pglite.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
 import { digestRecords } from "../src/store/journal/digest.ts"
 import { applyUsage } from "../src/store/usage.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
+import { operatorOf } from "../test/operator.ts"
 import { type Client, createClient } from "../src/contract/client.ts"
 import { ownerOf } from "../test/console.ts"
 import { type Triage, countAnswers, furnishAlerts, furnishSets } from "./furnish-sets.ts"
@@ -151,7 +150,7 @@ export async function charge(
 export async function remember(server: TestServer, records: readonly SequenceRecord[]): Promise<void> {
   const file = join(server.dataDirectory, "past.jsonl")
   await writeFile(file, records.map((record) => JSON.stringify(record)).join("\n"))
-  await operateOverSocket(operatorAddress(server.dataDirectory), "analytics.import", { file })
+  await (await operatorOf(server)).importEvents({ body: { file } })
 }
 
 const surfaces = [

@@ -3,7 +3,7 @@
  * the small ones answer at once.
  */
 import type { CliContext } from "./cli/command.ts"
-import type { Operate } from "./cli/operator.ts"
+import type { Operator } from "./cli/operator.ts"
 import { type Commands, runCli } from "./cli/run.ts"
 import { version } from "./main/package-files.ts"
 
@@ -124,11 +124,11 @@ const commands: Commands = {
   fleet: {
     summary: "show the installation on a page of this machine, and drain workers there",
     load: async () =>
-      (await import("./cli/fleet.ts")).fleet(operator, async (port, operate) => {
+      (await import("./cli/fleet.ts")).fleet(operator, async (port, client) => {
         const { openFleetPage } = await import("./server/fleet-page.ts")
         const { loadPages } = await import("./server/pages.ts")
         const { consoleDirectory } = await import("./main/package-files.ts")
-        return await openFleetPage({ pages: await loadPages(consoleDirectory, "/fleet.html"), port, operate })
+        return await openFleetPage({ pages: await loadPages(consoleDirectory, "/fleet.html"), port, client })
       }),
   },
   backup: {
@@ -176,28 +176,14 @@ export async function main(argv: readonly string[]): Promise<number> {
   })
 }
 
-/** What only a server that runs can answer. */
-const ofRunningServer = ["status", "fleet", "workers.drain", "workers.undrain"]
-
-/** An operator's command goes to the running server if there is one, for it holds the embedded store. */
-function operator({ environment, workingDirectory }: CliContext): Operate {
-  return async (operation, input) => {
-    const { loadConfig } = await import("./base/config.ts")
-    const { operateOverSocket } = await import("./cli/operator.ts")
-    const { operatorAddress } = await import("./server/operator-socket.ts")
-    const config = loadConfig(environment, workingDirectory)
-    const answered = await operateOverSocket(operatorAddress(config.data_dir), operation, input)
-    if (answered) return answered.result
-    if (ofRunningServer.includes(operation)) throw await notRunning()
-    const { operateOffline } = await import("./main/offline.ts")
-    return await operateOffline(config, operation, input)
-  }
-}
-
-async function notRunning(): Promise<Error> {
-  const { Fault } = await import("./contract/errors.ts")
-  return new Fault(
-    "not_ready",
-    "Cannot run the command: no server runs on this data directory; umpire serve starts one",
-  )
+/** The running server if there is one, for it holds the embedded store; else the store itself. */
+async function operator({ environment, workingDirectory }: CliContext): Promise<Operator> {
+  const { loadConfig } = await import("./base/config.ts")
+  const { connectOperator } = await import("./cli/operator.ts")
+  const { operatorAddress } = await import("./server/operator-socket.ts")
+  const config = loadConfig(environment, workingDirectory)
+  const running = await connectOperator(operatorAddress(config.data_dir))
+  if (running) return running
+  const { openOffline } = await import("./main/offline.ts")
+  return openOffline(config)
 }

@@ -10,9 +10,8 @@ import {
   type Sequence,
   dimensions,
 } from "../src/contract/analytics.ts"
-import { operateOverSocket } from "../src/cli/operator.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { oddTexts } from "./analytics-samples.ts"
+import { operatorOf } from "./operator.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { type TestServer, startServer } from "./server.ts"
 
@@ -62,10 +61,7 @@ async function overview(given: Record<string, string | string[]> = {}): Promise<
 }
 
 /** What a command does, without the time that a process takes to start. */
-async function operate(operation: string, input: unknown): Promise<unknown> {
-  const answered = await operateOverSocket(operatorAddress(server.dataDirectory), operation, input)
-  return answered?.result
-}
+const importEvents = async (file: string) => await (await operatorOf(server)).importEvents({ body: { file } })
 
 async function umpire(...argv: string[]): Promise<{ stdout: string; status: number }> {
   const run = promisify(execFile)(process.execPath, [command, "analytics", ...argv], {
@@ -275,8 +271,8 @@ test("an organization's events are not in another's answers", async () => {
   await writeFile(file, `${lines.join("\n")}\n`)
   expect((await umpire("import", file)).stdout).toBe("2 events are imported.\n")
   // Once more: what is there is not counted twice.
-  await operate("analytics.import", { file })
-  expect(await operate("analytics.status", {})).toMatchObject({ events: 6 })
+  await importEvents(file)
+  expect(await (await operatorOf(server)).getEventHoldings()).toMatchObject({ events: 6 })
   expect((await overview()).summary.requests).toBe(4)
   expect((await fetchPath(`/v1/organizations/${organization}/analytics/sequences/seq_org_x`)).status).toBe(
     404,
@@ -287,13 +283,12 @@ test("an organization's events are not in another's answers", async () => {
 test("the events agree with the ledger, and a difference is named", async () => {
   const from = new Date(startedMs - hourMs).toISOString()
   const file = join(server.dataDirectory, "charged.jsonl")
-  const before = await operate("analytics.verify", { from })
-  const { differences } = before as { differences: { organization_id: string }[] }
+  const { differences } = await (await operatorOf(server)).verifyEvents({ query: { from } })
   // The imported events of others were charged by nobody here.
   expect([...new Set(differences.map((one) => one.organization_id))].toSorted()).toEqual(["org_x", "org_y"])
   const extra = sequenceRecord({ seq_id: "seq_extra", organization_id: organization, timestamp: startedMs })
   await writeFile(file, JSON.stringify({ ...extra, billing_account_id: "ba_nobody" }))
-  await operate("analytics.import", { file })
+  await importEvents(file)
   const { stdout, status } = await umpire("verify", "--from", from)
   expect(status).toBe(1)
   expect(stdout).toContain(organization)
@@ -305,10 +300,10 @@ test("a file that is not events is refused with its line, and pruning removes wh
     file,
     `${JSON.stringify(sequenceRecord({ seq_id: "seq_old", timestamp: 1 }))}\n{"seq_id": 5}\n`,
   )
-  await expect(operate("analytics.import", { file })).rejects.toThrow("line 2: ")
+  await expect(importEvents(file)).rejects.toThrow("line 2: ")
   await writeFile(file, JSON.stringify(sequenceRecord({ seq_id: "seq_old", timestamp: 1 })))
-  await operate("analytics.import", { file })
-  expect(await operate("analytics.prune", {})).toMatchObject({ pruned: 1 })
+  await importEvents(file)
+  expect(await (await operatorOf(server)).pruneEvents({ body: {} })).toMatchObject({ pruned: 1 })
   expect((await overview()).summary.requests).toBeGreaterThan(0)
 })
 

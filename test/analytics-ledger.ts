@@ -4,10 +4,9 @@ import { mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { operateOverSocket } from "../src/cli/operator.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { Chance } from "./analytics-samples.ts"
 import { prepareDirectory } from "./database.ts"
+import { operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const clients = 3
@@ -28,9 +27,7 @@ export function ledgerSuite(kills: number): void {
         acknowledged += await askAndKill(server, 1 + chance.below(acknowledgedMax))
       }
       const server = await startServer({ dataDirectory })
-      const answered = await operateOverSocket(operatorAddress(dataDirectory), "analytics.verify", { from })
-      // What analytics.verify answers.
-      const verdict = answered?.result as { ok: boolean; events: number; ledger: number }
+      const verdict = await (await operatorOf({ dataDirectory })).verifyEvents({ query: { from } })
       console.log(
         `${kills} kills: ${acknowledged} acknowledged, ${verdict.ledger} in the ledger, ${verdict.events} events`,
       )

@@ -8,8 +8,7 @@ import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import OpenAI, { toFile } from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { operateOverSocket } from "../src/cli/operator.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
+import { makeOrganization, operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const mebibyte = 1024 * 1024
@@ -352,17 +351,8 @@ test("a batch whose time is up ends as expired", async () => {
 })
 
 test("two organizations see their own only, and a deleted one leaves nothing", async () => {
-  const operate = async (operation: string, input: unknown): Promise<Record<string, string>> => {
-    const answered = await operateOverSocket(operatorAddress(server.dataDirectory), operation, input)
-    return answered?.result as Record<string, string>
-  }
-  const { id: organization } = await operate("orgs.create", { name: "Other", owner: "other@example.com" })
-  const { secret } = await operate("keys.create", {
-    organization,
-    name: "other",
-    permissions: ["inference"],
-  })
-  const other = new OpenAI({ apiKey: secret ?? "", baseURL: `${server.url}/v1`, maxRetries: 0 })
+  const { id: org_id, secret } = await makeOrganization(server, { name: "Other", owner: "other@example.com" })
+  const other = new OpenAI({ apiKey: secret, baseURL: `${server.url}/v1`, maxRetries: 0 })
   const batch = await start(good, "/v1/decisions")
   const done = await ended(batch)
   for (const wrong of [
@@ -382,11 +372,11 @@ test("two organizations see their own only, and a deleted one leaves nothing", a
     await expect(wrong()).rejects.toMatchObject({ status: 404 })
   expect([(await other.files.list()).data, (await other.batches.list()).data]).toEqual([[], []])
   await upload(good, other)
-  const folder = join(server.dataDirectory, "files", organization ?? "")
+  const folder = join(server.dataDirectory, "files", org_id)
   const bytes = (): string[] =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.length > 64)
   expect(bytes()).toHaveLength(1)
-  await operate("orgs.delete", { id: organization })
+  await (await operatorOf(server)).deleteOrganization({ params: { org_id } })
   await expect.poll(bytes).toEqual([])
   expect(await results(done.output_file_id)).toHaveLength(1)
   await clear()

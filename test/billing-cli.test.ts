@@ -6,9 +6,10 @@ import { createIds } from "../src/base/ids.ts"
 import { billing as command } from "../src/cli/billing.ts"
 import { runCli } from "../src/cli/run.ts"
 import { firstStart } from "../src/control/first-start.ts"
-import { billingOperations } from "../src/control/operations/billing.ts"
+import { billingOperatorHandlers } from "../src/control/operator/billing.ts"
 import type { Database } from "../src/store/sql.ts"
 import { openTestDatabase } from "./database.ts"
+import { operatorOn } from "./operator.ts"
 
 let database: Database
 beforeAll(async () => {
@@ -21,7 +22,7 @@ afterAll(async () => await database.close())
 let pendingRecords = 0
 
 async function billing(...given: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  const operations = billingOperations({
+  const handlers = billingOperatorHandlers({
     database,
     clock: systemClock,
     ids: createIds(),
@@ -33,7 +34,8 @@ async function billing(...given: string[]): Promise<{ status: number; stdout: st
     {
       billing: {
         summary: "",
-        load: async () => command(() => async (name, input) => operations[name]?.(input)),
+        load: async () =>
+          command(async () => ({ client: operatorOn(database, handlers), close: async () => undefined })),
       },
     },
     "0",
@@ -103,5 +105,5 @@ test("an account is made postpaid, which ends its refills", async () => {
   const [account] = await database.query<{ auto_refill_enabled: boolean }>("SELECT * FROM billing_accounts")
   expect(account?.auto_refill_enabled).toBe(false)
   expect((await billing("set")).status).toBe(2)
-  expect((await billing("set", "--mode", "free")).status).toBe(1)
+  expect((await billing("set", "--mode", "free")).status).toBe(2)
 })

@@ -95,11 +95,13 @@ export function fleetTests(scene: Scene): void {
     const page = await openFleetPage({
       port: 0,
       pages: await loadPages(join(root, "console", "dist"), "/fleet.html"),
-      operate: async (operation, input) => {
-        const { worker: named = "" } = Object(input) as { worker?: string }
-        if (operation === "workers.drain") drained.add(named)
-        if (operation === "workers.undrain") drained.delete(named)
-        return { drained_workers: [...drained], gateways: [gateway(drained.has(worker))] }
+      client: {
+        getFleet: async () => ({
+          drained_workers: [...drained],
+          gateways: [gateway(drained.has(worker))],
+        }),
+        drainWorker: async ({ body }) => ({ ...body, drained: Boolean(drained.add(body.worker)) }),
+        undrainWorker: async ({ body }) => ({ ...body, drained: !drained.delete(body.worker) }),
       },
     })
     try {

@@ -3,9 +3,8 @@ import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Page } from "playwright-core"
-import { operateOverSocket } from "../src/cli/operator.ts"
 import { type Client, createClient } from "../src/contract/client.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
+import { operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 export const owner = { email: "ada@example.com", password: "correct horse battery" } as const
@@ -45,12 +44,9 @@ export async function ownerOf({ url }: TestServer): Promise<{ api: Client; token
 }
 
 /** Another organization of the owner's, by the operator's hand; answers its id. */
-export async function makeOrganization({ dataDirectory }: TestServer, name: string): Promise<string> {
-  const input = { name, owner: owner.email }
-  const answered = await operateOverSocket(operatorAddress(dataDirectory), "orgs.create", input)
-  if (!answered) throw new Error("Cannot make an organization: the server does not listen to its operator")
-  // The form of the operation's answer.
-  return (answered.result as { id: string }).id
+export async function makeOrganization(server: TestServer, name: string): Promise<string> {
+  const client = await operatorOf(server)
+  return (await client.openOrganization({ body: { name, owner: owner.email } })).id
 }
 
 export async function signIn(page: Page, url: string): Promise<string> {

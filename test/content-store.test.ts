@@ -4,7 +4,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
 import { silentLog } from "../src/base/log.ts"
-import { operations } from "../src/control/operations.ts"
 import { purgeExpired } from "../src/control/upkeep.ts"
 import { ContentApplier, contentConsumer } from "../src/gateway/content/applier.ts"
 import { DroppedCounts } from "../src/gateway/content/dropped.ts"
@@ -13,6 +12,7 @@ import type { ContentRecord } from "../src/store/content/record.ts"
 import { openJournal } from "../src/store/journal/journal.ts"
 import { openTestDatabase } from "./database.ts"
 import { type SeededContent, cipher, seedContent } from "./kept-content.ts"
+import { storeOperator } from "./operator.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 import { bytesUnder } from "./written-files.ts"
 
@@ -126,9 +126,7 @@ test("an organization that is deleted leaves no row, and its content leaves the 
   expect(await isStored(stored.seq_id)).toBe(true)
   // Answered before the deletion and stored after it.
   await journal.append(record())
-  const parts = { database, ids, forget, clock, log: silentLog, publicUrl: () => "", provider: "local" }
-  // The operator's command needs no more than these.
-  await operations(parts as unknown as Parameters<typeof operations>[0])["orgs.delete"]?.({ id: org })
+  await storeOperator({ database, ids, forget }).deleteOrganization({ params: { org_id: org } })
   await applier.drain()
   const tables = ["content", "content_settings", "key_content_settings", "content_deletions", "review_items"]
   for (const table of tables) {

@@ -8,14 +8,14 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest"
 import { WebSocket } from "ws"
-import { operateOverSocket } from "../src/cli/operator.ts"
+import { permissions } from "../src/contract/access.ts"
 import { createClient } from "../src/contract/client.ts"
 import { guardrailLimits } from "../src/contract/guardrails/guardrails.ts"
 import { readyMadeSets } from "../src/contract/guardrails/ready-made.ts"
 import type { SequenceRecord } from "../src/store/journal/record.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { readRecords } from "./gateways.ts"
 import { chunkingWindows, expectNothingPasses, startChunkedUpstream } from "./guardrail-chunkings.ts"
+import { makeOrganization, operatorOf } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const question = "What is the weather?"
@@ -166,11 +166,6 @@ async function overSocket(): Promise<string> {
   })
   socket.close()
   return text
-}
-
-const operate = async (operation: string, input: unknown) => {
-  const answered = await operateOverSocket(operatorAddress(server.dataDirectory), operation, input)
-  return answered?.result as Record<string, string>
 }
 
 describe("what the model is to read", () => {
@@ -489,9 +484,13 @@ describe("whom it is for", () => {
     expect((await chat({ model: "other" })).status).toBe(422)
     await guard({ name: "alias", question_set: "always", stage: "input", model: "umpire-nano" })
     for (const model of ["umpire-nano", "umpire-chat"]) expect((await chat({ model })).status).toBe(422)
-    const permissions = ["inference"]
-    const { id, secret } = await operate("keys.create", { organization: org, name: "guarded", permissions })
-    const own = await guard({ name: "key", question_set: "always", stage: "input", api_key_id: id ?? "" })
+    const { id, secret } = await (
+      await operatorOf(server)
+    ).createApiKey({
+      params: { org_id: org },
+      body: { name: "guarded", permissions: ["inference"] },
+    })
+    const own = await guard({ name: "key", question_set: "always", stage: "input", api_key_id: id })
     expect((await chat()).status).toBe(200)
     const authorization = `Bearer ${secret}`
     const withKey = async (): Promise<number> =>
@@ -525,14 +524,9 @@ describe("whom it is for", () => {
 
   test("an organization's guardrails are neither seen nor felt by another", async () => {
     const mine = await guard({ question_set: "always" })
-    const { id } = await operate("orgs.create", { name: "Other", owner: "other@example.com" })
-    const { secret } = await operate("keys.create", {
-      organization: id,
-      name: "other",
-      permissions: ["inference", "api-read", "api-write", "api-admin"],
-    })
+    const given = { name: "Other", owner: "other@example.com" }
+    const { id: org_id, secret } = await makeOrganization(server, given, permissions)
     const other = createClient(server.url, { authorization: `Bearer ${secret}` })
-    const org_id = id ?? ""
     expect((await other.listGuardrails({ params: { org_id } })).data).toEqual([])
     const path = { org_id, guardrail_id: mine.id }
     await expect(other.getGuardrail({ params: path })).rejects.toMatchObject({ status: 404 })

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest"
 import { ManualClock, systemClock } from "../src/base/clock.ts"
 import { createIds } from "../src/base/ids.ts"
 import { silentLog } from "../src/base/log.ts"
-import { billingOperations } from "../src/control/operations/billing.ts"
+import { billingOperatorHandlers } from "../src/control/operator/billing.ts"
 import { Applier } from "../src/gateway/money/applier.ts"
 import { inspectJournal } from "../src/main/billing.ts"
 import { readSetAside } from "../src/store/journal/damage.ts"
@@ -16,6 +16,7 @@ import { appendLedger } from "../src/store/ledger.ts"
 import type { Database } from "../src/store/sql.ts"
 import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
+import { operatorOn } from "./operator.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 
 const ids = createIds()
@@ -65,15 +66,14 @@ async function flipByte(path: string, at: number): Promise<void> {
 }
 
 async function verify(folder: string, journal?: Journal) {
-  const operations = billingOperations({
+  const handlers = billingOperatorHandlers({
     database,
     clock: systemClock,
     ids,
     forget: () => undefined,
     journalState: async () => await inspectJournal(folder, database, journal?.end),
   })
-  const verdict = await operations["billing.verify"]?.({})
-  return verdict as { ok: boolean; problems: string[]; notes: string[] }
+  return await operatorOn(database, handlers).verifyBilling()
 }
 
 const chargedOf = async ({ accountId }: TestAccount): Promise<Set<string>> => {

@@ -10,13 +10,12 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { fileBytesMax, fileRowsMax } from "../src/cli/mcp-files.ts"
-import { operateOverSocket } from "../src/cli/operator.ts"
 import { createClient } from "../src/contract/client.ts"
 import { labelledRowsMax } from "../src/contract/mcp.ts"
 import { decideQuestionSet } from "../src/contract/question-sets/decide.ts"
 import { toolName } from "../src/gateway/mcp/tools.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { readRecords } from "./gateways.ts"
+import { makeOrganization } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 import { testPackage } from "./test-packages.ts"
 
@@ -52,17 +51,7 @@ beforeAll(async () => {
       params: { org_id: org, set_id, label: "production" },
       body: { version: 1 },
     })
-  const operate = async (operation: string, input: unknown) => {
-    const answered = await operateOverSocket(operatorAddress(server.dataDirectory), operation, input)
-    return answered?.result as Record<string, string>
-  }
-  const { id } = await operate("orgs.create", { name: "Other", owner: "other@example.com" })
-  const created = await operate("keys.create", {
-    organization: id,
-    name: "other",
-    permissions: ["inference"],
-  })
-  otherKey = created["secret"] ?? ""
+  otherKey = (await makeOrganization(server, { name: "Other", owner: "other@example.com" })).secret
   agent = await connect(server.key)
 })
 afterAll(async () => {

@@ -1,11 +1,9 @@
 /** Organizations, members, invitations, models, routing policy and audit log over HTTP. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
-import { createCatalog } from "../src/base/catalog.ts"
-import { systemClock } from "../src/base/clock.ts"
 import type { Role } from "../src/contract/access.ts"
-import { operations } from "../src/control/operations.ts"
 import { findStoredResponse, insertStoredResponse } from "../src/store/responses.ts"
 import { openTestDatabase } from "./database.ts"
+import { storeOperator } from "./operator.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
@@ -70,7 +68,7 @@ test("a key sees its one organization as a member, and 404 once that is deleted"
   expect((await list()).body.data.map((one: { id: string; role: string }) => [one.id, one.role])).toEqual([
     [org, "member"],
   ])
-  await operator()("orgs.delete", { id: org })
+  await operator().deleteOrganization({ params: { org_id: org } })
   expect((await list()).status).toBe(404)
   const detail = await platform.send("GET", `/v1/organizations/${org}`, { bearer: value })
   expect(detail.status).toBe(404)
@@ -336,11 +334,11 @@ test("models show their effective status, and access goes from request to the op
   expect((await ask("open")).status).toBe(409)
   expect((await ask("unheard of")).body.error.code).toBe("unknown_model")
 
-  const run = operator()
-  await run("access.deny", { organization: org, model: "closed" })
+  const { decideModelAccess: decide } = operator()
+  await decide({ params: { org_id: org }, body: { model: "closed", state: "deny" } })
   expect((await modelStates())["closed"]).toEqual(["access_required", "deny"])
   expect((await ask("closed")).body.data.state).toBe("pending")
-  await run("access.grant", { organization: org, model: "closed" })
+  await decide({ params: { org_id: org }, body: { model: "closed", state: "grant" } })
   expect((await modelStates())["closed"]).toEqual(["active", "grant"])
   expect((await ask("closed")).status).toBe(409)
   const requests = (await as("member", "GET", "/model_access_requests")).body
@@ -348,19 +346,7 @@ test("models show their effective status, and access goes from request to the op
   expect(requests.next_cursor).toBeNull()
 })
 
-function operator(): (name: string, input: unknown) => Promise<unknown> {
-  const model = { sku: "closed", public: false }
-  const all = operations({
-    database: platform.database,
-    clock: systemClock,
-    ids: platform.ids,
-    forget: platform.forget,
-    publicUrl: () => "https://umpire.example/",
-    // Commands about access read the catalog's names only.
-    catalog: async () => createCatalog([model as never]),
-  })
-  return async (name, input) => await all[name]?.(input)
-}
+const operator = () => storeOperator(platform, [{ sku: "closed", public: false }])
 
 const policy = async (): Promise<unknown> => (await as("member", "GET", "/routing_policy")).body.data
 const put = async (body: unknown): Promise<number> =>
@@ -393,7 +379,7 @@ test.each([
 })
 
 test("a region that the organization does not see is as unknown as one that does not exist", async () => {
-  await operator()("orgs.update", { id: org, regions: ["paris", "lyon"] })
+  await operator().limitOrganization({ params: { org_id: org }, body: { regions: ["paris", "lyon"] } })
   const refused = await as("owner", "PUT", "/routing_policy", { regions: ["oslo"] })
   const unknown = await as("owner", "PUT", "/routing_policy", { regions: ["atlantis"] })
   expect([refused.status, refused.body]).toEqual([422, unknown.body])
@@ -481,7 +467,8 @@ test("a change that fails leaves no audit entry", async () => {
 test("umpire audit verify finds an intact log intact, and one with a changed entry broken", async () => {
   await as("owner", "PATCH", "", { name: "One" })
   await as("owner", "PATCH", "", { name: "Two" })
-  const verify = async (): Promise<unknown> => await operator()("audit.verify", { organization: org })
+  const verify = async (): Promise<unknown> =>
+    await operator().verifyAuditLogs({ query: { organization: org } })
   expect(await verify()).toEqual([{ organization_id: org, intact: true, position: 2, reason: null }])
   await platform.database.script("ALTER TABLE audit_log DISABLE TRIGGER append_only")
   await platform.database.query(
@@ -495,10 +482,8 @@ test("umpire audit verify finds an intact log intact, and one with a changed ent
 })
 
 test("the operator makes an organization with a new owner, who signs in by a link and finds it", async () => {
-  const made = (await operator()("orgs.create", { name: "Made", owner: `made${count}@example.com` })) as {
-    id: string
-    link: string
-  }
+  const body = { name: "Made", owner: `made${count}@example.com` }
+  const made = await operator().openOrganization({ body })
   const signedIn = await platform.send("POST", "/v1/session", { body: { link: made.link } })
   const list = await platform.send("GET", "/v1/organizations", { bearer: signedIn.body.data.token })
   expect(list.body.data.map((one: { id: string; role: string }) => [one.id, one.role])).toEqual([

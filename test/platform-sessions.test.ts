@@ -1,15 +1,14 @@
 /** Signing in and out, passwords, one-time links, the cookie and its CSRF check, and the operator's reset. */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { createCatalog } from "../src/base/catalog.ts"
-import { ManualClock, systemClock } from "../src/base/clock.ts"
+import { ManualClock } from "../src/base/clock.ts"
 import { RateLimiter } from "../src/base/rate-limiter.ts"
-import { operations } from "../src/control/operations.ts"
 import { hashPassword } from "../src/control/passwords.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"
 import { pageAudit } from "../src/store/audit.ts"
 import { revokeSessionsOfUser } from "../src/store/sessions.ts"
 import { updateUser } from "../src/store/users.ts"
 import { openTestDatabase } from "./database.ts"
+import { storeOperator } from "./operator.ts"
 import { type Answer, type Platform, deaf, seeder, startPlatform } from "./platform.ts"
 
 const password = "correct horse battery"
@@ -245,18 +244,7 @@ test("the operator's reset ends password and sessions and answers a link that si
   await seed.member(organization, id, "member")
   const bearer = await seed.session(id)
   expect((await whoAmI(bearer)).status).toBe(200)
-  const run = operations({
-    database: platform.database,
-    clock: systemClock,
-    ids: platform.ids,
-    forget: platform.forget,
-    publicUrl: () => "https://umpire.example/",
-    catalog: async () => createCatalog([] as never),
-  })
-  const reset = (await run["users.reset"]?.({ email: "FORGETFUL@example.com" })) as {
-    link: string
-    url: string
-  }
+  const reset = await storeOperator(platform).resetPassword({ body: { email: "FORGETFUL@example.com" } })
   expect(reset.url).toBe(`https://umpire.example/sign-in#link=${reset.link}`)
   const { items } = await pageAudit(
     platform.database,
@@ -264,7 +252,7 @@ test("the operator's reset ends password and sessions and answers a link that si
     { action: "user.reset_password" },
     { limit: 2 },
   )
-  expect(items).toMatchObject([{ actorKind: "system", resourceType: "user", resourceId: id }])
+  expect(items).toMatchObject([{ actorKind: "operator", resourceType: "user", resourceId: id }])
   expect((await whoAmI(bearer)).status).toBe(401)
   expect((await signIn({ email: "forgetful@example.com", password })).status).toBe(401)
   const signedIn = await signIn({ link: reset.link })

@@ -1,10 +1,9 @@
 /** Examples of question sets: rows and files, what is named as wrong, limits, and their deletion. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
-import { silentLog } from "../src/base/log.ts"
 import { questionSetLimits } from "../src/contract/question-sets/content.ts"
-import { operations } from "../src/control/operations.ts"
 import { sealTask } from "../src/control/upkeep.ts"
 import { openTestDatabase } from "./database.ts"
+import { storeOperator } from "./operator.ts"
 import { type Answer, type Platform, platformCipher, seeder, startPlatform } from "./platform.ts"
 
 let platform: Platform
@@ -365,12 +364,7 @@ test("deleting the organization deletes its sets, examples and cases", async () 
   await add([{ input: "secret text", labels: { rude: true } }])
   await send("POST", "/mail/cases", { cases: [{ input: "secret text", expected: { rude: true } }] })
   const { database, ids, forget } = platform
-  const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() }
-  const parts = { database, ids, forget, clock, log: silentLog, publicUrl: () => "", provider: "local" }
-  // The operator's command needs no more than these.
-  await operations(parts as unknown as Parameters<typeof operations>[0])["orgs.delete"]?.({
-    id: organizationId,
-  })
+  await storeOperator({ database, ids, forget }).deleteOrganization({ params: { org_id: organizationId } })
   for (const table of [
     "question_sets",
     "question_set_versions",

@@ -4,10 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
-import { operateOverSocket } from "../src/cli/operator.ts"
 import { createClient } from "../src/contract/client.ts"
-import { operatorAddress } from "../src/server/operator-socket.ts"
 import { prepareDirectory } from "./database.ts"
+import { makeOrganization } from "./operator.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 let server: TestServer
@@ -242,18 +241,13 @@ describe("a request at a set's own address", () => {
 })
 
 test("another organization's set is unknown, and a set of the same name is its own", async () => {
-  const operate = async (operation: string, input: unknown): Promise<Record<string, string>> => {
-    const answered = await operateOverSocket(operatorAddress(server.dataDirectory), operation, input)
-    return answered?.result as Record<string, string>
-  }
-  const { id } = await operate("orgs.create", { name: "Other", owner: "other@example.com" })
-  const permissions = ["inference", "api-read", "api-write"]
-  const { secret } = await operate("keys.create", { organization: id, name: "other", permissions })
+  const given = { name: "Other", owner: "other@example.com" }
+  const { id: org_id, secret } = await makeOrganization(server, given, ["inference", "api-read", "api-write"])
   const other = createClient(server.url, { authorization: `Bearer ${secret}` })
   const asked = other.createDecision({ body: { model: "set:letters", input: letter, questions: [] } })
   await expect(asked).rejects.toMatchObject({ status: 422, code: "unknown_model" })
   const own = { name: "letters", model: "umpire-decide", questions: [refund] }
-  await other.createQuestionSet({ params: { org_id: id ?? "" }, body: own })
+  await other.createQuestionSet({ params: { org_id }, body: own })
   const { answers } = await other.createDecision({
     body: { model: "set:letters", input: letter, questions: [] },
   })

@@ -28,6 +28,7 @@ import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { type TestAccount, insertAccount } from "./account.ts"
 import { openTestDatabase } from "./database.ts"
+import { operatorOn } from "./operator.ts"
 import { freshDatabase } from "./postgres.ts"
 import { sequenceRecord } from "./sequence-record.ts"
 import { RequestTrace } from "../src/gateway/telemetry.ts"
@@ -294,10 +295,11 @@ test("analytics.retention_days: older events are pruned", async () => {
     const record = { seq_id: ids.next("seq"), timestamp, billing_account_id: null, cost_ticks: "0" }
     await journal.append(sequenceRecord(record))
   }
-  const operations = analytics.operations({ database, settle: async () => undefined })
+  const handlers = analytics.operatorHandlers({ database, settle: async () => undefined })
+  const operator = operatorOn(database, handlers)
   // Exports what the journal has first.
-  await operations["analytics.export"]?.({ file: join(directory, "all.parquet") })
-  expect(await operations["analytics.prune"]?.({})).toMatchObject({ pruned: 1, kept: 1 })
+  await operator.exportEvents({ body: { file: join(directory, "all.parquet") } })
+  expect(await operator.pruneEvents({ body: {} })).toMatchObject({ pruned: 1, kept: 1 })
 })
 
 test("database.pool_max: so many transactions run at the same time, and one more waits", async () => {

@@ -6,8 +6,8 @@ import { connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { drawAnswers } from "./answer-bars.ts"
 import { unreadable } from "./given-files.ts"
-import { questionHelp, questionOptions, readQuestions } from "./questions.ts"
-import { serverHelp, serverOptions } from "./server-options.ts"
+import { questionOptions, readQuestions } from "./questions.ts"
+import { serverOptions } from "./server-options.ts"
 
 const evidenceBytesMax = 4 * 1024 * 1024
 
@@ -20,16 +20,10 @@ export const ask: Command = {
   ],
   options: {
     ...questionOptions,
-    text: { type: "string", short: "t" },
-    model: { type: "string", short: "m" },
+    text: { type: "string", short: "t", help: "the evidence itself, instead of a file" },
+    model: { type: "string", short: "m", help: "the model to ask (UMPIRE_MODEL, else umpire-decide)" },
     ...serverOptions,
-  },
-  optionHelp: {
-    ...questionHelp,
-    text: "the evidence itself, instead of a file",
-    model: "the model to ask (UMPIRE_MODEL, else umpire-decide)",
-    ...serverHelp,
-    json: "print the server's answer as JSON",
+    json: { ...serverOptions.json, help: "print the server's answer as JSON" },
   },
   run: async (context) => await run(context),
 }

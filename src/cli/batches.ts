@@ -11,7 +11,7 @@ import type { FileObject } from "../contract/openai/files.ts"
 import { Unreachable, connectServer } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
-import { serverHelp, serverOptions } from "./server-options.ts"
+import { serverOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
 
 /** The first looks follow one another faster, and failed ones more slowly. */
@@ -35,20 +35,12 @@ export const batches: Command = {
     "create --wait and results exit with 1 when the batch or one of its lines failed.",
   ],
   options: {
-    endpoint: { type: "string" },
-    window: { type: "string" },
-    wait: { type: "boolean" },
-    out: { type: "string", short: "o" },
-    errors: { type: "string" },
+    endpoint: { type: "string", help: `where the lines go: ${batchPaths.join(", ")} (default the first)` },
+    window: { type: "string", help: "how long the batch may take, such as 30m, 24h (default) or 7d" },
+    wait: { type: "boolean", help: "wait for the end" },
+    out: { type: "string", short: "o", help: "the file for the answers (default standard output)" },
+    errors: { type: "string", help: "the file for the lines that failed (default standard error)" },
     ...serverOptions,
-  },
-  optionHelp: {
-    endpoint: `where the lines go: ${batchPaths.join(", ")} (default the first)`,
-    window: "how long the batch may take, such as 30m, 24h (default) or 7d",
-    wait: "wait for the end",
-    out: "the file for the answers (default standard output)",
-    errors: "the file for the lines that failed (default standard error)",
-    ...serverHelp,
   },
   run: async (context) => await run(context),
 }

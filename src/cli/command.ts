@@ -1,7 +1,11 @@
 /** What a command of the CLI is, and what it is given. */
-import type { ParseArgsConfig } from "node:util"
-
-type Options = NonNullable<ParseArgsConfig["options"]>
+/** An option as `parseArgs` reads it, and what it means, for --help. */
+export interface CliOption {
+  readonly type: "string" | "boolean"
+  readonly short?: string
+  readonly multiple?: boolean
+  readonly help: string
+}
 
 export interface CliContext {
   readonly positionals: readonly string[]
@@ -16,9 +20,7 @@ export interface CliContext {
 export interface Command {
   /** Lines shown by --help. */
   readonly usage: readonly string[]
-  readonly options: Options
-  /** What each option means, for --help. */
-  readonly optionHelp: Readonly<Record<string, string>>
+  readonly options: Readonly<Record<string, CliOption>>
   /** Answers the exit status. */
   run(context: CliContext): Promise<number>
 }
@@ -101,21 +103,11 @@ export function pairOf(given: string | undefined, question: string): readonly [n
   return [given.slice(0, at), given.slice(at + 1)]
 }
 
-/** The options of operators' commands in an organization. */
-export const organizationOptions = {
-  organization: { type: "string", short: "o" },
-  json: { type: "boolean" },
-} as const
-
-export const organizationHelp = {
-  organization: "the organization, where there are several",
-  json: "print JSON",
-}
-
-/** The organization that an operator's command is about, where it was given. */
-export function organizationScope(context: CliContext): { readonly organization?: string } {
-  const organization = text(context, "organization")
-  return organization === undefined ? {} : { organization }
+/** Of operators' commands in an organization. */
+export const organizationOption: CliOption = {
+  type: "string",
+  short: "o",
+  help: "the organization, where there are several",
 }
 
 /** Every value of an option that may be repeated. */

@@ -3,7 +3,7 @@ import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFile
 import { dirname, join } from "node:path"
 import { type CliContext, type Command, UsageError, text } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
-import { serverHelp, urlOf } from "./server-options.ts"
+import { serverOptions, urlOf } from "./server-options.ts"
 import { drawDifference, hideSecrets } from "./text-difference.ts"
 
 const names = Object.keys(connectedClients).join("|")
@@ -11,14 +11,9 @@ const names = Object.keys(connectedClients).join("|")
 export const connect: Command = {
   usage: [`umpire connect ${names} [--url http://127.0.0.1:8484] [--model umpire-chat] [--dry-run]`],
   options: {
-    url: { type: "string" },
-    model: { type: "string", short: "m" },
-    "dry-run": { type: "boolean" },
-  },
-  optionHelp: {
-    url: serverHelp.url,
-    model: "the model that the client asks; defaults to umpire-chat",
-    "dry-run": "show the difference and write nothing",
+    url: { type: "string", help: serverOptions.url.help },
+    model: { type: "string", short: "m", help: "the model that the client asks; defaults to umpire-chat" },
+    "dry-run": { type: "boolean", help: "show the difference and write nothing" },
   },
   run: async (context) => run(context),
 }

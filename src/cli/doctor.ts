@@ -16,8 +16,7 @@ const marks = { ok: "✓", note: "•", bad: "✗" } as const
 
 export const doctor = (examine: Examine): Command => ({
   usage: ["umpire doctor [--json]"],
-  options: { json: { type: "boolean" } },
-  optionHelp: { json: "print JSON" },
+  options: { json: { type: "boolean", help: "print JSON" } },
   run: async (context) => {
     const findings = await examine(context)
     context.stdout.write(context.values["json"] === true ? `${JSON.stringify(findings)}\n` : draw(findings))

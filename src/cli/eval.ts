@@ -9,7 +9,7 @@ import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
 import { teachRows } from "./eval-teach.ts"
 import { refuseUnwritable } from "./given-files.ts"
-import { serverHelp, serverOptions } from "./server-options.ts"
+import { serverOptions } from "./server-options.ts"
 
 const concurrencyMax = 64
 
@@ -22,22 +22,25 @@ export const evaluation: Command = {
     'Two options yes and no are a predicate, other lists a choice; with "scale": true they are levels.',
   ],
   options: {
-    model: { type: "string", multiple: true, short: "m" },
-    endpoint: { type: "string" },
-    rows: { type: "string", short: "n" },
-    concurrency: { type: "string" },
-    teach: { type: "string" },
-    out: { type: "string", short: "o" },
+    model: {
+      type: "string",
+      multiple: true,
+      short: "m",
+      help: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
+    },
+    endpoint: { type: "string", help: "decisions (default) or systemone" },
+    rows: { type: "string", short: "n", help: "most rows to read of each file" },
+    concurrency: { type: "string", help: "requests at a time (default 4)" },
+    teach: {
+      type: "string",
+      help: "add the rows to the question set of this name as examples, and teach it; a new set is made",
+    },
+    out: {
+      type: "string",
+      short: "o",
+      help: "write a report: .html with everything, or .svg with the reliability diagram",
+    },
     ...serverOptions,
-  },
-  optionHelp: {
-    model: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
-    endpoint: "decisions (default) or systemone",
-    rows: "most rows to read of each file",
-    concurrency: "requests at a time (default 4)",
-    teach: "add the rows to the question set of this name as examples, and teach it; a new set is made",
-    out: "write a report: .html with everything, or .svg with the reliability diagram",
-    ...serverHelp,
   },
   run: async (context) => await run(context),
 }

@@ -1,7 +1,8 @@
 /** `umpire fleet`: a page of the whole installation for the operator at this machine, until it is stopped. */
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import type { OperatorClient } from "../contract/client.ts"
+import type { OpenOperator } from "./actions.ts"
+import { type Command, UsageError, text } from "./command.ts"
 import { openBrowser } from "./open-browser.ts"
-import type { Operate } from "./operator.ts"
 import { stopSignal } from "./run-until-stopped.ts"
 
 interface FleetPage {
@@ -9,25 +10,24 @@ interface FleetPage {
   close(): Promise<void>
 }
 
-type OpenPage = (port: number, operate: Operate) => Promise<FleetPage>
+type OpenPage = (port: number, client: OperatorClient) => Promise<FleetPage>
 
 const portMax = 65_535
 
-export const fleet = (operator: (context: CliContext) => Operate, open: OpenPage): Command => ({
+export const fleet = (open: OpenOperator, openPage: OpenPage): Command => ({
   usage: ["umpire fleet [--port 0] [--no-open]"],
-  options: { port: { type: "string", short: "p" }, "no-open": { type: "boolean" } },
-  optionHelp: {
-    port: "port on 127.0.0.1; picks a free one by itself",
-    "no-open": "print the link only",
+  options: {
+    port: { type: "string", short: "p", help: "port on 127.0.0.1; picks a free one by itself" },
+    "no-open": { type: "boolean", help: "print the link only" },
   },
   run: async (context) => {
     const port = Number(text(context, "port") ?? "0")
     if (!Number.isInteger(port) || port < 0 || port > portMax) throw new UsageError("--port is 0 to 65535")
-    const operate = operator(context)
+    const { client } = await open(context)
     // Says at once that no server runs.
-    await operate("status", null)
+    await client.getStatus()
     const stopped = stopSignal()
-    const page = await open(port, operate)
+    const page = await openPage(port, client)
     context.stdout.write(`The fleet page, for one browser, until Ctrl-C:\n${page.link}\n`)
     if (context.values["no-open"] !== true) openBrowser(page.link, context.environment)
     await stopped

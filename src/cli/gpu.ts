@@ -20,7 +20,6 @@ const libraries = ["libcudart.so.13", "libcublas.so.13"]
 export const gpu: Command = {
   usage: ["umpire gpu status", "umpire gpu install"],
   options: {},
-  optionHelp: {},
   run: async (context) => {
     const facts = findGpu()
     const missing = missingFor(facts, process.platform, process.arch)

@@ -1,47 +1,44 @@
 /** The options of `umpire keys` that limit a key, and how its budgets are drawn. */
 import { budgetPeriods } from "../contract/access.ts"
-import { keyLimits } from "../contract/platform/key-limits.ts"
+import { type KeyBudget, keyLimits } from "../contract/platform/key-limits.ts"
 import { type CliContext, UsageError, numberOf, text, texts, wholeNumbersFrom } from "./command.ts"
 
 export const budgetOptions = {
-  budget: { type: "string", multiple: true },
-  "budget-warning": { type: "string", multiple: true },
+  budget: {
+    type: "string",
+    multiple: true,
+    help: "most USD in a period, as day=1.50, week=5 or month=20; may be repeated; none removes all budgets",
+  },
+  "budget-warning": {
+    type: "string",
+    multiple: true,
+    help: "USD in a period from which alert rules fire, as month=15; may be repeated",
+  },
 } as const
 
 export const rateOptions = {
-  "requests-per-minute": { type: "string" },
-  burst: { type: "string" },
-  "tokens-per-minute": { type: "string" },
+  "requests-per-minute": { type: "string", help: "most requests a minute; none removes the limit" },
+  burst: { type: "string", help: "requests allowed at once; defaults to requests-per-minute" },
+  "tokens-per-minute": { type: "string", help: "most tokens a minute; none removes the limit" },
 } as const
 
 export const limitOptions = {
   ...budgetOptions,
   ...rateOptions,
-  model: { type: "string", multiple: true },
-  network: { type: "string", multiple: true },
+  model: {
+    type: "string",
+    multiple: true,
+    help: "a model that the key may use; may be repeated; any removes the limit",
+  },
+  network: {
+    type: "string",
+    multiple: true,
+    help: "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
+  },
 } as const
 
-export const budgetHelp = {
-  budget: "most USD in a period, as day=1.50, week=5 or month=20; may be repeated; none removes all budgets",
-  "budget-warning": "USD in a period from which alert rules fire, as month=15; may be repeated",
-}
-
-export const rateHelp = {
-  "requests-per-minute": "most requests a minute; none removes the limit",
-  burst: "requests allowed at once; defaults to requests-per-minute",
-  "tokens-per-minute": "most tokens a minute; none removes the limit",
-}
-
-export const limitHelp = {
-  ...budgetHelp,
-  ...rateHelp,
-  model: "a model that the key may use; may be repeated; any removes the limit",
-  network:
-    "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
-}
-
 /** Of requests a minute. */
-export const rateMax = 10_000_000
+const rateMax = 10_000_000
 
 /** What is not given is left out. */
 export function givenLimits(context: CliContext): Record<string, unknown> {
@@ -112,16 +109,9 @@ function centsByPeriod(given: readonly string[]): Map<string, number> {
   )
 }
 
-export interface ListedBudget {
-  readonly period: string
-  readonly cutoff_threshold_cents: number | null
-  readonly spent_cents: number
-  readonly local_state: string
-}
-
 const usd = (cents: number): string => (cents / centsPerUsd).toFixed(2)
 
-export function drawBudgets(budgets: readonly ListedBudget[]): string {
+export function drawBudgets(budgets: readonly KeyBudget[]): string {
   return budgets
     .map(({ period, cutoff_threshold_cents: cutoff, spent_cents, local_state }) => {
       const most = cutoff === null ? "" : ` of ${usd(cutoff)}`

@@ -16,8 +16,8 @@ import { labelTexts } from "./label-run.ts"
 import { type TableFormat, formatOfPath, formatOption, loadRows } from "./label-source.ts"
 import { LabelState } from "./label-state.ts"
 import { LabelTable, type RowCounts } from "./label-table.ts"
-import { questionHelp, questionOptions } from "./questions.ts"
-import { apiHelp, apiOptions } from "./server-options.ts"
+import { questionOptions } from "./questions.ts"
+import { apiOptions } from "./server-options.ts"
 
 const concurrencyDefault = 32
 const exitFailedRows = 1
@@ -38,49 +38,45 @@ export const label = (openLocal: OpenLocal): Command => ({
   ],
   options: {
     ...questionOptions,
-    set: { type: "string" },
-    text: { type: "string", multiple: true, short: "t" },
-    out: { type: "string", short: "o" },
-    from: { type: "string" },
-    to: { type: "string" },
-    delimiter: { type: "string" },
-    prefix: { type: "string" },
-    threshold: { type: "string" },
-    postgres: { type: "string" },
-    "postgres-url": { type: "string" },
-    duckdb: { type: "string" },
-    into: { type: "string" },
-    "dry-run": { type: "boolean" },
-    restart: { type: "boolean" },
-    local: { type: "boolean" },
-    concurrency: { type: "string" },
-    model: { type: "string", short: "m" },
+    set: { type: "string", help: "a question set: NAME or NAME@VERSION" },
+    text: {
+      type: "string",
+      multiple: true,
+      short: "t",
+      help: "the column with the text; several are joined by blank lines",
+    },
+    out: {
+      type: "string",
+      short: "o",
+      help: "the file to write (default NAME.labelled.csv and so on; - for standard output)",
+    },
+    from: {
+      type: "string",
+      help: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet",
+    },
+    to: { type: "string", help: "the output's format, when its name does not tell" },
+    delimiter: { type: "string", help: "what separates the columns of a CSV file (default a comma)" },
+    prefix: { type: "string", help: "what the names of the new columns begin with" },
+    threshold: { type: "string", help: "the verdict of a less probable answer is abstain, such as 0.9" },
+    postgres: { type: "string", help: "a query whose rows are labelled" },
+    "postgres-url": { type: "string", help: "the database (DATABASE_URL, else PGHOST and its like)" },
+    duckdb: { type: "string", help: "a query of the DuckDB database that is named as input" },
+    into: { type: "string", help: "the new table to write, in the database that was read" },
+    "dry-run": { type: "boolean", help: "show rows, tokens and price, and ask nothing" },
+    restart: { type: "boolean", help: "forget the answers of an interrupted run" },
+    local: { type: "boolean", help: "run the model in this process, without a server" },
+    concurrency: {
+      type: "string",
+      help: `most requests at once (default ${concurrencyDefault}); the server's refusals lower it`,
+    },
+    model: { type: "string", short: "m", help: "the model to ask (UMPIRE_MODEL, else umpire-decide)" },
     ...apiOptions,
-    // -o is the file.
-    organization: { type: "string" },
-  },
-  optionHelp: {
-    ...questionHelp,
-    questions: "a YAML or JSON file with a list of questions, or the file of a question set",
-    set: "a question set: NAME or NAME@VERSION",
-    text: "the column with the text; several are joined by blank lines",
-    out: "the file to write (default NAME.labelled.csv and so on; - for standard output)",
-    from: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet",
-    to: "the output's format, when its name does not tell",
-    delimiter: "what separates the columns of a CSV file (default a comma)",
-    prefix: "what the names of the new columns begin with",
-    threshold: "the verdict of a less probable answer is abstain, such as 0.9",
-    postgres: "a query whose rows are labelled",
-    "postgres-url": "the database (DATABASE_URL, else PGHOST and its like)",
-    duckdb: "a query of the DuckDB database that is named as input",
-    into: "the new table to write, in the database that was read",
-    "dry-run": "show rows, tokens and price, and ask nothing",
-    restart: "forget the answers of an interrupted run",
-    local: "run the model in this process, without a server",
-    concurrency: `most requests at once (default ${concurrencyDefault}); the server's refusals lower it`,
-    model: "the model to ask (UMPIRE_MODEL, else umpire-decide)",
-    ...apiHelp,
-    json: "print the outcome as JSON",
+    organization: { type: "string", help: apiOptions.organization.help },
+    questions: {
+      ...questionOptions.questions,
+      help: "a YAML or JSON file with a list of questions, or the file of a question set",
+    },
+    json: { ...apiOptions.json, help: "print the outcome as JSON" },
   },
   run: async (context) => await run(context, openLocal),
 })

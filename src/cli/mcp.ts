@@ -4,7 +4,7 @@ import { z } from "zod"
 import { McpMessage, mcpVersionHeader } from "../contract/mcp.ts"
 import { type CliContext, type Command, text } from "./command.ts"
 import { labelLocalFile, localLabelTool } from "./mcp-files.ts"
-import { serverHelp, serverOf } from "./server-options.ts"
+import { serverOf, serverOptions } from "./server-options.ts"
 
 /** More are read only once one of them is answered. */
 const openMax = 16
@@ -12,11 +12,10 @@ const lineCharactersMax = 4 * 1024 * 1024
 
 export const mcp: Command = {
   usage: ["umpire mcp", "claude mcp add umpire -- umpire mcp"],
-  options: { url: { type: "string" }, key: { type: "string" }, root: { type: "string" } },
-  optionHelp: {
-    url: serverHelp.url,
-    key: serverHelp.key,
-    root: "the directory whose files label_file may read (the working directory)",
+  options: {
+    url: { type: "string", help: serverOptions.url.help },
+    key: { type: "string", help: serverOptions.key.help },
+    root: { type: "string", help: "the directory whose files label_file may read (the working directory)" },
   },
   run: async (context) => {
     const { url, key } = serverOf(context)

@@ -1,23 +1,36 @@
 /** `umpire models`: lists the catalog, adds models to it from a file, an address or Hugging Face, and names virtual ones. */
 import { basename, join, resolve } from "node:path"
+import type { z } from "zod"
 import { loadConfig } from "../base/config.ts"
+import type { OperatorClient } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type CatalogModel, GivenModel } from "../contract/operator.ts"
+import { type Action, operatorCommand, operates } from "./actions.ts"
+import { type CliContext, UsageError, required, show, text } from "./command.ts"
 import { download, reach } from "./download.ts"
-import type { Operate } from "./operator.ts"
-import { drawTable } from "./table.ts"
-import { virtualModels, virtualOptionHelp, virtualOptions, virtualUsage } from "./virtual-models.ts"
+import { readFields } from "./fields.ts"
+import { columns } from "./table.ts"
+import { virtualActions, virtualOptions, virtualUsage } from "./virtual-models.ts"
 
-interface ListedModel {
-  readonly sku: string
-  /** What it is for, such as decisions. */
-  readonly purpose: string
-  readonly context: number
-  readonly quantization: string
-  readonly description: string
-}
+/** Adds the file that the first argument leads to. */
+const adding =
+  (question: string, find: (context: CliContext, what: string) => Promise<string>): Action<OperatorClient> =>
+  async (context, connect) => {
+    const what = required(context.positionals[1], question)
+    const fields = readFields(context, GivenModel, { sku: "sku", kind: "kind" })
+    const adapter = text(context, "adapter")
+    const file = await find(context, what)
+    const { client } = await connect()
+    const body = {
+      file,
+      ...fields,
+      ...(adapter === undefined ? {} : { adapter: resolve(context.workingDirectory, adapter) }),
+    }
+    const added = await client.addModel({ body })
+    return show(context, added, () => `${added.sku} is in the catalog.\n`)
+  }
 
-export const models = (operate: (context: CliContext) => Operate): Command => ({
+export const models = operatorCommand({
   usage: [
     "umpire models list",
     "umpire models pull hf:owner/repository:Q4_K_M [--sku name]",
@@ -26,63 +39,37 @@ export const models = (operate: (context: CliContext) => Operate): Command => ({
     ...virtualUsage,
   ],
   options: {
-    sku: { type: "string" },
-    kind: { type: "string" },
-    adapter: { type: "string" },
-    sha256: { type: "string" },
-    "allow-http": { type: "boolean" },
+    sku: { type: "string", help: "the name that requests use; defaults to the file's name" },
+    kind: { type: "string", help: "generation (default) or embedding" },
+    adapter: {
+      type: "string",
+      help: "a LoRA adapter of the model, a GGUF file; the SKU is then its name by default",
+    },
+    sha256: { type: "string", help: "expected SHA-256 of the file" },
+    "allow-http": {
+      type: "boolean",
+      help: "accept a file over http:// without a checksum; it may have been changed in transit",
+    },
     ...virtualOptions,
-    json: { type: "boolean" },
   },
-  optionHelp: {
-    sku: "the name that requests use; defaults to the file's name",
-    kind: "generation (default) or embedding",
-    adapter: "a LoRA adapter of the model, a GGUF file; the SKU is then its name by default",
-    sha256: "expected SHA-256 of the file",
-    "allow-http": "accept a file over http:// without a checksum; it may have been changed in transit",
-    ...virtualOptionHelp,
-    json: "print JSON",
+  inOrganization: true,
+  actions: {
+    list: operates("listCatalog", {
+      draw: columns<z.infer<typeof CatalogModel>>({
+        model: ({ sku }) => sku,
+        purpose: ({ purpose }) => purpose,
+        context: ({ context }) => String(context),
+        quantization: ({ quantization }) => quantization,
+        description: ({ description }) => description,
+      }),
+    }),
+    pull: adding("which model? umpire models pull hf:owner/repository:Q4_K_M", pull),
+    add: adding("which file? umpire models add ./model.gguf", async ({ workingDirectory }, file) =>
+      resolve(workingDirectory, file),
+    ),
+    ...virtualActions,
   },
-  run: async (context) => await run(context, operate(context)),
 })
-
-async function run(context: CliContext, operate: Operate): Promise<number> {
-  const [action, what] = context.positionals
-  switch (action) {
-    case "list":
-      return show(context, await operate("models.list", {}), drawList)
-    case "alias":
-    case "fallback":
-    case "split":
-    case "cascade":
-    case "remove":
-    case "virtual":
-      return await virtualModels(context, operate, action)
-    case "add":
-      if (!what) throw new UsageError("which file? umpire models add ./model.gguf")
-      return await add(context, operate, resolve(context.workingDirectory, what))
-    case "pull":
-      if (!what) throw new UsageError("which model? umpire models pull hf:owner/repository:Q4_K_M")
-      return await add(context, operate, await pull(context, what))
-    default:
-      throw new UsageError("say list, pull, add, alias, fallback, split, cascade, virtual or remove")
-  }
-}
-
-async function add(context: CliContext, operate: Operate, file: string): Promise<number> {
-  const sku = text(context, "sku")
-  const kind = text(context, "kind")
-  const adapter = text(context, "adapter")
-  const input = {
-    file,
-    ...(sku === undefined ? {} : { sku }),
-    ...(kind === undefined ? {} : { kind }),
-    ...(adapter === undefined ? {} : { adapter: resolve(context.workingDirectory, adapter) }),
-  }
-  const added = await operate("models.add", input)
-  // What models.add answers.
-  return show(context, added, (model) => `${(model as ListedModel).sku} is in the catalog.\n`)
-}
 
 async function pull(context: CliContext, what: string): Promise<string> {
   const source = what.startsWith("hf:") ? await onHuggingFace(context, what) : plainSource(what)
@@ -187,21 +174,4 @@ class ProgressBar {
     const { stdout, stderr } = this.#context
     stderr.write(stdout.isTTY ? `\r\u001b[K${sentence}\n` : `${sentence}\n`)
   }
-}
-
-function show(context: CliContext, result: unknown, draw: (result: unknown) => string): number {
-  context.stdout.write(context.values["json"] === true ? `${JSON.stringify(result)}\n` : draw(result))
-  return 0
-}
-
-function drawList(result: unknown): string {
-  // What models.list answers.
-  const rows = (result as ListedModel[]).map((model) => [
-    model.sku,
-    model.purpose,
-    String(model.context),
-    model.quantization,
-    model.description,
-  ])
-  return drawTable(["model", "purpose", "context", "quantization", "description"], rows)
 }

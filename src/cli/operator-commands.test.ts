@@ -4,6 +4,8 @@ import { join } from "node:path"
 import { Writable } from "node:stream"
 import { expect, test } from "vitest"
 import { permissions } from "../contract/access.ts"
+import type { OperatorClient } from "../contract/client.ts"
+import { type OperatorTable, operatorTable } from "../contract/operator.ts"
 import { access } from "./access.ts"
 import { audit } from "./audit.ts"
 import { billing } from "./billing.ts"
@@ -26,7 +28,7 @@ class Written extends Writable {
 
 const entry = (command: Command): CommandEntry => ({ summary: "", load: async () => command })
 
-/** Runs a line with a server that answers `result` to whatever it is told, or fails with it where it is an error. */
+/** Runs a line with a server that answers `result` to whatever it is asked, or fails with it where it is an error. */
 async function type(line: string, result: unknown = {}, environment: Record<string, string> = {}) {
   return await answering(
     line,
@@ -38,62 +40,71 @@ async function type(line: string, result: unknown = {}, environment: Record<stri
   )
 }
 
+/** The only organization of the server. */
+const only = { id: "org_0", name: "First", billing_account_id: "ba_0", is_personal: true, members: 1 }
+
 async function answering(
   line: string,
-  answer: (operation: string) => unknown,
+  answer: (endpoint: string) => unknown,
   environment: Record<string, string> = {},
 ) {
   const [stdout, stderr] = [new Written(), new Written()]
   const told: unknown[] = []
-  const operate = () => async (operation: string, input: unknown) => {
-    told.push([operation, input])
-    return answer(operation)
-  }
+  const endpoint =
+    (_: object, name: string) =>
+    async (request: Partial<Record<string, object>> = {}) => {
+      if (name === "listAllOrganizations" && !line.startsWith("orgs list")) return [only]
+      told.push([name, { ...request["params"], ...request["query"], ...request["body"] }])
+      return answer(name)
+    }
+  // Every endpoint of the table has this function.
+  const client = new Proxy({}, { get: endpoint }) as OperatorClient
+  const open = async () => ({ client, close: async () => undefined })
   const commands = {
-    orgs: entry(orgs(operate)),
-    users: entry(users(operate)),
-    access: entry(access(operate)),
-    billing: entry(billing(operate)),
-    audit: entry(audit(operate)),
-    keys: entry(keys(operate)),
-    budgets: entry(budgets(operate)),
-    models: entry(models(operate)),
+    orgs: entry(orgs(open)),
+    users: entry(users(open)),
+    access: entry(access(open)),
+    billing: entry(billing(open)),
+    audit: entry(audit(open)),
+    keys: entry(keys(open)),
+    budgets: entry(budgets(open)),
+    models: entry(models(open)),
   }
   const surroundings = { stdout, stderr, stdin: process.stdin, environment, workingDirectory: "/" }
   const status = await runCli(commands, "0", line.split(" "), surroundings)
   return { status, told, stdout: stdout.text, stderr: stderr.text }
 }
 
-test.each([
-  ["orgs create --name A --owner a@b.c", "orgs.create", { name: "A", owner: "a@b.c" }],
+test.each<[string, keyof OperatorTable, object]>([
+  ["orgs create --name A --owner a@b.c", "openOrganization", { name: "A", owner: "a@b.c" }],
   [
     "orgs create -n A --owner a@b.c --billing-account ba_1",
-    "orgs.create",
+    "openOrganization",
     { name: "A", owner: "a@b.c", billing_account: "ba_1" },
   ],
   [
     "orgs limit org_1 --burst 5 --requests-per-minute 60",
-    "orgs.update",
-    { id: "org_1", requests_per_minute: 60, burst: 5 },
+    "limitOrganization",
+    { org_id: "org_1", requests_per_minute: 60, burst: 5 },
   ],
   [
     "orgs limit org_1 --region paris --region oslo",
-    "orgs.update",
-    { id: "org_1", regions: ["paris", "oslo"] },
+    "limitOrganization",
+    { org_id: "org_1", regions: ["paris", "oslo"] },
   ],
-  ["orgs limit org_1 --every-region", "orgs.update", { id: "org_1", regions: [] }],
-  ["orgs delete org_1", "orgs.delete", { id: "org_1" }],
-  ["users reset a@b.c", "users.reset", { email: "a@b.c" }],
-  ["users link a@b.c", "users.link", { email: "a@b.c" }],
-  ["users link", "users.link", {}],
-  ["access grant nano -o org_1", "access.grant", { organization: "org_1", model: "nano" }],
-  ["access deny nano", "access.deny", { model: "nano" }],
-  ["keys revoke key_1", "keys.revoke", { id: "key_1" }],
-  ["models alias fast nano -o org_1", "models.save", { organization: "org_1", name: "fast", alias: "nano" }],
-  ["models fallback f a b", "models.save", { name: "f", fallback: ["a", "b"] }],
+  ["orgs limit org_1 --every-region", "limitOrganization", { org_id: "org_1", regions: [] }],
+  ["orgs delete org_1", "deleteOrganization", { org_id: "org_1" }],
+  ["users reset a@b.c", "resetPassword", { email: "a@b.c" }],
+  ["users link a@b.c", "createSignInLink", { email: "a@b.c" }],
+  ["users link", "createSignInLink", {}],
+  ["access grant nano -o org_1", "decideModelAccess", { org_id: "org_1", model: "nano", state: "grant" }],
+  ["access deny nano", "decideModelAccess", { model: "nano", state: "deny" }],
+  ["keys revoke key_1", "deleteApiKey", { key_id: "key_1" }],
+  ["models alias fast nano -o org_1", "saveVirtualModel", { org_id: "org_1", name: "fast", alias: "nano" }],
+  ["models fallback f a b", "saveVirtualModel", { name: "f", fallback: ["a", "b"] }],
   [
     "models split s a=95 b=5",
-    "models.save",
+    "saveVirtualModel",
     {
       name: "s",
       split: [
@@ -104,7 +115,7 @@ test.each([
   ],
   [
     "models cascade c a b --threshold 0.9 --on-failure error --cost-max 0.01 --latency-max 500",
-    "models.save",
+    "saveVirtualModel",
     {
       name: "c",
       cascade: {
@@ -116,13 +127,13 @@ test.each([
       },
     },
   ],
-  ["models virtual", "models.virtual", {}],
-  ["models remove fast", "models.remove", { name: "fast" }],
+  ["models virtual", "listVirtualModels", {}],
+  ["models remove fast", "removeVirtualModel", { name: "fast" }],
   [
     "keys limit key_1 --budget day=1.50 --budget month=20 --budget-warning month=15 --tokens-per-minute 100",
-    "keys.limit",
+    "updateApiKey",
     {
-      id: "key_1",
+      key_id: "key_1",
       tokens_per_minute: 100,
       budgets: [
         { period: "day", cutoff_threshold_cents: 150, warning_threshold_cents: null },
@@ -132,10 +143,10 @@ test.each([
   ],
   [
     "keys limit key_1 --requests-per-minute 60 --burst 5 --model a --model b --network 10.0.0.0/8 -o org_1",
-    "keys.limit",
+    "updateApiKey",
     {
-      organization: "org_1",
-      id: "key_1",
+      org_id: "org_1",
+      key_id: "key_1",
       rate_limit: { requests_per_minute: 60, burst: 5 },
       allowed_models: ["a", "b"],
       allowed_networks: ["10.0.0.0/8"],
@@ -143,9 +154,9 @@ test.each([
   ],
   [
     "keys limit key_1 --budget none --tokens-per-minute none --requests-per-minute none --model any --network any",
-    "keys.limit",
+    "updateApiKey",
     {
-      id: "key_1",
+      key_id: "key_1",
       rate_limit: null,
       tokens_per_minute: null,
       allowed_models: null,
@@ -155,9 +166,9 @@ test.each([
   ],
   [
     "budgets set team=ops --budget month=20 --budget-warning month=15 -o org_1",
-    "budgets.set",
+    "putTagBudget",
     {
-      organization: "org_1",
+      org_id: "org_1",
       key: "team",
       value: "ops",
       budgets: [{ period: "month", cutoff_threshold_cents: 2000, warning_threshold_cents: 1500 }],
@@ -165,7 +176,7 @@ test.each([
   ],
   [
     "budgets set team=ops --requests-per-minute 600 --burst 60 --tokens-per-minute none",
-    "budgets.set",
+    "putTagBudget",
     {
       key: "team",
       value: "ops",
@@ -175,16 +186,16 @@ test.each([
   ],
   [
     "budgets remove team=a=b",
-    "budgets.set",
+    "putTagBudget",
     { key: "team", value: "a=b", budgets: [], rate_limit: null, tokens_per_minute: null },
   ],
-  ["budgets list", "budgets.list", {}],
-  ["orgs sso org_1", "orgs.sso", { id: "org_1" }],
+  ["budgets list", "listTagBudgets", {}],
+  ["orgs sso org_1", "changeSingleSignOn", { org_id: "org_1" }],
   [
     "orgs sso org_1 --domain a.example --domain b.example --group staff --role member --required",
-    "orgs.sso",
+    "changeSingleSignOn",
     {
-      id: "org_1",
+      org_id: "org_1",
       email_domains: ["a.example", "b.example"],
       groups: ["staff"],
       role: "member",
@@ -193,12 +204,13 @@ test.each([
   ],
   [
     "orgs sso org_1 --domain none --group none --not-required",
-    "orgs.sso",
-    { id: "org_1", email_domains: [], groups: [], required: false },
+    "changeSingleSignOn",
+    { org_id: "org_1", email_domains: [], groups: [], required: false },
   ],
-])("umpire %s tells the server %s", async (line, operation, input) => {
+])("umpire %s calls %s", async (line, name, input) => {
   const { status, told } = await type(`${line} --json`)
-  expect([status, told]).toEqual([0, [[operation, input]]])
+  const scope = operatorTable[name].path.includes("{org_id}") ? { org_id: only.id } : {}
+  expect([status, told]).toEqual([0, [[name, { ...scope, ...input }]]])
 })
 
 test.each([
@@ -250,9 +262,9 @@ test("models list says what each model is for", async () => {
   ])
 })
 
-const removed = (name: string) =>
-  answering(`models remove ${name}`, (operation) => {
-    if (operation === "models.remove") throw new Error("no virtual model of this name")
+const removed = (model: string) =>
+  answering(`models remove ${model}`, (name) => {
+    if (name === "removeVirtualModel") throw new Error("no virtual model of this name")
     return [{ sku: "umpire-decide" }]
   })
 
@@ -343,8 +355,8 @@ test("keys first shows a new key, the console's whole address and a request to p
   expect([status, told]).toEqual([
     0,
     [
-      ["keys.create", { name: "first key", permissions: [...permissions] }],
-      ["users.link", {}],
+      ["createApiKey", { org_id: only.id, name: "first key", permissions: [...permissions] }],
+      ["createSignInLink", {}],
     ],
   ])
   expect(stdout).toContain("  ump_1_2\n")

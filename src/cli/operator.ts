@@ -1,39 +1,62 @@
-/** Runs an operator's command: through the running server's socket, or on the store itself when no server runs. */
+/** The operator's connection to the installation: a client of its endpoints over the running server's socket. */
+import { type Server, request } from "node:http"
 import { createConnection } from "node:net"
-import { Fault } from "../contract/errors.ts"
+import { type Duplex, duplexPair } from "node:stream"
+import { type Fetcher, type OperatorClient, clientOf } from "../contract/client.ts"
+import { operatorTable } from "../contract/operator.ts"
 
-export type Operate = (operation: string, input: unknown) => Promise<unknown>
-
-/** Returns undefined when nothing listens there. */
-export async function operateOverSocket(
-  address: string,
-  operation: string,
-  input: unknown,
-): Promise<{ result: unknown } | undefined> {
-  const reply = await exchange(address, `${JSON.stringify({ operation, input })}\n`)
-  if (reply === undefined) return undefined
-  // A whole reply is one line.
-  if (!reply.endsWith("\n")) throw broken()
-  const { result, error } = JSON.parse(reply) as { result?: unknown; error?: { message: string } }
-  if (error) throw new Fault("invalid_request", error.message)
-  return { result }
+export interface Operator {
+  readonly client: OperatorClient
+  close(): Promise<void>
 }
 
-async function exchange(address: string, line: string): Promise<string | undefined> {
+/** Null when nothing listens there. */
+export async function connectOperator(address: string): Promise<Operator | null> {
+  if (!(await isListening(address))) return null
+  return { client: operatorClient(() => createConnection(address)), close: async () => undefined }
+}
+
+/** Of a server in this process, which need not listen. */
+export const clientWithin = (server: Server): OperatorClient =>
+  operatorClient(() => {
+    const [near, far] = duplexPair()
+    server.emit("connection", far)
+    return near
+  })
+
+/** Each request has a connection of its own. */
+const operatorClient = (connect: () => Duplex): OperatorClient =>
+  clientOf(operatorTable, { baseUrl: "http://operator", headers: {}, fetcher: fetchOver(connect) })
+
+async function isListening(address: string): Promise<boolean> {
   return await new Promise((resolve, reject) => {
-    let text = ""
-    const socket = createConnection(address, () => socket.write(line))
-    socket.setEncoding("utf8")
-    socket.on("data", (chunk: string) => (text += chunk))
-    socket.on("end", () => resolve(text))
+    const socket = createConnection(address, () => resolve(void socket.destroy() === undefined))
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(undefined)
-      else reject(broken(error))
+      if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(false)
+      else reject(error)
     })
   })
 }
 
-const broken = (cause?: unknown): Error =>
+const fetchOver =
+  (connect: () => Duplex): Fetcher =>
+  async (url, { method, headers, body }) =>
+    await new Promise((resolve, reject) => {
+      const fail = (cause?: unknown): void => reject(broken(cause))
+      // The client gives its headers as an object, and its body as a text.
+      const given = { method, headers: headers as Record<string, string>, createConnection: connect }
+      const sent = request(url, given, (answer) => {
+        const chunks: Buffer[] = []
+        answer.on("data", (chunk: Buffer) => chunks.push(chunk)).on("error", fail)
+        answer.on("end", () => {
+          const status = answer.statusCode ?? 0
+          resolve(new Response(status === 204 ? null : Buffer.concat(chunks), { status }))
+        })
+      })
+      sent.on("error", fail).end(body)
+    })
+
+const broken = (cause: unknown): Error =>
   new Error(
     "Cannot tell whether the command took effect: the server stopped before it answered; check, and run the command again if it did not",
     { cause },

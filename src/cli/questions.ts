@@ -7,17 +7,19 @@ import { type CliContext, UsageError, text, texts } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 
 export const questionOptions = {
-  "yes-no": { type: "string", multiple: true, short: "y" },
-  choice: { type: "string", multiple: true, short: "c" },
-  score: { type: "string", multiple: true, short: "s" },
-  questions: { type: "string", short: "q" },
-} as const
-
-export const questionHelp = {
-  "yes-no": "a yes/no question; may be repeated",
-  choice: "question = option | option | ...",
-  score: "question = lowest level | ... | highest level",
-  questions: "a YAML or JSON file with a list of questions as in POST /v1/decisions",
+  "yes-no": { type: "string", multiple: true, short: "y", help: "a yes/no question; may be repeated" },
+  choice: { type: "string", multiple: true, short: "c", help: "question = option | option | ..." },
+  score: {
+    type: "string",
+    multiple: true,
+    short: "s",
+    help: "question = lowest level | ... | highest level",
+  },
+  questions: {
+    type: "string",
+    short: "q",
+    help: "a YAML or JSON file with a list of questions as in POST /v1/decisions",
+  },
 } as const
 
 export async function readQuestions(context: CliContext): Promise<DecisionQuestion[]> {

@@ -1,6 +1,7 @@
 /** `umpire requests`: the request log at the terminal, filtered, and followed as requests come in. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Client } from "../contract/client.ts"
+import { table } from "../contract/table.ts"
 import type { SequenceDetail } from "../contract/sequences.ts"
 import { connectApi } from "./api-client.ts"
 import {
@@ -8,13 +9,13 @@ import {
   type Command,
   UsageError,
   numberOf,
-  oneOf,
   show,
   text,
   texts,
   wholeNumbersFrom,
 } from "./command.ts"
-import { apiHelp, apiOptions } from "./server-options.ts"
+import { readFields } from "./fields.ts"
+import { apiOptions } from "./server-options.ts"
 import { drawTable, printable } from "./table.ts"
 
 const lookEveryMs = 2_000
@@ -25,23 +26,23 @@ const limitDefault = 50
 const limitMax = 999_999
 const pageMax = 200
 
-/** Options that are parameters of the list, by the parameter's name. */
+/** Options that are parameters of the list, and what each means. */
 const filters = {
-  "key-id": "api_key_id",
-  principal: "principal_id",
-  model: "model",
-  set: "question_set_id",
-  version: "question_set_version",
-  endpoint: "endpoint",
-  result: "result",
-  error: "error_code",
-  region: "region",
-  request: "request_id",
-  "latency-min": "latency_ms_min",
-  "latency-max": "latency_ms_max",
-  "cost-min": "cost_min",
-  "cost-max": "cost_max",
-  verdict: "verdict",
+  "key-id": { field: "api_key_id", help: "only with this API key" },
+  principal: { field: "principal_id", help: "only of this key, user or identity provider" },
+  model: { field: "model", help: "only of this model" },
+  set: { field: "question_set_id", help: "only of this question set (qs_...)" },
+  version: { field: "question_set_version", help: "only of this version of the set" },
+  endpoint: { field: "endpoint", help: "only of this endpoint, such as decisions" },
+  result: { field: "result", help: "success, error or cancelled" },
+  error: { field: "error_code", help: "only with this error code" },
+  region: { field: "region", help: "only in this region" },
+  request: { field: "request_id", help: "the x-request-id of a response" },
+  "latency-min": { field: "latency_ms_min", help: "at least so many milliseconds" },
+  "latency-max": { field: "latency_ms_max", help: "at most so many milliseconds" },
+  "cost-min": { field: "cost_min", help: "at least so many USD" },
+  "cost-max": { field: "cost_max", help: "at most so many USD" },
+  verdict: { field: "verdict", help: "abstained or answered" },
 } as const
 
 export const requests: Command = {
@@ -53,36 +54,22 @@ export const requests: Command = {
     "Newest first; --follow prints them as they come, oldest first.",
   ],
   options: {
-    follow: { type: "boolean", short: "f" },
-    limit: { type: "string", short: "n" },
-    since: { type: "string" },
-    tag: { type: "string", multiple: true },
-    ...Object.fromEntries(Object.keys(filters).map((name) => [name, { type: "string" } as const])),
+    follow: { type: "boolean", short: "f", help: "print requests as they come, until interrupted" },
+    limit: { type: "string", short: "n", help: `how many to print (default ${limitDefault})` },
+    since: {
+      type: "string",
+      help: "only what began this long ago or later: 90s, 15m, 2h or 7d; or a time such as 2026-01-31T00:00:00Z",
+    },
+    tag: {
+      type: "string",
+      multiple: true,
+      help: "only with this tag: key, key=value, or key= for none; may be repeated",
+    },
+    ...Object.fromEntries(
+      Object.entries(filters).map(([name, { help }]) => [name, { type: "string", help } as const]),
+    ),
     ...apiOptions,
-  },
-  optionHelp: {
-    follow: "print requests as they come, until interrupted",
-    limit: `how many to print (default ${limitDefault})`,
-    since:
-      "only what began this long ago or later: 90s, 15m, 2h or 7d; or a time such as 2026-01-31T00:00:00Z",
-    tag: "only with this tag: key, key=value, or key= for none; may be repeated",
-    "key-id": "only with this API key",
-    principal: "only of this key, user or identity provider",
-    model: "only of this model",
-    set: "only of this question set (qs_...)",
-    version: "only of this version of the set",
-    endpoint: "only of this endpoint, such as decisions",
-    result: "success, error or cancelled",
-    error: "only with this error code",
-    region: "only in this region",
-    request: "the x-request-id of a response",
-    "latency-min": "at least so many milliseconds",
-    "latency-max": "at most so many milliseconds",
-    "cost-min": "at least so many USD",
-    "cost-max": "at most so many USD",
-    verdict: "abstained or answered",
-    ...apiHelp,
-    json: "print JSON, one request a line with --follow",
+    json: { type: "boolean", help: "print JSON, one request a line with --follow" },
   },
   run: async (context) => await run(context),
 }
@@ -178,18 +165,13 @@ async function follow(
 }
 
 function queryOf(context: CliContext): ListQuery {
-  oneOf(context, "result", ["success", "error", "cancelled"])
-  oneOf(context, "verdict", ["abstained", "answered"])
   for (const option of ["latency-min", "latency-max", "version"])
     numberOf(context, option, wholeNumbersFrom(0, latencyMsMax))
   for (const option of ["cost-min", "cost-max"]) numberOf(context, option, usd)
-  const given = Object.entries(filters).flatMap(([option, parameter]) => {
-    const value = text(context, option)
-    return value === undefined ? [] : [[parameter, value]]
-  })
+  const fields = Object.entries(filters).map(([option, { field }]) => [option, field] as const)
   const since = text(context, "since")
   return {
-    ...Object.fromEntries(given),
+    ...readFields(context, table.listSequences.query, Object.fromEntries(fields)),
     tag: texts(context, "tag"),
     ...(since === undefined ? {} : { range_start: String(sinceMs(since)) }),
   }

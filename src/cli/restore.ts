@@ -10,8 +10,7 @@ type Restore = (
 
 export const restore = (run: Restore): Command => ({
   usage: ["UMPIRE_DATA_DIR=.restored umpire restore umpire-2026-01-01.backup"],
-  options: { json: { type: "boolean" } },
-  optionHelp: { json: "print JSON" },
+  options: { json: { type: "boolean", help: "print JSON" } },
   run: async (context) => {
     const [file] = context.positionals
     if (!file) throw new UsageError("from which file? umpire restore FILE")

@@ -81,9 +81,9 @@ function overview(commands: Commands, version: string): string {
 }
 
 function help(name: string, summary: string, command: Command): string {
-  const options = Object.entries(command.options).map(([option, { type, short }]) => {
+  const options = Object.entries(command.options).map(([option, { type, short, help: means }]) => {
     const flag = `${short ? `-${short}, ` : ""}--${option}${type === "string" ? " <value>" : ""}`
-    return `  ${flag.padEnd(32)}${command.optionHelp[option] ?? ""}`
+    return `  ${flag.padEnd(32)}${means}`
   })
   return [
     `umpire ${name}: ${summary}`,

@@ -36,18 +36,11 @@ interface Bootstrap {
 export const serve = (start: Start): Command => ({
   usage: ["umpire serve [--config umpire.yaml] [--host 127.0.0.1] [--port 8484] [--no-open]"],
   options: {
-    config: { type: "string", short: "c" },
-    host: { type: "string" },
-    port: { type: "string", short: "p" },
-    "data-dir": { type: "string" },
-    "no-open": { type: "boolean" },
-  },
-  optionHelp: {
-    config: "the YAML file to read (UMPIRE_CONFIG)",
-    host: "address to listen on (UMPIRE_HOST)",
-    port: "port to listen on (UMPIRE_PORT); 0 picks a free one",
-    "data-dir": "where the embedded parts keep their data (UMPIRE_DATA_DIR)",
-    "no-open": "do not open the console in a browser at the first start",
+    config: { type: "string", short: "c", help: "the YAML file to read (UMPIRE_CONFIG)" },
+    host: { type: "string", help: "address to listen on (UMPIRE_HOST)" },
+    port: { type: "string", short: "p", help: "port to listen on (UMPIRE_PORT); 0 picks a free one" },
+    "data-dir": { type: "string", help: "where the embedded parts keep their data (UMPIRE_DATA_DIR)" },
+    "no-open": { type: "boolean", help: "do not open the console in a browser at the first start" },
   },
   run: async (context) => await run(start, context),
 })

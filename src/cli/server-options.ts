@@ -6,27 +6,23 @@ const portMax = 65_535
 
 /** The options of every command that asks a server. */
 export const serverOptions = {
-  url: { type: "string" },
-  key: { type: "string" },
-  json: { type: "boolean" },
+  url: {
+    type: "string",
+    help: `the server (UMPIRE_URL, else http://127.0.0.1 and UMPIRE_PORT, ${defaultPort} by default)`,
+  },
+  key: { type: "string", help: "the API key; better given as UMPIRE_API_KEY" },
+  json: { type: "boolean", help: "print JSON" },
 } as const
-
-export const serverHelp = {
-  url: `the server (UMPIRE_URL, else http://127.0.0.1 and UMPIRE_PORT, ${defaultPort} by default)`,
-  key: "the API key; better given as UMPIRE_API_KEY",
-  json: "print JSON",
-}
 
 /** The options of commands that act in an organization. */
 export const apiOptions = {
-  organization: { type: "string", short: "o" },
+  organization: {
+    type: "string",
+    short: "o",
+    help: "the organization, where the key belongs to a user of several",
+  },
   ...serverOptions,
 } as const
-
-export const apiHelp = {
-  organization: "the organization, where the key belongs to a user of several",
-  ...serverHelp,
-}
 
 /** The server that the options or the environment name. */
 export function serverOf(context: CliContext): { readonly url: string; readonly key: string } {

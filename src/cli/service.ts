@@ -15,14 +15,9 @@ export const service: Command = {
     "umpire service uninstall [--user]",
   ],
   options: {
-    user: { type: "boolean" },
-    "unit-dir": { type: "string" },
-    "no-start": { type: "boolean" },
-  },
-  optionHelp: {
-    user: "a service of your own user instead of the system; needs no root",
-    "unit-dir": "where the unit is written; defaults to systemd's folder",
-    "no-start": "write the unit only",
+    user: { type: "boolean", help: "a service of your own user instead of the system; needs no root" },
+    "unit-dir": { type: "string", help: "where the unit is written; defaults to systemd's folder" },
+    "no-start": { type: "boolean", help: "write the unit only" },
   },
   run: async (context) => {
     if (process.platform !== "linux")

@@ -9,7 +9,7 @@ import { percentText } from "../scoring/percent.ts"
 import { connectApi, everyPage } from "./api-client.ts"
 import { type CliContext, type Command, UsageError, numberOf, required, show, text } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
-import { apiHelp, apiOptions } from "./server-options.ts"
+import { apiOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
 
 const lookEveryMs = 500
@@ -25,24 +25,17 @@ export const sets: Command = {
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
   ],
   options: {
-    version: { type: "string" },
-    against: { type: "string" },
-    out: { type: "string", short: "o" },
-    note: { type: "string" },
-    target: { type: "string" },
-    force: { type: "boolean" },
+    version: { type: "string", help: "a version's number or a label (default latest)" },
+    against: { type: "string", help: "the version that a check compares with" },
+    out: { type: "string", short: "o", help: "the file to write (default NAME.yaml; - for standard output)" },
+    note: { type: "string", help: "why the set changes, for the list of versions" },
+    target: {
+      type: "string",
+      help: "the share of right answers that thresholds are chosen for, such as 0.95",
+    },
+    force: { type: "boolean", help: "of pull: replace a file that differs from the set" },
     ...apiOptions,
-    // -o is the file.
-    organization: { type: "string" },
-  },
-  optionHelp: {
-    version: "a version's number or a label (default latest)",
-    against: "the version that a check compares with",
-    out: "the file to write (default NAME.yaml; - for standard output)",
-    note: "why the set changes, for the list of versions",
-    force: "of pull: replace a file that differs from the set",
-    target: "the share of right answers that thresholds are chosen for, such as 0.95",
-    ...apiHelp,
+    organization: { type: "string", help: apiOptions.organization.help },
   },
   run: async (context) => await run(context),
 }

@@ -1,8 +1,15 @@
 /** `umpire status`: how the installation stands: its gateways; and of the running one regions, workers, queues, breakers, leases, journal. */
 import { setTimeout as wait } from "node:timers/promises"
-import { FleetState, GatewayState, type WorkerState, heldDollars, isSilent } from "../base/fleet-report.ts"
-import type { CliContext, Command } from "./command.ts"
-import type { Operate } from "./operator.ts"
+import {
+  FleetState,
+  GatewayState,
+  type WorkerState,
+  heldDollars,
+  isSilent,
+} from "../contract/fleet-report.ts"
+import type { OperatorClient } from "../contract/client.ts"
+import type { OpenOperator } from "./actions.ts"
+import type { Command } from "./command.ts"
 import { drawTable } from "./table.ts"
 
 const watchEveryMs = 2_000
@@ -10,16 +17,18 @@ const clearScreen = "\u001B[H\u001B[2J"
 const kibibyte = 1024
 const mebibyte = 1024 * 1024
 
-export const status = (operator: (context: CliContext) => Operate): Command => ({
+export const status = (open: OpenOperator): Command => ({
   usage: ["umpire status [--watch] [--json]"],
-  options: { json: { type: "boolean" }, watch: { type: "boolean", short: "w" } },
-  optionHelp: { json: "print JSON", watch: "go on every 2 seconds until stopped" },
+  options: {
+    json: { type: "boolean", help: "print JSON" },
+    watch: { type: "boolean", short: "w", help: "go on every 2 seconds until stopped" },
+  },
   run: async (context) => {
     const { stdout, values } = context
-    const operate = operator(context)
+    const { client } = await open(context)
     const isWatched = values["watch"] === true
     for (;;) {
-      const text = await read(operate, values["json"] === true)
+      const text = await read(client, values["json"] === true)
       stdout.write(isWatched && stdout.isTTY ? clearScreen + text : text)
       if (!isWatched) return 0
       await wait(watchEveryMs)
@@ -27,11 +36,12 @@ export const status = (operator: (context: CliContext) => Operate): Command => (
   },
 })
 
-async function read(operate: Operate, isJson: boolean): Promise<string> {
-  const report = await operate("status", null)
-  const fleet = await operate("fleet", null)
-  if (isJson) return `${JSON.stringify({ ...Object(report), fleet })}\n`
-  return `${drawGateways(FleetState.parse(fleet))}\n${draw(GatewayState.parse(report))}`
+async function read(client: OperatorClient, isJson: boolean): Promise<string> {
+  const report = await client.getStatus()
+  const fleet = await client.getFleet()
+  if (isJson) return `${JSON.stringify({ ...report, fleet })}\n`
+  // Gateways of other versions may not tell everything.
+  return `${drawGateways(FleetState.parse(fleet))}\n${draw(report)}`
 }
 
 function drawGateways({ gateways }: FleetState): string {

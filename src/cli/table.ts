@@ -14,6 +14,15 @@ export function drawTable(head: readonly string[], rows: readonly (readonly stri
   return `${[line(head), line(widths.map((width) => "-".repeat(width))), ...safe.map(line)].join("\n")}\n`
 }
 
+/** Draws records by columns: what each is called, and what it shows of a record. */
+export const columns =
+  <Row>(cells: Readonly<Record<string, (row: Row) => string>>) =>
+  (rows: readonly Row[]): string =>
+    drawTable(
+      Object.keys(cells),
+      rows.map((row) => Object.values(cells).map((cell) => cell(row))),
+    )
+
 /** Text from elsewhere must not move the cursor or colour the terminal. */
 export function printable(value: string): string {
   return stripVTControlCharacters(value).replaceAll(/\p{Cc}/gu, " ")

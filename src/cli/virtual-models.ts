@@ -1,20 +1,12 @@
 /** `umpire models alias|fallback|split|cascade|virtual|remove`: an organization's virtual models. */
-import { virtualModelLimits } from "../contract/platform/virtual-models.ts"
-import {
-  type CliContext,
-  UsageError,
-  numberOf,
-  numbersBetween,
-  oneOf,
-  organizationScope,
-  show,
-  text,
-  wholeNumbersFrom,
-} from "./command.ts"
-import type { Operate } from "./operator.ts"
-import { drawTable } from "./table.ts"
+import type { OperatorClient } from "../contract/client.ts"
+import { CascadeRule, type VirtualModel } from "../contract/platform/virtual-models.ts"
+import { type Action, operates } from "./actions.ts"
+import { type CliContext, UsageError, numberOf, numbersBetween, required, show, text } from "./command.ts"
+import { readFields } from "./fields.ts"
+import { columns } from "./table.ts"
 
-type Action = "alias" | "fallback" | "split" | "cascade" | "virtual" | "remove"
+type Rule = "alias" | "fallback" | "split" | "cascade"
 
 export const virtualUsage = [
   "umpire models alias NAME MODEL",
@@ -26,60 +18,57 @@ export const virtualUsage = [
 ]
 
 export const virtualOptions = {
-  organization: { type: "string", short: "o" },
-  threshold: { type: "string" },
-  "on-failure": { type: "string" },
-  "cost-max": { type: "string" },
-  "latency-max": { type: "string" },
+  threshold: {
+    type: "string",
+    help: "of a cascade: answers less probable than this go to the next model; 0 to 1",
+  },
+  "on-failure": {
+    type: "string",
+    help: "of a cascade: answer (default) or error, when a later model fails",
+  },
+  "cost-max": { type: "string", help: "of a cascade: USD that a whole request may cost" },
+  "latency-max": {
+    type: "string",
+    help: "of a cascade: milliseconds after which no further model is asked",
+  },
 } as const
 
-export const virtualOptionHelp = {
-  organization: "of virtual models: the organization, where there are several",
-  threshold: "of a cascade: answers less probable than this go to the next model; 0 to 1",
-  "on-failure": "of a cascade: answer (default) or error, when a later model fails",
-  "cost-max": "of a cascade: USD that a whole request may cost",
-  "latency-max": "of a cascade: milliseconds after which no further model is asked",
-}
+const save = (rule: Rule): Action<OperatorClient> =>
+  operates("saveVirtualModel", {
+    args: { name: `which name? umpire models ${rule} NAME` },
+    input: (context) => ruleOf(context, rule, context.positionals.slice(2)),
+    draw: (virtual) => `${virtual.name} is ${sentence(virtual)}.\n`,
+  })
 
-interface ListedVirtual {
-  readonly name: string
-  readonly alias: string | null
-  readonly fallback: readonly string[] | null
-  readonly split: readonly { readonly model: string; readonly weight: number }[] | null
-  readonly cascade: { readonly models: readonly string[] } | null
-}
-
-export async function virtualModels(context: CliContext, operate: Operate, action: Action): Promise<number> {
-  const [, name, ...members] = context.positionals
-  const scope = organizationScope(context)
-  if (action === "virtual") return show(context, await operate("models.virtual", scope), drawList)
-  if (name === undefined) throw new UsageError(`which name? umpire models ${action} NAME`)
-  if (action === "remove") return await remove(context, operate, name)
-  const rule = ruleOf(context, action, members)
-  const saved = await operate("models.save", { ...scope, name, ...rule })
-  // What models.save answers.
-  return show(context, saved, (virtual) => `${name} is ${sentence(virtual as ListedVirtual)}.\n`)
-}
-
-async function remove(context: CliContext, operate: Operate, name: string): Promise<number> {
+/** Says of a model of the catalog that it is none of these. */
+const remove: Action<OperatorClient> = async (context, connect) => {
+  const name = required(context.positionals[1], "which name? umpire models remove NAME")
+  const { client, organizationId } = await connect()
   try {
-    const removed = await operate("models.remove", { ...organizationScope(context), name })
-    return show(context, removed, () => `${name} is removed.\n`)
+    await client.removeVirtualModel({ params: { org_id: await organizationId(), name } })
   } catch (error) {
-    // What models.list answers. The first failure is the one to tell.
-    const catalog = (await operate("models.list", {}).catch(() => [])) as { readonly sku: string }[]
+    // The first failure is the one to tell.
+    const catalog = await client.listCatalog().catch(() => [])
     if (!catalog.some(({ sku }) => sku === name)) throw error
     throw new UsageError(
       `${name} is a model of the catalog, not a virtual model; remove takes virtual models`,
     )
   }
+  return show(context, { name }, () => `${name} is removed.\n`)
 }
 
-function ruleOf(
-  context: CliContext,
-  action: Exclude<Action, "virtual" | "remove">,
-  members: readonly string[],
-): Readonly<Record<string, unknown>> {
+export const virtualActions = {
+  alias: save("alias"),
+  fallback: save("fallback"),
+  split: save("split"),
+  cascade: save("cascade"),
+  virtual: operates("listVirtualModels", {
+    draw: columns<VirtualModel>({ name: ({ name }) => name, is: sentence }),
+  }),
+  remove,
+}
+
+function ruleOf(context: CliContext, action: Rule, members: readonly string[]): object {
   const [first, second] = members
   if (first === undefined || (action !== "alias" && second === undefined))
     throw new UsageError(
@@ -107,10 +96,8 @@ function weighted(member: string): { readonly model: string; readonly weight: nu
   return { model: member.slice(0, at), weight }
 }
 
-function cascadeOf(context: CliContext, models: readonly string[]): Readonly<Record<string, unknown>> {
+function cascadeOf(context: CliContext, models: readonly string[]): object {
   const threshold = numberOf(context, "threshold", numbersBetween(0, 1))
-  const latency = numberOf(context, "latency-max", wholeNumbersFrom(1, virtualModelLimits.latencyMsMax))
-  const failure = oneOf(context, "on-failure", ["answer", "error"])
   const cost = text(context, "cost-max")
   if (cost !== undefined && !/^\d{1,8}(?:\.\d{1,10})?$/.test(cost))
     throw new UsageError("--cost-max takes USD, such as 0.01")
@@ -119,19 +106,15 @@ function cascadeOf(context: CliContext, models: readonly string[]): Readonly<Rec
     ...(threshold === undefined
       ? {}
       : { thresholds: { predicate: threshold, choice: threshold, score: threshold } }),
-    ...(failure === undefined ? {} : { on_failure: failure }),
-    ...(cost === undefined ? {} : { cost_max_usd: cost }),
-    ...(latency === undefined ? {} : { latency_max_ms: latency }),
+    ...readFields(context, CascadeRule, {
+      "on-failure": "on_failure",
+      "cost-max": "cost_max_usd",
+      "latency-max": "latency_max_ms",
+    }),
   }
 }
 
-function drawList(result: unknown): string {
-  // What models.virtual answers.
-  const rows = (result as ListedVirtual[]).map((virtual) => [virtual.name, sentence(virtual)])
-  return drawTable(["name", "is"], rows)
-}
-
-function sentence({ alias, fallback, split, cascade }: ListedVirtual): string {
+function sentence({ alias, fallback, split, cascade }: VirtualModel): string {
   if (alias !== null) return `an alias of ${alias}`
   if (fallback) return `a fallback: ${fallback.join(", then ")}`
   if (split) return `a split: ${split.map(({ model, weight }) => `${model}=${weight}`).join(", ")}`

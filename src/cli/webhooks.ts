@@ -5,14 +5,38 @@ import {
   type WebhookDeliveryItem,
   webhookEvents,
 } from "../contract/alerts/webhooks.ts"
-import { connectApi, everyPage } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, oneOf, required, show, text, texts } from "./command.ts"
-import { apiHelp, apiOptions } from "./server-options.ts"
-import { drawTable } from "./table.ts"
+import { apiCommand, calls } from "./actions.ts"
+import { columns } from "./table.ts"
 
 const deliveriesShown = 50
 
-export const webhooks: Command = {
+const drawWebhooks = columns<Webhook>({
+  webhook: ({ id }) => id,
+  url: ({ url }) => url,
+  description: ({ description }) => description,
+  events: ({ events }) => events.join(", "),
+  enabled: ({ enabled, disabled_reason }) => (enabled ? "yes" : (disabled_reason ?? "no")),
+  "last delivery": ({ last_delivery: last }) => (last ? `${last.state} ${last.at}` : ""),
+})
+
+const numberText = (value: number | null): string => (value === null ? "" : String(value))
+
+const drawDeliveries = columns<WebhookDeliveryItem>({
+  delivery: ({ id }) => id,
+  type: ({ type }) => type,
+  state: ({ state }) => state,
+  attempts: ({ attempts }) => String(attempts),
+  status: ({ status }) => numberText(status),
+  ms: ({ duration_ms }) => numberText(duration_ms),
+  created: ({ created_at }) => created_at,
+  "next attempt": ({ next_attempt_at }) => next_attempt_at ?? "",
+  error: ({ error }) => error ?? "",
+})
+
+const which = (action: string) => ({ webhook_id: `say which: umpire webhooks ${action} wh_...` })
+const whichDelivery = "say which: umpire webhooks resend wh_... dlv_..."
+
+export const webhooks = apiCommand({
   usage: [
     "umpire webhooks list",
     "umpire webhooks add https://example.com/umpire [--description Pager] [--event alert.firing]",
@@ -24,125 +48,40 @@ export const webhooks: Command = {
     "add prints the signing secret, once.",
   ],
   options: {
-    description: { type: "string" },
-    event: { type: "string", multiple: true },
-    state: { type: "string" },
-    ...apiOptions,
-  },
-  optionHelp: {
-    description: "what it is for",
-    event: `only these: ${webhookEvents.join(", ")}; may be repeated (default all)`,
-    state: `only these: ${DeliveryStateName.options.join(", ")}`,
-    ...apiHelp,
-  },
-  run: async (context) => await run(context),
-}
-
-async function run(context: CliContext): Promise<number> {
-  const [action, name, delivery] = context.positionals
-  switch (action) {
-    case "list":
-      return await list(context)
-    case "add":
-      return await add(context, required(name, "say which: umpire webhooks add https://example.com/umpire"))
-    case "remove":
-      return await remove(context, required(name, "say which: umpire webhooks remove wh_..."))
-    case "test":
-      return await sendTest(context, required(name, "say which: umpire webhooks test wh_..."))
-    case "deliveries":
-      return await listDeliveries(context, required(name, "say which: umpire webhooks deliveries wh_..."))
-    case "resend":
-      return await resend(context, required(name, whichDelivery), required(delivery, whichDelivery))
-    default:
-      throw new UsageError("say list, add, remove, test, deliveries or resend")
-  }
-}
-
-const whichDelivery = "say which: umpire webhooks resend wh_... dlv_..."
-
-async function list(context: CliContext): Promise<number> {
-  const { client, organizationId: org_id } = await connectApi(context)
-  const found = await everyPage((query) => client.listWebhooks({ params: { org_id }, query }))
-  return show(context, found, () => (found.length === 0 ? "There are no webhooks.\n" : draw(found)))
-}
-
-const draw = (found: readonly Webhook[]): string =>
-  drawTable(
-    ["webhook", "url", "description", "events", "enabled", "last delivery"],
-    found.map((webhook) => [
-      webhook.id,
-      webhook.url,
-      webhook.description,
-      webhook.events.join(", "),
-      webhook.enabled ? "yes" : (webhook.disabled_reason ?? "no"),
-      webhook.last_delivery ? `${webhook.last_delivery.state} ${webhook.last_delivery.at}` : "",
-    ]),
-  )
-
-async function add(context: CliContext, url: string): Promise<number> {
-  const given = texts(context, "event")
-  const events = webhookEvents.filter((event) => given.includes(event))
-  if (events.length < new Set(given).size)
-    throw new UsageError(`--event takes one of ${webhookEvents.join(", ")}`)
-  const description = text(context, "description")
-  const { client, organizationId: org_id } = await connectApi(context)
-  const webhook = await client.createWebhook({
-    params: { org_id },
-    body: {
-      url,
-      ...(description === undefined ? {} : { description }),
-      ...(events.length === 0 ? {} : { events }),
+    description: { type: "string", help: "what it is for" },
+    event: {
+      type: "string",
+      multiple: true,
+      help: `only these: ${webhookEvents.join(", ")}; may be repeated (default all)`,
     },
-  })
-  return show(
-    context,
-    webhook,
-    () => `${draw([webhook])}\nSecret (shown once): ${webhook.secret ?? "not shown again"}\n`,
-  )
-}
-
-async function remove(context: CliContext, webhook_id: string): Promise<number> {
-  const { client, organizationId: org_id } = await connectApi(context)
-  await client.deleteWebhook({ params: { org_id, webhook_id } })
-  return show(context, { id: webhook_id, deleted: true }, () => `Removed ${webhook_id}.\n`)
-}
-
-async function sendTest(context: CliContext, webhook_id: string): Promise<number> {
-  const { client, organizationId: org_id } = await connectApi(context)
-  const delivery = await client.testWebhook({ params: { org_id, webhook_id } })
-  return show(context, delivery, () => drawDeliveries([delivery]))
-}
-
-async function listDeliveries(context: CliContext, webhook_id: string): Promise<number> {
-  const state = oneOf(context, "state", DeliveryStateName.options)
-  const { client, organizationId: org_id } = await connectApi(context)
-  const { data } = await client.listWebhookDeliveries({
-    params: { org_id, webhook_id },
-    query: { limit: deliveriesShown, ...(state === undefined ? {} : { state }) },
-  })
-  return show(context, data, () =>
-    data.length === 0 ? "Nothing was sent in the last 30 days.\n" : drawDeliveries(data),
-  )
-}
-
-const drawDeliveries = (deliveries: readonly WebhookDeliveryItem[]): string =>
-  drawTable(
-    ["delivery", "type", "state", "attempts", "status", "ms", "created", "next attempt", "error"],
-    deliveries.map((one) => [
-      one.id,
-      one.type,
-      one.state,
-      String(one.attempts),
-      one.status === null ? "" : String(one.status),
-      one.duration_ms === null ? "" : String(one.duration_ms),
-      one.created_at,
-      one.next_attempt_at ?? "",
-      one.error ?? "",
-    ]),
-  )
-
-async function resend(context: CliContext, webhook_id: string, delivery_id: string): Promise<number> {
-  const { client, organizationId: org_id } = await connectApi(context)
-  const delivery = await client.resendWebhookDelivery({ params: { org_id, webhook_id, delivery_id } })
-  return show(context, delivery, () => drawDeliveries([delivery]))
-}
+    state: { type: "string", help: `only these: ${DeliveryStateName.options.join(", ")}` },
+  },
+  actions: {
+    list: calls("listWebhooks", {
+      draw: (found) => (found.length === 0 ? "There are no webhooks.\n" : drawWebhooks(found)),
+    }),
+    add: calls("createWebhook", {
+      args: { url: "say which: umpire webhooks add https://example.com/umpire" },
+      fields: { description: "description", event: "events" },
+      draw: (webhook) =>
+        `${drawWebhooks([webhook])}\nSecret (shown once): ${webhook.secret ?? "not shown again"}\n`,
+    }),
+    remove: calls("deleteWebhook", {
+      args: which("remove"),
+      json: ({ webhook_id }) => ({ id: webhook_id, deleted: true }),
+      draw: (_, { webhook_id }) => `Removed ${webhook_id}.\n`,
+    }),
+    test: calls("testWebhook", { args: which("test"), draw: (delivery) => drawDeliveries([delivery]) }),
+    deliveries: calls("listWebhookDeliveries", {
+      args: which("deliveries"),
+      fields: { state: "state" },
+      first: deliveriesShown,
+      draw: (found) =>
+        found.length === 0 ? "Nothing was sent in the last 30 days.\n" : drawDeliveries(found),
+    }),
+    resend: calls("resendWebhookDelivery", {
+      args: { webhook_id: whichDelivery, delivery_id: whichDelivery },
+      draw: (delivery) => drawDeliveries([delivery]),
+    }),
+  },
+})

@@ -19,14 +19,9 @@ const portMax = 65_535
 export const worker = (start: StartWorker): Command => ({
   usage: ["umpire worker [--config umpire.yaml] [--host 127.0.0.1] [--port 8485]"],
   options: {
-    config: { type: "string", short: "c" },
-    host: { type: "string" },
-    port: { type: "string", short: "p" },
-  },
-  optionHelp: {
-    config: "the YAML file to read (UMPIRE_CONFIG)",
-    host: "address to listen on; other than this machine needs UMPIRE_WORKER_KEY",
-    port: "port to listen on; 0 picks a free one",
+    config: { type: "string", short: "c", help: "the YAML file to read (UMPIRE_CONFIG)" },
+    host: { type: "string", help: "address to listen on; other than this machine needs UMPIRE_WORKER_KEY" },
+    port: { type: "string", short: "p", help: "port to listen on; 0 picks a free one" },
   },
   run: async (context) => await run(start, context),
 })

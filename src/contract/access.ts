@@ -1,6 +1,7 @@
 /** Who may call: the kinds of principal, their permissions and their roles, as the contract names them. */
 
-const principalKinds = ["session", "key", "workload"] as const
+/** The operator is a user who can open the socket in the data directory. */
+const principalKinds = ["session", "key", "workload", "operator"] as const
 export type PrincipalKind = (typeof principalKinds)[number]
 
 export const permissions = ["inference", "api-read", "api-write", "api-admin"] as const
@@ -58,6 +59,17 @@ export interface Standing {
 /** Permissions that a console session holds by its role in the organization. */
 export function permissionsOfRole(role: Role): readonly Permission[] {
   return role === "member" ? ["inference", "api-read", "api-write"] : permissions
+}
+
+/** At the command line of the installation; may act in every organization. */
+export const operator: Principal = {
+  kind: "operator",
+  id: "operator",
+  userId: null,
+  organizationId: null,
+  role: null,
+  permissions: null,
+  rateLimit: null,
 }
 
 export const isOwner = (role: Role): boolean => role !== "member"

@@ -1,7 +1,8 @@
 /** A typed client made from the table of endpoints; the console, the CLI and the tests share it. */
 import type { z } from "zod"
 import { Document, type Endpoint } from "./endpoint.ts"
-import { type EndpointName, type Table, table } from "./table.ts"
+import type { OperatorTable } from "./operator.ts"
+import { type Table, table } from "./table.ts"
 
 type Given<Schema extends z.ZodType, Key extends string> =
   z.input<Schema> extends undefined
@@ -22,13 +23,19 @@ export interface CallOptions {
   readonly onHeaders?: (headers: Headers) => void
 }
 
-export type Client = {
-  readonly [Name in EndpointName]: (
-    ...given: {} extends Request<Table[Name]>
-      ? [request?: Request<Table[Name]>]
-      : [request: Request<Table[Name]>]
-  ) => Promise<z.output<Table[Name]["output"]>>
+type ClientOf<Endpoints extends Record<string, Endpoint>> = {
+  readonly [Name in keyof Endpoints]: (
+    ...given: {} extends Request<Endpoints[Name]>
+      ? [request?: Request<Endpoints[Name]>]
+      : [request: Request<Endpoints[Name]>]
+  ) => Promise<z.output<Endpoints[Name]["output"]>>
 }
+
+export type Client = ClientOf<Table>
+export type OperatorClient = ClientOf<OperatorTable>
+
+/** As much of `fetch` as a client needs. */
+export type Fetcher = (url: URL, request: RequestInit) => Promise<Response>
 
 /** What the server refused, with its stable code. */
 export class ClientError extends Error {
@@ -58,14 +65,27 @@ export class ClientError extends Error {
 export function createClient(
   baseUrl: string,
   headers: Record<string, string>,
-  fetcher: typeof fetch = fetch,
+  fetcher: Fetcher = fetch,
 ): Client {
-  const entries = Object.entries(table).map(([name, endpoint]) => [
+  return clientOf(table, { baseUrl, headers, fetcher })
+}
+
+interface Connection {
+  readonly baseUrl: string
+  readonly headers: Record<string, string>
+  readonly fetcher: Fetcher
+}
+
+export function clientOf<Endpoints extends Record<string, Endpoint>>(
+  endpoints: Endpoints,
+  connection: Connection,
+): ClientOf<Endpoints> {
+  const entries = Object.entries(endpoints).map(([name, endpoint]) => [
     name,
-    (request: LooseRequest = {}) => call(endpoint, baseUrl, headers, fetcher, request),
+    (request: LooseRequest = {}) => call(endpoint, connection, request),
   ])
   // Every name of the table is present, and `call` answers what its endpoint says or throws.
-  return Object.fromEntries(entries) as Client
+  return Object.fromEntries(entries) as ClientOf<Endpoints>
 }
 
 interface LooseRequest extends CallOptions {
@@ -76,9 +96,7 @@ interface LooseRequest extends CallOptions {
 
 async function call(
   endpoint: Endpoint,
-  baseUrl: string,
-  headers: Record<string, string>,
-  fetcher: typeof fetch,
+  { baseUrl, headers, fetcher }: Connection,
   request: LooseRequest,
 ): Promise<unknown> {
   const response = await fetcher(addressOf(endpoint, baseUrl, request), {

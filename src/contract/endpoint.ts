@@ -129,7 +129,7 @@ type BodyOf<E extends Endpoint> = E["reads"] extends "bytes"
   : E["reads"] extends "stream"
     ? BodyStream
     : z.output<E["body"]>
-type OutputOf<E extends Endpoint> = z.output<E["output"]>
+export type OutputOf<E extends Endpoint> = z.output<E["output"]>
 
 /** Names the sequence that an answer belongs to, also where the request failed after its sequence began. */
 export const sequenceHeader = "x-umpire-sequence"

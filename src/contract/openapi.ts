@@ -70,7 +70,12 @@ function textsOf(endpoint: Endpoint): Json {
 const either = new Intl.ListFormat("en", { type: "disjunction" })
 
 function whoMayCall({ access }: Endpoint): string {
-  const names = { session: "a console session", key: "an API key", workload: "a workload access token" }
+  const names = {
+    session: "a console session",
+    key: "an API key",
+    workload: "a workload access token",
+    operator: "the operator",
+  }
   const kinds = either.format(access.principals.map((kind) => names[kind]))
   const permission = access.permission ? ` with the permission \`${access.permission}\`` : ""
   return `Accepts ${kinds}${permission}${roleNeeded(access)}.`

@@ -65,13 +65,6 @@ export async function change<Output>(
   return output
 }
 
-/** Who acts when no principal does: the installation itself, or its operator at the command line. */
-export const systemCaller: Caller = {
-  principal: null,
-  request: { ip: "", userAgent: null },
-  idempotency: null,
-}
-
 async function complete(sql: Sql, run: IdempotentRun, output: unknown): Promise<void> {
   if (await completeIdempotencyKey(sql, run, run.encode(output))) return
   throw new Fault(
@@ -86,8 +79,7 @@ function auditEntry(ids: Ids, caller: Caller, event: AuditEvent, at: Date): NewA
     id: ids.next("aud"),
     organizationId: event.organizationId,
     actorKind: principal?.kind ?? "system",
-    // A session comes and goes; the user behind it is who acted.
-    actorId: principal?.kind === "session" ? principal.userId : (principal?.id ?? null),
+    actorId: actorIdOf(principal),
     ip: request.ip || null,
     userAgent: request.userAgent?.slice(0, userAgentCharactersMax).replaceAll("\u0000", "") ?? null,
     action: event.action,
@@ -97,6 +89,12 @@ function auditEntry(ids: Ids, caller: Caller, event: AuditEvent, at: Date): NewA
     after: redact(event.after),
     at,
   }
+}
+
+/** A session comes and goes, and the user behind it acted; the operator has no id. */
+function actorIdOf(principal: Principal | null): string | null {
+  const isNamed = principal?.kind === "key" || principal?.kind === "workload"
+  return isNamed ? principal.id : (principal?.userId ?? null)
 }
 
 const userAgentCharactersMax = 512

@@ -69,7 +69,7 @@ async function create(
   const { value, secretHash } = newKeyValue(id)
   return await change(parts, call, async (scoped) => {
     const { sql, now } = scoped
-    await checkLimit(sql, organizationId, rate_limit, parts.rateLimit)
+    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: parts.rateLimit })
     const key = await insertKey(sql, {
       id,
       organizationId,
@@ -105,7 +105,7 @@ async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"
     checkMayLimit(standing, limits)
     // What the key has already is not given to it now.
     checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
-    await checkLimit(sql, standing.organizationId, rate_limit, parts.rateLimit)
+    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: parts.rateLimit })
     const after = await updateKey(sql, standing.organizationId, before.id, {
       ...(name === undefined ? {} : { name }),
       ...(permissions === undefined ? {} : { permissions }),
@@ -247,14 +247,13 @@ function readExpiry(given: string | null | undefined, nowMs: number): Date | nul
   })
 }
 
-/** A key may have less than its organization, never more. */
+/** A key may have less than its organization; an operator may give it more. */
 async function checkLimit(
   sql: Sql,
-  organizationId: string,
-  given: GivenLimit | null | undefined,
-  standard: RateLimit,
+  { principal, standing: { organizationId } }: ReturnType<typeof acting>,
+  { given, standard }: { readonly given: GivenLimit | null | undefined; readonly standard: RateLimit },
 ): Promise<void> {
-  if (!given) return
+  if (!given || principal.kind === "operator") return
   const { requestsPerMinute, burst } = rateLimitOf(await readOrganization(sql, organizationId)) ?? standard
   if (given.requests_per_minute <= requestsPerMinute && given.burst <= burst) return
   throw new Fault(

@@ -34,10 +34,7 @@ export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, 
   return {
     listOrganizationModels: async (call) =>
       await listOrganizationModels(parts, acting(call).standing.organizationId),
-    async listModelAccessRequests(call) {
-      const { organizationId } = acting(call).standing
-      return toList(await pageModelAccess(parts.database, organizationId, call.query), toRequest)
-    },
+    ...accessRequestHandlers(parts),
     async requestModelAccess(call) {
       const { principal, standing } = acting(call)
       const model = requireModel(parts.catalog, call.body.model_sku)
@@ -48,6 +45,15 @@ export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, 
     },
   }
 }
+
+export const accessRequestHandlers = ({
+  database,
+}: ControlParts): Pick<Handlers<PlatformTable>, "listModelAccessRequests"> => ({
+  async listModelAccessRequests(call) {
+    const { organizationId } = acting(call).standing
+    return toList(await pageModelAccess(database, organizationId, call.query), toRequest)
+  },
+})
 
 export async function listOrganizationModels(parts: ModelParts, organizationId: string): Promise<OrgModel[]> {
   const [entries, billing, own] = await Promise.all([

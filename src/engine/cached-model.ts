@@ -1,6 +1,6 @@
 /** A model of this machine, for one purpose: in memory or not, with the work that uses it or waits for it. */
 import type { Clock } from "../base/clock.ts"
-import type { EngineReport } from "../base/fleet-report.ts"
+import type { EngineReport } from "../contract/fleet-report.ts"
 import { abortable } from "../base/peer/connection.ts"
 import { Fault } from "../contract/errors.ts"
 

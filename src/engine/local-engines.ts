@@ -1,7 +1,7 @@
 /** The engines of this machine as the gateway and a worker use them: each is loaded when it is first used, and may leave in between. */
 import { stat } from "node:fs/promises"
 import type { Model } from "../base/catalog.ts"
-import type { EngineReport } from "../base/fleet-report.ts"
+import type { EngineReport } from "../contract/fleet-report.ts"
 import { Fault } from "../contract/errors.ts"
 import type { ModelEngines } from "./engine-service.ts"
 import type { CachedModel } from "./cached-model.ts"

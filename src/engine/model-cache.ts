@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises"
 import type { Clock } from "../base/clock.ts"
-import type { EngineReport } from "../base/fleet-report.ts"
+import type { EngineReport } from "../contract/fleet-report.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import { CachedModel, type Loadable, type ModelSource, closed } from "./cached-model.ts"

@@ -180,7 +180,7 @@ export class OpenRecord {
       stop_reason: outcome.stopReason,
       region: outcome.region ?? this.#region,
       cost_ticks: String(costTicks),
-      principal_kind: isUser ? "user" : principal.kind,
+      principal_kind: isUser ? "user" : principal.kind === "workload" ? "workload" : "key",
       principal_id: isUser ? (principal.userId ?? principal.id) : principal.id,
       question_set_id: description.questionSetId ?? null,
       question_set: description.questionSet ?? null,

@@ -7,7 +7,7 @@ import type { Log } from "../base/log.ts"
 import type { Metrics, Sample } from "../base/telemetry.ts"
 import { analyticsHandlers, freshEvents } from "../control/analytics/handlers.ts"
 import type { ContentStates } from "../control/analytics/requests.ts"
-import { type AnalyticsOperatorParts, analyticsOperations } from "../control/analytics/operations.ts"
+import { type EventOperatorDeps, eventOperatorHandlers } from "../control/operator/events.ts"
 import type { BillingParts } from "../control/billing/parts.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import { type Events, openEvents } from "../store/events/events.ts"
@@ -53,9 +53,9 @@ export interface Analytics {
   readonly spendByTag: BillingParts["spendByTag"]
   /** Null where none are kept. */
   readonly events: Events | null
-  operations(
-    parts: Pick<AnalyticsOperatorParts, "database" | "settle">,
-  ): ReturnType<typeof analyticsOperations>
+  operatorHandlers(
+    deps: Pick<EventOperatorDeps, "database" | "settle">,
+  ): ReturnType<typeof eventOperatorHandlers>
   /** How far the export is. */
   addMetrics(metrics: Metrics): void
   close(): Promise<void>
@@ -77,7 +77,7 @@ export async function openAnalytics({
       spendByTag: async (question) => await (await freshEvents(null)).ask("spendByTag", question),
       tasks: [],
       events: null,
-      operations: (parts) => analyticsOperations({ ...parts, clock, retentionDays, events: null }),
+      operatorHandlers: (deps) => eventOperatorHandlers({ ...deps, clock, retentionDays, events: null }),
       addMetrics: () => undefined,
       close: async () => undefined,
     }
@@ -105,8 +105,8 @@ export async function openAnalytics({
           (await events.ask("prune", { beforeMs: clock.nowMs() - retentionDays * dayMs })),
       },
     ],
-    operations: ({ database, settle }) =>
-      analyticsOperations({
+    operatorHandlers: ({ database, settle }) =>
+      eventOperatorHandlers({
         database,
         clock,
         retentionDays,

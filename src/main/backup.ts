@@ -8,10 +8,10 @@
 import { existsSync } from "node:fs"
 import { mkdir, rm } from "node:fs/promises"
 import { basename, dirname, join, resolve } from "node:path"
-import { z } from "zod"
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
-import { Fault } from "../contract/errors.ts"
+import type { Handlers, OutputOf } from "../contract/endpoint.ts"
+import type { BackupOperatorTable } from "../contract/operator.ts"
 import {
   type ArchiveWriter,
   BackupUnusable,
@@ -44,26 +44,20 @@ interface BackupParts {
   readonly clock: Clock
 }
 
-const BackupInput = z.strictObject({ file: z.string().min(1) })
 const eventsFile = "analytics/events.duckdb"
 /** Written by the database and the analytics process; a copy of the files as they are would be torn. */
 const copiedOtherwise = ["database/", "analytics/events.duckdb"]
 /** Models and the build for GPUs are large and can be added again. */
 const isLarge = (name: string): boolean => /^models\/.*\.(?:gguf|onnx)$|^gpu\//.test(name)
 
-export function backupOperations(
-  parts: BackupParts,
-): Readonly<Record<string, (input: unknown) => Promise<unknown>>> {
-  return {
-    backup: async (input) => {
-      const parsed = BackupInput.safeParse(input)
-      if (!parsed.success) throw new Fault("invalid_request", "Cannot take a backup: its file is needed")
-      return await takeBackup(parts, parsed.data.file)
-    },
-  }
-}
+export const backupHandlers = (parts: BackupParts): Handlers<BackupOperatorTable> => ({
+  takeBackup: async ({ body }) => await takeBackup(parts, body.file),
+})
 
-async function takeBackup(parts: BackupParts, file: string): Promise<unknown> {
+async function takeBackup(
+  parts: BackupParts,
+  file: string,
+): Promise<OutputOf<BackupOperatorTable["takeBackup"]>> {
   const { config, database, clock } = parts
   const header = {
     format: backupFormat,

@@ -12,7 +12,7 @@ import { operatorAddress } from "../server/operator-socket.ts"
 import { checkPort } from "../server/port.ts"
 import { migrationStatus } from "../store/migrate.ts"
 import { openDatabase } from "../store/open.ts"
-import { operateOverSocket } from "../cli/operator.ts"
+import { connectOperator } from "../cli/operator.ts"
 import { mailSenderOf } from "./alerts.ts"
 import { catalogOptions, loadCatalog } from "./catalog.ts"
 import { version } from "./package-files.ts"
@@ -30,8 +30,7 @@ export async function examine({ environment, workingDirectory }: CliContext): Pr
   } catch (error) {
     return [bad("configuration", sentence(error), "correct the configuration, then run umpire doctor again")]
   }
-  const running = await operateOverSocket(operatorAddress(config.data_dir), "ping", null).catch(() => null)
-  const isRunning = Boolean(running)
+  const isRunning = Boolean(await connectOperator(operatorAddress(config.data_dir)).catch(() => null))
   return [
     node(),
     {

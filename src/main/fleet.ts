@@ -1,8 +1,9 @@
 /** The installation as one: each gateway tells the store how it stands, learns which workers are drained, and shows them all to operators. */
 import { setTimeout as wait } from "node:timers/promises"
-import { z } from "zod"
 import type { Clock } from "../base/clock.ts"
-import { isLocalWorker } from "../base/fleet-report.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import { type FleetState, type GatewayState, isLocalWorker } from "../contract/fleet-report.ts"
+import type { FleetOperatorTable } from "../contract/operator.ts"
 import type { Log } from "../base/log.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Router } from "../gateway/routing/router.ts"
@@ -15,26 +16,23 @@ import {
   undrainWorker,
 } from "../store/fleet.ts"
 import type { Database } from "../store/sql.ts"
-import type { StatusReport } from "./status.ts"
 
 interface FleetParts {
   readonly database: Database
   readonly router: Pick<Router, "report" | "drain">
-  readonly report: () => StatusReport
+  readonly report: () => GatewayState
   readonly clock: Clock
   readonly log: Log
 }
 
 interface Fleet {
-  /** For the operator's socket alone: tenants learn nothing of workers and other gateways. */
-  readonly operations: Readonly<Record<string, (input: unknown) => Promise<unknown>>>
+  readonly handlers: Handlers<FleetOperatorTable>
   close(): Promise<void>
 }
 
 /** How soon other gateways are seen here, and a worker that is drained elsewhere gets no more requests. */
 const beatEveryMs = 5_000
 const forgottenAfterMs = 86_400_000
-const WorkerInput = z.strictObject({ worker: z.string().min(1).max(256) })
 
 export async function openFleet(parts: FleetParts): Promise<Fleet> {
   const { database, router, report, clock, log } = parts
@@ -56,13 +54,13 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
   router.drain(await listDrainedWorkers(database))
   const beating = keepBeating()
   return {
-    operations: {
-      fleet: async () => {
+    handlers: {
+      getStatus: async () => report(),
+      getFleet: async () => {
         await beat()
         return await readFleet(parts)
       },
-      "workers.drain": async (input) => {
-        const { worker } = parse(input)
+      drainWorker: async ({ body: { worker } }) => {
         if (isLocalWorker(worker))
           throw new Fault(
             "invalid_request",
@@ -77,8 +75,7 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
         await beat()
         return { worker, drained: true }
       },
-      "workers.undrain": async (input) => {
-        const { worker } = parse(input)
+      undrainWorker: async ({ body: { worker } }) => {
         await undrainWorker(database, worker)
         await beat()
         return { worker, drained: false }
@@ -92,20 +89,14 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
   }
 }
 
-function parse(input: unknown): z.infer<typeof WorkerInput> {
-  const parsed = WorkerInput.safeParse(input)
-  if (parsed.success) return parsed.data
-  throw new Fault("invalid_request", "Cannot drain: name a worker, as umpire status lists it")
-}
-
-async function readFleet({ database, clock }: FleetParts): Promise<object> {
+async function readFleet({ database, clock }: FleetParts): Promise<FleetState> {
   const nowMs = clock.nowMs()
   const rows = await listGateways(database, new Date(nowMs - forgottenAfterMs))
   return {
     drained_workers: await listDrainedWorkers(database),
     gateways: rows.map(({ report, seenAt }) => ({
       // Written by a gateway of this installation, perhaps of another version.
-      ...(JSON.parse(report) as object),
+      ...(JSON.parse(report) as GatewayState),
       seen_s_ago: Math.max(0, Math.round((nowMs - seenAt.getTime()) / 1000)),
     })),
   }
@@ -114,7 +105,7 @@ async function readFleet({ database, clock }: FleetParts): Promise<object> {
 async function knowsWorker({ database, clock }: FleetParts, worker: string): Promise<boolean> {
   const rows = await listGateways(database, new Date(clock.nowMs() - forgottenAfterMs))
   return rows.some(({ report }) =>
-    (JSON.parse(report) as StatusReport).models.some(({ workers }) =>
+    (JSON.parse(report) as GatewayState).models.some(({ workers }) =>
       workers.some(({ id }) => id === worker),
     ),
   )

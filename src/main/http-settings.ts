@@ -5,6 +5,7 @@ import type { RateLimits } from "../base/rate-limiter.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import { ByteBudget } from "../server/byte-budget.ts"
 import type { HttpParts } from "../server/http.ts"
+import { rateLimitOf } from "./platform.ts"
 
 const mebibyte = 1024 * 1024
 
@@ -12,10 +13,11 @@ type HttpSettings = Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "r
   readonly bytes: ByteBudget
 }
 
-export function httpSettings({ server, limits }: Config, rateLimits: RateLimits): HttpSettings {
-  const { requests_per_minute, burst, request_bytes_max_mib: bytesMaxMib } = limits
+export function httpSettings(config: Config, rateLimits: RateLimits): HttpSettings {
+  const { server, limits } = config
+  const { request_bytes_max_mib: bytesMaxMib } = limits
   return {
-    limiter: createRequestLimiter({ requestsPerMinute: requests_per_minute, burst }, rateLimits),
+    limiter: createRequestLimiter(rateLimitOf(config), rateLimits),
     trustedProxies: parseTrustedProxies(server.trusted_proxies) ?? noProxies,
     limits: {
       connectionsMax: server.connections_max,

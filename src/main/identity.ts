@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
-import { type Log, silentLog } from "../base/log.ts"
+import type { Log } from "../base/log.ts"
 import type { ControlParts } from "../control/change.ts"
 import { type Identity, openIdentity } from "../control/identity/identity.ts"
 import { type MtlsPort, openMtls } from "../server/mtls.ts"
@@ -26,23 +26,6 @@ export async function openConfiguredIdentity(
     allowPrivate: allow_private,
     ca: ca_file === undefined ? undefined : await readPem("identity.ca_file", ca_file),
   })
-}
-
-/** For one command of the operator: it closes itself once the answer is there. */
-export async function openIdleIdentity(
-  config: Config,
-  control: ControlParts,
-): Promise<Pick<Identity, "rehearse">> {
-  const identity = await openConfiguredIdentity(config, { control, log: silentLog })
-  return {
-    async rehearse(provider, given) {
-      try {
-        return await identity.rehearse(provider, given)
-      } finally {
-        await identity.close()
-      }
-    },
-  }
 }
 
 /** Null when no port is configured. */

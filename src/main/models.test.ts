@@ -5,7 +5,8 @@ import { join } from "node:path"
 import { expect, test } from "vitest"
 import { createCatalog } from "../base/catalog.ts"
 import { toModel } from "./catalog.ts"
-import { modelOperations } from "./models.ts"
+import { operatorOn } from "../../test/operator.ts"
+import { catalogHandlers } from "./models.ts"
 
 const shipped = join(import.meta.dirname, "..", "..", "model")
 
@@ -16,13 +17,15 @@ async function add(changes: { readonly missingBytes?: number; readonly sku?: str
   await copyFile(join(shipped, name), file)
   const { size } = await stat(file)
   await truncate(file, size - (changes.missingBytes ?? 0))
-  const run = modelOperations({
+  const handlers = catalogHandlers({
     dataDirectory,
     catalog: async () => createCatalog([] as never),
     read: toModel,
     added: () => undefined,
-  })["models.add"]
-  return await run?.({ file, ...(changes.sku === undefined ? {} : { sku: changes.sku }) })
+  })
+  const sku = changes.sku === undefined ? {} : { sku: changes.sku }
+  // Nothing of a database is asked.
+  return await operatorOn(undefined as never, handlers).addModel({ body: { file, ...sku } })
 }
 
 test("a whole file is added, and one that lacks its last byte is truncated", async () => {
@@ -31,7 +34,7 @@ test("a whole file is added, and one that lacks its last byte is truncated", asy
 })
 
 test.each(["a b", "", "../x", "-x", "x\u0007", "x".repeat(129)])("the SKU %j is refused", async (sku) => {
-  await expect(add({ sku })).rejects.toThrow(/--sku/)
+  await expect(add({ sku })).rejects.toThrow(/sku: /)
 })
 
 test.each(["x", "Org/model-1.5:Q4_K_M", "x".repeat(128), "モデル"])("the SKU %j is taken", async (sku) => {

@@ -5,10 +5,12 @@ import { z } from "zod"
 import { type Catalog, type Model, isEncoderFile } from "../base/catalog.ts"
 import { ConfigError } from "../base/config.ts"
 import { ModelConfig } from "../base/config-models.ts"
+import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import { type CatalogOperatorTable, GivenModel, skuForm } from "../contract/operator.ts"
 import { readAdapter, readGguf } from "../engine/llama/gguf.ts"
 
-interface ModelOperationParts {
+interface CatalogParts {
   readonly dataDirectory: string
   readonly catalog: () => Promise<Catalog>
   read(config: ModelConfig): Promise<Model>
@@ -16,22 +18,10 @@ interface ModelOperationParts {
   added(model: Model): void
 }
 
-/** Letters, digits and `. _ - / :`, as models are named elsewhere. */
-const skuForm = /^[\p{L}\p{N}][\p{L}\p{N}._/:-]{0,127}$/u
-
-const AddInput = z.strictObject({
-  file: z.string().min(1),
-  sku: z.string().trim().regex(skuForm).optional(),
-  kind: z.enum(["generation", "embedding"]).optional(),
-  adapter: z.string().min(1).optional(),
-})
-
-type Operation = (input: unknown) => Promise<unknown>
-
-export function modelOperations(parts: ModelOperationParts): Readonly<Record<string, Operation>> {
+export function catalogHandlers(parts: CatalogParts): Handlers<CatalogOperatorTable> {
   return {
-    "models.list": async () => (await parts.catalog()).list().map(listed),
-    "models.add": async (input) => await add(parts, input),
+    listCatalog: async () => (await parts.catalog()).list().map(listed),
+    addModel: async ({ body }) => await add(parts, body),
   }
 }
 
@@ -50,14 +40,11 @@ function purposeOf(kind: Model["kind"], file: string): string {
   return isEncoderFile(file) ? "decisions" : "decisions and text"
 }
 
-async function add(parts: ModelOperationParts, input: unknown): Promise<unknown> {
-  const parsed = AddInput.safeParse(input)
-  if (!parsed.success)
-    throw new Fault(
-      "invalid_request",
-      "Cannot add the model: its file is needed; --sku is up to 128 letters, digits and . _ - / :, --kind generation or embedding, --adapter a file",
-    )
-  const { file, sku = skuOf(basename(parsed.data.adapter ?? file)), kind, adapter } = parsed.data
+async function add(
+  parts: CatalogParts,
+  given: z.infer<typeof GivenModel>,
+): Promise<ReturnType<typeof listed>> {
+  const { file, sku = skuOf(basename(given.adapter ?? file)), kind, adapter } = given
   if (!skuForm.test(sku))
     throw new Fault(
       "invalid_request",
@@ -114,7 +101,7 @@ export function skuOf(file: string): string {
     .toLowerCase()
 }
 
-const Added = z.array(AddInput.extend({ sku: z.string().min(1) }))
+const Added = z.array(GivenModel.extend({ sku: z.string().min(1) }))
 type Added = z.infer<typeof Added>
 
 const listFile = (dataDirectory: string): string => join(dataDirectory, "models", "added.json")

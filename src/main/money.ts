@@ -20,7 +20,7 @@ import {
 } from "../gateway/money/lease-book.ts"
 import { createPayers, createTagBudgets } from "../gateway/reservations.ts"
 import { type Journal, openJournal } from "../store/journal/journal.ts"
-import type { JournalState } from "../control/operations/billing.ts"
+import type { JournalState } from "../control/operator/billing.ts"
 import { inspectJournal } from "./billing.ts"
 import { releaseGateway } from "../store/leases.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"

@@ -1,32 +1,37 @@
 /** What `umpire` commands ask of a server that runs. */
-import { billingOperations } from "../control/operations/billing.ts"
-import { identityOperations } from "../control/operations/identity.ts"
-import { operations } from "../control/operations.ts"
-import type { openOperatorSocket } from "../server/operator-socket.ts"
-import { backupOperations } from "./backup.ts"
+import type { Handlers } from "../contract/endpoint.ts"
+import type { FleetOperatorTable, OperatorTable } from "../contract/operator.ts"
+import { billingOperatorHandlers } from "../control/operator/billing.ts"
+import { storeOperatorHandlers } from "../control/operator/handlers.ts"
+import { backupHandlers } from "./backup.ts"
 import { toModel } from "./catalog.ts"
 import type { Core, Gateway } from "./gateway.ts"
-import { modelOperations } from "./models.ts"
+import { catalogHandlers } from "./models.ts"
+import { rateLimitOf } from "./platform.ts"
 
 export function operatorHandlers(
   core: Core,
   { money, analytics, routing }: Gateway,
-  status: () => Promise<unknown>,
-): Parameters<typeof openOperatorSocket>[1] {
-  const { config, clock, catalog, database, identity } = core
+): Omit<Handlers<OperatorTable>, keyof FleetOperatorTable> {
+  const { config, identity } = core
+  const catalog = async () => core.catalog
   return {
-    ...operations({ ...core, catalog: async () => catalog, provider: config.billing.provider }),
-    ...billingOperations({ ...core, journalState: () => money.journalState() }),
-    ...analytics.operations({ database, settle: () => money.settle() }),
-    ...identityOperations(core, async () => identity),
-    ...backupOperations({ config, database, events: analytics.events, clock }),
-    status,
-    ...modelOperations({
+    ...identity.handlers,
+    ...storeOperatorHandlers({
+      ...core,
+      catalog,
+      provider: config.billing.provider,
+      rateLimit: rateLimitOf(config),
+    }),
+    ...billingOperatorHandlers({ ...core, journalState: () => money.journalState() }),
+    ...analytics.operatorHandlers({ ...core, settle: () => money.settle() }),
+    ...backupHandlers({ ...core, events: analytics.events }),
+    ...catalogHandlers({
       dataDirectory: config.data_dir,
-      catalog: async () => catalog,
+      catalog,
       read: toModel,
       added: (model) => {
-        catalog.add(model)
+        core.catalog.add(model)
         routing.addLocal(model)
       },
     }),

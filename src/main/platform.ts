@@ -4,6 +4,7 @@ import type { Config } from "../base/config-schema.ts"
 import type { Log } from "../base/log.ts"
 import { type Region, localRegion } from "../base/regions.ts"
 import { ConfigError } from "../base/config.ts"
+import type { RateLimit } from "../contract/access.ts"
 import { billingStatus } from "../control/billing/accounts.ts"
 import { refillAccounts } from "../control/billing/auto-refill.ts"
 import type { BillingParts } from "../control/billing/parts.ts"
@@ -27,10 +28,7 @@ export function platformParts(needs: PlatformNeeds): PlatformParts {
     refill: async () => await refillAccounts(billing),
     regions: regionsOf(config),
     placement: placementOf(config, catalog),
-    rateLimit: {
-      requestsPerMinute: config.limits.requests_per_minute,
-      burst: config.limits.burst,
-    },
+    rateLimit: rateLimitOf(config),
     paymentProvider: config.billing.provider,
     allowPrivateWebhooks: config.webhooks.allow_private,
     email: { enabled: config.email.smtp_host !== undefined, recipients: config.email.recipients },
@@ -38,6 +36,12 @@ export function platformParts(needs: PlatformNeeds): PlatformParts {
     singleSignOn: singleSignOnOf(needs),
   }
 }
+
+/** What organizations without a limit of their own have. */
+export const rateLimitOf = ({ limits }: Config): RateLimit => ({
+  requestsPerMinute: limits.requests_per_minute,
+  burst: limits.burst,
+})
 
 export function regionsOf({ regions }: Config): readonly Region[] {
   const ids = regions.map(({ id }) => id)

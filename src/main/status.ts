@@ -1,10 +1,10 @@
 /** What this process says about itself: the report that `umpire status` prints. */
 import type { Clock } from "../base/clock.ts"
 import type { Config } from "../base/config-schema.ts"
-import type { EngineReport } from "../base/fleet-report.ts"
+import type { GatewayState } from "../contract/fleet-report.ts"
 import type { Region } from "../base/regions.ts"
 import type { LocalEngines } from "../engine/local-engines.ts"
-import type { ModelReport, Router } from "../gateway/routing/router.ts"
+import type { Router } from "../gateway/routing/router.ts"
 import type { Money } from "./money.ts"
 import { version } from "./package-files.ts"
 
@@ -18,25 +18,9 @@ interface StatusNeeds {
   readonly clock: Clock
 }
 
-export interface StatusReport {
-  readonly version: string
-  readonly url: string
-  readonly state: "serving" | "stopping"
-  readonly region: string
-  readonly uptime_s: number
-  readonly memory_bytes: number
-  readonly regions: readonly Region[]
-  readonly models: readonly ModelReport[]
-  /** The models in this machine's memory. */
-  readonly engines: readonly EngineReport[]
-  readonly gateway_id: string
-  readonly journal: { readonly bytes: number; readonly lag_ms: number }
-  readonly leases: readonly { readonly billing_account_id: string; readonly held_ticks: string }[]
-}
-
 const millisecondsPerSecond = 1_000
 
-export function createStatus(needs: StatusNeeds): () => StatusReport {
+export function createStatus(needs: StatusNeeds): () => GatewayState {
   const startedMs = needs.clock.monotonicMs()
   return () => reportOf(needs, startedMs)
 }
@@ -44,7 +28,7 @@ export function createStatus(needs: StatusNeeds): () => StatusReport {
 function reportOf(
   { router, engines, money, regions, config, state, clock }: StatusNeeds,
   startedMs: number,
-): StatusReport {
+): GatewayState {
   const { gatewayId, journalBytes, lagMs, leases } = money.report()
   return {
     version,

@@ -7,12 +7,13 @@ import { createIdempotencyStore } from "../control/idempotency.ts"
 import type { Bootstrap, FirstStart } from "../control/first-start.ts"
 import { billingHandlers } from "../control/billing/handlers.ts"
 import { billingTasks } from "../control/billing/tasks.ts"
+import { operatorStanding } from "../control/operator/handlers.ts"
 import { startPeriodic } from "../control/periodic.ts"
 import { platformHandlers } from "../control/platform.ts"
 import { purgeTask, sealTask } from "../control/upkeep.ts"
 import { recordRefusal } from "../gateway/metered-call.ts"
 import { createHttp } from "../server/http.ts"
-import { openOperatorSocket, operatorAddress } from "../server/operator-socket.ts"
+import { openOperatorSocket, operatorAddress, operatorGate } from "../server/operator-socket.ts"
 import { loadPages } from "../server/pages.ts"
 import { openAccess } from "./access.ts"
 import { openAlerts } from "./alerts.ts"
@@ -87,8 +88,15 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
   const readMetrics = metricsReader(config.metrics, metrics, clock)
   const report = createStatus({ ...core, router: routing, money, regions: regionsOf(config) })
   const fleet = use(await openFleet({ database, router: routing, report, clock, log }))
-  const operator = { ...operatorHandlers(core, gateway, async () => report()), ...fleet.operations }
-  use(await openOperatorSocket(operatorAddress(config.data_dir), operator, log))
+  const idempotency = createIdempotencyStore(core)
+  use(
+    await openOperatorSocket(operatorAddress(config.data_dir), {
+      ...core,
+      handlers: { ...operatorHandlers(core, gateway), ...fleet.handlers },
+      gate: operatorGate(async (id) => await operatorStanding(database, id)),
+      idempotency,
+    }),
+  )
   const readiness = readinessOf(core, money)
   const billing = await billingOf(core, gateway)
   const platform = platformParts({ ...core, content: content.access, billing })
@@ -111,7 +119,7 @@ async function openFront(core: Core, gateway: Gateway): Promise<Readiness> {
     },
     refused: (refusal) => recordRefusal({ meter: money.meter, log }, refusal),
     gate: principals,
-    idempotency: createIdempotencyStore(core),
+    idempotency,
     socket: inference.socket,
     pages: await loadPages(consoleDirectory),
   })

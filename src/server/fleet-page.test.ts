@@ -1,7 +1,7 @@
 /** Who can open the fleet page, and what it can ask for. */
 import { request } from "node:http"
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { Fault } from "../contract/errors.ts"
+import { ClientError } from "../contract/client.ts"
 import { openFleetPage } from "./fleet-page.ts"
 
 const told: unknown[] = []
@@ -11,10 +11,20 @@ beforeAll(async () => {
   page = await openFleetPage({
     port: 0,
     pages: { find: async ({ path }) => (path === "/" ? { status: 200, headers: {}, body: "page" } : null) },
-    operate: async (operation, input) => {
-      told.push([operation, input])
-      if (operation === "workers.drain") throw new Fault("not_found", "Cannot drain: no such worker")
-      return { gateways: [] }
+    client: {
+      getFleet: async () => {
+        told.push("fleet")
+        return { drained_workers: [], gateways: [] }
+      },
+      drainWorker: async ({ body }) => {
+        told.push(["drain", body])
+        const message = "Cannot drain: no such worker"
+        throw new ClientError(404, "not_found", message, { error: { message } })
+      },
+      undrainWorker: async ({ body }) => {
+        told.push(["undrain", body])
+        return { ...body, drained: false }
+      },
     },
   })
 })
@@ -51,7 +61,7 @@ test("the link opens one session, which may run the page's operations and no oth
 
   expect(await post("/operations/fleet", session)).toEqual({
     status: 200,
-    body: { result: { gateways: [] } },
+    body: { result: { drained_workers: [], gateways: [] } },
   })
   expect((await post("/operations/fleet", session, null, "evil.example")).status).toBe(403)
   expect((await post("/operations/keys.create", session, { name: "x" })).status).toBe(404)
@@ -60,8 +70,5 @@ test("the link opens one session, which may run the page's operations and no oth
     body: { error: { message: "Cannot drain: no such worker" } },
   })
   expect((await post("/operations/workers.drain", session, "x".repeat(5000))).status).toBe(422)
-  expect(told).toEqual([
-    ["fleet", null],
-    ["workers.drain", { worker: "w" }],
-  ])
+  expect(told).toEqual(["fleet", ["drain", { worker: "w" }]])
 })

@@ -6,6 +6,7 @@ import { type IncomingMessage, type ServerResponse, createServer } from "node:ht
 import type { AddressInfo } from "node:net"
 import { bringsBearer } from "../base/bearer-value.ts"
 import { newSecret } from "../base/ids.ts"
+import { ClientError, type OperatorClient } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import type { Pages } from "./pages.ts"
 import { asFault, faultText } from "./reply.ts"
@@ -19,12 +20,24 @@ interface FleetPage {
 interface FleetPageParts {
   readonly pages: Pages
   readonly port: number
-  /** Runs an operation through the operator's socket. */
-  readonly operate: (operation: string, input: unknown) => Promise<unknown>
+  readonly client: Pick<OperatorClient, "getFleet" | "drainWorker" | "undrainWorker">
 }
 
-/** All that the page may ask of the socket. */
-const operations = ["fleet", "workers.drain", "workers.undrain"]
+/** All that the page may ask of the operator's socket. */
+const operations: Readonly<
+  Record<string, (client: FleetPageParts["client"], input: unknown) => Promise<unknown>>
+> = {
+  fleet: async (client) => await client.getFleet(),
+  "workers.drain": async (client, input) => await client.drainWorker({ body: readWorker(input) }),
+  "workers.undrain": async (client, input) => await client.undrainWorker({ body: readWorker(input) }),
+}
+
+function readWorker(input: unknown): { worker: string } {
+  const worker = typeof input === "object" && input !== null && "worker" in input ? input.worker : null
+  if (typeof worker === "string") return { worker }
+  throw new Fault("invalid_request", "Cannot drain: name a worker, as umpire status lists it")
+}
+
 const host = "127.0.0.1"
 const bodyBytesMax = 4096
 const connectionsMax = 50
@@ -59,7 +72,7 @@ export async function openFleetPage(parts: FleetPageParts): Promise<FleetPage> {
 }
 
 async function answer(
-  { pages, operate }: FleetPageParts,
+  { pages, client }: FleetPageParts,
   door: Door | undefined,
   request: IncomingMessage,
   response: ServerResponse,
@@ -71,11 +84,12 @@ async function answer(
   const path = url.split("?", 1)[0] ?? ""
   if (method === "POST" && path === "/session")
     return send(response, openSession(door, headers.authorization))
-  const operation = path.startsWith("/operations/") ? path.slice("/operations/".length) : null
-  if (method === "POST" && operation !== null && operations.includes(operation)) {
+  const name = path.startsWith("/operations/") ? path.slice("/operations/".length) : ""
+  const operation = Object.hasOwn(operations, name) ? operations[name] : undefined
+  if (method === "POST" && operation) {
     if (!bringsBearer(headers.authorization, door.session))
       throw new Fault("invalid_credentials", "Cannot answer: run umpire fleet again and open its link")
-    return send(response, { result: await operate(operation, await readInput(request)) })
+    return send(response, { result: await operation(client, await readInput(request)) })
   }
   const header = (name: string): string | null => headers[name]?.toString() ?? null
   const page = await pages.find({ method, path, header })
@@ -115,6 +129,7 @@ function send(response: ServerResponse, body: object, status = 200): void {
 
 function refuse(response: ServerResponse, error: unknown): void {
   if (response.headersSent) return void response.destroy()
+  if (error instanceof ClientError) return send(response, Object(error.body), error.status)
   const fault = asFault(error)
   const type = { "content-type": "application/json; charset=utf-8", "cache-control": "no-store" }
   response.writeHead(fault.status, type).end(faultText("platform", fault))

@@ -4,10 +4,16 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterEach, beforeEach, expect, test } from "vitest"
+import { systemClock } from "../base/clock.ts"
+import { createIds } from "../base/ids.ts"
 import { silentLog } from "../base/log.ts"
-import { openOperatorSocket, operatorAddress } from "./operator-socket.ts"
+import { connectOperator } from "../cli/operator.ts"
+import type { Call, Handlers } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { OperatorTable } from "../contract/operator.ts"
+import { openOperatorSocket, operatorAddress, operatorGate } from "./operator-socket.ts"
 
-/** Longer than a busy machine takes to read a line that was sent at once. */
+/** Longer than a busy machine takes to read a request that was sent at once. */
 const idleTimeoutMs = 15_000
 
 let directory: string
@@ -17,24 +23,68 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
-test("a connection that says nothing is closed, and an operation may take longer than that", async () => {
+const never = async (): Promise<never> => {
+  throw new Error("no Idempotency-Key was sent")
+}
+
+async function open(handlers: Partial<Handlers<OperatorTable>>) {
   const address = operatorAddress(directory)
-  const finish = Promise.withResolvers<string>()
+  const server = await openOperatorSocket(address, {
+    // A test calls those that it brings.
+    handlers: handlers as Handlers<OperatorTable>,
+    gate: operatorGate(async (organizationId) => {
+      if (organizationId !== "org_1") throw new Fault("not_found", "Cannot find the organization")
+      return { organizationId, role: "primary_owner", permissions: ["api-admin"] }
+    }),
+    idempotency: { claim: never, complete: never, release: never },
+    clock: systemClock,
+    ids: createIds(),
+    log: silentLog,
+    idleTimeoutMs,
+  })
+  const operator = await connectOperator(address)
+  if (!operator) throw new Error("nothing listens")
+  return { address, server, client: operator.client }
+}
+
+test("a connection that says nothing is closed, and a request may take longer than that", async () => {
+  const finish = Promise.withResolvers<{ events: number }>()
   const started = Promise.withResolvers<void>()
-  const operations = {
-    import: async () => {
+  const { address, server, client } = await open({
+    importEvents: async () => {
       started.resolve()
       return await finish.promise
     },
-  }
-  const server = await openOperatorSocket(address, operations, silentLog, idleTimeoutMs)
-  const asking = createConnection(address)
-  const answered = text(asking)
-  asking.write('{"operation":"import"}\n')
+  })
+  const answered = client.importEvents({ body: { file: "events.jsonl" } })
   await started.promise
   // Opened after the first, and closed for its silence: the first has been silent for longer.
-  expect(await text(createConnection(address))).toBe("")
-  finish.resolve("done")
-  expect(await answered).toBe('{"result":"done"}\n')
+  expect(await text(createConnection(address))).not.toContain("200")
+  finish.resolve({ events: 1 })
+  expect(await answered).toEqual({ events: 1 })
+  await server.close()
+})
+
+test("every caller is the operator, an owner in every organization; its input is checked by the table", async () => {
+  const seen: Pick<Call, "principal" | "standing">[] = []
+  const { server, client } = await open({
+    deleteApiKey: async ({ principal, standing }) => void seen.push({ principal, standing }),
+    createApiKey: never,
+    getStatus: async () => {
+      throw new TypeError("the disk is odd")
+    },
+  })
+  await client.deleteApiKey({ params: { org_id: "org_1", key_id: "key_1" } })
+  expect(seen).toMatchObject([
+    { principal: { kind: "operator" }, standing: { organizationId: "org_1", role: "primary_owner" } },
+  ])
+  const body = { name: "", permissions: [] }
+  await expect(client.createApiKey({ params: { org_id: "org_1" }, body })).rejects.toMatchObject({
+    code: "invalid_body",
+  })
+  const elsewhere = { org_id: "org_2", key_id: "key_1" }
+  await expect(client.deleteApiKey({ params: elsewhere })).rejects.toMatchObject({ code: "not_found" })
+  // The operator is told what went wrong inside.
+  await expect(client.getStatus()).rejects.toThrow("the disk is odd")
   await server.close()
 })

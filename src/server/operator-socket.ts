@@ -1,19 +1,44 @@
-/** The operator's way in: a local socket that only the owner of the data directory can open, for `umpire` commands. */
+/**
+ * The operator's way in: the operator's table of endpoints over HTTP, on a local socket that only the owner of the data
+ * directory can open. Its one principal is the operator.
+ */
 import { chmod, rm } from "node:fs/promises"
-import { type Server, type Socket, createServer } from "node:net"
+import { type IncomingMessage, type Server, type ServerResponse, createServer } from "node:http"
+import { noProxies } from "../base/addresses.ts"
+import type { Ids } from "../base/ids.ts"
+import { type Standing, operator } from "../contract/access.ts"
+import type { Endpoint, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { Log } from "../base/log.ts"
+import { type OperatorTable, operatorTable } from "../contract/operator.ts"
+import type { RequestLimiter } from "./access.ts"
+import { ByteBudget } from "./byte-budget.ts"
+import {
+  type LooseHandler,
+  type Mounted,
+  type RequestParts,
+  Deadlines,
+  Routes,
+  handleRequest,
+  sendRefusal,
+} from "./handle-request.ts"
+import { MessageFacts, readTarget } from "./input.ts"
+import { Reply } from "./reply.ts"
 
-/** Named operations on plain JSON values; they check their own input. */
-export type Operations = Readonly<Record<string, (input: unknown) => Promise<unknown>>>
-
-const requestBytesMax = 1024 * 1024
-/** Until a connection has said what it wants; what it then waits for may take hours. */
-const idleTimeoutMsDefault = 60_000
+export interface OperatorServerDeps extends Omit<RequestParts, "principal" | "limiter" | "refused"> {
+  readonly handlers: Handlers<OperatorTable>
+  readonly ids: Ids
+  /** Until a connection has said what it wants; what it then waits for may take hours. */
+  readonly idleTimeoutMs?: number
+}
 
 interface OperatorSocket {
   close(): Promise<void>
 }
+
+const idleTimeoutMsDefault = 60_000
+const checkEveryMs = 1_000
+/** Imports, exports and backups of a large installation take hours. */
+const requestTimeoutMs = 24 * 3_600_000
 
 /** Windows has no socket files; a named pipe of the same meaning is used there. */
 export function operatorAddress(dataDirectory: string): string {
@@ -21,58 +46,115 @@ export function operatorAddress(dataDirectory: string): string {
   return `\\\\.\\pipe\\umpire-${dataDirectory.replaceAll(/[^\w]+/g, "-")}`
 }
 
-/** Each connection sends one line of JSON, `{operation, input}`, and gets one line back, `{result}` or `{error}`. */
-export async function openOperatorSocket(
-  address: string,
-  operations: Operations,
-  log: Log,
-  idleTimeoutMs = idleTimeoutMsDefault,
-): Promise<OperatorSocket> {
+export async function openOperatorSocket(address: string, deps: OperatorServerDeps): Promise<OperatorSocket> {
   if (process.platform !== "win32") await rm(address, { force: true })
-  const server = createServer((socket) => {
-    socket.setTimeout(idleTimeoutMs, () => socket.destroy())
-    serve(socket, operations, log)
-  })
+  const server = createOperatorServer(deps)
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(address, resolve))
   if (process.platform !== "win32") await chmod(address, 0o600)
-  return { close: async () => await close(server) }
+  return { close: async () => await new Promise<void>((resolve) => server.close(() => resolve())) }
 }
 
-function serve(socket: Socket, operations: Operations, log: Log): void {
-  let text = ""
-  socket.setEncoding("utf8")
-  socket.on("error", (error) => log.debug({ err: error }, "an operator connection broke"))
-  socket.on("data", (chunk: string) => {
-    text += chunk
-    if (text.length > requestBytesMax) socket.destroy()
-    const end = text.indexOf("\n")
-    if (end < 0) return
-    socket.pause()
-    socket.setTimeout(0)
-    void answer(text.slice(0, end), operations, log).then((line) => socket.end(line))
+/** The socket itself says who calls. */
+export const operatorGate = (
+  standing: (organizationId: string) => Promise<Standing>,
+): OperatorServerDeps["gate"] => ({
+  authenticate: async () => operator,
+  standing: async (_, subject) =>
+    subject.kind === "organization" ? await standing(subject.organizationId) : null,
+  // The handlers find out by themselves.
+  exists: async () => true,
+})
+
+/** Takes connections from wherever it listens, or that are given to it as events. */
+export function createOperatorServer(deps: OperatorServerDeps): Server {
+  const { idleTimeoutMs = idleTimeoutMsDefault } = deps
+  const routes = mount(deps.handlers)
+  const deadlines = new Deadlines(requestTimeoutMs)
+  const bytes = new ByteBudget()
+  const times = {
+    headersTimeout: idleTimeoutMs,
+    requestTimeout: idleTimeoutMs,
+    connectionsCheckingInterval: checkEveryMs,
+  }
+  return createServer(times, (message, response) => {
+    receive(
+      { deps: { ...deps, principal: operator, limiter: noLimit }, routes, deadlines, bytes },
+      message,
+      response,
+    )
   })
 }
 
-async function answer(line: string, operations: Operations, log: Log): Promise<string> {
-  try {
-    const { operation, input } = JSON.parse(line) as { operation?: unknown; input?: unknown }
-    const run =
-      typeof operation === "string" && Object.hasOwn(operations, operation)
-        ? operations[operation]
-        : undefined
-    if (!run)
-      throw new Fault(
-        "invalid_request",
-        "Cannot run the command: the running server does not know it; is it an older version?",
-      )
-    return `${JSON.stringify({ result: (await run(input)) ?? null })}\n`
-  } catch (error) {
-    if (!(error instanceof Fault)) log.error({ err: error }, "an operator command failed")
-    const message = error instanceof Error ? error.message : "Cannot run the command"
-    return `${JSON.stringify({ error: { message } })}\n`
+const noLimit: RequestLimiter = { take: async () => ({}) }
+
+function mount(handlers: Handlers<OperatorTable>): Routes<Mounted> {
+  const routes = new Routes<Mounted>()
+  for (const [name, endpoint] of Object.entries<Endpoint>(operatorTable)) {
+    // The table and the handlers have the same names; a handler takes the call that its own endpoint's schemas made.
+    const handler = handlers[name as keyof OperatorTable] as LooseHandler
+    routes.add(endpoint, { endpoint, handler: async (call) => await handler(call).catch(explain) })
   }
+  return routes
 }
 
-async function close(server: Server): Promise<void> {
-  await new Promise<void>((resolve) => server.close(() => resolve()))
+/** The operator is told what went wrong inside. */
+function explain(error: unknown): never {
+  if (error instanceof Fault || !(error instanceof Error)) throw error
+  throw new Fault("internal", error.message, { cause: error })
 }
+
+interface Receiving {
+  readonly deps: RequestParts & Pick<OperatorServerDeps, "ids">
+  readonly routes: Routes<Mounted>
+  readonly deadlines: Deadlines
+  readonly bytes: ByteBudget
+}
+
+function receive(
+  { deps, routes, deadlines, bytes }: Receiving,
+  message: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { log, clock } = deps
+  const { path, search } = readTarget(message)
+  const lease = bytes.lease()
+  const deadline = deadlines.start()
+  const reply = new Reply(response, { requestId: deps.ids.next("req"), lease, isStopping: () => false })
+  response.on("close", () => {
+    lease.close()
+    deadlines.remove(deadline)
+    if (!response.writableFinished)
+      deadline.abort(new Fault("client_closed", "Cannot answer: the client disconnected"))
+  })
+  const match = routes.find(message.method ?? "", path)
+  if (!match) return sendRefusal(reply, "platform", unknownCommand(), log)
+  const facts = new MessageFacts(message, {
+    id: reply.requestId,
+    trustedProxies: noProxies,
+    startedMs: clock.nowMs(),
+    signal: deadline.signal,
+  })
+  const { target, params } = match
+  const request = {
+    ...target,
+    message,
+    path,
+    params,
+    search,
+    facts,
+    reply,
+    deadline,
+    principal: null,
+    isHandled: false,
+  }
+  handleRequest(request, deps).catch((error: unknown) => {
+    log.debug({ err: error }, "an operator connection broke")
+    response.destroy()
+  })
+}
+
+const unknownCommand = (): Fault =>
+  new Fault(
+    "not_found",
+    "Cannot run the command: the running server does not know it; is it an older version?",
+  )

@@ -1,7 +1,7 @@
 /** The installation on one page: gateways, regions, workers with their queues, models in memory; workers are drained here. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
-import { type FleetState, heldDollars, isLocalWorker } from "../../../src/base/fleet-report.ts"
+import { type FleetState, heldDollars, isLocalWorker } from "../../../src/contract/fleet-report.ts"
 import { useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"

@@ -1,6 +1,11 @@
 /** Gateways, regions, and models in memory, as tables of the fleet page. */
 import type { ReactNode } from "react"
-import { type EngineReport, type FleetState, heldDollars, isSilent } from "../../../src/base/fleet-report.ts"
+import {
+  type EngineReport,
+  type FleetState,
+  heldDollars,
+  isSilent,
+} from "../../../src/contract/fleet-report.ts"
 import { count, decimal, milliseconds } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { Table } from "../parts/table.tsx"

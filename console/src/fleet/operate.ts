@@ -1,5 +1,5 @@
 /** The operator's operations as the fleet page calls them: by a session that its link opens once. */
-import { FleetState } from "../../../src/base/fleet-report.ts"
+import { FleetState } from "../../../src/contract/fleet-report.ts"
 
 /** Of this tab alone; it ends with `umpire fleet`. */
 const entry = "umpire.fleet"

@@ -1,6 +1,6 @@
 /** The workers of every gateway: one row for a worker and model, with what all gateways have there. */
 import type { ReactNode } from "react"
-import { type FleetState, type WorkerState, isSilent } from "../../../src/base/fleet-report.ts"
+import { type FleetState, type WorkerState, isSilent } from "../../../src/contract/fleet-report.ts"
 import { count, milliseconds } from "../parts/format.ts"
 import { Badge } from "../parts/page.tsx"
 import { Table, actionsColumn } from "../parts/table.tsx"

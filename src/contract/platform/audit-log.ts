@@ -14,7 +14,7 @@ export const AuditLogEntry = z
     id: z.string(),
     at: Datetime,
     actor: z.object({
-      kind: z.enum(["session", "key", "workload", "system"]),
+      kind: z.enum(["session", "key", "workload", "operator", "system"]),
       id: z.string().nullable().describe("The user of a session, the key, or the identity provider."),
       name: z.string().nullable().describe("The email address or the name of the key, while it exists."),
     }),

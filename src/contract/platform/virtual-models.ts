@@ -111,7 +111,7 @@ export function ruleOf(fields: { readonly [Name in RuleName]?: unknown }): Virtu
   return { [only]: fields[only] } as VirtualRule
 }
 
-const optionalRules = {
+export const optionalRules = {
   alias: ruleFields.alias.optional(),
   fallback: ruleFields.fallback.optional(),
   split: ruleFields.split.optional(),

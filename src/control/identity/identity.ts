@@ -3,13 +3,9 @@ import type { Log } from "../../base/log.ts"
 import type { Labels, Metrics } from "../../base/telemetry.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { Handlers } from "../../contract/endpoint.ts"
-import type { IssuedToken, ProviderTestResult, identityEndpoints } from "../../contract/identity.ts"
+import type { IssuedToken, identityEndpoints } from "../../contract/identity.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
-import {
-  type IdentityProvider,
-  hasActiveProviders,
-  listActiveX509Ids,
-} from "../../store/identity-providers.ts"
+import { hasActiveProviders, listActiveX509Ids } from "../../store/identity-providers.ts"
 import type { ControlParts } from "../change.ts"
 import { createAccessTokens } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
@@ -24,7 +20,7 @@ import { createJsonFetcher } from "./fetch-json.ts"
 import { createKeySets } from "./key-sets.ts"
 import { createKnownProviders, isUsable } from "./known-providers.ts"
 import { providerHandlers } from "./providers.ts"
-import { type RehearsalInput, rehearsalHandlers, rehearse } from "./rehearsal.ts"
+import { rehearsalHandlers } from "./rehearsal.ts"
 import { createSigningKeys } from "./signing-keys.ts"
 
 interface IdentityParts extends ControlParts {
@@ -57,8 +53,6 @@ export interface Identity {
     request: ExchangeRequest,
     presented: Presented,
   ): Promise<IssuedToken>
-  /** A dry run: what the provider would decide, and why. */
-  rehearse(provider: IdentityProvider, given: RehearsalInput): Promise<ProviderTestResult>
   forget(change: Change): void
   addMetrics(metrics: Metrics): void
   close(): Promise<void>
@@ -123,7 +117,6 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     },
     exchangeCertificate: async ({ bytes, contentType }, request, presented) =>
       await exchange(parseParameters(bytes, contentType), request, presented),
-    rehearse: async (provider, given) => await rehearse({ clock, cel, keySets }, provider, given),
     forget,
     addMetrics(metrics) {
       counted.count = metrics.counter(

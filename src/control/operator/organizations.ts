@@ -1,7 +1,9 @@
-/** The operator's commands about organizations. */
-import { z } from "zod"
+/** The operator's endpoints about organizations. */
+import type { z } from "zod"
+import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { EmailAddress, Text, nameCharactersMax } from "../../contract/platform/values.ts"
+import type { ListedOrganization, OperatorTable } from "../../contract/operator.ts"
+import { verifyAudit } from "../../store/audit.ts"
 import { findBillingAccount } from "../../store/billing-accounts.ts"
 import {
   type Organization,
@@ -15,59 +17,50 @@ import { deleteFilesOf } from "../../store/files/files.ts"
 import { deleteSetsOf } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type User, findUserByEmail, insertUser } from "../../store/users.ts"
-import { change, difference, systemCaller } from "../change.ts"
+import { acting, change, difference, notFound } from "../change.ts"
 import { openAccount } from "../first-start.ts"
+import { decideModelAccess, toRequest } from "../models.ts"
 import { insertOwned } from "../organizations.ts"
 import { toPolicy } from "../session-list.ts"
 import { createOneTimeLink } from "../sessions.ts"
-import { type Operations, type OperatorParts, read, signInAddress } from "./input.ts"
+import { type OperatorDeps, signInAddress } from "./deps.ts"
 
 const organizationsListedMax = 1000
-const limitMax = 10_000_000
 
-const CreateInput = z.strictObject({
-  name: Text(nameCharactersMax),
-  owner: EmailAddress,
-  billing_account: z.string().optional(),
-})
-const Limit = z.coerce.number().int().min(1).max(limitMax)
-const UpdateInput = z.strictObject({
-  id: z.string(),
-  requests_per_minute: Limit.optional(),
-  burst: Limit.optional(),
-  /** An empty list shows every region again. */
-  regions: z.array(z.string().min(1).max(64)).max(1000).optional(),
-})
-const SsoInput = z.strictObject({
-  id: z.string(),
-  email_domains: z
-    .array(
-      z
-        .string()
-        .trim()
-        .toLowerCase()
-        .regex(/^[a-z0-9.-]{1,253}$/, "a domain is needed, as example.com"),
-    )
-    .max(100)
-    .optional(),
-  groups: z.array(z.string().min(1).max(256)).max(100).optional(),
-  role: z.enum(["owner", "member"]).optional(),
-  required: z.boolean().optional(),
-})
-const OneInput = z.strictObject({ id: z.string() })
+type Names =
+  | "listAllOrganizations"
+  | "openOrganization"
+  | "limitOrganization"
+  | "changeSingleSignOn"
+  | "deleteOrganization"
+  | "decideModelAccess"
+  | "verifyAuditLogs"
 
-export function organizationOperations(parts: OperatorParts): Operations {
+export function organizationOperatorHandlers(deps: OperatorDeps): Pick<Handlers<OperatorTable>, Names> {
   return {
-    "orgs.list": async () => await listOrganizations(parts),
-    "orgs.create": async (input) => await createOrganization(parts, read(CreateInput, input)),
-    "orgs.update": async (input) => await changeLimits(parts, read(UpdateInput, input)),
-    "orgs.sso": async (input) => await changeSso(parts, read(SsoInput, input)),
-    "orgs.delete": async (input) => await endOrganization(parts, read(OneInput, input).id),
+    listAllOrganizations: async () => await listOrganizations(deps),
+    openOrganization: async (call) => await createOrganization(deps, call),
+    limitOrganization: async (call) => await changeLimits(deps, call),
+    changeSingleSignOn: async (call) => await changeSso(deps, call),
+    deleteOrganization: async (call) => await endOrganization(deps, call),
+    async decideModelAccess(call) {
+      const { organizationId } = acting(call).standing
+      const { model: modelSku, state } = call.body
+      const catalog = await deps.catalog()
+      return await change(deps, call, async (scope) =>
+        toRequest(
+          await decideModelAccess({ ids: deps.ids, catalog }, scope, { organizationId, modelSku, state }),
+        ),
+      )
+    },
+    verifyAuditLogs: async ({ query }) => await verifyAuditLogs(deps, query.organization),
   }
 }
 
-async function listOrganizations({ database }: OperatorParts): Promise<unknown> {
-  return await database.query(
+type Organizations = z.infer<typeof ListedOrganization>[]
+
+async function listOrganizations({ database }: OperatorDeps): Promise<Organizations> {
+  return await database.query<Organizations[number]>(
     `SELECT o.id, o.name, o.billing_account_id, o.is_personal,
        (SELECT count(*)::int FROM memberships m WHERE m.organization_id = o.id) AS members
      FROM organizations o WHERE o.deleted_at IS NULL ORDER BY o.id DESC LIMIT $1`,
@@ -77,21 +70,22 @@ async function listOrganizations({ database }: OperatorParts): Promise<unknown> 
 
 /** Creates the owner too where no user has the address, and then returns a link for the first sign-in. */
 async function createOrganization(
-  parts: OperatorParts,
-  { name, owner, billing_account }: z.infer<typeof CreateInput>,
-): Promise<unknown> {
-  const id = parts.ids.next("org")
-  return await change(parts, systemCaller, async (scope) => {
+  deps: OperatorDeps,
+  call: CallOf<OperatorTable["openOrganization"]>,
+): Promise<OutputOf<OperatorTable["openOrganization"]>> {
+  const { name, owner, billing_account } = call.body
+  const id = deps.ids.next("org")
+  return await change(deps, call, async (scope) => {
     const { sql, now } = scope
     const known = await findUserByEmail(sql, owner)
-    const user = known ?? (await newUser(sql, parts, owner, now))
+    const user = known ?? (await newUser(sql, deps, owner, now))
     const billingAccountId =
       billing_account ??
       (await openAccount(
         sql,
-        { email: owner, provider: parts.provider ?? "local", startingCredit: true },
+        { email: owner, provider: deps.provider ?? "local", startingCredit: true },
         now,
-        parts.ids,
+        deps.ids,
       ))
     if (!(await findBillingAccount(sql, billingAccountId)))
       throw new Fault("not_found", `Cannot find the billing account ${billingAccountId}`)
@@ -103,22 +97,24 @@ async function createOrganization(
       billing_account_id: billingAccountId,
       owner: user.id,
       link,
-      url: link === null ? null : signInAddress(parts, link),
+      url: link === null ? null : signInAddress(deps, link),
     }
   })
 }
 
-async function newUser(sql: Sql, { ids }: OperatorParts, email: string, now: Date): Promise<User> {
+async function newUser(sql: Sql, { ids }: OperatorDeps, email: string, now: Date): Promise<User> {
   const user = await insertUser(sql, { id: ids.next("usr"), email, createdAt: now, updatedAt: now })
   if (user) return user
   throw new Fault("conflict", `Cannot make the user ${email}: someone else does at this moment; try again`)
 }
 
 async function changeLimits(
-  parts: OperatorParts,
-  { id, requests_per_minute, burst, regions }: z.infer<typeof UpdateInput>,
-): Promise<unknown> {
-  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+  deps: OperatorDeps,
+  call: CallOf<OperatorTable["limitOrganization"]>,
+): Promise<OutputOf<OperatorTable["limitOrganization"]>> {
+  const { organizationId: id } = acting(call).standing
+  const { requests_per_minute, burst, regions } = call.body
+  return await change(deps, call, async ({ sql, now, audit, touched }) => {
     const before = await lockLive(sql, id)
     const after = await updateOrganization(
       sql,
@@ -130,7 +126,7 @@ async function changeLimits(
       },
       now,
     )
-    if (!after) throw unknown(id)
+    if (!after) throw notFound("organization")
     await audit({
       organizationId: id,
       action: "organization.limit",
@@ -143,10 +139,12 @@ async function changeLimits(
 }
 
 async function changeSso(
-  parts: OperatorParts,
-  { id, email_domains, groups, role, required }: z.infer<typeof SsoInput>,
-): Promise<unknown> {
-  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+  deps: OperatorDeps,
+  call: CallOf<OperatorTable["changeSingleSignOn"]>,
+): Promise<OutputOf<OperatorTable["changeSingleSignOn"]>> {
+  const { organizationId: id } = acting(call).standing
+  const { email_domains, groups, role, required } = call.body
+  return await change(deps, call, async ({ sql, now, audit, touched }) => {
     const before = await lockLive(sql, id)
     const after = await updateOrganization(
       sql,
@@ -159,7 +157,7 @@ async function changeSso(
       },
       now,
     )
-    if (!after) throw unknown(id)
+    if (!after) throw notFound("organization")
     await audit({
       organizationId: id,
       action: "organization.update",
@@ -172,10 +170,14 @@ async function changeSso(
 }
 
 /** Keys still authenticate and find nothing. The organization's texts, in question sets, kept content and files, are deleted. */
-async function endOrganization(parts: OperatorParts, id: string): Promise<unknown> {
-  return await change(parts, systemCaller, async ({ sql, now, audit, touched }) => {
+async function endOrganization(
+  deps: OperatorDeps,
+  call: CallOf<OperatorTable["deleteOrganization"]>,
+): Promise<void> {
+  const { organizationId: id } = acting(call).standing
+  await change(deps, call, async ({ sql, now, audit, touched }) => {
     const ended = await deleteOrganization(sql, id, now)
-    if (!ended) throw unknown(id)
+    if (!ended) throw notFound("organization")
     await deleteAlertsOf(sql, id)
     await deleteSetsOf(sql, id)
     await deleteContentOf(sql, id)
@@ -188,18 +190,37 @@ async function endOrganization(parts: OperatorParts, id: string): Promise<unknow
       after: null,
     })
     touched({ table: "organizations", id })
-    return { id, deleted: true }
   })
 }
 
 async function lockLive(sql: Sql, id: string): Promise<Organization> {
   const organization = await lockOrganization(sql, id)
-  if (!organization || organization.deletedAt !== null) throw unknown(id)
+  if (!organization || organization.deletedAt !== null) throw notFound("organization")
   return organization
 }
 
-const unknown = (id: string): Fault => new Fault("not_found", `Cannot find the organization ${id}`)
-
 function limitsOf({ rateLimitPerMinute, rateLimitBurst, visibleRegions }: Organization) {
   return { requests_per_minute: rateLimitPerMinute, burst: rateLimitBurst, regions: visibleRegions }
+}
+
+/** Deleted organizations keep their log. */
+async function verifyAuditLogs(
+  { database }: OperatorDeps,
+  organization: string | undefined,
+): Promise<OutputOf<OperatorTable["verifyAuditLogs"]>> {
+  const rows = await database.query<{ id: string }>(
+    "SELECT id FROM organizations WHERE $1::text IS NULL OR id = $1 ORDER BY id",
+    [organization ?? null],
+  )
+  const findings: OutputOf<OperatorTable["verifyAuditLogs"]> = []
+  for (const { id } of rows) {
+    const verdict = await verifyAudit(database, id)
+    findings.push({
+      organization_id: id,
+      intact: verdict.intact,
+      position: Number(verdict.intact ? verdict.entries : verdict.position),
+      reason: verdict.intact ? null : verdict.reason,
+    })
+  }
+  return findings
 }

@@ -1,15 +1,15 @@
-/** The operator's commands about events: import, export, prune, and verify against the ledger. */
-import { z } from "zod"
+/** The operator's endpoints about events: import, export, prune, and verify against the ledger. */
 import type { Clock } from "../../base/clock.ts"
+import type { Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { EventOperatorTable } from "../../contract/operator.ts"
 import { EventEngineError } from "../../store/events/engine.ts"
 import type { Events } from "../../store/events/events.ts"
 import { sumUsage } from "../../store/events/ledger-usage.ts"
 import type { ChargedSum } from "../../store/events/upkeep.ts"
 import type { Database } from "../../store/sql.ts"
-import { type Operations, read } from "../operations/input.ts"
 
-export interface AnalyticsOperatorParts {
+export interface EventOperatorDeps {
   readonly database: Database
   readonly clock: Clock
   readonly retentionDays: number
@@ -22,34 +22,21 @@ export interface AnalyticsOperatorParts {
 const dayMs = 86_400_000
 const differencesMax = 20
 
-const FileInput = z.strictObject({ file: z.string().min(1) })
-const ExportInput = z.strictObject({
-  file: z.string().min(1),
-  organization: z.string().optional(),
-  from: z.iso.datetime({ offset: true }).optional(),
-  to: z.iso.datetime({ offset: true }).optional(),
-})
-const PruneInput = z.strictObject({ days: z.int().min(1).max(36_500).optional() })
-const VerifyInput = z.strictObject({
-  from: z.iso.datetime({ offset: true }).optional(),
-  to: z.iso.datetime({ offset: true }).optional(),
-})
+type Verdict = OutputOf<EventOperatorTable["verifyEvents"]>
 
-export function analyticsOperations(parts: AnalyticsOperatorParts): Operations {
+export function eventOperatorHandlers(deps: EventOperatorDeps): Handlers<EventOperatorTable> {
   return {
-    "analytics.status": async () => await eventsOf(parts).ask("holdings", null),
-    "analytics.import": async (input) => await told(eventsOf(parts).ask("import", read(FileInput, input))),
-    "analytics.export": async (input) => {
-      const { file, organization, from, to } = read(ExportInput, input)
-      const events = eventsOf(parts)
-      await parts.settle()
+    getEventHoldings: async () => await eventsOf(deps).ask("holdings", null),
+    importEvents: async ({ body }) => await told(eventsOf(deps).ask("import", body)),
+    async exportEvents({ body: { file, organization, from, to } }) {
+      const events = eventsOf(deps)
+      await deps.settle()
       const range = { startMs: msOf(from, 0), endMs: msOf(to, Number.MAX_SAFE_INTEGER) }
       return await told(events.ask("export", { file, organizationId: organization, ...range }))
     },
-    "analytics.prune": async (input) => {
-      const days = read(PruneInput, input).days ?? parts.retentionDays
-      const beforeMs = parts.clock.nowMs() - days * dayMs
-      const events = eventsOf(parts)
+    async pruneEvents({ body: { days = deps.retentionDays } }) {
+      const beforeMs = deps.clock.nowMs() - days * dayMs
+      const events = eventsOf(deps)
       const before = await events.ask("holdings", null)
       await events.ask("prune", { beforeMs })
       const after = await events.ask("holdings", null)
@@ -59,20 +46,23 @@ export function analyticsOperations(parts: AnalyticsOperatorParts): Operations {
         kept: after.events,
       }
     },
-    "analytics.verify": async (input) => await verify(parts, read(VerifyInput, input)),
+    verifyEvents: async ({ query }) => await verify(deps, query),
   }
 }
 
 /** Days that are kept whole: older ones may be partly pruned, and their charges are not to be missed. */
-async function verify(parts: AnalyticsOperatorParts, input: z.infer<typeof VerifyInput>): Promise<unknown> {
-  const events = eventsOf(parts)
-  await parts.settle()
-  const oldestKept = parts.clock.nowMs() - (parts.retentionDays - 1) * dayMs
-  const startMs = Math.floor(msOf(input.from, Math.max(0, oldestKept)) / dayMs) * dayMs
-  const endMs = Math.ceil(msOf(input.to, parts.clock.nowMs() + dayMs) / dayMs) * dayMs
+async function verify(
+  deps: EventOperatorDeps,
+  { from, to }: { readonly from?: string | undefined; readonly to?: string | undefined },
+): Promise<Verdict> {
+  const events = eventsOf(deps)
+  await deps.settle()
+  const oldestKept = deps.clock.nowMs() - (deps.retentionDays - 1) * dayMs
+  const startMs = Math.floor(msOf(from, Math.max(0, oldestKept)) / dayMs) * dayMs
+  const endMs = Math.ceil(msOf(to, deps.clock.nowMs() + dayMs) / dayMs) * dayMs
   const [kept, charged] = await Promise.all([
     events.ask("sums", { organizationId: undefined, startMs, endMs }),
-    sumUsage(parts.database, startMs, endMs),
+    sumUsage(deps.database, startMs, endMs),
   ])
   const differences = compare(byDay(kept), byDay(charged))
   return {
@@ -109,14 +99,7 @@ function byDay(sums: readonly ChargedSum[]): DaySum[] {
   })
 }
 
-interface Difference {
-  readonly organization_id: string
-  readonly billing_account_id: string
-  readonly day: string
-  readonly field: string
-  readonly events: string
-  readonly ledger: string
-}
+type Difference = Verdict["differences"][number]
 
 const compared = ["sequences", "input_tokens", "cached_input_tokens", "output_tokens", "ticks"] as const
 
@@ -152,7 +135,7 @@ async function told<Output>(work: Promise<Output>): Promise<Output> {
   }
 }
 
-function eventsOf({ events }: AnalyticsOperatorParts): Events {
+function eventsOf({ events }: EventOperatorDeps): Events {
   if (!events)
     throw new Fault(
       "analytics_not_configured",

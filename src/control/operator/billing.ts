@@ -1,13 +1,15 @@
-/** The operator's commands about money. */
-import { z } from "zod"
+/** The operator's endpoints about money. */
 import { centsExact, fromCents, type Ticks } from "../../base/money.ts"
+import type { CallOf, Handlers, OutputOf } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import type { BillingOperatorTable } from "../../contract/operator.ts"
 import {
   type BillingAccount,
   findBillingAccount,
   lockBillingAccount,
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
+import { listOrganizationsOfBillingAccount } from "../../store/organizations.ts"
 import { listLeases, releaseGateway, sumHeld } from "../../store/leases.ts"
 import {
   appendLedger,
@@ -17,11 +19,9 @@ import {
   type LedgerRow,
 } from "../../store/ledger.ts"
 import type { Sql } from "../../store/sql.ts"
-import { auditSystem } from "../billing/parts.ts"
-import type { ControlParts } from "../change.ts"
-import { type Operations, read } from "./input.ts"
+import { type ChangeScope, type ControlParts, change, found } from "../change.ts"
 
-interface BillingOperatorParts extends ControlParts {
+interface BillingOperatorDeps extends ControlParts {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */
   readonly journalState: () => Promise<JournalState>
 }
@@ -36,53 +36,36 @@ export interface JournalState {
   readonly unfinished: readonly string[]
 }
 
-const centsMax = 100_000_000
-const MoveInput = z.strictObject({
-  account: z.string().optional(),
-  cents: z.int().min(-centsMax).max(centsMax),
-  reason: z.string().trim().min(1).max(500),
-  reference: z.string().min(1).max(200).optional(),
-})
-const LedgerInput = z.strictObject({
-  account: z.string().optional(),
-  limit: z.int().min(1).max(1000).default(50),
-  cursor: z.string().optional(),
-})
-const SetInput = z.strictObject({
-  account: z.string().optional(),
-  provider: z.enum(["local", "stripe"]).optional(),
-  mode: z.enum(["prepaid", "postpaid"]).optional(),
-})
-const ReleaseInput = z.strictObject({ gateway: z.string().min(1) })
+type Table = BillingOperatorTable
 
-export function billingOperations(parts: BillingOperatorParts): Operations {
+export function billingOperatorHandlers(deps: BillingOperatorDeps): Handlers<Table> {
   return {
-    "billing.credit": async (input) => {
-      const move = read(MoveInput, input)
-      if (move.cents <= 0)
+    async creditAccount(call) {
+      if (call.body.cents <= 0)
         throw new Fault("invalid_request", "Cannot credit the account: a positive amount is needed")
-      return await enter(parts, "credit", move)
+      return await enter(deps, "credit", call)
     },
-    "billing.adjust": async (input) => await enter(parts, "adjustment", read(MoveInput, input)),
-    "billing.ledger": async (input) => {
-      const { account, limit, cursor } = read(LedgerInput, input)
-      const id = await accountOf(parts.database, account)
-      const page = await pageLedger(parts.database, id, { limit, cursor })
+    adjustAccount: async (call) => await enter(deps, "adjustment", call),
+    async listLedger({ query: { account, limit, cursor } }) {
+      const id = await accountOf(deps.database, account)
+      const page = await pageLedger(deps.database, id, { limit, cursor })
       return { billing_account_id: id, entries: page.items.map(viewEntry), next_cursor: page.nextCursor }
     },
-    "billing.set": async (input) => await set(parts, read(SetInput, input)),
-    "billing.verify": async () => await verify(parts),
-    "billing.release": async (input) => await release(parts, read(ReleaseInput, input).gateway),
+    setAccount: async (call) => await set(deps, call),
+    verifyBilling: async () => await verify(deps),
+    releaseGateway: async (call) => await release(deps, call),
   }
 }
 
 async function enter(
-  parts: ControlParts,
+  deps: ControlParts,
   kind: "credit" | "adjustment",
-  move: z.infer<typeof MoveInput>,
-): Promise<unknown> {
-  const reference = move.reference ?? parts.ids.next("adj")
-  return await parts.database.transaction(async (sql) => {
+  call: CallOf<Table["creditAccount"]>,
+): Promise<OutputOf<Table["creditAccount"]>> {
+  const move = call.body
+  const reference = move.reference ?? deps.ids.next("adj")
+  return await change(deps, call, async (scope) => {
+    const { sql, now } = scope
     const id = await accountOf(sql, move.account)
     const account = await lockBillingAccount(sql, id)
     const ticks = fromCents(move.cents)
@@ -92,7 +75,6 @@ async function enter(
         "conflict",
         `Cannot take ${-move.cents} cents: ${centsExact(availableTicks)} cents are not spent and not held by a gateway`,
       )
-    const now = new Date(parts.clock.nowMs())
     const added = await appendLedger(sql, {
       billingAccountId: id,
       at: now,
@@ -103,13 +85,7 @@ async function enter(
     })
     if (!added) throw new Fault("conflict", `Cannot enter ${reference}: it is in the ledger already`)
     const after = { amount_cents: move.cents, reason: move.reason }
-    await auditSystem(
-      parts,
-      sql,
-      id,
-      { action: `billing.${kind}`, resource: { type: "billing_account", id }, after },
-      now,
-    )
+    await auditAccount(scope, `billing.${kind}`, id, { before: null, after })
     const balance = (account?.balanceTicks ?? 0n) + ticks
     return { billing_account_id: id, reference, amount_cents: move.cents, balance_cents: centsExact(balance) }
   })
@@ -137,26 +113,40 @@ async function accountOf(sql: Sql, named: string | undefined): Promise<string> {
   return only.id
 }
 
-const shown = (account: BillingAccount | null): { provider: string; mode: string } | null =>
-  account && { provider: account.provider, mode: account.mode }
+/** In the audit log of every organization that the account pays for; ascending ids, as everyone locks the chains. */
+async function auditAccount(
+  { sql, audit }: ChangeScope,
+  action: string,
+  id: string,
+  views: { readonly before: unknown; readonly after: unknown },
+): Promise<void> {
+  const organizations = await listOrganizationsOfBillingAccount(sql, id)
+  for (const { id: organizationId } of organizations.toReversed())
+    await audit({ organizationId, action, resource: { type: "billing_account", id }, ...views })
+}
+
+const shown = ({ provider, mode }: BillingAccount): { provider: string; mode: string } => ({ provider, mode })
 
 /** Another provider does not have the account yet: it is provisioned in the background, and a payment method is entered there. */
-async function set(parts: ControlParts, given: z.infer<typeof SetInput>): Promise<unknown> {
-  const now = new Date(parts.clock.nowMs())
-  const view = await parts.database.transaction(async (sql) => {
-    const id = await accountOf(sql, given.account)
-    const before = await lockBillingAccount(sql, id)
-    const moved = given.provider === before?.provider ? undefined : given.provider
-    const after = await updateBillingAccount(
+async function set(
+  deps: ControlParts,
+  call: CallOf<Table["setAccount"]>,
+): Promise<OutputOf<Table["setAccount"]>> {
+  const { account, mode, provider } = call.body
+  return await change(deps, call, async (scope) => {
+    const { sql, now, touched } = scope
+    const id = await accountOf(sql, account)
+    const before = found(await lockBillingAccount(sql, id), "billing account")
+    const updated = await updateBillingAccount(
       sql,
       id,
       {
-        ...(given.mode === undefined ? {} : { mode: given.mode }),
-        ...(given.mode === "postpaid" ? { autoRefillEnabled: false, lowBalanceWarningCents: null } : {}),
-        ...(moved === undefined
+        ...(mode === undefined ? {} : { mode }),
+        ...(mode === "postpaid" ? { autoRefillEnabled: false, lowBalanceWarningCents: null } : {}),
+        ...(provider === undefined || provider === before.provider
           ? {}
           : {
-              provider: moved,
+              provider,
               providerCustomerId: null,
               paymentMethodId: null,
               paymentMethodDescription: null,
@@ -164,26 +154,19 @@ async function set(parts: ControlParts, given: z.infer<typeof SetInput>): Promis
       },
       now,
     )
-    const resource = { type: "billing_account", id }
-    await auditSystem(
-      parts,
-      sql,
-      id,
-      { action: "billing.account_set", resource, before: shown(before), after: shown(after) },
-      now,
-    )
-    return { billing_account_id: id, ...shown(after) }
+    const after = shown(found(updated, "billing account"))
+    await auditAccount(scope, "billing.account_set", id, { before: shown(before), after })
+    touched({ table: "billing_accounts", id })
+    return { billing_account_id: id, ...after }
   })
-  parts.forget({ table: "billing_accounts", id: view.billing_account_id })
-  return view
 }
 
 /** Sums agree, the journal is drained, nothing is held for a gateway that is gone. */
-async function verify(parts: BillingOperatorParts): Promise<unknown> {
-  const journal = await parts.journalState()
-  const checks = await checkLedgers(parts.database)
-  const leases = await listLeases(parts.database)
-  const nowMs = parts.clock.nowMs()
+async function verify(deps: BillingOperatorDeps): Promise<OutputOf<Table["verifyBilling"]>> {
+  const journal = await deps.journalState()
+  const checks = await checkLedgers(deps.database)
+  const leases = await listLeases(deps.database)
+  const nowMs = deps.clock.nowMs()
   const expired = leases.filter(({ expiresAt, heldTicks }) => expiresAt.getTime() < nowMs && heldTicks > 0n)
   const problems = [
     ...checks.flatMap(problemsOf),
@@ -231,29 +214,25 @@ function problemsOf(check: LedgerCheck): string[] {
 }
 
 /** Gives up the holds of a gateway that will not come back; what its journal still holds is lost with it. */
-async function release(parts: ControlParts, gateway: string): Promise<unknown> {
-  const now = new Date(parts.clock.nowMs())
-  return await parts.database.transaction(async (sql) => {
-    const released = await releaseGateway(sql, gateway)
+async function release(
+  deps: ControlParts,
+  call: CallOf<Table["releaseGateway"]>,
+): Promise<OutputOf<Table["releaseGateway"]>> {
+  const { gateway } = call.body
+  return await change(deps, call, async (scope) => {
+    const released = await releaseGateway(scope.sql, gateway)
     if (released.length === 0) throw new Fault("not_found", `Cannot release ${gateway}: it holds nothing`)
-    for (const { billingAccountId: id, heldTicks } of released)
-      await auditSystem(
-        parts,
-        sql,
-        id,
-        {
-          action: "billing.lease_released",
-          resource: { type: "billing_account", id },
-          after: { gateway, released_cents: centsExact(heldTicks) },
-        },
-        now,
-      )
+    for (const { billingAccountId, heldTicks } of released)
+      await auditAccount(scope, "billing.lease_released", billingAccountId, {
+        before: null,
+        after: { gateway, released_cents: centsExact(heldTicks) },
+      })
     const cents = centsExact(released.reduce((sum, { heldTicks }) => sum + heldTicks, 0n))
     return { gateway, released_cents: cents }
   })
 }
 
-function viewEntry(row: LedgerRow): Record<string, unknown> {
+function viewEntry(row: LedgerRow): OutputOf<Table["listLedger"]>["entries"][number] {
   return {
     id: String(row.id),
     at: row.at.toISOString(),

@@ -38,17 +38,17 @@ export const GatewayState = z.object({
   region: z.string(),
   uptime_s: z.number(),
   memory_bytes: z.number(),
-  regions: z.array(z.object({ id: z.string(), country: z.string() })),
-  models: z.array(z.object({ model: z.string(), workers: z.array(WorkerState) })),
+  regions: z.array(z.object({ id: z.string(), country: z.string() })).readonly(),
+  models: z.array(z.object({ model: z.string(), workers: z.array(WorkerState).readonly() })).readonly(),
   /** A gateway of an older version does not tell. */
-  engines: z.array(EngineReport).default([]),
+  engines: z.array(EngineReport).readonly().default([]),
   journal: z.object({ bytes: z.number(), lag_ms: z.number() }),
-  leases: z.array(z.object({ billing_account_id: z.string(), held_ticks: z.string() })),
+  leases: z.array(z.object({ billing_account_id: z.string(), held_ticks: z.string() })).readonly(),
 })
 export type GatewayState = z.infer<typeof GatewayState>
 
 export const FleetState = z.object({
-  drained_workers: z.array(z.string()),
+  drained_workers: z.array(z.string()).readonly(),
   gateways: z.array(GatewayState.extend({ seen_s_ago: z.number() })),
 })
 export type FleetState = z.infer<typeof FleetState>

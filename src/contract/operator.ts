@@ -1,0 +1,524 @@
+/**
+ * What an operator may ask of an installation, over the socket of its data directory: endpoints of its own, and those of the
+ * Platform API that an operator uses in any organization. None of its own are served over HTTP or in the OpenAPI document.
+ */
+import { z } from "zod"
+import { endpoint } from "./endpoint.ts"
+import { FleetState, GatewayState } from "./fleet-report.ts"
+import { identityEndpoints } from "./identity.ts"
+import { ModelAccessRequest } from "./platform/models.ts"
+import { SingleSignOnPolicy } from "./platform/session-list.ts"
+import { platformTable } from "./platform/table.ts"
+import {
+  VirtualModel,
+  optionalRules,
+  virtualModelLimits,
+  virtualNameForm,
+} from "./platform/virtual-models.ts"
+import { EmailAddress, GivenTime, OrganizationPath, Text, nameCharactersMax } from "./platform/values.ts"
+
+const common = { area: "Operator", surface: "platform", access: { principals: ["operator"] } } as const
+const organizations = "/v1/operator/organizations"
+const organization = `${organizations}/{org_id}` as const
+
+const limitMax = 10_000_000
+const Limit = z.int().min(1).max(limitMax)
+
+export const ListedOrganization = z.object({
+  id: z.string(),
+  name: z.string(),
+  billing_account_id: z.string(),
+  is_personal: z.boolean(),
+  members: z.int(),
+})
+
+const organizationEndpoints = {
+  listAllOrganizations: endpoint({
+    ...common,
+    method: "GET",
+    path: organizations,
+    summary: "List the organizations; the newest 1000",
+    output: z.array(ListedOrganization),
+  }),
+  openOrganization: endpoint({
+    ...common,
+    method: "POST",
+    path: organizations,
+    summary:
+      "Create an organization; and its owner, with a link for the first sign-in, where no user has the address",
+    body: z.strictObject({
+      name: Text(nameCharactersMax),
+      owner: EmailAddress,
+      billing_account: z.string().optional(),
+    }),
+    output: z.object({
+      id: z.string(),
+      name: z.string(),
+      billing_account_id: z.string(),
+      owner: z.string(),
+      link: z.string().nullable(),
+      url: z.string().nullable(),
+    }),
+    secrets: ["link", "url"],
+  }),
+  limitOrganization: endpoint({
+    ...common,
+    method: "PATCH",
+    path: organization,
+    summary: "Change the limits of an organization",
+    params: OrganizationPath,
+    body: z.strictObject({
+      requests_per_minute: Limit.optional(),
+      burst: Limit.optional(),
+      regions: z
+        .array(z.string().min(1).max(64))
+        .max(1000)
+        .optional()
+        .describe("An empty list shows every region again."),
+    }),
+    output: z.object({
+      id: z.string(),
+      requests_per_minute: z.int().nullable(),
+      burst: z.int().nullable(),
+      regions: z.array(z.string()).readonly().nullable(),
+    }),
+  }),
+  changeSingleSignOn: endpoint({
+    ...common,
+    method: "PATCH",
+    path: `${organization}/single_sign_on`,
+    summary: "Change who joins an organization by single sign-on, and whether it is required",
+    params: OrganizationPath,
+    body: z.strictObject({
+      email_domains: z
+        .array(
+          z
+            .string()
+            .trim()
+            .toLowerCase()
+            .regex(/^[a-z0-9.-]{1,253}$/, "a domain is needed, as example.com"),
+        )
+        .max(100)
+        .optional(),
+      groups: z.array(z.string().min(1).max(256)).max(100).optional(),
+      role: z.enum(["member", "owner"]).optional(),
+      required: z.boolean().optional(),
+    }),
+    output: z.object({ id: z.string(), ...SingleSignOnPolicy.shape }),
+  }),
+  deleteOrganization: endpoint({
+    ...common,
+    method: "DELETE",
+    path: organization,
+    summary: "Delete an organization, with its question sets, kept content and files",
+    params: OrganizationPath,
+    output: z.void(),
+    status: 204,
+  }),
+  decideModelAccess: endpoint({
+    ...common,
+    method: "PUT",
+    path: `${organization}/model_access`,
+    summary: "Grant an organization a model that is not public, or deny it",
+    params: OrganizationPath,
+    body: z.strictObject({ model: z.string(), state: z.enum(["grant", "deny"]) }),
+    output: ModelAccessRequest,
+  }),
+  verifyAuditLogs: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/audit_log/verification",
+    summary: "Check that no entry of an audit log was changed, removed or slipped in",
+    query: z.object({ organization: z.string().optional() }),
+    output: z.array(
+      z.object({
+        organization_id: z.string(),
+        intact: z.boolean(),
+        position: z.number().describe("Entries when intact, else the place of the first flaw."),
+        reason: z.string().nullable(),
+      }),
+    ),
+  }),
+}
+
+const virtualModels = `${organization}/virtual_models` as const
+
+const modelEndpoints = {
+  listVirtualModels: endpoint({
+    ...common,
+    method: "GET",
+    path: virtualModels,
+    summary: "List the virtual models of an organization",
+    params: OrganizationPath,
+    output: z.array(VirtualModel),
+  }),
+  saveVirtualModel: endpoint({
+    ...common,
+    method: "PUT",
+    path: virtualModels,
+    summary: "Create a virtual model, or give the one of this name another rule",
+    params: OrganizationPath,
+    body: z.strictObject({
+      name: z
+        .string()
+        .max(virtualModelLimits.nameCharactersMax)
+        .regex(virtualNameForm, { error: "letters, digits and . _ - / : are needed" }),
+      ...optionalRules,
+    }),
+    output: VirtualModel,
+  }),
+  removeVirtualModel: endpoint({
+    ...common,
+    method: "DELETE",
+    path: `${virtualModels}/{name}`,
+    summary: "Delete a virtual model by its name",
+    params: OrganizationPath.extend({ name: z.string() }),
+    output: z.void(),
+    status: 204,
+  }),
+}
+
+/** A model of the catalog, as the command line lists it. */
+export const CatalogModel = z.object({
+  sku: z.string(),
+  kind: z.string(),
+  purpose: z.string().describe("What it is for, such as decisions."),
+  context: z.number(),
+  quantization: z.string(),
+  description: z.string(),
+})
+
+/** Letters, digits and `. _ - / :`, as models are named elsewhere. */
+export const skuForm = /^[\p{L}\p{N}][\p{L}\p{N}._/:-]{0,127}$/u
+
+/** A model of the catalog that is a file. */
+export const GivenModel = z.strictObject({
+  file: z.string().min(1),
+  sku: z.string().trim().regex(skuForm, "up to 128 letters, digits and . _ - / : are needed").optional(),
+  kind: z.enum(["generation", "embedding"]).optional(),
+  adapter: z.string().min(1).optional(),
+})
+
+/** They need no store. */
+const catalogEndpoints = {
+  listCatalog: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/models",
+    summary: "List the models of the catalog",
+    output: z.array(CatalogModel),
+  }),
+  addModel: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/models",
+    summary: "Add a model from a file on the machine of the server; it stays after a restart",
+    body: GivenModel,
+    output: CatalogModel,
+  }),
+}
+
+const UserLink = z.object({
+  id: z.string(),
+  email: z.string(),
+  link: z.string(),
+  url: z.string(),
+  expires_at: z.string(),
+})
+
+const userEndpoints = {
+  listUsers: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/users",
+    summary: "List the users; the newest 1000",
+    output: z.array(
+      z.object({
+        id: z.string(),
+        email: z.string(),
+        name: z.string().nullable(),
+        has_password: z.boolean(),
+        organizations: z.int(),
+      }),
+    ),
+  }),
+  createSignInLink: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/users/link",
+    summary: "Make a link that signs a user in once; the first user where no address is given",
+    body: z.strictObject({ email: z.string().optional() }),
+    output: UserLink,
+    secrets: ["link", "url"],
+  }),
+  resetPassword: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/users/reset",
+    summary: "Remove the password of a user and end all sessions; the link signs in once",
+    body: z.strictObject({ email: z.string() }),
+    output: z.object({ ...UserLink.shape, sessions_ended: z.int() }),
+    secrets: ["link", "url"],
+  }),
+}
+
+const centsMax = 100_000_000
+const account = z.string().optional().describe("A billing account, or an organization that it pays for.")
+
+const Move = z.strictObject({
+  account,
+  cents: z.int().min(-centsMax).max(centsMax),
+  reason: z.string().trim().min(1).max(500),
+  reference: z.string().min(1).max(200).optional(),
+})
+const Moved = z.object({
+  billing_account_id: z.string(),
+  reference: z.string(),
+  amount_cents: z.number(),
+  balance_cents: z.number(),
+})
+
+const billingEndpoints = {
+  creditAccount: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/billing/credit",
+    summary: "Add credit to a billing account",
+    body: Move,
+    output: Moved,
+  }),
+  adjustAccount: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/billing/adjustment",
+    summary: "Correct the balance of a billing account",
+    body: Move,
+    output: Moved,
+  }),
+  setAccount: endpoint({
+    ...common,
+    method: "PATCH",
+    path: "/v1/operator/billing/account",
+    summary: "Change how a billing account pays, and through whom",
+    body: z.strictObject({
+      account,
+      provider: z.enum(["local", "stripe"]).optional(),
+      mode: z.enum(["prepaid", "postpaid"]).optional(),
+    }),
+    output: z.object({ billing_account_id: z.string(), provider: z.string(), mode: z.string() }),
+  }),
+  listLedger: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/billing/ledger",
+    summary: "List the ledger of a billing account; newest first",
+    query: z.object({
+      account,
+      limit: z.coerce.number().int().min(1).max(1000).default(50),
+      cursor: z.string().optional(),
+    }),
+    output: z.object({
+      billing_account_id: z.string(),
+      entries: z.array(
+        z.object({
+          id: z.string(),
+          at: z.string(),
+          kind: z.string(),
+          amount_ticks: z.string(),
+          amount_cents: z.number(),
+          reference: z.string(),
+          note: z.string().nullable(),
+          organization_id: z.string().nullable(),
+          model: z.string().nullable(),
+          day: z.string().nullable(),
+          sequences: z.number().nullable(),
+        }),
+      ),
+      next_cursor: z.string().nullable(),
+    }),
+  }),
+  verifyBilling: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/billing/verification",
+    summary:
+      "Check that every balance is the sum of its ledger, the journal is drained and no lease is leaked",
+    output: z.object({
+      ok: z.boolean(),
+      problems: z.array(z.string()),
+      notes: z.array(z.string()).readonly(),
+      journal: z.object({ gatewayId: z.string().nullable(), pendingRecords: z.number() }),
+      accounts: z.array(
+        z.object({
+          billing_account_id: z.string(),
+          balance_cents: z.number(),
+          ledger_cents: z.number(),
+          usage_cents: z.number(),
+          held_cents: z.number(),
+        }),
+      ),
+    }),
+  }),
+  releaseGateway: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/billing/release",
+    summary: "Give up the holds of a gateway that will not come back",
+    body: z.strictObject({ gateway: z.string().min(1) }),
+    output: z.object({ gateway: z.string(), released_cents: z.number() }),
+  }),
+}
+
+const range = { from: GivenTime.optional(), to: GivenTime.optional() }
+const Counted = z.object({ events: z.number() })
+
+const eventEndpoints = {
+  getEventHoldings: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/events",
+    summary: "Read how many events are kept, and from when",
+    output: z.object({
+      events: z.number(),
+      oldestMs: z.number().nullable(),
+      newestMs: z.number().nullable(),
+    }),
+  }),
+  importEvents: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/events/import",
+    summary: "Import events from a file on the machine of the server",
+    body: z.strictObject({ file: z.string().min(1) }),
+    output: Counted,
+  }),
+  exportEvents: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/events/export",
+    summary: "Export events into a file on the machine of the server",
+    body: z.strictObject({ file: z.string().min(1), organization: z.string().optional(), ...range }),
+    output: Counted,
+  }),
+  pruneEvents: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/events/prune",
+    summary: "Delete events that are older than so many days",
+    body: z.strictObject({ days: z.int().min(1).max(36_500).optional() }),
+    output: z.object({ before: z.string(), pruned: z.number(), kept: z.number() }),
+  }),
+  verifyEvents: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/events/verification",
+    summary: "Compare the charged events with the ledger",
+    query: z.object(range),
+    output: z.object({
+      ok: z.boolean(),
+      from: z.string(),
+      to: z.string(),
+      events: z.number(),
+      ledger: z.number(),
+      differences: z.array(
+        z.object({
+          organization_id: z.string(),
+          billing_account_id: z.string(),
+          day: z.string(),
+          field: z.string(),
+          events: z.string(),
+          ledger: z.string(),
+        }),
+      ),
+      differences_count: z.number(),
+    }),
+  }),
+}
+
+const backupEndpoints = {
+  takeBackup: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/backup",
+    summary: "Write everything that is kept into one file on the machine of the server",
+    body: z.strictObject({ file: z.string().min(1) }),
+    output: z.object({ file: z.string(), rows: z.number(), created_at: z.string() }),
+  }),
+}
+
+const GivenWorker = z.strictObject({ worker: z.string().min(1).max(256) })
+const Drained = z.object({ worker: z.string(), drained: z.boolean() })
+
+/** Only a server that runs can answer them. */
+const fleetEndpoints = {
+  getStatus: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/status",
+    summary: "Read the state of this gateway: regions, workers, queues, leases and journal",
+    output: GatewayState,
+  }),
+  getFleet: endpoint({
+    ...common,
+    method: "GET",
+    path: "/v1/operator/fleet",
+    summary: "Read the state of every gateway of the installation",
+    output: FleetState,
+  }),
+  drainWorker: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/workers/drain",
+    summary: "Take a worker out of service at every gateway",
+    body: GivenWorker,
+    output: Drained,
+  }),
+  undrainWorker: endpoint({
+    ...common,
+    method: "POST",
+    path: "/v1/operator/workers/undrain",
+    summary: "Put a worker back into service at every gateway",
+    body: GivenWorker,
+    output: Drained,
+  }),
+}
+
+const { listWorkloadIdentityProviders, testWorkloadIdentityProvider } = identityEndpoints
+const { listApiKeys, createApiKey, updateApiKey, deleteApiKey } = platformTable
+const { listTagBudgets, putTagBudget, listModelAccessRequests } = platformTable
+
+/** Endpoints of the Platform API that the operator calls, in any organization. */
+const platformEndpoints = {
+  listApiKeys,
+  createApiKey,
+  updateApiKey,
+  deleteApiKey,
+  listTagBudgets,
+  putTagBudget,
+  listModelAccessRequests,
+  listWorkloadIdentityProviders,
+  testWorkloadIdentityProvider,
+}
+
+export const operatorTable = {
+  ...organizationEndpoints,
+  ...modelEndpoints,
+  ...catalogEndpoints,
+  ...userEndpoints,
+  ...billingEndpoints,
+  ...eventEndpoints,
+  ...backupEndpoints,
+  ...fleetEndpoints,
+  ...platformEndpoints,
+}
+
+export type OperatorTable = typeof operatorTable
+export type BillingOperatorTable = typeof billingEndpoints
+export type CatalogOperatorTable = typeof catalogEndpoints
+export type EventOperatorTable = typeof eventEndpoints
+export type BackupOperatorTable = typeof backupEndpoints
+export type FleetOperatorTable = typeof fleetEndpoints
+export type StoreOperatorTable = typeof organizationEndpoints &
+  typeof modelEndpoints &
+  typeof userEndpoints &
+  Omit<typeof platformEndpoints, "listWorkloadIdentityProviders" | "testWorkloadIdentityProvider">
