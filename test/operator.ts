@@ -40,14 +40,10 @@ export async function makeOrganization(
 
 /** Of a database that no server has; the other handlers are missing. */
 export function operatorOn(database: Database, handlers: Partial<Handlers<OperatorTable>>): OperatorClient {
-  const never = async (): Promise<never> => {
-    throw new Error("no Idempotency-Key was sent")
-  }
   const server = createOperatorServer({
     // A test calls those that it brings.
     handlers: handlers as Handlers<OperatorTable>,
     gate: operatorGate(async (id) => await operatorStanding(database, id)),
-    idempotency: { claim: never, complete: never, release: never },
     clock: systemClock,
     ids: createIds(),
     log: silentLog,

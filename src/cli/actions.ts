@@ -25,7 +25,7 @@ import { apiOptions } from "./server-options.ts"
 export interface Connection<Api> {
   readonly client: Api
   /** The one that an option names, or the only one there is. */
-  organizationId(): Promise<string>
+  readonly organizationId: () => Promise<string>
 }
 
 /** Reads what was given, then connects. Answers the exit status. */

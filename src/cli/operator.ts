@@ -30,7 +30,10 @@ const operatorClient = (connect: () => Duplex): OperatorClient =>
 
 async function isListening(address: string): Promise<boolean> {
   return await new Promise((resolve, reject) => {
-    const socket = createConnection(address, () => resolve(void socket.destroy() === undefined))
+    const socket = createConnection(address, () => {
+      socket.destroy()
+      resolve(true)
+    })
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT" || error.code === "ECONNREFUSED") resolve(false)
       else reject(error)

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import {
   FleetState,
-  GatewayState,
+  type GatewayState,
   type WorkerState,
   heldDollars,
   isSilent,

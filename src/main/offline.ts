@@ -50,14 +50,9 @@ export function openOffline(config: Config): Operator {
     ...catalogHandlers(ofModels),
     ...ofRunningServer,
   }
-  const later = async (): Promise<never> => {
-    throw new Error("Cannot repeat a command: no server runs")
-  }
   const server = createOperatorServer({
     handlers,
     gate: operatorGate(async (id) => await operatorStanding((await store()).database, id)),
-    // Commands send no Idempotency-Key.
-    idempotency: { claim: later, complete: later, release: later },
     clock: systemClock,
     ids: createIds(),
     log: silentLog,

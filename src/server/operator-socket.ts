@@ -21,10 +21,13 @@ import {
   handleRequest,
   sendRefusal,
 } from "./handle-request.ts"
+import type { IdempotencyStore } from "./idempotency.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 import { Reply } from "./reply.ts"
 
-export interface OperatorServerDeps extends Omit<RequestParts, "principal" | "limiter" | "refused"> {
+export interface OperatorServerDeps extends Pick<RequestParts, "gate" | "clock" | "log"> {
+  /** Where it is left out, no Idempotency-Key is taken: commands send none. */
+  readonly idempotency?: IdempotencyStore
   readonly handlers: Handlers<OperatorTable>
   readonly ids: Ids
   /** Until a connection has said what it wants; what it then waits for may take hours. */
@@ -76,14 +79,17 @@ export function createOperatorServer(deps: OperatorServerDeps): Server {
     requestTimeout: idleTimeoutMs,
     connectionsCheckingInterval: checkEveryMs,
   }
+  const own = { principal: operator, limiter: noLimit, idempotency: deps.idempotency ?? noIdempotency }
   return createServer(times, (message, response) => {
-    receive(
-      { deps: { ...deps, principal: operator, limiter: noLimit }, routes, deadlines, bytes },
-      message,
-      response,
-    )
+    receive({ deps: { ...deps, ...own }, routes, deadlines, bytes }, message, response)
   })
 }
+
+async function takesNoKey(): Promise<never> {
+  throw new Fault("invalid_header", "Cannot take an Idempotency-Key: no server runs")
+}
+
+const noIdempotency: IdempotencyStore = { claim: takesNoKey, complete: takesNoKey, release: takesNoKey }
 
 const noLimit: RequestLimiter = { take: async () => ({}) }
 

@@ -87,8 +87,8 @@ export function actionWords(action: string): string {
   return `${kindWords(action.slice(0, dot))} ${verbs[verb] ?? verb.replaceAll(/[._]/g, " ")}`
 }
 
-export const actorName = ({ name, id }: Pick<AuditLogEntry["actor"], "name" | "id">): string =>
-  name ?? id ?? "the system"
+export const actorName = ({ kind, name, id }: AuditLogEntry["actor"]): string =>
+  name ?? id ?? (kind === "operator" ? "the operator" : "the system")
 
 /** The name or address of what was changed, where the entry holds one. */
 export function subjectOf({ before, after }: AuditLogEntry): string | null {

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterEach, beforeEach, expect, test } from "vitest"
-import { systemClock } from "../base/clock.ts"
-import { createIds } from "../base/ids.ts"
-import { silentLog } from "../base/log.ts"
-import { connectOperator } from "../cli/operator.ts"
-import type { Call, Handlers } from "../contract/endpoint.ts"
-import { Fault } from "../contract/errors.ts"
-import type { OperatorTable } from "../contract/operator.ts"
-import { openOperatorSocket, operatorAddress, operatorGate } from "./operator-socket.ts"
+import { systemClock } from "../src/base/clock.ts"
+import { createIds } from "../src/base/ids.ts"
+import { silentLog } from "../src/base/log.ts"
+import { connectOperator } from "../src/cli/operator.ts"
+import type { Call, Handlers } from "../src/contract/endpoint.ts"
+import { Fault } from "../src/contract/errors.ts"
+import type { OperatorTable } from "../src/contract/operator.ts"
+import { openOperatorSocket, operatorAddress, operatorGate } from "../src/server/operator-socket.ts"
 
 /** Longer than a busy machine takes to read a request that was sent at once. */
 const idleTimeoutMs = 15_000
@@ -24,7 +24,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }))
 
 const never = async (): Promise<never> => {
-  throw new Error("no Idempotency-Key was sent")
+  throw new Error("it was called")
 }
 
 async function open(handlers: Partial<Handlers<OperatorTable>>) {
@@ -36,7 +36,6 @@ async function open(handlers: Partial<Handlers<OperatorTable>>) {
       if (organizationId !== "org_1") throw new Fault("not_found", "Cannot find the organization")
       return { organizationId, role: "primary_owner", permissions: ["api-admin"] }
     }),
-    idempotency: { claim: never, complete: never, release: never },
     clock: systemClock,
     ids: createIds(),
     log: silentLog,
