@@ -22,8 +22,8 @@ import {
   type StageAnswer,
   firstThatServes,
   scoreAt,
+  tokensMost,
 } from "./stages.ts"
-import { tokensMost } from "./tokens-most.ts"
 
 /** What is made of the margins of a question, and whether another model should be asked. */
 export interface StageReader<Answer> {

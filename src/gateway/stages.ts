@@ -1,9 +1,11 @@
 /** One stage of a request: tries its models in order until one serves it, and scores by one of them. */
 import type { Model } from "../base/catalog.ts"
 import type { Clock } from "../base/clock.ts"
+import { utf8Bytes } from "../contract/decisions.ts"
 import { Fault, type FaultCode } from "../contract/errors.ts"
+import { promptText } from "../engine/branch.ts"
 import type { EvidenceReading, ScoreWork } from "../engine/engine.ts"
-import { coherentMargins } from "./classification/coherence.ts"
+import { coherentMargins } from "./classification/classification.ts"
 import type { Sequence } from "./meter.ts"
 import type { MeteredCall } from "./metered-call.ts"
 import type { Router } from "./routing/router.ts"
@@ -160,3 +162,13 @@ const unread = ({ sku, quantization }: Model): EvidenceReading => ({
   vector: null,
   modelVersion: `${sku}/${quantization}`,
 })
+
+/** Tokens that the wording of a branch and the template around it take, at most. */
+const wordingTokensMax = 512
+
+/** No tokenizer makes more tokens than there are bytes. */
+export const tokensMost = ({ evidence, branches }: Pick<ScoreWork, "evidence" | "branches">): number =>
+  branches.reduce(
+    (sum, branch) => sum + utf8Bytes(promptText(branch)) + wordingTokensMax,
+    utf8Bytes(evidence) + wordingTokensMax,
+  )

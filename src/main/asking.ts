@@ -2,8 +2,7 @@
 import { originCheck, parseOrigins } from "../base/origins.ts"
 import { classificationHandlers } from "../gateway/classify.ts"
 import { mcpHandlers } from "../gateway/mcp/handlers.ts"
-import { decideHandlers } from "../gateway/question-sets/decide.ts"
-import { createSetPolicies } from "../gateway/question-sets/policy.ts"
+import { decideHandlers, createSetPolicies } from "../gateway/question-sets/policy.ts"
 import type { Core, Gateway } from "./gateway.ts"
 import { loadDocs, version } from "./package-files.ts"
 

@@ -1,12 +1,28 @@
-/** Answers Anthropic's Messages API: one stream of events inside, sent as they are or gathered into one message. */
-import { EventStream, type Handlers, type StreamEvent } from "../../contract/endpoint.ts"
+/**
+ * Answers Anthropic's Messages API: a request becomes work for an engine, and one stream of events is sent as it is or gathered into
+ * one message.
+ */
 import type { anthropicEndpoints } from "../../contract/anthropic/endpoints.ts"
-import type { Message, MessageEvent } from "../../contract/anthropic/messages.ts"
+import type {
+  Message,
+  MessageEvent,
+  ContentBlock,
+  CountTokensRequest,
+  InputMessage,
+  MessagesRequest,
+} from "../../contract/anthropic/messages.ts"
+import { EventStream, type Handlers, type StreamEvent } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import type {
+  ChatMessage,
+  FunctionTool,
+  GenerateWork,
+  OutputFormat,
+  ToolChoice,
+} from "../../engine/engine.ts"
 import type { MeteredCall } from "../metered-call.ts"
+import { checkOffered, noteDropped } from "../openai/chat-work.ts"
 import { Generating, type InferenceParts, countPromptTokens, runInference } from "../openai/inference.ts"
-import { noteDropped } from "../openai/tools-dropped.ts"
-import { messageWork, promptWork } from "./message-work.ts"
 import { MessageWriter } from "./message-writer.ts"
 
 const versionHeader = "anthropic-version"
@@ -87,4 +103,223 @@ async function gather(writer: MessageWriter, generating: Generating): Promise<Me
 
 async function settle(writer: MessageWriter, generating: Generating): Promise<void> {
   await generating.succeed({ stopReason: writer.stopReason, toolCalls: writer.toolNames })
+}
+
+export interface MessageWork {
+  readonly work: GenerateWork
+  /** Tools that cannot run here and were left out. */
+  readonly dropped: readonly string[]
+}
+
+export function messageWork(request: MessagesRequest, organizationId: string): MessageWork {
+  const { work, dropped } = promptWork(request, organizationId)
+  return {
+    dropped,
+    work: {
+      ...work,
+      sampling: {
+        ...work.sampling,
+        temperature: request.temperature ?? null,
+        topP: request.top_p ?? null,
+      },
+      stop: request.stop_sequences ?? [],
+      outputTokensMax: request.max_tokens,
+    },
+  }
+}
+
+/** What a request says about its prompt: all that counting its tokens needs. */
+export function promptWork(request: CountTokensRequest, organizationId: string): MessageWork {
+  const { tools, dropped } = offeredTools(request)
+  return {
+    dropped,
+    work: {
+      organizationId,
+      messages: toMessages(request),
+      tools,
+      toolChoice: toToolChoice(request, tools),
+      parallelToolCalls: !disablesParallelCalls(request),
+      format: toFormat(request),
+      sampling: {
+        temperature: null,
+        topP: null,
+        seed: null,
+        frequencyPenalty: 0,
+        presencePenalty: 0,
+        logitBias: {},
+      },
+      stop: [],
+      topLogprobs: null,
+      outputTokensMax: null,
+      truncate: false,
+      effort: toEffort(request),
+    },
+  }
+}
+
+function toMessages({ system, messages }: CountTokensRequest): ChatMessage[] {
+  checkTurns(messages)
+  const called = new Set<string>()
+  const first: ChatMessage[] =
+    system === undefined
+      ? []
+      : [{ role: "system", content: typeof system === "string" ? system : textsOf(system).join("\n") }]
+  return [
+    ...first,
+    ...messages.flatMap((message, index) => {
+      const blocks = blocksOf(message)
+      if (message.role === "assistant") return [assistantMessage(blocks, called)]
+      return userMessages(message.role, blocks, called, index)
+    }),
+  ]
+}
+
+/** An answer that is begun for the model cannot be continued by a chat template. */
+function checkTurns(messages: readonly InputMessage[]): void {
+  if (messages.at(-1)?.role === "assistant")
+    throw new Fault(
+      "invalid_request",
+      "Cannot continue the assistant's message: the conversation must end with a message of the user",
+      { param: "messages" },
+    )
+}
+
+const blocksOf = ({ content }: InputMessage): readonly ContentBlock[] =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content
+
+const textsOf = (blocks: readonly { readonly text: string }[]): string[] => blocks.map(({ text }) => text)
+
+/** What a message holds, block by block, joined as one turn. */
+function assistantMessage(blocks: readonly ContentBlock[], called: Set<string>): ChatMessage {
+  let content = ""
+  let reasoning = ""
+  const toolCalls: { id: string; name: string; arguments: string }[] = []
+  for (const block of blocks)
+    switch (block.type) {
+      case "text":
+        content += block.text
+        break
+      case "thinking":
+        reasoning += block.thinking
+        break
+      case "tool_use":
+        called.add(block.id)
+        toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input) })
+        break
+      case "redacted_thinking":
+        break
+      case "tool_result":
+        throw misplaced(block.type, "assistant")
+    }
+  return {
+    role: "assistant",
+    content,
+    ...(reasoning === "" ? {} : { reasoning }),
+    ...(toolCalls.length === 0 ? {} : { toolCalls }),
+  }
+}
+
+/** Results become messages of their own; texts that follow each other become one. */
+function userMessages(
+  role: "user" | "system",
+  blocks: readonly ContentBlock[],
+  called: ReadonlySet<string>,
+  index: number,
+): ChatMessage[] {
+  const messages: ChatMessage[] = []
+  let texts: string[] = []
+  const close = (): void => {
+    if (texts.length > 0) messages.push({ role, content: texts.join("\n") })
+    texts = []
+  }
+  for (const block of blocks)
+    switch (block.type) {
+      case "text":
+        texts.push(block.text)
+        break
+      case "tool_result": {
+        if (!called.has(block.tool_use_id)) throw withoutCall(block.tool_use_id, index)
+        close()
+        const given = block.content ?? ""
+        const content = typeof given === "string" ? given : textsOf(given).join("\n")
+        messages.push({
+          role: "tool",
+          toolCallId: block.tool_use_id,
+          content: block.is_error === true ? `Error: ${content}` : content,
+        })
+        break
+      }
+      case "tool_use":
+      case "thinking":
+      case "redacted_thinking":
+        throw misplaced(block.type, role)
+    }
+  close()
+  return messages
+}
+
+const misplaced = (type: string, role: string): Fault =>
+  new Fault("invalid_request", `Cannot use messages: a ${type} block cannot stand in a message of ${role}`, {
+    param: "messages",
+  })
+
+/** Of a call id that an error quotes. */
+const callIdCharactersMax = 64
+
+const withoutCall = (id: string, index: number): Fault =>
+  new Fault(
+    "invalid_request",
+    `Cannot use messages.${index}.content: unexpected tool_use_id found in tool_result blocks: ` +
+      `${id.slice(0, callIdCharactersMax)}; each tool_result must have a tool_use in an earlier message`,
+    { param: "messages" },
+  )
+
+function offeredTools({ tools, tool_choice }: CountTokensRequest): {
+  tools: FunctionTool[]
+  dropped: string[]
+} {
+  const offered: FunctionTool[] = []
+  const dropped: string[] = []
+  for (const { name, type, description, input_schema, strict } of tools ?? []) {
+    if (input_schema === undefined || (typeof type === "string" && type !== "custom"))
+      dropped.push(type ?? name)
+    else
+      offered.push({
+        name,
+        description: description ?? null,
+        parameters: input_schema,
+        strict: strict ?? false,
+      })
+  }
+  return { tools: tool_choice?.type === "none" ? [] : offered, dropped }
+}
+
+function toToolChoice({ tool_choice }: CountTokensRequest, tools: readonly FunctionTool[]): ToolChoice {
+  switch (tool_choice?.type) {
+    case undefined:
+    case "auto":
+      return "auto"
+    case "none":
+      return "none"
+    case "any":
+      return checkOffered("required", tools)
+    case "tool":
+      return checkOffered({ name: tool_choice.name }, tools)
+  }
+}
+
+function disablesParallelCalls({ tool_choice }: CountTokensRequest): boolean {
+  if (!tool_choice || tool_choice.type === "none") return false
+  return tool_choice.disable_parallel_tool_use === true
+}
+
+function toFormat({ output_config, output_format }: CountTokensRequest): OutputFormat {
+  const schema = (output_config?.format ?? output_format)?.schema
+  return schema ? { kind: "json_schema", name: "answer", schema, strict: true } : { kind: "text" }
+}
+
+/** Without `thinking` Anthropic's models do not think. */
+function toEffort({ thinking, output_config }: CountTokensRequest): string | null {
+  if (!thinking || thinking.type === "disabled") return "none"
+  return output_config?.effort ?? null
 }

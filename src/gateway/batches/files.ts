@@ -1,4 +1,4 @@
-/** Answers OpenAI's Files API over the rows of files and the storage of their bytes. */
+/** Answers OpenAI's Files API over the rows of files and the storage of their bytes, and removes files that are no longer needed. */
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
@@ -6,6 +6,7 @@ import type { Standing } from "../../contract/access.ts"
 import { DocumentStream, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { FileObject, fileEndpoints } from "../../contract/openai/files.ts"
+import type { Change } from "../../store/changes.ts"
 import {
   type File,
   deleteFile,
@@ -16,6 +17,7 @@ import {
   placeBlob,
   removeOrphans,
   sumBytes,
+  sweepFiles,
 } from "../../store/files/files.ts"
 import type { FileStorage } from "../../store/files/storage.ts"
 import type { Database } from "../../store/sql.ts"
@@ -161,3 +163,44 @@ export function toFileObject(file: File): FileObject {
 }
 
 export const toSeconds = (at: Date): number => Math.floor(at.getTime() / 1000)
+
+interface SweeperDeps {
+  readonly database: Database
+  readonly storage: FileStorage
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const everyMs = 60_000
+
+export class FileSweeper {
+  readonly #deps: SweeperDeps
+  #sweeping: Promise<void> = Promise.resolve()
+
+  constructor(deps: SweeperDeps) {
+    this.#deps = deps
+  }
+
+  /** To be done by one of the gateways that see the storage. */
+  get task() {
+    return { name: `files.sweep.${this.#deps.storage.id}`, everyMs, run: () => this.#sweep() }
+  }
+
+  forget({ table }: Change): void {
+    if (table === "organizations") void this.#sweep()
+  }
+
+  async close(): Promise<void> {
+    await this.#sweeping
+  }
+
+  #sweep(): Promise<void> {
+    const { database, storage, clock, log } = this.#deps
+    const sweep = async (): Promise<void> =>
+      await sweepFiles(database, storage, new Date(clock.nowMs())).catch((error: unknown) =>
+        log.warn({ err: error }, "files that are no longer needed could not be removed"),
+      )
+    this.#sweeping = this.#sweeping.then(sweep)
+    return this.#sweeping
+  }
+}

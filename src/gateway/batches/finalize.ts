@@ -7,8 +7,7 @@ import { BlobDamaged, type FileStorage, type StagedBlob } from "../../store/file
 import { readLines } from "../../store/lines.ts"
 import type { Database } from "../../store/sql.ts"
 import type { BatchLine } from "./lines.ts"
-import { unrunLine } from "./run-line.ts"
-import { readPartLines, resultMark } from "./run-part.ts"
+import { unrunLine, readPartLines, resultMark } from "./run-line.ts"
 
 interface FinalizeParts {
   readonly database: Database

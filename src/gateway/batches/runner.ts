@@ -31,7 +31,7 @@ import type { Database } from "../../store/sql.ts"
 import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
 import { damagedInput, finalizeBatch } from "./finalize.ts"
 import { checkInput } from "./input.ts"
-import { type PartParts, type RanPart, encodeResults, runPart } from "./run-part.ts"
+import { type PartParts, type RanPart, encodeResults, runPart } from "./run-line.ts"
 
 export interface RunnerParts extends PartParts {
   readonly database: Database

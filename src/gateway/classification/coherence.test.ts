@@ -2,8 +2,7 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { type Branch, promptText } from "../../engine/branch.ts"
 import { readChoice, readPredicate, readScore } from "../../scoring/answers.ts"
-import { type Question, expandQuestion } from "./classification.ts"
-import { coherentMargins } from "./coherence.ts"
+import { type Question, expandQuestion, coherentMargins } from "./classification.ts"
 
 type Option = string | boolean | readonly [string, string]
 

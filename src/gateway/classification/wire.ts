@@ -99,14 +99,15 @@ export function decodeDecisions(bytes: Uint8Array, isGa = false): Classification
   for (const [at, question] of request.questions.entries())
     if ("instructions" in question) questions.push(decisionQuestion(question, `questions[${at}]`))
     else names.push(question.name)
-  const evidence = conversationText(input)
+  const evidence = typeof input === "string" ? input : conversationText(input)
   const questionNames = isOfSet ? names : null
   return composeClassification({ wire: "decisions", model, evidence, questions, questionNames })
 }
 
 function decisionQuestion(question: ConversationQuestion, path: string): Question {
   const { name = null } = question
-  const stem = { name, path, instructions: contentText(question.instructions) }
+  const { instructions: asked } = question
+  const stem = { name, path, instructions: typeof asked === "string" ? asked : contentText(asked) }
   switch (question.type) {
     case "predicate":
       return { type: "predicate", ...stem, yesMeans: "", noMeans: "" }

@@ -6,8 +6,7 @@ import { type ContentInput, type ContentMessage, contentLimits } from "../../con
 import { createContentCipher } from "../../store/content/cipher.ts"
 import type { ContentRecord } from "../../store/content/record.ts"
 import { DroppedCounts } from "./dropped.ts"
-import { type ContentPlan, type KeeperParts, createContentKeeper } from "./keeper.ts"
-import { isSampled } from "./sample.ts"
+import { type ContentPlan, type KeeperParts, createContentKeeper, isSampled } from "./keeper.ts"
 
 const plan: ContentPlan = {
   keep: "evidence_and_answers",

@@ -3,6 +3,7 @@
  * appends to a journal of its own at the same time as usage is recorded. A request never fails for it and waits only for the
  * append; what cannot be kept is counted.
  */
+import { createHash } from "node:crypto"
 import type { Clock } from "../../base/clock.ts"
 import type { NamedPattern } from "../../base/redaction.ts"
 import type { Span } from "../../base/telemetry.ts"
@@ -24,9 +25,7 @@ import type { Organizations, OrganizationSnapshot } from "../../store/organizati
 import { StoreUnavailable } from "../../store/sql.ts"
 import type { Tags } from "../tags.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
-import type { Redaction } from "./redactor.ts"
-import { isSampled } from "./sample.ts"
-import { changeInput, changeMessage, textsIn } from "./texts.ts"
+import { type Redaction, changeInput, changeMessage, textsIn } from "./redactor.ts"
 
 /** The request, known before it runs. */
 export interface ContentStart {
@@ -335,4 +334,13 @@ function readSettings({ content: stored, keyContent: keys }: OrganizationSnapsho
       ]),
     ),
   }
+}
+
+const fractions = 2 ** 32
+
+/** Different purposes choose independently of one another. */
+export function isSampled(purpose: string, id: string, share: number): boolean {
+  if (share <= 0) return false
+  if (share >= 1) return true
+  return createHash("sha256").update(`${purpose} ${id}`).digest().readUInt32BE(0) / fractions < share
 }

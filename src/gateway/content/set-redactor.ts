@@ -16,7 +16,7 @@ import {
 import type { Database } from "../../store/sql.ts"
 import { WorkQueue } from "../../store/work-queue.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
-import { changeInput, changeMessage, textsIn } from "./texts.ts"
+import { changeInput, changeMessage, textsIn } from "./redactor.ts"
 
 interface RedactorParts {
   readonly database: Database

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { type Recognizer, recognizers } from "../../contract/guardrails/guardrails.ts"
-import { isCardNumber, isIban, isMod11And10, isVerhoeff } from "./check-digits.ts"
+import { isCardNumber, isIban, isMod11And10, isVerhoeff } from "./national-ids.ts"
 import { blank, recognize, replaceSpans } from "./recognizers.ts"
 
 const found = (text: string, names: readonly Recognizer[] = recognizers): string[] =>

@@ -5,8 +5,7 @@
 import { isIPv4, isIPv6 } from "node:net"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import type { Recognizer } from "../../contract/guardrails/guardrails.ts"
-import { isCardNumber, isIban } from "./check-digits.ts"
-import { nationalIds } from "./national-ids.ts"
+import { isCardNumber, isIban, nationalIds } from "./national-ids.ts"
 
 /** A passage of a text. */
 export interface Span {

@@ -6,8 +6,15 @@ import { check } from "../../contract/check.ts"
 import { Accepted, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { McpMessage, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
-import { type McpCaller, type McpParts, RpcError, rpcCodes } from "./parts.ts"
-import { listResources, listTemplates, readResource } from "./resources.ts"
+import {
+  type McpCaller,
+  type McpParts,
+  RpcError,
+  rpcCodes,
+  listResources,
+  listTemplates,
+  readResource,
+} from "./resources.ts"
 import { callTool, listTools } from "./tools.ts"
 
 export function mcpHandlers(parts: McpParts): Handlers<typeof mcpTable> {

@@ -1,7 +1,12 @@
-/** Checks answers of workers that were handed a strict schema: their word that they kept to it is not taken. */
+/**
+ * What the gateway does about the schemas of a request: bounds before any work, a header for what is left open, and a check of the
+ * answers of workers that were handed a strict schema: their word that they kept to it is not taken.
+ */
+import { checkBounds } from "@umpire/schema-grammar"
 import { type Task, threads } from "../../base/peer/threads.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { GenerateWork, GenerationEvent, JsonObject } from "../../engine/engine.ts"
+import type { GenerateWork, GenerationEvent, JsonObject, GenerationSizes } from "../../engine/engine.ts"
+import { refusingSchemas } from "../../engine/generate/refused-schema.ts"
 
 /** A text that a schema must accept; what it is called in errors. */
 export interface CheckJob {
@@ -66,4 +71,31 @@ async function check(job: CheckJob, organizationId: string, signal: AbortSignal)
       ? `Cannot complete the response: the remote worker did not keep to the strict schema: in ${job.name}, ${text}`
       : `Cannot complete the response: ${job.name} could not be checked against the strict schema: ${text}`,
   )
+}
+
+/** JSON pointers of the keywords that the answer is not held to, separated by commas; absent when there are none. */
+export const notEnforcedHeader = "x-umpire-schema-not-enforced"
+
+const POINTERS_MAX = 32
+const POINTER_CHARACTERS_MAX = 200
+
+/** Throws Fault `invalid_request` for schemas that are too large. */
+export function checkSchemas({ format, tools }: GenerateWork): void {
+  if (format.kind === "json_schema") checkSchema(format.schema, "response_format")
+  for (const { name, parameters } of tools)
+    if (parameters !== null) checkSchema(parameters, `tools.${name}.parameters`)
+}
+
+const checkSchema = (schema: unknown, param: string): void =>
+  refusingSchemas(param, () => checkBounds(schema))
+
+/** Null when the answer is held to everything. More pointers than fit a header are cut off with dots. */
+export function notEnforcedValue({ notEnforced }: GenerationSizes): string | null {
+  if (!notEnforced || notEnforced.length === 0) return null
+  const shown = notEnforced
+    .slice(0, POINTERS_MAX)
+    .map((pointer) =>
+      encodeURI(pointer.toWellFormed()).replaceAll(",", "%2C").slice(0, POINTER_CHARACTERS_MAX),
+    )
+  return [...shown, ...(notEnforced.length > POINTERS_MAX ? ["..."] : [])].join(", ")
 }

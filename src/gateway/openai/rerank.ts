@@ -1,13 +1,19 @@
 /** Answers POST /v1/rerank: orders documents by P(relevant) of a decision model, or by the cosine of their embeddings. */
 import type { Model } from "../../base/catalog.ts"
+import { mapConcurrent } from "../../base/map-concurrent.ts"
+import { LIMITS, utf8Bytes } from "../../contract/decisions.ts"
 import type { Handler } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { createRerank } from "../../contract/openai/endpoints.ts"
 import type { RerankRequest, Reranking } from "../../contract/openai/rerank.ts"
-import type { Branch } from "../../engine/branch.ts"
+import { admitAny } from "../../engine/admission.ts"
+import { type Branch, promptText } from "../../engine/branch.ts"
+import type { ScoreWork } from "../../engine/engine.ts"
 import { readPredicate } from "../../scoring/answers.ts"
-import type { Usage } from "../sequence-record.ts"
 import type { MeteredCall } from "../metered-call.ts"
+import type { Resolved } from "../organization-access.ts"
+import { type Usage, noUsage } from "../sequence-record.ts"
+import { tokensMost } from "../stages.ts"
 import { embedMetered } from "./embed.ts"
 import {
   type InferenceParts,
@@ -17,8 +23,6 @@ import {
   runInference,
   serve,
 } from "./inference.ts"
-import type { Resolved } from "../organization-access.ts"
-import { decisionModels, scoreEach } from "./score-each.ts"
 
 interface Relevance {
   /** Of each document, from 0 to 1. */
@@ -129,4 +133,61 @@ function reranking(
     usage: { prompt_tokens: inputTokens, total_tokens: inputTokens },
     meta: { api_version: { version: "1" }, tokens: { input_tokens: inputTokens, output_tokens: 0 } },
   }
+}
+
+/** So many texts of one request hold a place at a worker; an encoder reads them in one run. */
+const concurrencyMax = 8
+
+export type TextWork = Omit<ScoreWork, "organizationId">
+
+export interface ScoredEach {
+  /** Of each text, in their order. */
+  readonly margins: readonly Float64Array[]
+  readonly usage: Usage
+}
+
+export async function scoreEach(
+  parts: InferenceParts,
+  metered: MeteredCall,
+  model: Model,
+  texts: readonly TextWork[],
+): Promise<ScoredEach> {
+  const { organizationId, sequence } = metered
+  const { signal } = metered.request
+  for (const { branches } of texts) checkBranches(branches)
+  const routed = await metered.route(parts.router, model)
+  // The exact count is known only at a worker, whose places a request must not hold all at once.
+  const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
+  await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+  const margins: Float64Array[] = []
+  const used = { ...noUsage, inputTokens: 0 }
+  const startedMs = parts.clock.monotonicMs()
+  await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
+    const scored = await routed.score({ ...text, organizationId }, { signal: either, admit: admitAny })
+    margins[at] = scored.margins
+    used.inputTokens += scored.inputTokens
+  })
+  return { margins, usage: { ...used, executionMs: parts.clock.monotonicMs() - startedMs } }
+}
+
+/** Models for decisions; the errors are those of this surface. */
+export async function decisionModels(
+  parts: InferenceParts,
+  call: MeteredCall,
+  named: { readonly name: string; readonly about: string },
+): Promise<Resolved> {
+  try {
+    return await resolveModel(parts, call, { ...named, wanted: "decisions" })
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== "unknown_model") throw error
+    throw new Fault("model_not_found", error.message, { param: "model", cause: error })
+  }
+}
+
+function checkBranches(branches: readonly Branch[]): void {
+  for (const branch of branches)
+    if (utf8Bytes(promptText(branch)) > LIMITS.expandedQuestionBytesMax)
+      throw new Fault("invalid_request", "Cannot score: the question with the query in it is too long", {
+        param: "query",
+      })
 }

@@ -1,4 +1,7 @@
-/** Sends the stream of a stored response again: the same events with the same numbers, from what was stored of it. */
+/**
+ * The events of a response for more than one reader: kept while it is written, and sent again, the same with the same numbers, from what
+ * was stored of it.
+ */
 import type { OutputItem, ResponseEvent, ResponseObject } from "../../contract/openai/responses.ts"
 import type { Unnumbered } from "./response-writer.ts"
 
@@ -93,5 +96,39 @@ function* cut(text: string, lengths: readonly number[] | null): Generator<string
     if (at >= text.length) return
     yield text.slice(at, at + length)
     at += length
+  }
+}
+
+export class EventLog<Event> {
+  readonly #events: Event[] = []
+  #ended = false
+  #more = Promise.withResolvers<void>()
+
+  add(event: Event): void {
+    this.#events.push(event)
+    this.#wake()
+  }
+
+  /** Nothing more will come. */
+  end(): void {
+    this.#ended = true
+    this.#wake()
+  }
+
+  /** From the event of this number on, as they come. */
+  async *from(first: number): AsyncGenerator<Event> {
+    for (let next = first; ; next++) {
+      while (next >= this.#events.length) {
+        if (this.#ended) return
+        await this.#more.promise
+      }
+      const event = this.#events[next]
+      if (event !== undefined) yield event
+    }
+  }
+
+  #wake(): void {
+    this.#more.resolve()
+    this.#more = Promise.withResolvers<void>()
   }
 }

@@ -1,4 +1,8 @@
-/** Where responses are kept: those being written in memory, those that ended in the store for the organization's retention. */
+/**
+ * Where responses are kept: those being written in memory, those that ended in the store for the organization's retention. Those that
+ * another gateway writes are cancelled through the store.
+ */
+import { EventEmitter, once } from "node:events"
 import type { z } from "zod"
 import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
@@ -12,9 +16,16 @@ import {
   type ResponseEvent,
   type ResponseObject,
 } from "../../contract/openai/responses.ts"
-import type { EventLog } from "./event-log.ts"
-import { type Pieces, replay } from "./response-replay.ts"
+import { type ContentCipher, openText, sealText } from "../../store/content/cipher.ts"
 import type { Organizations } from "../../store/organization-snapshot.ts"
+import {
+  type CancellationMessage,
+  answerCancellation,
+  listenToCancellations,
+  requestCancellation,
+  takeCancelled,
+  withdrawCancellation,
+} from "../../store/response-cancellations.ts"
 import {
   deleteStoredResponse,
   findConversation,
@@ -24,9 +35,8 @@ import {
   type StoredResponse,
   storedDaysDefault,
 } from "../../store/responses.ts"
-import { type ContentCipher, openText, sealText } from "../../store/content/cipher.ts"
 import type { Database } from "../../store/sql.ts"
-import { type RemoteCancel, openRemoteCancel } from "./remote-cancel.ts"
+import { type EventLog, type Pieces, replay } from "./response-replay.ts"
 
 /** An item of a conversation with the id that later requests may name it by. */
 export interface KnownItem {
@@ -292,3 +302,61 @@ function toOutputPart(part: object): Record<string, unknown> {
 
 const notStored = (): Fault =>
   new Fault("not_found", "Cannot find the response: no such id is stored for this organization")
+
+export interface RemoteCancel {
+  /** The response as another gateway cancelled it; null when none writes it. */
+  cancel(organizationId: string, id: string): Promise<ResponseObject | null>
+  close(): Promise<void>
+}
+
+interface RemoteCancelParts {
+  readonly database: Database
+  readonly log: Log
+  /** How often it is asked for before nobody writes it. */
+  readonly attemptsMax?: number | undefined
+  /** Cancels a response that this gateway writes; null when it does not. */
+  cancelHere(organizationId: string, id: string): ResponseObject | null
+}
+
+/** A gateway that writes the response answers in milliseconds; a notification that was lost is sent again. */
+const answerWaitMs = 250
+const attemptsMaxDefault = 8
+
+/** What is notified is split at colons, so nothing else may be an id. */
+const responseIdForm = /^resp_[0-9a-z]{26}$/
+
+export async function openRemoteCancel(parts: RemoteCancelParts): Promise<RemoteCancel> {
+  const { database, log, attemptsMax = attemptsMaxDefault } = parts
+  const answers = new EventEmitter()
+  answers.setMaxListeners(0)
+  const receive = ({ kind, responseId: id, organizationId }: CancellationMessage): void => {
+    if (kind === "cancelled") return void answers.emit(id)
+    const response = parts.cancelHere(organizationId, id)
+    if (response)
+      answerCancellation(database, id, organizationId, JSON.stringify(response)).catch((error: unknown) =>
+        log.warn({ err: error }, "a cancelled response could not be told to its gateway"),
+      )
+  }
+  const close = await listenToCancellations(database, receive)
+  return {
+    async cancel(organizationId, id) {
+      if (!responseIdForm.test(id)) return null
+      let body: string | null = null
+      try {
+        for (let attempt = 0; body === null && attempt < attemptsMax; attempt++) {
+          const answered = once(answers, id, { signal: AbortSignal.timeout(answerWaitMs) }).catch(
+            () => undefined,
+          )
+          await requestCancellation(database, id, organizationId)
+          await answered
+          body = await takeCancelled(database, id, organizationId)
+        }
+      } finally {
+        if (body === null) await withdrawCancellation(database, id, organizationId)
+      }
+      // It was a response when it was cancelled.
+      return body === null ? null : (JSON.parse(body) as ResponseObject)
+    },
+    close,
+  }
+}

@@ -13,7 +13,6 @@ import {
   type ResponseRequest,
 } from "../../contract/openai/responses.ts"
 import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/engine.ts"
-import { summaryOf } from "./compaction.ts"
 import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
 
 /** What a request says about its prompt: all that counting its tokens needs. */
@@ -202,4 +201,22 @@ function toFormat({ text }: PromptRequest): OutputFormat {
   if (!format || format.type === "text") return { kind: "text" }
   if (format.type === "json_object") return { kind: "json_object" }
   return { kind: "json_schema", name: format.name, schema: format.schema, strict: format.strict ?? false }
+}
+
+/** Tells our own from another server's, which only that one can read. */
+const mark = "umpire1."
+
+/** Opaque to clients, as the API has it; it is encoded, not encrypted: the conversation is theirs. */
+export const packSummary = (summary: string): string => mark + Buffer.from(summary).toString("base64url")
+
+/** The summary as a turn of the conversation. It is never an instruction: it says what was said. */
+export function summaryOf(content: string): string {
+  if (!content.startsWith(mark))
+    throw new Fault(
+      "invalid_request",
+      "Cannot use the compaction: it was not made by this server; send the conversation instead",
+      { param: "input" },
+    )
+  const summary = Buffer.from(content.slice(mark.length), "base64url").toString()
+  return `Summary of the conversation so far:\n${summary}`
 }

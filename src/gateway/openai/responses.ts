@@ -18,12 +18,12 @@ import {
   outputContent,
   runInference,
 } from "./inference.ts"
-import { EventLog } from "./event-log.ts"
+import { EventLog } from "./response-replay.ts"
 import type { KnownItem, ResponseStore } from "./response-store.ts"
 import { type ToolIdentity, responseTools } from "./response-tools.ts"
 import { promptWork, responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
-import { noteDropped } from "./tools-dropped.ts"
+import { noteDropped } from "./chat-work.ts"
 
 export interface ResponseParts extends InferenceParts {
   readonly responseStore: ResponseStore

@@ -5,8 +5,7 @@ import { systemClock } from "../../base/clock.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
-import { type AskVersionParts, askVersion } from "./ask-version.ts"
-import type { TextCaller } from "./score-texts.ts"
+import { type AskVersionParts, askVersion, type TextCaller } from "./score-texts.ts"
 import { compileVersion } from "./version.ts"
 
 const question = {

@@ -2,9 +2,8 @@
 import { mapConcurrent } from "../../base/map-concurrent.ts"
 import type { CheckResult, CompareResult } from "../../contract/question-sets/jobs.ts"
 import { listCases, listExamples, openInput } from "../../store/question-sets/examples.ts"
-import { askVersion } from "./ask-version.ts"
+import { askVersion, textsAtOnce } from "./score-texts.ts"
 import type { JobContext } from "./jobs.ts"
-import { textsAtOnce } from "./score-texts.ts"
 import type { Verdict } from "../classification/verdict.ts"
 import type { AskedVersion } from "./version.ts"
 

@@ -1,21 +1,26 @@
-/** How a question set decides: its questions, what is made of their margins, and what it tells of its answers. */
-import { fitsUtf8, isBlank } from "../../contract/decisions.ts"
+/**
+ * How a question set decides: its questions, what is made of their margins, what it tells of its answers, and POST
+ * .../question_sets/{set_id}/decide.
+ */
+import { fitsUtf8, isBlank, type DecisionAnswer, combinedText } from "../../contract/decisions.ts"
+import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { abstainedHeader, setHeader } from "../../contract/question-sets/decide.ts"
+import { abstainedHeader, setHeader, type SetVerdict } from "../../contract/question-sets/decide.ts"
+import type { Table } from "../../contract/table.ts"
 import type { Blend, TaughtCascade } from "../../scoring/teach/artefact.ts"
 import { blendMargins } from "../../scoring/teach/blend.ts"
 import type { ReviewRequest } from "../../store/content/record.ts"
 import { type Classification, marginsOf, parseSetReference } from "../classification/classification.ts"
 import { type Verdict, verdictOf } from "../classification/verdict.ts"
-import type { DecisionPolicy, SetPolicies } from "../classify.ts"
-import { contentAnswers } from "../content/classification.ts"
-import type { ContentEnd } from "../content/keeper.ts"
-import { isSampled } from "../content/sample.ts"
-import type { MeteredCall } from "../metered-call.ts"
-import type { AnswerCounter } from "./answer-counter.ts"
-import type { Resolved } from "../organization-access.ts"
+import { decisionsAnswer } from "../classification/wire.ts"
+import { type DecisionPolicy, type SetPolicies, type DecideDeps, decide } from "../classify.ts"
+import { contentAnswers } from "../content/request-content.ts"
+import { type ContentEnd, isSampled } from "../content/keeper.ts"
 import type { PlainAnswer, StageReader } from "../decision-stages.ts"
+import { type MeteredCall, runMetered } from "../metered-call.ts"
+import type { Resolved } from "../organization-access.ts"
+import type { AnswerCounter } from "./answer-counter.ts"
 import type { FoundSet, Sets } from "./sets.ts"
 import type { Shadows } from "./shadow.ts"
 import { type AskedQuestion, type AskedVersion, answerSet, selectQuestions } from "./version.ts"
@@ -196,3 +201,73 @@ function reviewOf({ found, sequenceId, evidence, questions, verdicts }: SetAnswe
 
 export const isExample = (evidence: string): boolean =>
   !isBlank(evidence) && !evidence.includes("\0") && fitsUtf8(evidence, questionSetLimits.inputBytesMax)
+
+export interface DecideSetDeps extends DecideDeps, SetPolicyDeps {
+  readonly sets: Pick<Sets, "find">
+}
+
+export function decideHandlers(deps: DecideSetDeps): Pick<Handlers<Table>, "decideQuestionSet"> {
+  return {
+    decideQuestionSet: async (asker) =>
+      await runMetered(deps, { callSource: "decisions", asker }, async (call) => {
+        const { set_id } = asker.params
+        const { input, questions: questionNames, version: wanted = null } = asker.body
+        call.sequence.name(`set:${set_id}`)
+        call.readTags()
+        const found = await find(deps, call.organizationId, { name: set_id, version: wanted })
+        const { model, number } = found.version
+        const evidence = combinedText(input)
+        const asked: Classification = {
+          wire: "decisions",
+          model,
+          evidence,
+          questions: [],
+          questionNames,
+          branches: [],
+        }
+        const { questions, policy } = setPolicy(deps, found, asked)
+        const { answers, margins, usage } = await decide(deps, call, policy)
+        const decided = decisionsAnswer(policy.classification, margins, usage.inputTokens)
+        return {
+          answers: decided.answers.map((one, at) => toVerdict(one, answers[at]?.verdict, questions[at])),
+          version: number,
+          model,
+          usage: decided.usage,
+        }
+      }),
+  }
+}
+
+/** A path that names what is not there is 404 on this surface. */
+async function find(
+  { sets }: DecideSetDeps,
+  organizationId: string,
+  reference: Parameters<Sets["find"]>[1],
+): Promise<FoundSet> {
+  try {
+    return await sets.find(organizationId, reference)
+  } catch (error) {
+    if (!(error instanceof Fault) || error.code !== "unknown_model") throw error
+    throw new Fault(
+      "not_found",
+      "Cannot find the question set: no such id or version is visible to this principal",
+    )
+  }
+}
+
+function toVerdict(
+  answered: DecisionAnswer,
+  verdict: Verdict | undefined,
+  question: AskedQuestion | undefined,
+): SetVerdict {
+  if (!verdict || !question) throw new Error("Cannot decide: there is not one verdict for each answer")
+  return {
+    name: verdict.name,
+    verdict: verdict.value ?? "abstain",
+    abstained: verdict.isAbstention,
+    confidence: verdict.confidence,
+    threshold: question.threshold,
+    taught: verdict.isTaught,
+    answer: answered,
+  }
+}

@@ -1,4 +1,4 @@
-/** Scores texts for a job of a question set, a few at a time, each recorded and charged as a request. */
+/** Scores texts for a job or a shadow of a question set, a few at a time, each recorded and charged as a request, stage by stage as a live one. */
 import { setTimeout as wait } from "node:timers/promises"
 import type { Model } from "../../base/catalog.ts"
 import type { Principal } from "../../contract/access.ts"
@@ -6,10 +6,15 @@ import type { CallSource } from "../../contract/call-sources.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { ScoreWork } from "../../engine/engine.ts"
+import type { Verdict } from "../classification/verdict.ts"
+import { scoreStages } from "../decision-stages.ts"
 import type { Meter } from "../meter.ts"
 import { type MeteredCall, runMetered } from "../metered-call.ts"
+import type { ModelResolver } from "../organization-access.ts"
 import type { Usage } from "../sequence-record.ts"
 import { type ScoreParts, type Scored, score } from "../stages.ts"
+import { setReader } from "./policy.ts"
+import { type AskedVersion, selectQuestions } from "./version.ts"
 
 export interface TextScorerParts extends ScoreParts {
   readonly meter: Meter
@@ -88,4 +93,44 @@ export async function recordText<Result extends { readonly usage: Usage }>(
       )
     }
   }
+}
+
+export interface AskVersionParts extends TextScorerParts {
+  readonly models: Pick<ModelResolver, "resolve">
+}
+
+export interface AskedText {
+  readonly evidence: string
+  /** None: all. */
+  readonly questionNames: readonly string[]
+  /** What splits are sticky by. */
+  readonly key: string
+}
+
+export async function askVersion(
+  parts: AskVersionParts,
+  caller: TextCaller,
+  version: AskedVersion,
+  { evidence, questionNames, key }: AskedText,
+  signal: AbortSignal,
+): Promise<readonly Verdict[]> {
+  const { questions, classification, reading } = selectQuestions(version, {
+    wire: "decisions",
+    model: version.model,
+    evidence,
+    questions: [],
+    questionNames,
+    branches: [],
+  })
+  const { organizationId, isCharged } = caller
+  const named = { organizationId, name: version.model, wanted: "decisions", key } as const
+  const found = await parts.models.resolve(named)
+  // Answers are compared: that of an earlier stage must not stand for one that failed.
+  const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }
+  const scored = await recordText(parts, caller, signal, async (call) => {
+    const { questions: plain, branches } = classification
+    const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
+    return await scoreStages(parts, request, setReader(questions, resolved, { ...version, evidence }))
+  })
+  return scored.answers.map(({ verdict }) => verdict)
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { ManualClock } from "../../base/clock.ts"
 import { silentLog } from "../../base/log.ts"
-import { Health } from "./health.ts"
+import { Health } from "./router.ts"
 import { Worker } from "./worker.ts"
 
 const never = new AbortController().signal
