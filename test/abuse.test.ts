@@ -1,15 +1,28 @@
 /**
- * Hostile bodies for every endpoint of the table, made from its schema: none is a failure of the server, and it answers others
- * all the while. How long they stall it is measured by `npm run abuse`.
+ * Hostile bodies for every endpoint of the table, made from its schema: none is a failure of the server, nothing large is read on
+ * its event loop, and it answers others all the while. How long they stall it is measured by `npm run abuse`.
  */
 import { afterAll, beforeAll, expect, test } from "vitest"
-import { hostileBodies } from "../bench/abuse/bodies.ts"
-import { type Target, attacked, manners, misbehave, openTarget, send } from "../bench/abuse/target.ts"
+import { type HostileBody, hostileBodies } from "../bench/abuse/bodies.ts"
+import {
+  type Target,
+  attacked,
+  bodiless,
+  callersOf,
+  manners,
+  misbehave,
+  openTarget,
+  send,
+} from "../bench/abuse/target.ts"
+import { threadBytesMin } from "../src/base/peer/threads.ts"
+import type { Endpoint } from "../src/contract/endpoint.ts"
 import { type TestServer, startServer } from "./server.ts"
 
 const bytes = 1024 * 1024
 /** It is busy or full, says so and says when to come again. */
 const busy = [503, 507]
+const isFailure = (status: number | null): boolean =>
+  status !== null && status >= 500 && !busy.includes(status)
 
 let server: TestServer
 let target: Target
@@ -22,21 +35,40 @@ beforeAll(async () => {
 
 afterAll(async () => await server.stop())
 
-test.each(attacked)("%s refuses hostile bodies, and others are answered", async (_, endpoint) => {
-  const failed: string[] = []
-  const bodies = hostileBodies(endpoint, bytes, false)
-  for (const body of bodies) {
-    const status = await send(target, endpoint, body)
-    if (status >= 500 && !busy.includes(status)) failed.push(`${body.kind}: ${status}`)
-  }
+/** Returns what failed, of each body once and of all manners with the first. */
+async function attack(endpoint: Endpoint, bodies: readonly HostileBody[]): Promise<string[]> {
+  const { may, lacks } = callersOf(endpoint, target)
+  const sending = { target, endpoint, bearer: may }
+  const statuses: [string, number | null][] = []
+  for (const body of bodies) statuses.push([body.kind, await send(sending, body)])
   const [first] = bodies
-  if (first)
-    await Promise.all(
-      manners.map(async (manner) => {
-        const status = await misbehave(target, endpoint, first, manner)
-        if (status !== null && status >= 500 && !busy.includes(status)) failed.push(`${manner}: ${status}`)
-      }),
-    )
-  expect(failed).toEqual([])
+  if (first) {
+    for (const [manner, status] of await Promise.all(
+      manners.map(async (manner) => [manner, await misbehave(sending, first, manner)] as const),
+    ))
+      statuses.push([manner, status])
+    const refused = await send({ target, endpoint, bearer: lacks }, first)
+    if (lacks !== "" && ![401, 403, 404].includes(refused)) return [`without the permission: ${refused}`]
+  }
+  return statuses.filter(([, status]) => isFailure(status)).map(([kind, status]) => `${kind}: ${status}`)
+}
+
+test.each(attacked)("%s refuses hostile bodies, and others are answered", async (_, endpoint) => {
+  expect(await attack(endpoint, hostileBodies(endpoint, bytes, false))).toEqual([])
   expect((await fetch(`${server.url}/healthz`)).status).toBe(200)
+})
+
+test("endpoints without a body take none", async () => {
+  const body = { kind: "a body", contentType: "application/json", text: `"${"a".repeat(bytes)}"` }
+  const failed: string[] = []
+  for (const [name, endpoint] of bodiless)
+    for (const found of await attack(endpoint, [body])) failed.push(`${name}, ${found}`)
+  expect(failed).toEqual([])
+})
+
+test("nothing of all that was read on the event loop", async () => {
+  const text = await (await fetch(`${server.url}/metrics`)).text()
+  const [, largest] = /^umpire_event_loop_largest_read_bytes (\d+)/m.exec(text) ?? []
+  expect(Number(largest)).toBeGreaterThan(1000)
+  expect(Number(largest)).toBeLessThan(threadBytesMin)
 })

@@ -285,15 +285,17 @@ describe("limits", () => {
   })
 })
 
-describe("texts at rest", () => {
-  const stored = async (): Promise<string> => {
-    const tables = ["question_set_examples", "question_set_cases"]
-    const rows = await Promise.all(
-      tables.map((table) => platform.database.query(`SELECT * FROM ${table} WHERE set_id LIKE 'qs_%'`)),
-    )
-    return JSON.stringify(rows)
-  }
+const stored = async (): Promise<string> => {
+  const tables = ["question_set_examples", "question_set_cases"]
+  const rows = await Promise.all(
+    tables.map((table) => platform.database.query(`SELECT * FROM ${table} WHERE set_id LIKE 'qs_%'`)),
+  )
+  return JSON.stringify(rows)
+}
 
+const others = async (): Promise<unknown> => (await send("GET", "/other/examples?limit=200")).body.data
+
+describe("texts at rest", () => {
   test("examples and cases are encrypted, and equal texts are still found", async () => {
     await add([{ input: "a secret text", labels: { rude: true } }])
     await freezeRude("a secret case")
@@ -308,11 +310,10 @@ describe("texts at rest", () => {
 
   test("those that were stored before there was a key are read, and encrypted by and by", async () => {
     await fill(120, 100)
-    const inputs = async () => (await send("GET", "/other/examples?limit=200")).body.data
-    const before = await inputs()
+    const before = await others()
     await sealTask(platform.database, platformCipher).run()
     expect(await stored()).not.toContain("xxx")
-    expect(await inputs()).toEqual(before)
+    expect(await others()).toEqual(before)
     expect(before).toHaveLength(120)
   })
 

@@ -29,7 +29,10 @@ const answerMsMax = 120_000
 async function post({ url, key }: Target, path: string, body: string): Promise<string> {
   const response = await fetch(url + path, {
     method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    headers: {
+      ...(key === "" ? {} : { authorization: `Bearer ${key}` }),
+      "content-type": "application/json",
+    },
     body,
     signal: AbortSignal.timeout(answerMsMax),
   })
@@ -187,4 +190,79 @@ const drips = [
   ),
 ]
 
-export const attacks: readonly Attack[] = [...bodies, ...schemas, socketFlood, ...drips]
+const pipelined = 1_500
+
+const unreadDocuments: Attack = {
+  name: `${pipelined} pipelined /openapi.json that are not read, without a key`,
+  run: async ({ url }) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname).on("error", () => undefined)
+    socket.pause()
+    socket.write(`GET /openapi.json HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`.repeat(pipelined))
+    await wait(heldMs)
+    socket.destroy()
+    return "not read"
+  },
+}
+
+const heldMs = 3_000
+const heldBodies = 30
+
+const heldLarge: Attack = {
+  name: `${heldBodies} chat bodies of 31 of 32 MiB, then nothing`,
+  body: () => "a".repeat(31 * mebibyte),
+  run: async ({ url, key }, text) => {
+    const { hostname, port } = new URL(url)
+    const head =
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${32 * mebibyte}\r\n\r\n`
+    let refused = 0
+    const sockets = Array.from({ length: heldBodies }, () => {
+      const socket = connect(Number(port), hostname).on("error", () => undefined)
+      socket.once("data", (part: Buffer) => (refused += Number(part.toString().startsWith("HTTP/1.1 503"))))
+      socket.write(head)
+      socket.write(text)
+      return socket
+    })
+    await wait(heldMs)
+    for (const socket of sockets) socket.destroy()
+    return `${refused} of ${heldBodies} refused with 503`
+  },
+}
+
+const guesses = 64
+
+const signInFlood: Attack = {
+  name: `${guesses} sign-ins at a time without a key`,
+  run: async (target) => {
+    const counts = new Map<string, number>()
+    await Promise.all(
+      Array.from({ length: guesses }, async (_, at) => {
+        const body = JSON.stringify({ email: `guess${at}@example.com`, password: "not this one either" })
+        const outcome = await post({ ...target, key: "" }, "/v1/session", body).catch(String)
+        counts.set(outcome, (counts.get(outcome) ?? 0) + 1)
+      }),
+    )
+    return [...counts].map(([outcome, count]) => `${count} x ${outcome}`).join(", ")
+  },
+}
+
+/** Every document is another, so that none is found in a cache. */
+const reranked = posted("rerank: 1,000 documents of 200 words", "/v1/rerank", () =>
+  JSON.stringify({
+    model: "umpire-decide",
+    query: "Which parcel is late?",
+    documents: Array.from({ length: 1000 }, (_, at) => `parcel ${at} is on its way `.repeat(34)),
+  }),
+)
+
+export const attacks: readonly Attack[] = [
+  ...bodies,
+  ...schemas,
+  reranked,
+  unreadDocuments,
+  heldLarge,
+  signInFlood,
+  socketFlood,
+  ...drips,
+]

@@ -53,7 +53,9 @@ const aroundBytes = 2048
 export function hostileBodies(endpoint: Endpoint, bytesMax: number, every: boolean): HostileBody[] {
   const bytes = Math.min(bytesMax, endpoint.bodyBytesMax) - aroundBytes
   const places = [...schemasIn(endpoint.body)]
-  const contentType = endpoint.consumes?.[0] ?? "application/json"
+  const [consumed] = endpoint.consumes ?? []
+  if (consumed === "multipart/form-data") return hostileForms(bytes)
+  const contentType = consumed ?? "application/json"
   // True: the table of parts has exactly the kinds.
   const kinds = Object.keys(parts) as Kind[]
   const large = kinds.flatMap((kind) => {
@@ -74,6 +76,21 @@ export function hostileBodies(endpoint: Endpoint, bytesMax: number, every: boole
   )
   // Places that lead to the same text are one.
   return [...new Map([...large, ...wrong].map((body) => [body.text, body])).values()]
+}
+
+const partOf = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\na\r\n`
+
+/** Forms of many parts, of fields, and of a part with a head that does not end. */
+function hostileForms(bytes: number): HostileBody[] {
+  const contentType = "multipart/form-data; boundary=b"
+  const file = partOf('file"; filename="a.jsonl')
+  const many = (part: string): string => part.repeat(Math.floor(bytes / part.length))
+  return [
+    { kind: "most parts", contentType, text: `${many(file)}--b--\r\n` },
+    { kind: "most fields", contentType, text: `${many(partOf("purpose"))}--b--\r\n` },
+    { kind: "longest head", contentType, text: `--b\r\nx: ${"a".repeat(bytes)}` },
+    { kind: "no form", contentType, text: "a".repeat(bytes) },
+  ]
 }
 
 const bodyWith = (schema: z.core.$ZodType, target: z.core.$ZodType): string =>

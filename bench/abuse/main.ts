@@ -1,11 +1,12 @@
 /**
- * `npm run abuse [-- --every] [part of a name]`: attacks by one organization's key, and what another organization sees of each.
- * For every endpoint of the table the hostile bodies of its schema, and clients that behave badly (`--every`: each body at every
- * place where it fits); then requests that once held up or ended a gateway.
+ * `npm run abuse [-- --every] [part of a name]`: attacks by one organization, and what another organization sees of each. For every
+ * endpoint of the table the hostile bodies of its schema, by a caller with the permission that it needs and by one without, and
+ * clients that behave badly (`--every`: each body at every place where it fits); then requests that once held up or ended a gateway.
  *
- * The stall is the longest that /healthz took, with the body that it took it for; beside it, the processor time of the gateway's
- * longest turn of its event loop, which tells a stall of its own from one of a busy machine. Wanted on two quiet cores: a stall
- * of at most 250 ms, the other's p99 at most three times what it is alone, at most 256 MB more memory, and no 500.
+ * The stall is the longest that /healthz took; beside it, the processor time of the gateway's longest turn of its event loop, which
+ * tells a stall of its own from one of a busy machine. Wanted on two quiet cores: a stall of at most 250 ms, the other's p99 at most
+ * three times what it is alone, at most 256 MB more memory, and no 500. An attack over a bound is made again, at most twice, and the
+ * least of each figure counts: a machine that does other work adds to them, and never takes away. Exits 1 where a bound is passed.
  */
 import { once } from "node:events"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -16,20 +17,23 @@ import { pathToFileURL } from "node:url"
 import { Worker } from "node:worker_threads"
 import { secondKey } from "../second-key.ts"
 import { startServer } from "../../test/server.ts"
+import type { Endpoint } from "../../src/contract/endpoint.ts"
 import { attacks } from "./attacks.ts"
 import { type HostileBody, hostileBodies } from "./bodies.ts"
 import type { Observed } from "./observer.ts"
-import { type Target, attacked, manners, misbehave, openTarget, send } from "./target.ts"
+import { type Target, attacked, bodiless, callersOf, manners, misbehave, openTarget, send } from "./target.ts"
 
 const stallMsMax = 250
 const ratioMax = 3
 const mebibyte = 1024 * 1024
 const growthMibMax = 256
 /** As long alone as under attack: a percentile of few samples is their largest. */
-const aloneMs = 10_000
+const aloneMs = 20_000
 const settleMs = 500
-/** An attack that is refused at once is repeated for this long; each hostile body of an endpoint for its share of it. */
-const attackMsMin = 3_000
+/** An attack that ends sooner is repeated for this long, so that a hundred decisions see it. */
+const attackMsMin = 6_000
+/** How often one that is over a bound is made. */
+const attemptsMax = 3
 
 const every = process.argv.includes("--every")
 const chosen = process.argv.slice(2).filter((word) => word !== "--every")
@@ -46,6 +50,7 @@ const server = await startServer({
     UMPIRE_LIMITS_BURST: "1000000",
     // As it is shipped; tests run it with one.
     UMPIRE_ENGINE_THREADS: String(availableParallelism()),
+    UMPIRE_ENGINE_DECISION_MODEL: "umpire-decide",
   },
 })
 const observer = new Worker(join(import.meta.dirname, "observer.ts"), {
@@ -112,56 +117,139 @@ interface Attack {
 /** Counted over everything: what answered 500 or another failure that is not 503 or 507. */
 const failures: string[] = []
 
-/** Sends each of the endpoint's hostile bodies, and says for which the server stood still longest. */
-function endpointAttacks(target: Target): Attack[] {
-  return attacked
+/** What was answered, and for what the server stood still longest. */
+class Log {
+  readonly #statuses = new Map<number, number>()
+  #slowest = { kind: "", ms: 0 }
+
+  async watch(name: string, kind: string, act: () => Promise<number | null>): Promise<void> {
+    const startedMs = performance.now()
+    const health = fetch(`${server.url}/healthz`).then(() => performance.now() - startedMs)
+    const status = await act().catch(() => null)
+    const ms = await health.catch(() => Infinity)
+    if (ms > this.#slowest.ms) this.#slowest = { kind, ms }
+    if (status === null) return
+    this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
+    if (status >= 500 && status !== 503 && status !== 507) failures.push(`${name}, ${kind}: ${status}`)
+  }
+
+  toString(): string {
+    const counts = [...this.#statuses].map(([status, count]) => `${count} x ${status}`).join(", ")
+    return `${counts}; slowest: ${this.#slowest.kind}`
+  }
+}
+
+async function attackEndpoint(
+  target: Target,
+  [name, endpoint]: readonly [string, Endpoint],
+  bodies: readonly HostileBody[],
+  log: Log,
+): Promise<void> {
+  const { may, lacks } = callersOf(endpoint, target)
+  const largest = bodies.reduce<HostileBody | undefined>(
+    (found, body) => (found && found.text.length >= body.text.length ? found : body),
+    undefined,
+  )
+  const by = (bearer: string) => ({ target, endpoint, bearer })
+  for (const body of bodies) await log.watch(name, body.kind, async () => await send(by(may), body))
+  if (!largest) return
+  for (const bearer of new Set([may, lacks]))
+    for (const manner of manners)
+      await log.watch(name, manner, async () => await misbehave(by(bearer), largest, manner))
+  await log.watch(name, "without the permission", async () => await send(by(lacks), largest))
+}
+
+const endpointAttacks = (target: Target): Attack[] =>
+  attacked
     .filter(([name]) => isChosen(name))
-    .map(([name, endpoint]) => ({
+    .map((named) => ({
+      name: named[0],
+      run: async () => {
+        const log = new Log()
+        const bodies = hostileBodies(named[1], 8 * mebibyte, every)
+        await repeated(async () => await attackEndpoint(target, named, bodies, log))
+        return String(log)
+      },
+    }))
+
+/** Endpoints without a body, together by the permission that they need. */
+function bodilessAttacks(target: Target): Attack[] {
+  const body = { kind: "a body", contentType: "application/json", text: `"${"a".repeat(mebibyte)}"` }
+  const groups = Map.groupBy(bodiless, ([, { access }]) => access.permission ?? access.principals.join())
+  return [...groups]
+    .map(([permission, group]) => ({ name: `no body, ${permission || "anyone"}`, group }))
+    .filter(({ name }) => isChosen(name))
+    .map(({ name, group }) => ({
       name,
       run: async () => {
-        const statuses = new Map<number, number>()
-        const note = (kind: string, status: number | null): void => {
-          if (status === null) return
-          statuses.set(status, (statuses.get(status) ?? 0) + 1)
-          if (status >= 500 && status !== 503 && status !== 507) failures.push(`${name}, ${kind}: ${status}`)
-        }
-        const bodies = hostileBodies(endpoint, Math.min(8 * mebibyte, endpoint.bodyBytesMax), every)
-        const largest = bodies.reduce<HostileBody | null>(
-          (found, body) => (found && found.text.length >= body.text.length ? found : body),
-          null,
-        )
-        let worst = { kind: "", ms: 0 }
-        const watch = async (kind: string, act: () => Promise<number | null>): Promise<void> => {
-          const startedMs = performance.now()
-          const health = fetch(`${server.url}/healthz`).then(() => performance.now() - startedMs)
-          note(kind, await act().catch(() => null))
-          const ms = await health
-          if (ms > worst.ms) worst = { kind, ms }
-        }
-        for (const body of bodies) await watch(body.kind, async () => await send(target, endpoint, body))
-        if (largest)
-          for (const manner of manners)
-            await watch(manner, async () => await misbehave(target, endpoint, largest, manner))
-        const counts = [...statuses].map(([status, count]) => `${count} x ${status}`).join(", ")
-        return `${counts}; slowest: ${worst.kind}`
+        const log = new Log()
+        for (const named of group) await attackEndpoint(target, named, [body], log)
+        return String(log)
       },
     }))
 }
 
-const fixedAttacks = (): Attack[] =>
+async function repeated(act: () => Promise<unknown>): Promise<void> {
+  const endMs = performance.now() + attackMsMin
+  do await act()
+  while (performance.now() < endMs)
+}
+
+const fixedAttacks = (target: Target): Attack[] =>
   attacks
     .filter(({ name }) => isChosen(name))
     .map((attack) => ({
       name: attack.name,
       run: async () => {
         const body = attack.body?.() ?? ""
-        const endMs = performance.now() + attackMsMin
         let last = ""
-        do last = await attack.run(server, body).catch(String)
-        while (performance.now() < endMs)
+        await repeated(async () => {
+          last = await attack.run({ url: target.url, key: target.keys.inference }, body).catch(String)
+        })
         return last
       },
     }))
+
+interface Figures {
+  readonly stallMs: number
+  readonly turnMs: number
+  readonly p99Ms: number
+  readonly growthMib: number
+  readonly failures: readonly string[]
+}
+
+/** Makes the attack until its figures are within the bounds, or often enough. */
+async function measure(
+  attack: Attack,
+  aloneP99: number,
+): Promise<Figures & { outcome: string; isOver: boolean }> {
+  let least: Figures | undefined
+  for (let attempt = 1; ; attempt++) {
+    const seen = await observe(async () => await attack.run())
+    const now = {
+      stallMs: Math.max(...seen.healthMs),
+      turnMs: seen.longestTurnMs,
+      p99Ms: percentile(seen.decisionMs, 0.99),
+      growthMib: seen.growthMib,
+      failures: seen.failures,
+    }
+    least = least ? leastOf(least, now) : now
+    const isOver =
+      least.stallMs > stallMsMax ||
+      !(least.p99Ms <= aloneP99 * ratioMax) ||
+      least.growthMib > growthMibMax ||
+      least.failures.length > 0
+    if (!isOver || attempt === attemptsMax) return { ...least, outcome: seen.outcome, isOver }
+  }
+}
+
+const leastOf = (a: Figures, b: Figures): Figures => ({
+  stallMs: Math.min(a.stallMs, b.stallMs),
+  turnMs: Math.min(a.turnMs, b.turnMs),
+  p99Ms: Math.min(a.p99Ms, b.p99Ms),
+  growthMib: Math.min(a.growthMib, b.growthMib),
+  failures: a.failures.length < b.failures.length ? a.failures : b.failures,
+})
 
 try {
   const target = await openTarget(server)
@@ -181,25 +269,20 @@ try {
     "| attack | outcome | stall ms | longest turn ms | the other's p99 ms | times alone | growth MiB | |\n| --- | --- | --- | --- | --- | --- | --- | --- |",
   )
   let over = 0
-  const running = [...endpointAttacks(target), ...fixedAttacks()]
+  const running = [...endpointAttacks(target), ...bodilessAttacks(target), ...fixedAttacks(target)]
   for (const attack of running) {
-    const seen = await observe(async () => await attack.run())
-    const stall = Math.max(...seen.healthMs)
-    const p99 = percentile(seen.decisionMs, 0.99)
-    const isOver =
-      stall > stallMsMax ||
-      !(p99 <= aloneP99 * ratioMax) ||
-      seen.growthMib > growthMibMax ||
-      seen.failures.length > 0
+    const { outcome, isOver, ...figures } = await measure(attack, aloneP99)
     if (isOver) over++
-    const notes = [...(isOver ? ["OVER"] : []), ...new Set(seen.failures)].join("; ")
-    const figures = [stall, seen.longestTurnMs, p99].map((ms) => ms.toFixed(0)).join(" | ")
+    const notes = [...(isOver ? ["OVER"] : []), ...new Set(figures.failures)].join("; ")
+    const times = [figures.stallMs, figures.turnMs, figures.p99Ms].map((ms) => ms.toFixed(0)).join(" | ")
+    const ratio = (figures.p99Ms / aloneP99).toFixed(1)
     console.log(
-      `| ${attack.name} | ${seen.outcome} | ${figures} | ${(p99 / aloneP99).toFixed(1)} | ${seen.growthMib.toFixed(0)} | ${notes} |`,
+      `| ${attack.name} | ${outcome} | ${times} | ${ratio} | ${figures.growthMib.toFixed(0)} | ${notes} |`,
     )
   }
   console.log(`\n${running.length - over} of ${running.length} within bounds; failures: ${failures.length}`)
   for (const failure of failures) console.log(failure)
+  if (over > 0 || failures.length > 0) process.exitCode = 1
 } finally {
   await observer.terminate()
   await server.stop()
