@@ -4,7 +4,7 @@ import { type Permission, type Role, permissions } from "../src/contract/access.
 import type { Endpoint } from "../src/contract/endpoint.ts"
 import { table } from "../src/contract/table.ts"
 import { createOneTimeLink } from "../src/control/sessions.ts"
-import { insertIdentityProvider } from "../src/store/identity-providers.ts"
+import { identityProviders } from "../src/store/identity-providers.ts"
 import { accessMatrix } from "./access-matrix.ts"
 import { type Places, type Row, sessionRoles, singlePermissions, userKeyRoles } from "./access-matrix/row.ts"
 import { openTestDatabase } from "./database.ts"
@@ -39,16 +39,13 @@ beforeAll(async () => {
   const owner = await seed.session(users.primary_owner)
   const now = new Date()
   // Its handlers are stubs here; that it exists is asked of the store.
-  await insertIdentityProvider(platform.database, {
-    id: "wi_1",
-    organizationId: org,
+  const row = { id: "wi_1", organizationId: org, createdAt: now, updatedAt: now }
+  await identityProviders.insert(platform.database, row, {
     name: "matrix",
     active: true,
     config: { type: "x509", trust_anchors: [], intermediate_cas: [] },
     attributeTransformations: {},
     authorizationRules: [],
-    createdAt: now,
-    updatedAt: now,
   })
   places = {
     org,

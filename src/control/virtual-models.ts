@@ -8,7 +8,7 @@ import {
   membersOf,
   ruleNameOf,
 } from "../base/virtual-models.ts"
-import type { CallOf, Handlers } from "../contract/endpoint.ts"
+import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import {
   type VirtualModel as VirtualModelView,
@@ -20,26 +20,10 @@ import {
 } from "../contract/platform/virtual-models.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
-import {
-  type VirtualModelRecord,
-  deleteVirtualModel,
-  findVirtualModel,
-  insertVirtualModel,
-  listVirtualModels,
-  updateVirtualModel,
-} from "../store/virtual-models.ts"
-import {
-  type ChangeScope,
-  type ControlParts,
-  acting,
-  auditResource,
-  change,
-  difference,
-  found,
-  foundAtVersion,
-  viewAtVersion,
-} from "./change.ts"
+import { type VirtualModelRecord, listVirtualModels, virtualModels } from "../store/virtual-models.ts"
+import { type ChangeScope, type ControlParts, acting, change, checkVersion, found } from "./change.ts"
 import { creatorOf } from "./keys.ts"
+import { add, handlersOf, remove, replace, resource } from "./resource.ts"
 
 type Table = typeof virtualModelTable
 
@@ -47,117 +31,103 @@ export interface VirtualModelParts extends ControlParts {
   readonly catalog: Catalog
 }
 
+const resources = resource({
+  type: "virtual_model",
+  noun: "virtual model",
+  idPrefix: "vm",
+  table: virtualModels,
+  limit: {
+    max: virtualModelLimits.virtualModelsMax,
+    refusal: `Cannot create the model: there are ${virtualModelLimits.virtualModelsMax} virtual models already`,
+  },
+  versionOf: ({ version }) => version,
+  toView,
+  audited: settingsOf,
+  invalidates: ({ organizationId }) => ({ table: "virtual_models", id: organizationId }),
+})
+
 export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> {
+  const { get, show } = handlersOf(parts, resources)
   return {
-    createVirtualModel: async (call) => await create(parts, call),
-    async getVirtualModel(call) {
-      const { organizationId } = acting(call).standing
-      const virtual = await findVirtualModel(parts.database, organizationId, call.params.model_id)
-      return viewAtVersion(call, found(virtual, "virtual model"), toView)
+    async createVirtualModel(call) {
+      const { principal, standing } = acting(call)
+      const { name, description, ...fields } = call.body
+      const rule = requireRule(fields)
+      return await change(parts, call, async (scope) => {
+        const createdBy = await creatorOf(scope.sql, principal)
+        const made = { organizationId: standing.organizationId, name, description, rule, createdBy }
+        return show(call, await addVirtualModel(parts, scope, made))
+      })
     },
-    updateVirtualModel: async (call) => await update(parts, call),
-    deleteVirtualModel: async (call) => {
+    getVirtualModel: async (call) => await get(call, call.params.model_id),
+    async updateVirtualModel(call) {
+      const { organizationId } = acting(call).standing
+      const { description, ...fields } = call.body
+      const hasRule = ruleNames.some((name) => fields[name] !== undefined)
+      return await change(parts, call, async (scope) => {
+        const all = await lockAll(scope.sql, organizationId)
+        const before = found(withId(all, call.params.model_id), resources.noun)
+        checkVersion(call.request, before.version)
+        const after = await changeVirtualModel(parts.catalog, scope, all, {
+          ...before,
+          description: description ?? before.description,
+          rule: hasRule ? requireRule(fields) : before.rule,
+        })
+        return show(call, after)
+      })
+    },
+    async deleteVirtualModel(call) {
       const { organizationId } = acting(call).standing
       await change(parts, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)
-        await removeVirtualModel(scope, all, found(withId(all, call.params.model_id), "virtual model"))
+        await removeVirtualModel(scope, all, found(withId(all, call.params.model_id), resources.noun))
       })
     },
   }
-}
-
-async function create(
-  parts: VirtualModelParts,
-  call: CallOf<Table["createVirtualModel"]>,
-): Promise<VirtualModelView> {
-  const { principal, standing } = acting(call)
-  const { organizationId } = standing
-  const { name, description, ...fields } = call.body
-  const rule = requireRule(fields)
-  return await change(parts, call, async (scope) => {
-    const createdBy = await creatorOf(scope.sql, principal)
-    const virtual = await addVirtualModel(parts, scope, {
-      organizationId,
-      name,
-      description,
-      rule,
-      createdBy,
-    })
-    return viewAtVersion(call, virtual, toView)
-  })
 }
 
 /** Throws Fault `invalid_body` for a rule that makes no sense, `conflict` for a name that is taken. */
 async function addVirtualModel(
   { catalog, ids }: Pick<VirtualModelParts, "catalog" | "ids">,
   scope: ChangeScope,
-  given: Pick<VirtualModelRecord, "organizationId" | "name" | "description" | "rule" | "createdBy">,
+  made: Pick<VirtualModelRecord, "organizationId" | "name" | "description" | "rule" | "createdBy">,
 ): Promise<VirtualModelRecord> {
-  const { sql, now, touched } = scope
-  const { organizationId, name } = given
-  const all = await lockAll(sql, organizationId)
-  if (findAmong(catalog, all)(name))
-    throw new Fault("conflict", `Cannot create ${name}: the catalog has a model of this name`)
-  if (all.length >= virtualModelLimits.virtualModelsMax)
-    throw new Fault("conflict", `Cannot create ${name}: there are ${all.length} virtual models already`)
-  checkAll(catalog, [...all, given], given)
-  const virtual = await insertVirtualModel(sql, {
-    id: ids.next("vm"),
-    ...given,
-    createdAt: now,
-    updatedAt: now,
-  })
-  await auditResource(scope, "virtual_model.create", virtual, { before: null, after: settingsOf(virtual) })
-  touched({ table: "virtual_models", id: organizationId })
-  return virtual
-}
-
-async function update(
-  parts: VirtualModelParts,
-  call: CallOf<Table["updateVirtualModel"]>,
-): Promise<VirtualModelView> {
-  const { organizationId } = acting(call).standing
-  const { description, ...fields } = call.body
-  const hasRule = ruleNames.some((name) => fields[name] !== undefined)
-  return await change(parts, call, async (scope) => {
-    const all = await lockAll(scope.sql, organizationId)
-    const before = foundAtVersion(call, withId(all, call.params.model_id), "virtual model")
-    const after = await replace(parts.catalog, scope, all, {
-      ...before,
-      description: description ?? before.description,
-      rule: hasRule ? requireRule(fields) : before.rule,
-    })
-    return viewAtVersion(call, after, toView)
-  })
+  const { organizationId, ...own } = made
+  const { name } = own
+  const fields = async () => {
+    const all = await listVirtualModels(scope.sql, organizationId)
+    if (findAmong(catalog, all)(name))
+      throw new Fault("conflict", `Cannot create ${name}: the catalog has a model of this name`)
+    if (all.length >= virtualModelLimits.virtualModelsMax)
+      throw new Fault("conflict", `Cannot create ${name}: there are ${all.length} virtual models already`)
+    checkAll(catalog, [...all, made], made)
+    return own
+  }
+  return await add(scope, resources, { id: ids.next("vm"), organizationId, fields })
 }
 
 /** Creates it, or gives the one of this name another rule. */
 export async function saveVirtualModel(
   parts: Pick<VirtualModelParts, "catalog" | "ids">,
   scope: ChangeScope,
-  given: Pick<VirtualModelRecord, "organizationId" | "name" | "rule" | "createdBy">,
+  made: Pick<VirtualModelRecord, "organizationId" | "name" | "rule" | "createdBy">,
 ): Promise<VirtualModelRecord> {
-  const all = await lockAll(scope.sql, given.organizationId)
-  const before = all.find(({ name }) => name === given.name)
-  if (!before) return await addVirtualModel(parts, scope, { ...given, description: "" })
-  return await replace(parts.catalog, scope, all, { ...before, rule: given.rule })
+  const all = await lockAll(scope.sql, made.organizationId)
+  const before = all.find(({ name }) => name === made.name)
+  if (!before) return await addVirtualModel(parts, scope, { ...made, description: "" })
+  return await changeVirtualModel(parts.catalog, scope, all, { ...before, rule: made.rule })
 }
 
-async function replace(
+async function changeVirtualModel(
   catalog: Catalog,
   scope: ChangeScope,
   all: readonly VirtualModelRecord[],
   changed: VirtualModelRecord,
 ): Promise<VirtualModelRecord> {
-  const { id, description, rule, organizationId } = changed
-  const before = found(withId(all, id), "virtual model")
+  const { id, description, rule } = changed
+  const before = found(withId(all, id), resources.noun)
   checkAll(catalog, [...all.filter((one) => one.id !== id), changed], changed)
-  const updated = await updateVirtualModel(scope.sql, id, { description, rule, updatedAt: scope.now })
-  const after = found(updated, "virtual model")
-  const views = difference(settingsOf(before), settingsOf(after))
-  await auditResource(scope, "virtual_model.update", after, views)
-  scope.touched({ table: "virtual_models", id: organizationId })
-  return after
+  return await replace(scope, resources, { before, changes: { description, rule } })
 }
 
 /** Those that others name stay. */
@@ -168,9 +138,7 @@ export async function removeVirtualModel(
 ): Promise<void> {
   const user = all.find(({ rule }) => membersOf(rule).includes(virtual.name))
   if (user) throw new Fault("conflict", `Cannot delete ${virtual.name}: ${user.name} names it`)
-  await deleteVirtualModel(scope.sql, virtual.id)
-  await auditResource(scope, "virtual_model.delete", virtual, { before: settingsOf(virtual), after: null })
-  scope.touched({ table: "virtual_models", id: virtual.organizationId })
+  await remove(scope, resources, virtual)
 }
 
 /** Changes follow one another: each is checked against what the others left. */
@@ -234,18 +202,22 @@ export function requireRule(fields: Parameters<typeof ruleOf>[0]): VirtualRule {
   })
 }
 
-const settingsOf = ({ name, description, rule }: VirtualModelRecord) => ({ name, description, ...rule })
+function settingsOf({ name, description, rule }: VirtualModelRecord) {
+  return { name, description, ...rule }
+}
 
-export const toView = (virtual: VirtualModelRecord): VirtualModelView => ({
-  id: virtual.id,
-  name: virtual.name,
-  description: virtual.description,
-  ...rulesOf(virtual.rule),
-  created_by: virtual.createdBy,
-  created_at: virtual.createdAt.toISOString(),
-  updated_at: virtual.updatedAt.toISOString(),
-  version: Number(virtual.version),
-})
+export function toView(virtual: VirtualModelRecord): VirtualModelView {
+  return {
+    id: virtual.id,
+    name: virtual.name,
+    description: virtual.description,
+    ...rulesOf(virtual.rule),
+    created_by: virtual.createdBy,
+    created_at: virtual.createdAt.toISOString(),
+    updated_at: virtual.updatedAt.toISOString(),
+    version: Number(virtual.version),
+  }
+}
 
 /** Every rule, of which one is not null. */
 export const rulesOf = (

@@ -7,7 +7,7 @@ import { systemClock } from "../base/clock.ts"
 import { createIds } from "../base/ids.ts"
 import type { VirtualRule } from "../contract/platform/virtual-models.ts"
 import type { Database } from "../store/sql.ts"
-import { insertVirtualModel } from "../store/virtual-models.ts"
+import { virtualModels } from "../store/virtual-models.ts"
 import { type ModelResolver, createModelResolver } from "./organization-access.ts"
 
 const model = (sku: string, changes: Partial<Model> = {}): Model =>
@@ -44,15 +44,8 @@ const skus = async (name: string, wanted: "decisions" | "generation" = "decision
 
 async function save(name: string, rule: VirtualRule): Promise<void> {
   const now = new Date()
-  const times = { createdBy: null, createdAt: now, updatedAt: now }
-  await insertVirtualModel(database, {
-    id: createIds().next("vm"),
-    organizationId,
-    name,
-    description: "",
-    rule,
-    ...times,
-  })
+  const row = { id: createIds().next("vm"), organizationId, createdAt: now, updatedAt: now }
+  await virtualModels.insert(database, row, { name, description: "", rule })
 }
 
 test("what another gateway saved is found as soon as the database has told of it", async () => {

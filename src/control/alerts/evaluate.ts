@@ -11,7 +11,7 @@ import {
   type Evaluated,
   insertAlert,
   listEnabledRules,
-  lockRule,
+  alertRules,
   noteEvaluation,
   purgeAlerts,
 } from "../../store/alerts/rules.ts"
@@ -94,7 +94,7 @@ async function evaluate(parts: EvaluationParts, rule: AlertRule): Promise<void> 
   if (isSame && isFresh) return
   const now = new Date(nowMs)
   const sent = await database.transaction(async (sql) => {
-    const current = await lockRule(sql, rule.organizationId, rule.id)
+    const current = await alertRules.lock(sql, rule.organizationId, rule.id)
     // Changed meanwhile: the next evaluation looks again.
     if (!current || current.version !== rule.version || current.state !== rule.state) return []
     await noteEvaluation(sql, rule, found, now)

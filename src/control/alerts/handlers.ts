@@ -5,6 +5,7 @@ import {
   type AlertKind,
   type AlertRule as RuleView,
   type AlertTarget,
+  type alertRuleTable,
   alertKindSettings,
   alertKinds,
   targetFields,
@@ -12,54 +13,41 @@ import {
 import { alertLimits } from "../../contract/alerts/webhooks.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
 import { type Delivery, listDeliveriesOfEvents } from "../../store/alerts/deliveries.ts"
-import {
-  type Alert,
-  type AlertRule,
-  countRules,
-  deleteRule,
-  findRule,
-  insertRule,
-  lockRule,
-  pageAlerts,
-  pageRules,
-  updateRule,
-} from "../../store/alerts/rules.ts"
+import { type Alert, type AlertRule, alertRules, pageAlerts } from "../../store/alerts/rules.ts"
 import { listWebhooksById } from "../../store/alerts/webhooks.ts"
 import { findKey } from "../../store/keys.ts"
-import { findFirstOrganization, listMembersByEmail, lockOrganization } from "../../store/organizations.ts"
+import { findFirstOrganization, listMembersByEmail } from "../../store/organizations.ts"
 import { findSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import {
-  type ControlParts,
-  acting,
-  auditResource,
-  change,
-  difference,
-  found,
-  foundAtVersion,
-  toList,
-  viewAtVersion,
-} from "../change.ts"
+import { type ChangeScope, type ControlParts, acting, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
+import { given, handlersOf, resource } from "../resource.ts"
 
 export interface AlertParts extends ControlParts {
   readonly allowPrivateWebhooks: boolean
   readonly email: { readonly enabled: boolean; readonly recipients: "members" | "anyone" }
 }
 
-type Names =
-  | "getAlertOptions"
-  | "listAlertRules"
-  | "createAlertRule"
-  | "getAlertRule"
-  | "updateAlertRule"
-  | "deleteAlertRule"
-  | "listAlerts"
+const resources = resource({
+  type: "alert_rule",
+  noun: "alert rule",
+  idPrefix: "ar",
+  table: alertRules,
+  limit: {
+    max: alertLimits.rulesMax,
+    refusal: `Cannot create the rule: there are ${alertLimits.rulesMax} already`,
+  },
+  versionOf: ({ version }) => version,
+  toView,
+  audited: settingsOf,
+})
 
-export function alertHandlers(parts: AlertParts): Pick<Handlers<PlatformTable>, Names> {
+type Table = typeof alertRuleTable
+
+export function alertHandlers(parts: AlertParts): Handlers<Table> {
   const { database } = parts
+  const { list, get, create, update, remove } = handlersOf(parts, resources)
   return {
     async getAlertOptions(call) {
       const isOperator = await isOperatorOrganization(database, acting(call).standing.organizationId)
@@ -71,17 +59,29 @@ export function alertHandlers(parts: AlertParts): Pick<Handlers<PlatformTable>, 
         webhooks: { allow_private: parts.allowPrivateWebhooks },
       }
     },
-    async listAlertRules(call) {
-      const { organizationId } = acting(call).standing
-      return toList(await pageRules(database, organizationId, call.query), toView)
+    listAlertRules: list,
+    async createAlertRule(call) {
+      const { kind, target } = call.body
+      const defaults = alertKindSettings[kind]
+      const threshold = call.body.threshold ?? defaults.threshold?.default ?? null
+      const windowMinutes = call.body.window_minutes ?? defaults.windowMinutes?.default ?? null
+      checkSettings({ kind, threshold, windowMinutes, target })
+      return await create(
+        call,
+        async (scope) => await newRule(parts, scope, call, { threshold, windowMinutes }),
+      )
     },
-    createAlertRule: async (call) => await create(parts, call),
-    async getAlertRule(call) {
-      const rule = await findRule(database, acting(call).standing.organizationId, call.params.rule_id)
-      return viewAtVersion(call, found(rule, "alert rule"), toView)
-    },
-    updateAlertRule: async (call) => await update(parts, call),
-    deleteAlertRule: async (call) => await remove(parts, call),
+    getAlertRule: async (call) => await get(call, call.params.rule_id),
+    updateAlertRule: async (call) =>
+      await update(
+        call,
+        call.params.rule_id,
+        async ({ sql }, before) => await changesOf(parts, sql, before, call.body),
+      ),
+    deleteAlertRule: async (call) =>
+      await remove(call, call.params.rule_id, async (_, { managedBy }) => {
+        if (managedBy !== null) throw managed("delete")
+      }),
     async listAlerts(call) {
       const { organizationId } = acting(call).standing
       const page = await pageAlerts(database, organizationId, call.query)
@@ -92,82 +92,49 @@ export function alertHandlers(parts: AlertParts): Pick<Handlers<PlatformTable>, 
   }
 }
 
-async function create(parts: AlertParts, call: CallOf<PlatformTable["createAlertRule"]>): Promise<RuleView> {
+async function newRule(
+  parts: AlertParts,
+  { sql, now }: ChangeScope,
+  call: CallOf<Table["createAlertRule"]>,
+  numbers: Pick<AlertRule, "threshold" | "windowMinutes">,
+) {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const { name, kind, target, channels, enabled } = call.body
-  const defaults = alertKindSettings[kind]
-  const threshold = call.body.threshold ?? defaults.threshold?.default ?? null
-  const windowMinutes = call.body.window_minutes ?? defaults.windowMinutes?.default ?? null
-  checkSettings({ kind, threshold, windowMinutes, target })
-  return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    // Two that create at once are counted one after the other.
-    await lockOrganization(sql, organizationId)
-    if ((await countRules(sql, organizationId)) >= alertLimits.rulesMax)
-      throw new Fault("conflict", `Cannot create the rule: there are ${alertLimits.rulesMax} already`)
-    await checkOperator(sql, organizationId, kind)
-    const rule = await insertRule(sql, {
-      id: parts.ids.next("ar"),
-      organizationId,
-      name,
-      kind,
-      threshold,
-      windowMinutes,
-      target: await resolveTarget(sql, organizationId, target),
-      channels: await checkChannels(parts, sql, organizationId, channels),
-      enabled,
-      managedBy: null,
-      createdBy: await creatorOf(sql, principal),
-      createdAt: now,
-      updatedAt: now,
-    })
-    await auditResource(scope, "alert_rule.create", rule, { before: null, after: settingsOf(rule) })
-    return viewAtVersion(call, rule, toView)
-  })
+  await checkOperator(sql, organizationId, kind)
+  return {
+    name,
+    kind,
+    ...numbers,
+    target: await resolveTarget(sql, organizationId, target),
+    channels: await checkChannels(parts, sql, organizationId, channels),
+    enabled,
+    stateSince: now,
+    createdBy: await creatorOf(sql, principal),
+  }
 }
 
-async function update(parts: AlertParts, call: CallOf<PlatformTable["updateAlertRule"]>): Promise<RuleView> {
-  const { organizationId } = acting(call).standing
-  const { name, threshold, window_minutes: windowMinutes, target, channels, enabled } = call.body
-  return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    const locked = await lockRule(sql, organizationId, call.params.rule_id)
-    const before = foundAtVersion(call, locked, "alert rule")
-    refuseManaged(before, call.body)
-    const merged = {
-      kind: before.kind,
-      threshold: threshold ?? before.threshold,
-      windowMinutes: windowMinutes ?? before.windowMinutes,
-      target: target ?? before.target,
-    }
-    checkSettings(merged)
-    const changes = {
-      threshold: merged.threshold,
-      windowMinutes: merged.windowMinutes,
-      ...(name === undefined ? {} : { name }),
-      ...(target === undefined ? {} : { target: await resolveTarget(sql, organizationId, target) }),
-      ...(channels === undefined
-        ? {}
-        : { channels: await checkChannels(parts, sql, organizationId, channels) }),
-      ...(enabled === undefined ? {} : { enabled }),
-      // What is not evaluated has no state.
-      ...(enabled === false ? { state: "unknown" as const, detail: "" } : {}),
-    }
-    const after = found(await updateRule(sql, before.id, changes, now), "alert rule")
-    await auditResource(scope, "alert_rule.update", after, difference(settingsOf(before), settingsOf(after)))
-    return viewAtVersion(call, after, toView)
-  })
-}
-
-async function remove(parts: AlertParts, call: CallOf<PlatformTable["deleteAlertRule"]>): Promise<void> {
-  const { organizationId } = acting(call).standing
-  await change(parts, call, async (scope) => {
-    const rule = found(await lockRule(scope.sql, organizationId, call.params.rule_id), "alert rule")
-    if (rule.managedBy !== null) throw managed("delete")
-    await deleteRule(scope.sql, rule.id)
-    await auditResource(scope, "alert_rule.delete", rule, { before: settingsOf(rule), after: null })
-  })
+async function changesOf(
+  parts: AlertParts,
+  sql: Sql,
+  before: AlertRule,
+  body: CallOf<Table["updateAlertRule"]>["body"],
+): Promise<Partial<AlertRule>> {
+  refuseManaged(before, body)
+  const { window_minutes, target, channels, ...rest } = given(body)
+  const threshold = body.threshold ?? before.threshold
+  const windowMinutes = window_minutes ?? before.windowMinutes
+  checkSettings({ kind: before.kind, threshold, windowMinutes, target: target ?? before.target })
+  const { organizationId } = before
+  return {
+    ...rest,
+    threshold,
+    windowMinutes,
+    ...(target && { target: await resolveTarget(sql, organizationId, target) }),
+    ...(channels && { channels: await checkChannels(parts, sql, organizationId, channels) }),
+    // What is not evaluated has no state.
+    ...(body.enabled === false ? { state: "unknown" as const, detail: "" } : {}),
+  }
 }
 
 const managedFields = ["name", "threshold", "window_minutes", "target"] as const

@@ -3,7 +3,7 @@ import { openTestDatabase } from "../../../test/database.ts"
 import { type Clock, ManualClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { insertBillingAccount } from "../../store/billing-accounts.ts"
-import { insertIdentityProvider, updateIdentityProvider } from "../../store/identity-providers.ts"
+import { identityProviders } from "../../store/identity-providers.ts"
 import { insertOrganization } from "../../store/organizations.ts"
 import { listSigningKeys } from "../../store/signing-keys.ts"
 import type { Database } from "../../store/sql.ts"
@@ -36,15 +36,13 @@ beforeAll(async () => {
     rateLimitPerMinute: 60,
     ...times,
   })
-  const provider = await insertIdentityProvider(database, {
-    id: ids.next("wi"),
-    organizationId: organization.id,
+  const row = { id: ids.next("wi"), organizationId: organization.id, ...times }
+  const provider = await identityProviders.insert(database, row, {
     name: "ci",
     active: true,
     config: { type: "oidc", issuer_uri: "https://a.example", allowed_audiences: ["a"], jwks: null },
     attributeTransformations: {},
     authorizationRules: [{ condition: "true", permissions: ["inference"] }],
-    ...times,
   })
   known = { provider, organization }
 })
@@ -94,7 +92,7 @@ test("a gateway that hears of nothing stops tokens of a changed provider within 
   const [one, deaf] = [gateway(clock), gateway(clock)]
   const token = await one.issue(grant(3600))
   expect(await deaf.authenticate(token)).not.toBeNull()
-  const changed = await updateIdentityProvider(database, known.provider.id, { updatedAt: new Date(start) })
+  const changed = await identityProviders.update(database, known.provider.id, { updatedAt: new Date(start) })
   clock.advance(30_000)
   expect(await deaf.authenticate(token)).toBeNull()
   known = { ...known, provider: changed ?? known.provider }

@@ -1,38 +1,25 @@
 /** Workload identity providers: listed, made, changed, switched on and off, and deleted by those who may. */
 import type { Permission, Standing } from "../../contract/access.ts"
-import type { Call, Handlers } from "../../contract/endpoint.ts"
+import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import {
   type NewProvider,
   type ProviderChanges,
   type WorkloadIdentityProvider,
+  type identityEndpoints,
   identityLimits,
 } from "../../contract/identity.ts"
 import type { Table } from "../../contract/table.ts"
 import {
   type IdentityProvider,
   type IdentityProviderChanges,
-  countIdentityProviders,
-  deleteIdentityProvider,
-  findIdentityProvider,
-  insertIdentityProvider,
+  identityProviders,
   listIdentityProviders,
-  lockIdentityProvider,
   providerNameConstraint,
-  updateIdentityProvider,
 } from "../../store/identity-providers.ts"
-import { lockOrganization } from "../../store/organizations.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import {
-  type ChangeScope,
-  type ControlParts,
-  acting,
-  change,
-  checkVersion,
-  difference,
-  etag,
-  notFound,
-} from "../change.ts"
+import { type ControlParts, acting, checkVersion } from "../change.ts"
+import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"
 import { checkProvider } from "./validation.ts"
@@ -41,131 +28,73 @@ interface ProviderParts extends ControlParts {
   readonly cel: CelPool
 }
 
-type Names =
-  | "listWorkloadIdentityProviders"
-  | "createWorkloadIdentityProvider"
-  | "getWorkloadIdentityProvider"
-  | "updateWorkloadIdentityProvider"
-  | "deleteWorkloadIdentityProvider"
+export const providers = resource({
+  type: "workload_identity_provider",
+  noun: "workload identity provider",
+  idPrefix: "wi",
+  table: identityProviders,
+  limit: {
+    max: identityLimits.providersPerOrganization,
+    refusal: `Cannot add a provider: the organization has ${identityLimits.providersPerOrganization}, the most there can be; delete one`,
+  },
+  versionOf: ({ policyRevision }) => policyRevision,
+  toView,
+  audited: toView,
+  invalidates: ({ id }) => ({ table: "workload_identity_providers", id }),
+})
+
+type Names = Exclude<
+  keyof typeof identityEndpoints,
+  "testWorkloadIdentityProvider" | "exchangeToken" | "getJwks"
+>
 
 export function providerHandlers(parts: ProviderParts): Pick<Handlers<Table>, Names> {
+  const { find, get, create, update, remove } = handlersOf(parts, providers)
   return {
     async listWorkloadIdentityProviders(call) {
       const { organizationId } = acting(call).standing
       return (await listIdentityProviders(parts.database, organizationId)).map(toView)
     },
-    createWorkloadIdentityProvider: async (call) => await create(parts, call),
-    async getWorkloadIdentityProvider(call) {
-      const provider = await readProvider(parts, acting(call).standing, call.params.provider_id)
-      call.header("etag", etag(provider.policyRevision))
-      return toView(provider)
+    async createWorkloadIdentityProvider(call) {
+      const { standing } = acting(call)
+      const fields = toFields(call.body)
+      const provider = { organizationId: standing.organizationId, ...fields }
+      checkHeld(standing, grantedBy(fields))
+      await checkProvider(provider, parts.cel)
+      await refuseOpenPolicy(provider, call.body.public_issuer_confirmation, parts.cel)
+      return await refuseTakenName(create(call, async () => fields))
     },
-    updateWorkloadIdentityProvider: async (call) => await update(parts, call),
-    async deleteWorkloadIdentityProvider(call) {
-      const { organizationId } = acting(call).standing
-      await change(parts, call, async (scope) => {
-        const before = await lockIdentityProvider(scope.sql, organizationId, call.params.provider_id)
-        if (!before) throw notFound("workload identity provider")
-        checkVersion(call.request, before.policyRevision)
-        await deleteIdentityProvider(scope.sql, before.id)
-        await record(scope, "delete", before, { before: toView(before), after: null })
+    getWorkloadIdentityProvider: async (call) => await get(call, call.params.provider_id),
+    async updateWorkloadIdentityProvider(call) {
+      const { standing } = acting(call)
+      const changes = toChanges(call.body)
+      const read = await find(call, call.params.provider_id)
+      const changed = { ...read, ...changes }
+      // Outside the transaction: expressions are checked in a worker, and no lock may be held meanwhile.
+      await checkProvider(changed, parts.cel)
+      // A new name needs no confirmation of rules that were confirmed when they were saved.
+      if (decidingFields.some((field) => field in changes))
+        await refuseOpenPolicy(changed, call.body.public_issuer_confirmation, parts.cel)
+      const updated = update(call, read.id, async (_, before) => {
+        if (before.policyRevision !== read.policyRevision)
+          throw new Fault(
+            "conflict",
+            "Cannot change the provider: someone else is changing it; read it again and repeat",
+          )
+        const had = grantedBy(before)
+        checkHeld(
+          standing,
+          grantedBy({ ...before, ...changes }).filter((permission) => !had.includes(permission)),
+        )
+        return changes
       })
-      return undefined
+      return await refuseTakenName(updated)
     },
+    deleteWorkloadIdentityProvider: async (call) =>
+      await remove(call, call.params.provider_id, async (_, { policyRevision }) =>
+        checkVersion(call.request, policyRevision),
+      ),
   }
-}
-
-export async function readProvider(
-  { database }: ControlParts,
-  { organizationId }: Standing,
-  id: string,
-): Promise<IdentityProvider> {
-  const provider = await findIdentityProvider(database, organizationId, id)
-  if (!provider) throw notFound("workload identity provider")
-  return provider
-}
-
-async function create(
-  parts: ProviderParts,
-  call: Call<unknown, unknown, NewProvider>,
-): Promise<WorkloadIdentityProvider> {
-  const { standing } = acting(call)
-  const { organizationId } = standing
-  const fields = toFields(call.body)
-  checkHeld(standing, grantedBy(fields))
-  await checkProvider({ organizationId, ...fields }, parts.cel)
-  await refuseOpenPolicy({ organizationId, ...fields }, call.body.public_issuer_confirmation, parts.cel)
-  return await refuseTakenName(
-    change(parts, call, async (scope) => {
-      // Those who add a provider at the same time count one after the other.
-      if (!(await lockOrganization(scope.sql, organizationId))) throw notFound("organization")
-      if (
-        (await countIdentityProviders(scope.sql, organizationId)) >= identityLimits.providersPerOrganization
-      )
-        throw new Fault(
-          "conflict",
-          `Cannot add a provider: the organization has ${identityLimits.providersPerOrganization}, the most there can be; delete one`,
-        )
-      const made = await insertIdentityProvider(scope.sql, {
-        id: parts.ids.next("wi"),
-        organizationId,
-        ...fields,
-        createdAt: scope.now,
-        updatedAt: scope.now,
-      })
-      await record(scope, "create", made, { before: null, after: toView(made) })
-      call.header("etag", etag(made.policyRevision))
-      return toView(made)
-    }),
-  )
-}
-
-async function update(
-  parts: ProviderParts,
-  call: Call<{ provider_id: string }, unknown, ProviderChanges>,
-): Promise<WorkloadIdentityProvider> {
-  const { standing } = acting(call)
-  const { organizationId } = standing
-  const changes = toChanges(call.body)
-  const read = await readProvider(parts, standing, call.params.provider_id)
-  // Outside the transaction: expressions are checked in a worker, and no lock may be held meanwhile.
-  await checkProvider({ ...read, ...changes }, parts.cel)
-  // A new name needs no confirmation of rules that were confirmed when they were saved.
-  if (decidingFields.some((field) => field in changes))
-    await refuseOpenPolicy({ ...read, ...changes }, call.body.public_issuer_confirmation, parts.cel)
-  return await refuseTakenName(
-    change(parts, call, async (scope) => {
-      const before = await lockIdentityProvider(scope.sql, organizationId, read.id)
-      if (!before) throw notFound("workload identity provider")
-      checkVersion(call.request, before.policyRevision)
-      if (before.policyRevision !== read.policyRevision)
-        throw new Fault(
-          "conflict",
-          "Cannot change the provider: someone else is changing it; read it again and repeat",
-        )
-      const had = grantedBy(before)
-      checkHeld(
-        standing,
-        grantedBy({ ...before, ...changes }).filter((permission) => !had.includes(permission)),
-      )
-      const after = await updateIdentityProvider(scope.sql, before.id, { ...changes, updatedAt: scope.now })
-      if (!after) throw notFound("workload identity provider")
-      await record(scope, "update", after, difference(toView(before), toView(after)))
-      call.header("etag", etag(after.policyRevision))
-      return toView(after)
-    }),
-  )
-}
-
-async function record(
-  { audit, touched }: ChangeScope,
-  verb: "create" | "update" | "delete",
-  { id, organizationId }: IdentityProvider,
-  views: { readonly before: unknown; readonly after: unknown },
-): Promise<void> {
-  const resource = { type: "workload_identity_provider", id }
-  await audit({ organizationId, action: `workload_identity_provider.${verb}`, resource, ...views })
-  touched({ table: "workload_identity_providers", id })
 }
 
 async function refuseTakenName<Result>(work: Promise<Result>): Promise<Result> {
@@ -214,24 +143,16 @@ function toFields(body: NewProvider): Fields {
   }
 }
 
-/** What is not given stays as it is. */
-function toChanges(body: ProviderChanges): IdentityProviderChanges {
-  const {
-    name,
-    active,
-    config,
-    attribute_condition: attributeCondition,
-    attribute_transformations: attributeTransformations,
-    authorization_rules: authorizationRules,
-  } = body
-  return {
-    ...(name === undefined ? {} : { name }),
-    ...(active === undefined ? {} : { active }),
-    ...(config === undefined ? {} : { config: toConfig(config) }),
-    ...(attributeCondition === undefined ? {} : { attributeCondition }),
-    ...(attributeTransformations === undefined ? {} : { attributeTransformations }),
-    ...(authorizationRules === undefined ? {} : { authorizationRules }),
-  }
+function toChanges({ config, ...body }: ProviderChanges): IdentityProviderChanges {
+  const { attribute_condition, attribute_transformations, authorization_rules, ...named } = body
+  return given({
+    name: named.name,
+    active: named.active,
+    config: config && toConfig(config),
+    attributeCondition: attribute_condition,
+    attributeTransformations: attribute_transformations,
+    authorizationRules: authorization_rules,
+  })
 }
 
 function toConfig(config: NewProvider["config"]): IdentityProvider["config"] {

@@ -5,17 +5,18 @@ import { Fault } from "../../contract/errors.ts"
 import { type ProviderTestResult, testSteps } from "../../contract/identity.ts"
 import type { Table } from "../../contract/table.ts"
 import type { IdentityProvider } from "../../store/identity-providers.ts"
-import { type ControlParts, acting } from "../change.ts"
+import type { ControlParts } from "../change.ts"
 import { readCertificates } from "./certificates.ts"
 import { type Decision, type DecisionParts, type Evidence, decide } from "./decision.ts"
-import { readProvider } from "./providers.ts"
+import { handlersOf } from "../resource.ts"
+import { providers } from "./providers.ts"
 
 export function rehearsalHandlers(
   parts: ControlParts & DecisionParts,
 ): Pick<Handlers<Table>, "testWorkloadIdentityProvider"> {
   return {
     async testWorkloadIdentityProvider(call) {
-      const provider = await readProvider(parts, acting(call).standing, call.params.provider_id)
+      const provider = await handlersOf(parts, providers).find(call, call.params.provider_id)
       return await rehearse(parts, provider, call.body)
     },
   }

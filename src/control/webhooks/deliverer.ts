@@ -12,7 +12,7 @@ import {
   listDeliveringOrganizations,
   returnDelivery,
 } from "../../store/alerts/deliveries.ts"
-import { type Webhook, listWebhooksById, lockWebhook, updateWebhook } from "../../store/alerts/webhooks.ts"
+import { type Webhook, listWebhooksById, webhooks } from "../../store/alerts/webhooks.ts"
 import { type ContentCipher, openText } from "../../store/content/cipher.ts"
 import { appendAudit } from "../../store/audit.ts"
 import { type Change, followChanges } from "../../store/changes.ts"
@@ -178,14 +178,14 @@ async function endGone(
 ): Promise<void> {
   const now = new Date(clock.nowMs())
   await database.transaction(async (sql) => {
-    const current = await lockWebhook(sql, webhook.organizationId, webhook.id)
+    const current = await webhooks.lock(sql, webhook.organizationId, webhook.id)
     if (current && current.url !== webhook.url) {
       await endAttempt(sql, delivery, { ...end, state: "pending", nextAttemptAt: now })
       return
     }
     await endAttempt(sql, delivery, end)
     if (!current?.enabled) return
-    await updateWebhook(sql, webhook.id, { enabled: false, disabledReason: "gone" }, now)
+    await webhooks.update(sql, webhook.id, { enabled: false, disabledReason: "gone", updatedAt: now })
     await cancelDeliveries(sql, webhook.id)
     await appendAudit(sql, {
       id: ids.next("aud"),

@@ -2,6 +2,7 @@
 import { newSecret } from "../../base/ids.ts"
 import {
   type Webhook as WebhookView,
+  type webhookTable,
   type WebhookDelivery,
   type WebhookDeliveryItem,
   type WebhookEvent,
@@ -11,7 +12,6 @@ import {
 } from "../../contract/alerts/webhooks.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
 import {
   type Delivery,
   cancelDeliveries,
@@ -22,34 +22,17 @@ import {
   requeueDelivery,
 } from "../../store/alerts/deliveries.ts"
 import { dropWebhookFromRules } from "../../store/alerts/rules.ts"
-import {
-  type ListedWebhook,
-  countWebhooks,
-  deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  lockWebhook,
-  pageWebhooks,
-  updateWebhook,
-} from "../../store/alerts/webhooks.ts"
+import { type ListedWebhook, webhooks } from "../../store/alerts/webhooks.ts"
 import { sealText } from "../../store/content/cipher.ts"
 import type { ContentAccess } from "../content/parts.ts"
-import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
-import {
-  type ControlParts,
-  acting,
-  auditResource,
-  change,
-  difference,
-  found,
-  foundAtVersion,
-  toList,
-  viewAtVersion,
-} from "../change.ts"
+import { type ControlParts, acting, auditResource, change, found, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
+import { add, given, handlersOf, replace, resource } from "../resource.ts"
 import { eventBody } from "./event.ts"
 import { urlRefusal } from "./url.ts"
+
+type Table = typeof webhookTable
 
 export interface WebhookParts extends ControlParts {
   /** Whether events may go to private addresses. */
@@ -58,145 +41,97 @@ export interface WebhookParts extends ControlParts {
   readonly content: Pick<ContentAccess, "cipher">
 }
 
-type Names =
-  | "listWebhooks"
-  | "createWebhook"
-  | "getWebhook"
-  | "updateWebhook"
-  | "rotateWebhook"
-  | "deleteWebhook"
-  | "testWebhook"
-  | "listWebhookDeliveries"
-  | "getWebhookDelivery"
-  | "resendWebhookDelivery"
+const resources = resource({
+  type: "webhook",
+  noun: "webhook",
+  idPrefix: "wh",
+  table: webhooks,
+  limit: {
+    max: alertLimits.webhooksMax,
+    refusal: `Cannot create the webhook: there are ${alertLimits.webhooksMax} already`,
+  },
+  versionOf: ({ version }) => version,
+  toView,
+  audited: settingsOf,
+})
 
-export function webhookHandlers(parts: WebhookParts): Pick<Handlers<PlatformTable>, Names> {
+export function webhookHandlers(parts: WebhookParts): Handlers<typeof webhookTable> {
   const { database } = parts
-  const read = async (call: Parameters<typeof acting>[0], id: string): Promise<ListedWebhook> =>
-    found(await findWebhook(database, acting(call).standing.organizationId, id), "webhook")
+  const { list, get, find, update, remove } = handlersOf(parts, resources)
   return {
-    async listWebhooks(call) {
-      const { organizationId } = acting(call).standing
-      return toList(await pageWebhooks(database, organizationId, call.query), toView)
-    },
+    listWebhooks: list,
     createWebhook: async (call) => await create(parts, call),
-    async getWebhook(call) {
-      return viewAtVersion(call, await read(call, call.params.webhook_id), toView)
+    getWebhook: async (call) => await get(call, call.params.webhook_id),
+    async updateWebhook(call) {
+      const { url, enabled } = call.body
+      if (url !== undefined) checkUrl(parts, url)
+      return await update(call, call.params.webhook_id, async ({ sql }, { id }) => {
+        if (enabled === false) await cancelDeliveries(sql, id)
+        return { ...given(call.body), ...(enabled === undefined ? {} : { disabledReason: null }) }
+      })
     },
-    updateWebhook: async (call) => await update(parts, call),
     rotateWebhook: async (call) => await rotate(parts, call),
-    deleteWebhook: async (call) => await remove(parts, call),
+    deleteWebhook: async (call) =>
+      await remove(call, call.params.webhook_id, async ({ sql }, { id, organizationId }) =>
+        dropWebhookFromRules(sql, organizationId, id),
+      ),
     testWebhook: async (call) => await sendTest(parts, call),
     async listWebhookDeliveries(call) {
-      const { id } = await read(call, call.params.webhook_id)
+      const { id } = await find(call, call.params.webhook_id)
       return toList(await pageDeliveries(database, id, call.query), toDeliveryItem)
     },
     async getWebhookDelivery(call) {
-      const { id } = await read(call, call.params.webhook_id)
+      const { id } = await find(call, call.params.webhook_id)
       return toDelivery(found(await findDelivery(database, id, call.params.delivery_id), "delivery"))
     },
     resendWebhookDelivery: async (call) => await resend(parts, call),
   }
 }
 
-async function create(
-  parts: WebhookParts,
-  call: CallOf<PlatformTable["createWebhook"]>,
-): Promise<WebhookWithSecret> {
+async function create(parts: WebhookParts, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   checkUrl(parts, call.body.url)
   const secret = newWebhookSecret()
   return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    // Two that create at once are counted one after the other.
-    await lockOrganization(sql, organizationId)
-    if ((await countWebhooks(sql, organizationId)) >= alertLimits.webhooksMax)
-      throw new Fault("conflict", `Cannot create the webhook: there are ${alertLimits.webhooksMax} already`)
-    const id = parts.ids.next("wh")
-    const webhook = await insertWebhook(sql, {
+    const id = parts.ids.next(resources.idPrefix)
+    const webhook = await add(scope, resources, {
       id,
       organizationId,
-      ...call.body,
-      secret: sealText(parts.content.cipher, { organizationId, seqId: id }, secret),
-      createdBy: await creatorOf(sql, principal),
-      createdAt: now,
-      updatedAt: now,
+      fields: async ({ sql }) => ({
+        ...call.body,
+        secret: sealText(parts.content.cipher, { organizationId, seqId: id }, secret),
+        createdBy: await creatorOf(sql, principal),
+      }),
     })
-    await auditResource(scope, "webhook.create", webhook, { before: null, after: settingsOf(webhook) })
-    return { ...viewAtVersion(call, webhook, toView), secret }
+    return { ...handlersOf(parts, resources).show(call, webhook), secret }
   })
 }
 
-async function update(
-  parts: WebhookParts,
-  call: CallOf<PlatformTable["updateWebhook"]>,
-): Promise<WebhookView> {
-  const { url, description, events, enabled } = call.body
-  if (url !== undefined) checkUrl(parts, url)
-  return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    const before = foundAtVersion(call, await lock(sql, call), "webhook")
-    const updated = await updateWebhook(
-      sql,
-      before.id,
-      {
-        ...(url === undefined ? {} : { url }),
-        ...(description === undefined ? {} : { description }),
-        ...(events === undefined ? {} : { events }),
-        ...(enabled === undefined ? {} : { enabled, disabledReason: null }),
-      },
-      now,
-    )
-    if (enabled === false) await cancelDeliveries(sql, before.id)
-    const after = { ...before, ...found(updated, "webhook") }
-    await auditResource(scope, "webhook.update", after, difference(settingsOf(before), settingsOf(after)))
-    return viewAtVersion(call, after, toView)
-  })
-}
-
-async function rotate(
-  parts: WebhookParts,
-  call: CallOf<PlatformTable["rotateWebhook"]>,
-): Promise<WebhookWithSecret> {
+async function rotate(parts: WebhookParts, call: CallOf<Table["rotateWebhook"]>): Promise<WebhookWithSecret> {
+  const { lock, show } = handlersOf(parts, resources)
   const secret = newWebhookSecret()
   const graceMs = call.body.grace_seconds * 1000
   return await change(parts, call, async (scope) => {
-    const { sql, now } = scope
-    const before = await lock(sql, call)
+    const before = await lock(scope, call, call.params.webhook_id)
     const hasGrace = graceMs > 0
-    const updated = await updateWebhook(
-      sql,
-      before.id,
-      {
-        secret: sealText(parts.content.cipher, { ...before, seqId: before.id }, secret),
-        previousSecret: hasGrace ? before.secret : null,
-        previousSecretExpiresAt: hasGrace ? new Date(now.getTime() + graceMs) : null,
-      },
-      now,
-    )
-    const after = { ...before, ...found(updated, "webhook") }
-    await auditResource(scope, "webhook.rotate", after, difference(settingsOf(before), settingsOf(after)))
-    return { ...viewAtVersion(call, after, toView), secret }
+    const changes = {
+      secret: sealText(parts.content.cipher, { ...before, seqId: before.id }, secret),
+      previousSecret: hasGrace ? before.secret : null,
+      previousSecretExpiresAt: hasGrace ? new Date(scope.now.getTime() + graceMs) : null,
+    }
+    return { ...show(call, await replace(scope, resources, { before, changes, verb: "rotate" })), secret }
   })
 }
 
-async function remove(parts: WebhookParts, call: CallOf<PlatformTable["deleteWebhook"]>): Promise<void> {
-  await change(parts, call, async (scope) => {
-    const webhook = await lock(scope.sql, call)
-    await dropWebhookFromRules(scope.sql, webhook.organizationId, webhook.id)
-    await deleteWebhook(scope.sql, webhook.id)
-    await auditResource(scope, "webhook.delete", webhook, { before: settingsOf(webhook), after: null })
-  })
-}
-
-async function sendTest(
-  parts: WebhookParts,
-  call: CallOf<PlatformTable["testWebhook"]>,
-): Promise<WebhookDelivery> {
+async function sendTest(parts: WebhookParts, call: CallOf<Table["testWebhook"]>): Promise<WebhookDelivery> {
   return await change(parts, call, async (scope) => {
     const { sql, now, touched } = scope
-    const { id, organizationId, enabled } = await lock(sql, call)
+    const { id, organizationId, enabled } = await handlersOf(parts, resources).lock(
+      scope,
+      call,
+      call.params.webhook_id,
+    )
     if (!enabled) throw new Fault("conflict", "Cannot test the webhook: it is disabled")
     await refuseFullQueue(sql, organizationId)
     const eventId = parts.ids.next("evt")
@@ -228,11 +163,11 @@ async function sendTest(
 
 async function resend(
   parts: WebhookParts,
-  call: CallOf<PlatformTable["resendWebhookDelivery"]>,
+  call: CallOf<Table["resendWebhookDelivery"]>,
 ): Promise<WebhookDelivery> {
   return await change(parts, call, async (scope) => {
     const { sql, now, touched } = scope
-    const webhook = await lock(sql, call)
+    const webhook = await handlersOf(parts, resources).lock(scope, call, call.params.webhook_id)
     if (!webhook.enabled) throw new Fault("conflict", "Cannot send the delivery: the webhook is disabled")
     await refuseFullQueue(sql, webhook.organizationId)
     const requeued = await requeueDelivery(sql, webhook.id, call.params.delivery_id, now)
@@ -251,13 +186,6 @@ async function refuseFullQueue(sql: Sql, organizationId: string): Promise<void> 
       "conflict",
       `Cannot send: ${pendingDeliveriesMax} deliveries of the organization wait already`,
     )
-}
-
-type WebhookCall = Parameters<typeof acting>[0] & { readonly params: { readonly webhook_id: string } }
-
-async function lock(sql: Sql, call: WebhookCall): Promise<ListedWebhook> {
-  const webhook = await lockWebhook(sql, acting(call).standing.organizationId, call.params.webhook_id)
-  return found(webhook, "webhook")
 }
 
 function checkUrl({ allowPrivateWebhooks }: WebhookParts, url: string): void {

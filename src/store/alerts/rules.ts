@@ -1,15 +1,7 @@
 /** Alert rules and the alerts that they raised. */
 import type { AlertChannel, AlertKind, AlertState, AlertTarget } from "../../contract/alerts/rules.ts"
-import {
-  type Page,
-  type PageRequest,
-  countOf,
-  insertNew,
-  pageNewest,
-  queryRecord,
-  queryRecords,
-  updateVersioned,
-} from "../rows.ts"
+import { resourceTable } from "../resources.ts"
+import { type Page, type PageRequest, insertNew, pageNewest } from "../rows.ts"
 import type { Sql } from "../sql.ts"
 
 export interface AlertRule {
@@ -34,85 +26,19 @@ export interface AlertRule {
   readonly version: bigint
 }
 
-type Row = Omit<AlertRule, "target" | "channels"> & { readonly target: string; readonly channels: string }
-
-// Both columns are written below, from checked values.
-const toRule = (row: Row): AlertRule => ({
-  ...row,
-  target: JSON.parse(row.target) as AlertTarget,
-  channels: JSON.parse(row.channels) as AlertChannel[],
+export const alertRules = resourceTable<AlertRule, "version" | "state" | "value" | "detail" | "evaluatedAt">({
+  table: "alert_rules",
+  json: ["target", "channels"],
 })
-
-const orNull = (row: Row | null): AlertRule | null => (row ? toRule(row) : null)
-
-type Given = Partial<
-  Pick<
-    AlertRule,
-    "name" | "threshold" | "windowMinutes" | "target" | "channels" | "enabled" | "state" | "detail"
-  >
->
-
-const columnsOf = ({ target, channels, ...rest }: Given): Record<string, unknown> => ({
-  ...rest,
-  ...(target === undefined ? {} : { target: JSON.stringify(target) }),
-  ...(channels === undefined ? {} : { channels: JSON.stringify(channels) }),
-})
-
-type NewRule = Omit<AlertRule, "version" | "state" | "stateSince" | "value" | "detail" | "evaluatedAt">
-
-export async function insertRule(sql: Sql, rule: NewRule): Promise<AlertRule> {
-  const fields = { ...rule, ...columnsOf(rule), stateSince: rule.createdAt }
-  return toRule(await insertNew<Row>(sql, "alert_rules", fields))
-}
-
-export async function findRule(sql: Sql, organizationId: string, id: string): Promise<AlertRule | null> {
-  const text = "SELECT * FROM alert_rules WHERE organization_id = $1 AND id = $2"
-  return orNull(await queryRecord<Row>(sql, text, [organizationId, id]))
-}
-
-/** Held until the transaction ends, so that two changes follow one another. */
-export async function lockRule(sql: Sql, organizationId: string, id: string): Promise<AlertRule | null> {
-  const text = "SELECT * FROM alert_rules WHERE organization_id = $1 AND id = $2 FOR UPDATE"
-  return orNull(await queryRecord<Row>(sql, text, [organizationId, id]))
-}
-
-export async function pageRules(
-  sql: Sql,
-  organizationId: string,
-  page: PageRequest,
-): Promise<Page<AlertRule>> {
-  const selection = { text: "SELECT * FROM alert_rules WHERE organization_id = $1", values: [organizationId] }
-  const { items, nextCursor } = await pageNewest<Row>(sql, selection, page)
-  return { items: items.map(toRule), nextCursor }
-}
 
 /** Those to evaluate, of organizations that exist, by id; `after` is the last of the page before. */
 export async function listEnabledRules(sql: Sql, after: string, limit: number): Promise<AlertRule[]> {
-  const rows = await queryRecords<Row>(
+  return await alertRules.query(
     sql,
     `SELECT r.* FROM alert_rules r JOIN organizations o ON o.id = r.organization_id
      WHERE r.enabled AND o.deleted_at IS NULL AND r.id > $1 ORDER BY r.id LIMIT $2`,
     [after, limit],
   )
-  return rows.map(toRule)
-}
-
-export function countRules(sql: Sql, organizationId: string): Promise<number> {
-  return countOf(sql, "alert_rules", organizationId)
-}
-
-export async function updateRule(
-  sql: Sql,
-  id: string,
-  changes: Given,
-  updatedAt: Date,
-): Promise<AlertRule | null> {
-  const fields = { ...columnsOf(changes), updatedAt }
-  return orNull(await updateVersioned<Row>(sql, "alert_rules", id, fields))
-}
-
-export async function deleteRule(sql: Sql, id: string): Promise<void> {
-  await sql.query("DELETE FROM alert_rules WHERE id = $1", [id])
 }
 
 export interface Evaluated {
@@ -137,12 +63,8 @@ export async function dropWebhookFromRules(
   organizationId: string,
   webhookId: string,
 ): Promise<void> {
-  const rows = await queryRecords<Row>(
-    sql,
-    "SELECT * FROM alert_rules WHERE organization_id = $1 FOR UPDATE",
-    [organizationId],
-  )
-  for (const rule of rows.map(toRule)) {
+  const text = "SELECT * FROM alert_rules WHERE organization_id = $1 FOR UPDATE"
+  for (const rule of await alertRules.query(sql, text, [organizationId])) {
     const channels = rule.channels.filter(
       (channel) => channel.type !== "webhook" || channel.webhook_id !== webhookId,
     )

@@ -1,0 +1,171 @@
+/** What an organization has several of, as data: its table, its words in errors and in the audit log, how many there may be. */
+import type { Ids } from "../base/ids.ts"
+import type { Call } from "../contract/endpoint.ts"
+import { Fault } from "../contract/errors.ts"
+import type { Change } from "../store/changes.ts"
+import { lockOrganization } from "../store/organizations.ts"
+import type { NewFields, ResourceRow, ResourceTable } from "../store/resources.ts"
+import type { PageRequest } from "../store/rows.ts"
+import {
+  type ChangeScope,
+  type ControlParts,
+  acting,
+  auditResource,
+  change,
+  checkVersion,
+  difference,
+  etag,
+  found,
+  notFound,
+  toList,
+} from "./change.ts"
+
+export interface Resource<Item extends ResourceRow, View, Defaulted extends keyof Item = never> {
+  /** In the audit log; its actions are `type.create`, `type.update` and `type.delete`. */
+  readonly type: string
+  /** In errors. */
+  readonly noun: string
+  readonly idPrefix: Parameters<Ids["next"]>[0]
+  readonly table: ResourceTable<Item, Defaulted>
+  /** Of an organization, and what one more is answered. */
+  readonly limit: { readonly max: number; readonly refusal: string }
+  readonly versionOf: (item: Item) => bigint
+  readonly toView: (item: Item) => View
+  /** What the audit log compares: nothing that changes by itself, and no secret. */
+  readonly audited: (item: Item) => Readonly<Record<string, unknown>>
+  /** What caches must forget when it changes. */
+  readonly invalidates?: (item: Item) => Change
+}
+
+/** Infers the types of a description. */
+export const resource = <Item extends ResourceRow, View, Defaulted extends keyof Item = never>(
+  description: Resource<Item, View, Defaulted>,
+): Resource<Item, View, Defaulted> => description
+
+type CallAt = Pick<Call, "principal" | "standing" | "request" | "idempotency" | "header">
+
+/** The handlers of a resource; what one of them checks of its own stands in the functions that it is given. */
+export function handlersOf<Item extends ResourceRow, View, Defaulted extends keyof Item>(
+  parts: ControlParts,
+  described: Resource<Item, View, Defaulted>,
+) {
+  const { table, noun, toView } = described
+  const show = (call: CallAt, item: Item): View => {
+    call.header("etag", etag(described.versionOf(item)))
+    return toView(item)
+  }
+  const find = async (call: CallAt, id: string): Promise<Item> =>
+    found(await table.find(parts.database, acting(call).standing.organizationId, id), noun)
+  const lock = async ({ sql }: ChangeScope, call: CallAt, id: string): Promise<Item> =>
+    found(await table.lock(sql, acting(call).standing.organizationId, id), noun)
+  return {
+    find,
+    lock,
+    show,
+    async list(call: CallAt & { readonly query: PageRequest }) {
+      return toList(
+        await table.page(parts.database, acting(call).standing.organizationId, call.query),
+        toView,
+      )
+    },
+    get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
+    /** `fields` runs in the transaction, before the limit is looked at. */
+    create: async (
+      call: CallAt,
+      fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>,
+    ): Promise<View> =>
+      await change(parts, call, async (scope) => {
+        const { organizationId } = acting(call).standing
+        const id = parts.ids.next(described.idPrefix)
+        return show(call, await add(scope, described, { id, organizationId, fields }))
+      }),
+    /** `changes` is given the item as it is, at the version that If-Match names. */
+    update: async (
+      call: CallAt,
+      id: string,
+      changes: (scope: ChangeScope, before: Item) => Promise<Partial<Item>>,
+    ): Promise<View> =>
+      await change(parts, call, async (scope) => {
+        const before = await lock(scope, call, id)
+        checkVersion(call.request, described.versionOf(before))
+        return show(call, await replace(scope, described, { before, changes: await changes(scope, before) }))
+      }),
+    remove: async (
+      call: CallAt,
+      id: string,
+      prepare: (scope: ChangeScope, item: Item) => Promise<void> = async () => {},
+    ): Promise<void> =>
+      await change(parts, call, async (scope) => {
+        const item = await lock(scope, call, id)
+        await prepare(scope, item)
+        await remove(scope, described, item)
+      }),
+  }
+}
+
+interface New<Item extends ResourceRow, Defaulted extends keyof Item> {
+  readonly id: string
+  readonly organizationId: string
+  readonly fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>
+}
+
+export async function add<Item extends ResourceRow, Defaulted extends keyof Item>(
+  scope: ChangeScope,
+  described: Resource<Item, unknown, Defaulted>,
+  { id, organizationId, fields }: New<Item, Defaulted>,
+): Promise<Item> {
+  const { sql, now } = scope
+  const { table, limit, audited } = described
+  // Two that create at once are counted one after the other.
+  if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
+  const given = await fields(scope)
+  if ((await table.count(sql, organizationId)) >= limit.max) throw new Fault("conflict", limit.refusal)
+  const item = await table.insert(sql, { id, organizationId, createdAt: now, updatedAt: now }, given)
+  await record(scope, described, "create", item, { before: null, after: audited(item) })
+  return item
+}
+
+export async function replace<Item extends ResourceRow, Defaulted extends keyof Item>(
+  scope: ChangeScope,
+  described: Resource<Item, unknown, Defaulted>,
+  {
+    before,
+    changes,
+    verb = "update",
+  }: { readonly before: Item; readonly changes: Partial<Item>; readonly verb?: string },
+): Promise<Item> {
+  const { table, noun, audited } = described
+  const row = await table.update(scope.sql, before.id, { ...changes, updatedAt: scope.now })
+  const after = { ...before, ...found(row, noun) }
+  await record(scope, described, verb, after, difference(audited(before), audited(after)))
+  return after
+}
+
+export async function remove<Item extends ResourceRow, Defaulted extends keyof Item>(
+  scope: ChangeScope,
+  described: Resource<Item, unknown, Defaulted>,
+  item: Item,
+): Promise<void> {
+  await described.table.remove(scope.sql, item.id)
+  await record(scope, described, "delete", item, { before: described.audited(item), after: null })
+}
+
+async function record<Item extends ResourceRow, Defaulted extends keyof Item>(
+  scope: ChangeScope,
+  { type, invalidates }: Resource<Item, unknown, Defaulted>,
+  verb: string,
+  item: Item,
+  views: { readonly before: unknown; readonly after: unknown },
+): Promise<void> {
+  await auditResource(scope, `${type}.${verb}`, item, views)
+  if (invalidates) scope.touched(invalidates(item))
+}
+
+/** The fields that a request gives; what is left out stays as it is. */
+export const given = <Body extends object>(
+  body: Body,
+): { [Field in keyof Body]: Exclude<Body[Field], undefined> } =>
+  // Only fields without a value are taken out.
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as {
+    [Field in keyof Body]: Exclude<Body[Field], undefined>
+  }
