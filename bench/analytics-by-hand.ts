@@ -1,8 +1,6 @@
 /** A dashboard's question as one statement, as someone who knows the engine would write it for this one question. */
-import type { EventEngine, Statement } from "../src/store/events/engine.ts"
-import { gridOf } from "../src/store/events/grid.ts"
-import type { Question } from "../src/store/events/reports.ts"
-import { StatementWriter } from "../src/store/events/statement.ts"
+import { type EventEngine, type Statement, StatementWriter } from "../src/store/events/engine.ts"
+import { gridOf, type Question } from "../src/store/events/reports.ts"
 
 export function seriesByHand({ dialect }: EventEngine, question: Question): Statement {
   const writer = new StatementWriter(dialect)

@@ -1,7 +1,7 @@
 /** Automatic refills: when they buy, how much, and what holds them back. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest"
 import { fromCents } from "../src/base/money.ts"
-import { refillAccounts, refillCents } from "../src/control/billing/auto-refill.ts"
+import { refillAccounts, refillCents } from "../src/control/billing/tasks.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
 import { type PurchaseStatus, ensurePurchase } from "../src/store/purchases.ts"
 import { type BillingWorld, openBillingWorld } from "./billing-world.ts"

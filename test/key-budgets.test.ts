@@ -5,11 +5,10 @@ import { join } from "node:path"
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { dayOf } from "../src/base/clock.ts"
 import { fromCents } from "../src/base/money.ts"
-import { enterKeySpend } from "../src/store/budgets.ts"
+import { enterKeySpend, type TagBudget, putTagBudget, tagBudgetId } from "../src/store/budgets.ts"
 import { openPostgres } from "../src/store/postgres.ts"
 import type { Database } from "../src/store/sql.ts"
 import { Load, type Reply, TestGateway, ask, prepareAccount, requestTicks } from "./gateways.ts"
-import { type TagBudget, putTagBudget, tagBudgetId } from "../src/store/tag-budgets.ts"
 import { type FreshDatabase, freshDatabase } from "./postgres.ts"
 
 let fresh: FreshDatabase

@@ -1,10 +1,9 @@
 /** Limits of an API key in the API: who sets them, what is refused, and where a key may be used from. */
 import { afterAll, beforeAll, expect, test } from "vitest"
 import { fromCents } from "../src/base/money.ts"
-import { enterKeySpend } from "../src/store/budgets.ts"
+import { enterKeySpend, tagBudgetId } from "../src/store/budgets.ts"
 import { dayOf } from "../src/base/clock.ts"
 import type { Database } from "../src/store/sql.ts"
-import { tagBudgetId } from "../src/store/tag-budgets.ts"
 import { openTestDatabase } from "./database.ts"
 import { type Answer, type Platform, seeder, startPlatform } from "./platform.ts"
 

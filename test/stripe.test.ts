@@ -1,7 +1,7 @@
 /** Stripe as provider, through its own SDK, against a stand-in that loses, delays, repeats and reorders. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { provision } from "../src/control/billing/accounts.ts"
-import { refillAccounts } from "../src/control/billing/auto-refill.ts"
+import { refillAccounts } from "../src/control/billing/tasks.ts"
 import { readAccount } from "../src/control/billing/parts.ts"
 import { reconcileDue } from "../src/control/billing/purchases.ts"
 import { createStripeProvider } from "../src/control/payments/stripe.ts"

@@ -1,6 +1,6 @@
 /** The options of `umpire keys` that limit a key, and how its budgets are drawn. */
 import { budgetPeriods } from "../contract/access.ts"
-import { type KeyBudget, keyLimits } from "../contract/platform/key-limits.ts"
+import { type KeyBudget, keyLimits } from "../contract/platform/keys.ts"
 import { type CliContext, UsageError, numberOf, text, texts, wholeNumbersFrom } from "./command.ts"
 
 export const budgetOptions = {

@@ -1,6 +1,6 @@
 /** What `umpire label` writes for a question: its answer, probability, confidence and verdict as columns. */
 import type { DecisionAnswer, DecisionQuestion } from "../contract/decisions.ts"
-import type { SetVerdict } from "../contract/question-sets/decide.ts"
+import type { SetVerdict } from "../contract/question-sets/sets.ts"
 import { UsageError } from "./command.ts"
 
 export interface LabelQuestion {

@@ -7,7 +7,7 @@ import { endpoint } from "./endpoint.ts"
 import { FleetState, GatewayState } from "./fleet-report.ts"
 import { identityEndpoints } from "./identity.ts"
 import { ModelAccessRequest } from "./platform/models.ts"
-import { SingleSignOnPolicy } from "./platform/session-list.ts"
+import { SingleSignOnPolicy } from "./platform/sessions.ts"
 import { platformTable } from "./platform/table.ts"
 import {
   VirtualModel,

@@ -1,6 +1,6 @@
 /** The one table of endpoints. What is not here does not exist. */
 import { analyticsTable } from "./analytics.ts"
-import { anthropicEndpoints } from "./anthropic/endpoints.ts"
+import { anthropicEndpoints } from "./anthropic/messages.ts"
 import { billingEndpoints } from "./billing.ts"
 import { createDecision, createSystemOne } from "./classification.ts"
 import { identityEndpoints } from "./identity.ts"
@@ -9,8 +9,7 @@ import { inferenceEndpoints } from "./openai/endpoints.ts"
 import { fileEndpoints } from "./openai/files.ts"
 import { mcpTable } from "./mcp.ts"
 import { platformTable } from "./platform/table.ts"
-import { decideQuestionSet } from "./question-sets/decide.ts"
-import { getQuestionSetSchema } from "./question-sets/sets.ts"
+import { decideQuestionSet, getQuestionSetSchema } from "./question-sets/sets.ts"
 import { sequenceTable } from "./sequences.ts"
 import { getHealth, getMetrics, getOpenapi, getReadiness } from "./service.ts"
 

@@ -20,7 +20,6 @@ import { type Organization, listOrganizationsOfUser } from "../store/organizatio
 import { type ResourceParam, isResourceParam, resourceExists } from "../store/resources.ts"
 import { type SessionPrincipal, findSessionPrincipal, touchSession } from "../store/sessions.ts"
 import { type Database, StoreUnavailable } from "../store/sql.ts"
-import { sessionIdleMs } from "./session-lifetime.ts"
 
 /** A change made elsewhere is seen within this time even when its notification is lost. */
 const freshMs = 15_000
@@ -422,3 +421,10 @@ export const hashSecret = (secret: string): Uint8Array => hash("sha256", secret,
 
 /** Compares hashes, in a time that does not tell how much of them is alike. */
 export const sameHash = (given: Uint8Array, known: Uint8Array): boolean => timingSafeEqual(given, known)
+
+const hourMs = 3_600_000
+
+/** Unused for this long, a session ends. */
+export const sessionIdleMs = 12 * hourMs
+/** However busy it is. */
+export const sessionMaxMs = 30 * 24 * hourMs

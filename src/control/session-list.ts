@@ -1,14 +1,14 @@
 /** Lists sessions and ends them, for their users and for owners; whether an organization requires single sign-on. */
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/session-list.ts"
+import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/sessions.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type Organization, lockOrganization, updateOrganization } from "../store/organizations.ts"
 import { type Session, listMemberSessions, listSessionsOfUser, revokeSession } from "../store/sessions.ts"
 import { acting, change, difference, notFound } from "./change.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { readOrganization } from "./organizations.ts"
-import { sessionIdleMs } from "./session-lifetime.ts"
+import { sessionIdleMs } from "./principals.ts"
 import { type SessionParts, tellOrganizations } from "./sessions.ts"
 
 type Names =

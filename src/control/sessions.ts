@@ -18,12 +18,10 @@ import {
   useOneTimeLink,
 } from "../store/sessions.ts"
 import type { Sql } from "../store/sql.ts"
-import { hasSsoIdentity } from "../store/sso-identities.ts"
-import { type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
-import { hashSecret } from "./principals.ts"
+import { hasSsoIdentity, type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
+import { hashSecret, sessionMaxMs } from "./principals.ts"
 import { type Caller, type ChangeScope, type ControlParts, change, difference } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
-import { sessionMaxMs } from "./session-lifetime.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
 
 export interface SessionParts extends ControlParts {

@@ -1,19 +1,20 @@
 /** The budgets and limits of an organization's tags: listed with what was spent, and changed one tag at a time. */
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { GivenBudget } from "../contract/platform/key-limits.ts"
+import type { GivenBudget } from "../contract/platform/keys.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type TagBudget, tagBudgetsMax } from "../contract/platform/tag-budgets.ts"
-import { forgetRefusals, readBudgetStates } from "../store/budgets.ts"
-import { lockOrganization } from "../store/organizations.ts"
-import type { Sql } from "../store/sql.ts"
 import {
+  forgetRefusals,
+  readBudgetStates,
   type TagBudget as StoredTagBudget,
   deleteTagBudget,
   listTagBudgets,
   putTagBudget,
   tagBudgetId,
-} from "../store/tag-budgets.ts"
+} from "../store/budgets.ts"
+import { lockOrganization } from "../store/organizations.ts"
+import type { Sql } from "../store/sql.ts"
 import { type ChangeScope, type ControlParts, acting, change, notFound } from "./change.ts"
 import { showBudget, toBudget } from "./key-limits.ts"
 

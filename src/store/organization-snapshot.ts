@@ -17,7 +17,7 @@ import { listModelAccess } from "./model-access.ts"
 import { type Organization, findOrganization } from "./organizations.ts"
 import { type RoutingPolicy, findRoutingPolicy } from "./routing-policies.ts"
 import { type Database, StoreUnavailable } from "./sql.ts"
-import { type TagBudget, listTagBudgets } from "./tag-budgets.ts"
+import { type TagBudget, listTagBudgets } from "./budgets.ts"
 import { type VirtualModelRecord, listVirtualModels } from "./virtual-models.ts"
 
 export interface OrganizationSnapshot {

@@ -5,7 +5,7 @@ import { setFlagsFromString } from "node:v8"
 import { PGlite } from "@electric-sql/pglite"
 import { servePeer } from "../base/peer/connection.ts"
 import { unpackCluster } from "./cluster-dump.ts"
-import { valueParsers, type EncodedValue } from "./values.ts"
+import { valueParsers, type EncodedValue } from "./sql.ts"
 
 export interface PgliteWorkerSettings {
   /** Where the files are. */

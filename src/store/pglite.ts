@@ -5,12 +5,18 @@ import { threadChannel } from "../base/peer/supervisor.ts"
 import { Connection } from "../base/peer/connection.ts"
 import { PeerGone } from "../base/peer/peer.ts"
 import { lockDirectory, type DirectoryLock } from "./directory-lock.ts"
-import { SqlError, StoreUnavailable } from "./sql.ts"
-import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
+import {
+  SqlError,
+  StoreUnavailable,
+  type Database,
+  type SqlValue,
+  type Transaction,
+  type TransactionOptions,
+  encodeValue,
+} from "./sql.ts"
 import { checkChannel, ListenerSet } from "./listeners.ts"
 import type { Outcome, PgliteService, StatementFailure, PgliteWorkerSettings } from "./pglite-worker.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
-import { encodeValue } from "./values.ts"
 
 /** Callers that may wait for the one connection; more means that the process is far beyond what it can do. */
 const waitingMax = 10_000

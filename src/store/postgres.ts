@@ -2,10 +2,17 @@
 import { setTimeout as wait } from "node:timers/promises"
 import pg from "pg"
 import { checkChannel, ListenerSet } from "./listeners.ts"
-import { SqlError, StoreUnavailable } from "./sql.ts"
-import type { Database, SqlValue, Transaction, TransactionOptions } from "./sql.ts"
+import {
+  SqlError,
+  StoreUnavailable,
+  type Database,
+  type SqlValue,
+  type Transaction,
+  type TransactionOptions,
+  encodeValue,
+  valueParsers,
+} from "./sql.ts"
 import { checkCommitted, TransactionGuard, withRetries } from "./transact.ts"
-import { encodeValue, valueParsers } from "./values.ts"
 
 const connectionsMaxDefault = 10
 /** A busy server accepts connections no sooner than it answers. */

@@ -1,6 +1,6 @@
 /** Console sessions, and the links that begin one without a password. */
 import type { Role } from "../contract/access.ts"
-import type { sessionMethods } from "../contract/platform/session-list.ts"
+import type { sessionMethods } from "../contract/platform/sessions.ts"
 import { insertNew, queryRecord, queryRecords, type NewRecord } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 import { findUser, type User } from "./users.ts"

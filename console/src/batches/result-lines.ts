@@ -2,7 +2,7 @@
 import type { DecisionAnswer } from "../../../src/contract/decisions.ts"
 import { costHeader } from "../../../src/contract/endpoint.ts"
 import { type BatchPath, sequenceOfLine } from "../../../src/contract/openai/batches.ts"
-import { abstainedHeader, setHeader } from "../../../src/contract/question-sets/decide.ts"
+import { abstainedHeader, setHeader } from "../../../src/contract/question-sets/sets.ts"
 import type { SystemOneAnswer } from "../../../src/contract/systemone.ts"
 
 export interface LineError {

@@ -1,7 +1,7 @@
 /** The sessions of the signed-in user and, for owners, of all members; each can be ended. */
 import { useQuery } from "@tanstack/react-query"
 import { type ReactNode, useState } from "react"
-import type { OwnSession } from "../../../src/contract/platform/session-list.ts"
+import type { OwnSession } from "../../../src/contract/platform/sessions.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { ConfirmDialog } from "../parts/dialog.tsx"

@@ -1,8 +1,7 @@
 /** One text with its right answers, typed by hand: an example to learn from, or a case to freeze. */
 import { type ReactNode, useId, useState } from "react"
 import type { AddedRows } from "../../../src/contract/question-sets/examples.ts"
-import type { SetVerdict } from "../../../src/contract/question-sets/decide.ts"
-import type { QuestionSet } from "../../../src/contract/question-sets/sets.ts"
+import type { SetVerdict, QuestionSet } from "../../../src/contract/question-sets/sets.ts"
 import { api, useWrite } from "../api.ts"
 import { Button } from "../parts/button.tsx"
 import { FormDialog } from "../parts/dialog.tsx"

@@ -1,9 +1,12 @@
 /** The wire of Anthropic's Messages API: requests, the message object and the events that stream it. */
 import { z } from "zod"
 import { bodyText } from "../check.ts"
+import { endpoint } from "../endpoint.ts"
+import type { FaultCode } from "../errors.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "../openai/bounded.ts"
 import { stopsMax, toolsMax } from "../openai/chat.ts"
-import { itemsMax, partsMax } from "../openai/limits.ts"
+import { generationErrors } from "../openai/endpoints.ts"
+import { itemsMax, partsMax, idCharactersMax } from "../openai/limits.ts"
 import { JsonRecord, ignored, modelName, optional, refused } from "../openai/parameters.ts"
 
 const unsupportedBlock =
@@ -240,3 +243,38 @@ export const MessageEvent = z
   ])
   .meta({ id: "MessageEvent" })
 export type MessageEvent = z.infer<typeof MessageEvent>
+
+const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
+const base = { area: "Inference", surface: "anthropic", access } as const
+/** `beta` says that a client uses fields of a preview; those that are not known are refused all the same. */
+const query = z.object({ beta: z.string().max(idCharactersMax).optional() })
+const errors: readonly FaultCode[] = [...generationErrors, "invalid_header", "invalid_query"]
+
+const createMessage = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/messages",
+  query,
+  summary: "Create a message",
+  body: MessagesRequest,
+  reads: "bytes",
+  output: Message,
+  streams: true,
+  callSource: "messages",
+  errors,
+})
+
+const countMessageTokens = endpoint({
+  ...base,
+  method: "POST",
+  path: "/v1/messages/count_tokens",
+  query,
+  summary: "Count the tokens of a message",
+  body: CountTokensRequest,
+  reads: "bytes",
+  output: TokenCount,
+  callSource: "count_tokens",
+  errors,
+})
+
+export const anthropicEndpoints = { createMessage, countMessageTokens }

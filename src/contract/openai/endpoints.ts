@@ -5,14 +5,29 @@ import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
 import { EmbeddingList, EmbeddingRequest } from "./embeddings.ts"
-import { ModelList, ModelObject } from "./models.ts"
-import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
 import { Moderation, ModerationRequest } from "./moderations.ts"
 import { RerankRequest, Reranking } from "./rerank.ts"
+import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
 import { InputItemList, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
 
 const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
 const base = { area: "Inference", surface: "openai", access } as const
+
+export const ModelObject = z
+  .object({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() })
+  .meta({ id: "Model" })
+export type ModelObject = z.infer<typeof ModelObject>
+
+const ModelList = z
+  .object({
+    object: z.literal("list"),
+    data: z.array(ModelObject),
+    models: z.array(
+      z.object({ name: z.string(), description: z.string(), release_date: z.string().nullable() }),
+    ),
+  })
+  .meta({ id: "ModelList" })
+export type ModelList = z.infer<typeof ModelList>
 
 /** Of every endpoint that runs a model. */
 export const generationErrors: readonly FaultCode[] = [

@@ -2,8 +2,7 @@
 import { z } from "zod"
 import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
-import { GivenBudgets, KeyBudget, keyLimits } from "./key-limits.ts"
-import { KeyRateLimit } from "./keys.ts"
+import { GivenBudgets, KeyBudget, keyLimits, KeyRateLimit } from "./keys.ts"
 import { Text } from "./values.ts"
 
 /** Tags of one organization that may have budgets or limits. */

@@ -3,9 +3,8 @@ import type { Clock } from "../../base/clock.ts"
 import type { Ids } from "../../base/ids.ts"
 import type { Log } from "../../base/log.ts"
 import { alertLimits } from "../../contract/alerts/webhooks.ts"
-import { syncManagedRules } from "../../store/alerts/managed.ts"
-import { insertDelivery, purgeDeliveries } from "../../store/alerts/deliveries.ts"
 import {
+  syncManagedRules,
   type Alert,
   type AlertRule,
   type Evaluated,
@@ -14,16 +13,17 @@ import {
   alertRules,
   noteEvaluation,
   purgeAlerts,
+  deleteWorkerViews,
 } from "../../store/alerts/rules.ts"
+import { insertDelivery, purgeDeliveries } from "../../store/alerts/deliveries.ts"
 import { listWebhooksById } from "../../store/alerts/webhooks.ts"
-import { deleteWorkerViews } from "../../store/alerts/worker-views.ts"
 import { appendAudit } from "../../store/audit.ts"
 import type { Change } from "../../store/changes.ts"
 import { monitoringLimits } from "../../contract/question-sets/monitoring.ts"
 import { purgeAnswerCounts } from "../../store/question-sets/answer-counts.ts"
 import type { Database, Sql } from "../../store/sql.ts"
 import type { PeriodicTask } from "../periodic.ts"
-import { eventBody } from "../webhooks/event.ts"
+import { eventBody } from "../webhooks/send.ts"
 import { type AlertFacts, measure } from "./measure.ts"
 
 export interface EvaluationParts {

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from "node:timers/promises"
 import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
-import { type WorkerView, deleteWorkerViews, putWorkerViews } from "../../store/alerts/worker-views.ts"
+import { type WorkerView, deleteWorkerViews, putWorkerViews } from "../../store/alerts/rules.ts"
 import type { Database } from "../../store/sql.ts"
 
 interface HeartbeatParts {

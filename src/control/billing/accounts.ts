@@ -1,18 +1,22 @@
 /** Billing accounts as their owners see them, and what the payment provider says about them. */
+import { monthOf } from "../../base/clock.ts"
 import { centsFloor } from "../../base/money.ts"
-import type { AutoRefill, BillingAccount as View, SpendControls } from "../../contract/billing.ts"
+import type {
+  AutoRefill,
+  BillingAccount as View,
+  SpendControls,
+  EntitlementState,
+} from "../../contract/billing.ts"
 import {
   type BillingAccount,
   findBillingAccount,
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
-import { monthOf } from "../../base/clock.ts"
 import { findOrganization } from "../../store/organizations.ts"
-import { findLastRefill } from "../../store/purchases.ts"
+import { findLastRefill, type PurchaseStatus } from "../../store/purchases.ts"
 import { findMonthSpend, isCutOff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import type { BillingStatus } from "../model-status.ts"
-import { entitlementState, needsPaymentMethod, statusOfAccount } from "./account-state.ts"
 import { type BillingParts, auditSystem, providerOf, readAccount } from "./parts.ts"
 import { reconcileAccount } from "./purchases.ts"
 
@@ -153,4 +157,30 @@ export async function refreshPaymentMethod(parts: BillingParts, account: Billing
     )
   })
   parts.forget({ table: "billing_accounts", id: account.id })
+}
+
+type AccountSituation = Pick<
+  BillingAccount,
+  "mode" | "providerCustomerId" | "paymentMethodId" | "balanceTicks"
+>
+
+/** The first that applies (design, Money); the last purchase decides only when there is no credit. */
+function entitlementState(account: AccountSituation, lastPurchase: PurchaseStatus | null): EntitlementState {
+  if (account.mode === "postpaid") return "disabled"
+  if (account.providerCustomerId === null) return "provisioning_failed"
+  if (account.balanceTicks > 0n) return "enabled"
+  if (lastPurchase === "failed") return "payment_failed"
+  if (lastPurchase === "action_required") return "action_required"
+  return "payment_required"
+}
+
+const needsPaymentMethod = (account: AccountSituation): boolean =>
+  account.mode === "postpaid" && account.paymentMethodId === null
+
+/** What keeps the account from paying for inference, in the order in which a model's status names it. */
+function statusOfAccount(account: AccountSituation, cutOff: boolean): BillingStatus {
+  if (account.providerCustomerId === null) return "billing_setup_failed"
+  if (needsPaymentMethod(account)) return "payment_method_required"
+  if (account.mode === "prepaid" && account.balanceTicks <= 0n) return "prepaid_credits_required"
+  return cutOff ? "spend_limit_exceeded" : null
 }

@@ -1,26 +1,35 @@
 /** The handlers of the billing endpoints. */
+import { monthOf } from "../../base/clock.ts"
 import type { BillingTable } from "../../contract/billing.ts"
 import { type Call, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
+import { syncManagedRules } from "../../store/alerts/rules.ts"
 import {
   type BillingAccount,
   lockBillingAccount,
   updateBillingAccount,
+  findAccountOfCustomer,
 } from "../../store/billing-accounts.ts"
 import { type Invoice, findInvoice, listInvoiceLines, pageInvoices } from "../../store/invoices.ts"
-import { monthOf } from "../../base/clock.ts"
-import { findPurchase, pageRefills } from "../../store/purchases.ts"
-import { syncManagedRules } from "../../store/alerts/managed.ts"
 import { listOrganizationsOfUser } from "../../store/organizations.ts"
+import {
+  findPurchase,
+  pageRefills,
+  findPurchaseById,
+  hasPaymentEvent,
+  insertPaymentEvent,
+} from "../../store/purchases.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound } from "../change.ts"
+import type { PaymentEvent, PaymentProvider } from "../payments/provider.ts"
 import {
   type AccountSections,
   refreshAccount,
   viewAccount,
   viewAutoRefill,
   viewSpendControls,
+  refreshPaymentMethod,
 } from "./accounts.ts"
 import { invoiceHtml } from "./invoice-html.ts"
 import { viewInvoice } from "./invoices.ts"
@@ -33,9 +42,9 @@ import {
   repeatKeyOf,
   settlePurchase,
   viewPurchase,
+  reconcile,
 } from "./purchases.ts"
 import { readUsageSpend } from "./usage-spend.ts"
-import { receiveEvent } from "./webhook.ts"
 
 type Given = Call<{ billing_account_id: string }>
 
@@ -238,3 +247,37 @@ async function readInvoice(
 
 const fileName = ({ number, periodStart }: Invoice): string =>
   `invoice-${String(number).padStart(4, "0")}-${periodStart.slice(0, "2026-01".length)}`
+
+async function receiveEvent(
+  parts: BillingParts,
+  providerName: string,
+  call: Call<unknown, unknown, Uint8Array>,
+): Promise<{ received: true }> {
+  const provider = parts.providers.get(providerName)
+  if (!provider?.readEvent)
+    throw new Fault("invalid_signature", `Cannot take the event: ${providerName} is not configured`)
+  const event = provider.readEvent(call.body, call.request.header("stripe-signature"))
+  if (await hasPaymentEvent(parts.database, providerName, event.id)) return { received: true }
+  await settle(parts, provider, event)
+  // Only now: an event that could not be processed is sent again, and must not look like a duplicate.
+  const receivedAt = new Date(parts.clock.nowMs())
+  await insertPaymentEvent(parts.database, {
+    provider: providerName,
+    eventId: event.id,
+    type: event.type,
+    receivedAt,
+  })
+  return { received: true }
+}
+
+async function settle(parts: BillingParts, provider: PaymentProvider, event: PaymentEvent): Promise<void> {
+  if (event.purchaseId !== null) {
+    const purchase = await findPurchaseById(parts.database, event.purchaseId)
+    if (purchase) await reconcile(parts, purchase)
+  }
+  if (event.customerId === null || event.type.startsWith("payment_intent.")) return
+  const account = await findAccountOfCustomer(parts.database, provider.name, event.customerId)
+  if (!account) return
+  await provider.settleEvent?.(event)
+  await refreshPaymentMethod(parts, account)
+}

@@ -7,8 +7,12 @@ import { identityProviders } from "../../store/identity-providers.ts"
 import { insertOrganization } from "../../store/organizations.ts"
 import { listSigningKeys } from "../../store/signing-keys.ts"
 import type { Database } from "../../store/sql.ts"
-import { type AccessTokens, createAccessTokens } from "./access-tokens.ts"
-import { type KnownProvider, createKnownProviders } from "./known-providers.ts"
+import {
+  type AccessTokens,
+  createAccessTokens,
+  type KnownProvider,
+  createKnownProviders,
+} from "./access-tokens.ts"
 import { createSigningKeys } from "./signing-keys.ts"
 
 const start = Date.parse("2026-11-15T00:00:00Z")

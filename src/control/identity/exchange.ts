@@ -1,15 +1,21 @@
 /** The token exchange (RFC 8693): what a workload shows for itself becomes an access token, or a refusal that is on record. */
 import { z } from "zod"
+import type { Clock } from "../../base/clock.ts"
 import type { Log } from "../../base/log.ts"
+import { type Rate, RateLimiter } from "../../base/rate-limiter.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type IssuedToken, identityLimits, tokenExchangeGrant, tokenTypes } from "../../contract/identity.ts"
 import { type ControlParts, change } from "../change.ts"
-import { type AccessTokens, principalOf } from "./access-tokens.ts"
+import {
+  type AccessTokens,
+  principalOf,
+  type KnownProvider,
+  type KnownProviders,
+  isUsable,
+} from "./access-tokens.ts"
 import { type Decision, type DecisionParts, type Evidence, decide } from "./decision.ts"
-import { type KnownProvider, type KnownProviders, isUsable } from "./known-providers.ts"
 import { Refusal } from "./refusal.ts"
-import { createRefusalLimit } from "./refusal-limit.ts"
 import type { Handshake } from "./x509.ts"
 
 /** The caller is not known yet, so there is no rate limit of its own: this bounds what all of them can cost. */
@@ -248,4 +254,28 @@ function jsonEntries(text: string): [string, string][] {
     if (typeof value !== "string") throw invalid(`${name.slice(0, 64)} is not text`)
     return [[name, value]]
   })
+}
+
+const rate: Rate = { burst: 60, intervalMs: 1_000 }
+const countedMax = 10_000
+
+function createRefusalLimit(clock: Clock): {
+  /** Null when this one is not recorded; otherwise how many were not since the last that was. */
+  take(providerId: string): { readonly suppressed: number } | null
+} {
+  const limiter = new RateLimiter(clock)
+  const suppressed = new Map<string, number>()
+  return {
+    take(providerId) {
+      const count = suppressed.get(providerId) ?? 0
+      if (limiter.take(providerId, rate).isAllowed) {
+        suppressed.delete(providerId)
+        return { suppressed: count }
+      }
+      const [oldest] = suppressed.keys()
+      if (count === 0 && suppressed.size >= countedMax && oldest !== undefined) suppressed.delete(oldest)
+      suppressed.set(providerId, count + 1)
+      return null
+    },
+  }
 }

@@ -7,7 +7,7 @@ import type { IssuedToken, identityEndpoints } from "../../contract/identity.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { hasActiveProviders, listActiveX509Ids } from "../../store/identity-providers.ts"
 import type { ControlParts } from "../change.ts"
-import { createAccessTokens } from "./access-tokens.ts"
+import { createAccessTokens, createKnownProviders, isUsable } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
 import {
   type TokenExchange,
@@ -18,7 +18,6 @@ import {
 } from "./exchange.ts"
 import { createJsonFetcher } from "./fetch-json.ts"
 import { createKeySets } from "./key-sets.ts"
-import { createKnownProviders, isUsable } from "./known-providers.ts"
 import { providerHandlers } from "./providers.ts"
 import { rehearsalHandlers } from "./rehearsal.ts"
 import { createSigningKeys } from "./signing-keys.ts"

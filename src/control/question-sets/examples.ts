@@ -9,6 +9,7 @@ import {
   addedRowsListedMax,
 } from "../../contract/question-sets/examples.ts"
 import { rowHash, splitOf } from "../../scoring/teach/question.ts"
+import { lockOrganization } from "../../store/organizations.ts"
 import { decodeContent } from "../../store/question-sets/content.ts"
 import {
   type Example,
@@ -26,14 +27,13 @@ import {
 } from "../../store/question-sets/examples.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
-import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
+import { type QuestionSet, countRows, measureRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import type { QuestionSetParts } from "./parts.ts"
-import { checkStorage } from "./storage.ts"
-import { lockReadSet, readSet, readVersion } from "./view.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"
+import { lockReadSet, readSet, readVersion } from "./view.ts"
 
 type Names =
   | "listQuestionSetExamples"
@@ -377,4 +377,25 @@ function toExample(cipher: ContentCipher, example: Example): WireExample {
     created_at: createdAt.toISOString(),
     updated_at: updatedAt.toISOString(),
   }
+}
+
+/** Called after the rows were written, under a lock on the organization: the transaction takes them back. */
+export async function checkStorage(
+  sql: Sql,
+  { organizationId }: QuestionSet,
+  what: "examples" | "cases" | "labels",
+): Promise<void> {
+  const { rows, bytes } = await measureRows(sql, organizationId)
+  const { organizationRowsMax, organizationRowBytesMax } = questionSetLimits
+  const would = `Cannot add the ${what}: the question sets of the organization would hold`
+  if (rows > organizationRowsMax)
+    throw new Fault(
+      "conflict",
+      `${would} ${rows} examples and cases; at most ${organizationRowsMax} are kept`,
+    )
+  if (bytes > organizationRowBytesMax)
+    throw new Fault(
+      "conflict",
+      `${would} ${bytes} bytes of examples and cases; at most ${organizationRowBytesMax} are kept`,
+    )
 }

@@ -1,20 +1,28 @@
 /** Jobs of question sets: started, read and cancelled here; gateways run them. And what they leave behind. */
-import type { Standing } from "../../contract/access.ts"
+import type { Standing, Principal } from "../../contract/access.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { PlatformTable } from "../../contract/platform/table.ts"
 import type { Artefact, SetJob } from "../../contract/question-sets/jobs.ts"
 import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
-import { type Job, cancelJob, findJob, pageJobs, reportShadow } from "../../store/question-sets/jobs.ts"
+import {
+  type Job,
+  cancelJob,
+  findJob,
+  pageJobs,
+  reportShadow,
+  countOpenJobs,
+  insertJob,
+} from "../../store/question-sets/jobs.ts"
 import {
   type Artefact as StoredArtefact,
   type QuestionSet,
   countRows,
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
+import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, type ControlParts, acting, change, notFound, toList } from "../change.ts"
-import { addJob, isRoomForJob, openJobsMax } from "./add-job.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
@@ -203,3 +211,28 @@ const toFigures = ({ rows, accuracy, calibrationError, brier }: Figures) => ({
   calibration_error: calibrationError,
   brier,
 })
+
+/** Of one organization, waiting or running. */
+const openJobsMax = 10
+
+export const isRoomForJob = async (sql: Sql, organizationId: string): Promise<boolean> =>
+  (await countOpenJobs(sql, organizationId)) < openJobsMax
+
+export async function addJob(
+  { ids }: ControlParts,
+  { sql, now, touched }: ChangeScope,
+  set: QuestionSet,
+  given: { readonly kind: Job["kind"]; readonly input: unknown; readonly principal: Principal },
+): Promise<Job> {
+  const job = await insertJob(sql, {
+    id: ids.next("job"),
+    setId: set.id,
+    organizationId: set.organizationId,
+    kind: given.kind,
+    input: JSON.stringify(given.input),
+    principal: JSON.stringify(given.principal),
+    createdAt: now,
+  })
+  touched({ table: "question_set_jobs", id: job.id })
+  return job
+}

@@ -16,7 +16,7 @@ import {
 } from "../../store/question-sets/sets.ts"
 import { type ChangeScope, acting, change, etag, notFound } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { addJob, isRoomForJob } from "./add-job.ts"
+import { addJob, isRoomForJob } from "./jobs.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { lockReadSet, readVersion, toView } from "./view.ts"
 

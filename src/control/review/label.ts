@@ -17,9 +17,8 @@ import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
 import type { ChangeScope } from "../change.ts"
 import type { ContentControlParts } from "../content/parts.ts"
-import { decodeLabels } from "../question-sets/examples.ts"
+import { checkStorage, decodeLabels } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"
-import { checkStorage } from "../question-sets/storage.ts"
 
 interface GivenLabel {
   readonly set: QuestionSet

@@ -20,8 +20,7 @@ import { listMembersByEmail } from "../../store/organizations.ts"
 import type { Database } from "../../store/sql.ts"
 import { WorkQueue } from "../../store/work-queue.ts"
 import type { MailSender } from "../alerts/email.ts"
-import { signatureOf } from "./event.ts"
-import { type Sent, type WebhookSender } from "./send.ts"
+import { signatureOf, type Sent, type WebhookSender } from "./send.ts"
 
 export interface DelivererParts {
   readonly database: Database

@@ -29,8 +29,7 @@ import type { Sql } from "../../store/sql.ts"
 import { type ControlParts, acting, auditResource, change, found, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { add, given, handlersOf, replace, resource } from "../resource.ts"
-import { eventBody } from "./event.ts"
-import { urlRefusal } from "./url.ts"
+import { eventBody, urlRefusal } from "./send.ts"
 
 type Table = typeof webhookTable
 

@@ -1,7 +1,7 @@
 /** Sends one event to one receiver: bounded in time, no redirects, and only to addresses that may be reached. */
+import { createHmac } from "node:crypto"
 import { Agent, request } from "undici"
-import { AddressRefused, isPrivate, lookupWhere } from "../../base/public-address.ts"
-import { privateRefusal, urlRefusal } from "./url.ts"
+import { AddressRefused, isPrivate, lookupWhere, literalAddress } from "../../base/public-address.ts"
 
 /** A receiver that needs longer should answer first and work afterwards. */
 const timeoutMsDefault = 10_000
@@ -95,4 +95,42 @@ function reasonOf(error: unknown): string {
   if (error instanceof Error && error.cause instanceof AddressRefused) return error.cause.message
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
   return reasons[code] ?? `the receiver cannot be reached${code === "" ? "" : ` (${code})`}`
+}
+
+/** Why the URL cannot be used, in a phrase; null when it can. Names are checked once more when they are resolved. */
+export function urlRefusal(text: string, allowPrivate: boolean): string | null {
+  const url = URL.parse(text)
+  if (url === null) return "it is no URL"
+  const literal = literalAddress(url)
+  const isPrivateLiteral = literal !== null && isPrivate(literal)
+  if (url.protocol === "http:") {
+    if (!allowPrivate) return "HTTPS is needed"
+    // Public addresses are only reached over TLS.
+    return literal !== null && !isPrivateLiteral ? "HTTP is for private addresses only" : null
+  }
+  if (url.protocol !== "https:") return "HTTPS is needed"
+  return isPrivateLiteral && !allowPrivate ? privateRefusal : null
+}
+
+const privateRefusal = "the address is private"
+
+interface EventFacts {
+  readonly id: string
+  readonly type: string
+  readonly at: Date
+  readonly organizationId: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export function eventBody({ id, type, at, organizationId, data }: EventFacts): string {
+  return JSON.stringify({ id, type, created: at.toISOString(), organization_id: organizationId, data })
+}
+
+/** One `v1` for each secret: while a rotated one is still accepted, receivers may know either. */
+export function signatureOf(body: string, secrets: readonly string[], nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1000)
+  const signatures = secrets.map((secret) =>
+    createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex"),
+  )
+  return [`t=${seconds}`, ...signatures.map((signature) => `v1=${signature}`)].join(",")
 }

@@ -2,8 +2,8 @@
  * Answers Anthropic's Messages API: a request becomes work for an engine, and one stream of events is sent as it is or gathered into
  * one message.
  */
-import type { anthropicEndpoints } from "../../contract/anthropic/endpoints.ts"
 import type {
+  anthropicEndpoints,
   Message,
   MessageEvent,
   ContentBlock,

@@ -7,7 +7,7 @@ import { type Call, EncodedJson, type Surface, costHeader } from "../../contract
 import { Fault } from "../../contract/errors.ts"
 import type { BatchPath } from "../../contract/openai/batches.ts"
 import { stagesHeader } from "../../contract/platform/virtual-models.ts"
-import { abstainedHeader, setHeader } from "../../contract/question-sets/decide.ts"
+import { abstainedHeader, setHeader } from "../../contract/question-sets/sets.ts"
 import type { Batch, BatchPart } from "../../store/batches/batches.ts"
 import type { FileStorage } from "../../store/files/storage.ts"
 import type { LiveTraffic } from "../routing/queue.ts"

@@ -3,11 +3,7 @@ import type { Call, Handlers } from "../../contract/endpoint.ts"
 import { SetName } from "../../contract/question-sets/content.ts"
 import type { Table } from "../../contract/table.ts"
 import { decodeContent } from "../../store/question-sets/content.ts"
-import {
-  type PublishedSet,
-  findPublishedSet,
-  listPublishedSets,
-} from "../../store/question-sets/published.ts"
+import { type PublishedSet, findPublishedSet, listPublishedSets } from "../../store/question-sets/sets.ts"
 import type { Database } from "../../store/sql.ts"
 
 /** One version may have a mebibyte. */

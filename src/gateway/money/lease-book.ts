@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises"
 import { type Period, dayOf, monthOf, periodAt } from "../../base/clock.ts"
 import type { Ticks } from "../../base/money.ts"
 import type { FaultCode } from "../../contract/errors.ts"
-import { noteBudgetRefusal, parseBudgetId, takeBudgetLease } from "../../store/budgets.ts"
+import { noteBudgetRefusal, parseBudgetId, takeBudgetLease, isTagBudgetId } from "../../store/budgets.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import type { AccountSum } from "../../store/journal/digest.ts"
 import {
@@ -20,7 +20,6 @@ import {
 } from "../../store/leases.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import { type Database, type Transaction, StoreUnavailable } from "../../store/sql.ts"
-import { isTagBudgetId } from "../../store/tag-budgets.ts"
 import { type LeaseParts, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
 
 export interface LeaseReport {

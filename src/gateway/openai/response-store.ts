@@ -25,8 +25,6 @@ import {
   requestCancellation,
   takeCancelled,
   withdrawCancellation,
-} from "../../store/response-cancellations.ts"
-import {
   deleteStoredResponse,
   findConversation,
   findStoredItems,

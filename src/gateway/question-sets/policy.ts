@@ -6,7 +6,7 @@ import { fitsUtf8, isBlank, type DecisionAnswer, combinedText } from "../../cont
 import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { questionSetLimits } from "../../contract/question-sets/content.ts"
-import { abstainedHeader, setHeader, type SetVerdict } from "../../contract/question-sets/decide.ts"
+import { abstainedHeader, setHeader, type SetVerdict } from "../../contract/question-sets/sets.ts"
 import type { Table } from "../../contract/table.ts"
 import type { Blend, TaughtCascade } from "../../scoring/teach/artefact.ts"
 import { blendMargins } from "../../scoring/teach/blend.ts"

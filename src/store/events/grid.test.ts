@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { bucketsOf, gridOf } from "./grid.ts"
+import { bucketsOf, gridOf } from "./reports.ts"
 
 const hourMs = 3_600_000
 

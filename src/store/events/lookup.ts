@@ -1,9 +1,8 @@
 /** Finds one event by its id. */
 import { timeOfId } from "../../base/ids.ts"
 import type { Sequence } from "../../contract/analytics.ts"
-import type { EventEngine } from "./engine.ts"
+import { type EventEngine, StatementWriter } from "./engine.ts"
 import type { StoredRow } from "./event.ts"
-import { StatementWriter } from "./statement.ts"
 
 export interface Lookup {
   readonly organizationId: string

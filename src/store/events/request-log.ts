@@ -2,11 +2,10 @@
 import { usdText } from "../../base/money.ts"
 import type { Filter } from "../../contract/analytics.ts"
 import { type SequenceDetail, principalKinds } from "../../contract/sequences.ts"
-import type { Dialect, EventEngine } from "./engine.ts"
+import { type Dialect, type EventEngine, StatementWriter } from "./engine.ts"
 import { type StoredRow, attemptsOf, stagesOf, tagsOf } from "./event.ts"
 import { type Lookup, findRow, orNull, sequenceOf } from "./lookup.ts"
 import { conditions, tagMatch } from "./selection.ts"
-import { StatementWriter } from "./statement.ts"
 
 /** Columns that a filter compares for equality. */
 export type FilteredColumn =

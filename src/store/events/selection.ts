@@ -1,7 +1,6 @@
 /** Which events a question is about, and what is measured of them, as SQL. */
 import type { Filter, GroupBy, Metric } from "../../contract/analytics.ts"
-import type { Dialect } from "./engine.ts"
-import type { StatementWriter } from "./statement.ts"
+import type { Dialect, StatementWriter } from "./engine.ts"
 
 export interface Selection {
   readonly organizationId: string

@@ -1,8 +1,7 @@
 /** What is done to the events beside taking them and answering: writing them to files, adding them up. */
-import type { EventEngine } from "./engine.ts"
+import { type EventEngine, StatementWriter } from "./engine.ts"
 import { columnNames } from "./event.ts"
 import { keyOf } from "./selection.ts"
-import { StatementWriter } from "./statement.ts"
 
 export interface Excerpt {
   readonly organizationId: string | undefined
