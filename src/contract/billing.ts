@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
 import { Document } from "./endpoint.ts"
-import { anyone, apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
+import { anyone, apiAdmin, endpointGroup } from "./endpoint-group.ts"
 import { Datetime } from "./platform/values.ts"
 import { tagKeyForm } from "./tags.ts"
 
@@ -172,10 +172,9 @@ const eventKeysMax = 256
 
 const account = endpointGroup("/v1/billing_accounts/{billing_account_id}", {
   area: "Billing",
-  read: apiRead,
   write: apiAdmin,
 })
-const webhooks = endpointGroup("/v1/webhooks", { area: "Billing", read: apiRead, write: apiAdmin })
+const webhooks = endpointGroup("/v1/webhooks", { area: "Billing", write: apiAdmin })
 
 export const billingEndpoints = {
   getBillingAccount: account.get({

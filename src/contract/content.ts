@@ -1,7 +1,7 @@
 /** Kept content on the wire: what an organization keeps of its requests, how long, and how it is read and deleted. */
 import { z } from "zod"
 import { Document } from "./endpoint.ts"
-import { apiAdmin, apiRead, endpointGroup } from "./endpoint-group.ts"
+import { apiAdmin, endpointGroup } from "./endpoint-group.ts"
 import { IdWith, Datetime, GivenTime, Text } from "./platform/values.ts"
 
 export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
@@ -182,11 +182,7 @@ export const KeptContent = z
   .meta({ id: "KeptContent" })
 export type KeptContent = z.infer<typeof KeptContent>
 
-const organization = endpointGroup("/v1/organizations/{org_id}", {
-  area: "Content",
-  read: apiRead,
-  write: apiAdmin,
-})
+const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Content", write: apiAdmin })
 
 const content = organization.at("/sequences/{seq_id}/content", { seq_id: IdWith("seq") })
 

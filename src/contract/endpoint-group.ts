@@ -20,8 +20,8 @@ interface Shared {
   readonly area: string
   /** The Platform API's unless told. */
   readonly surface?: Endpoint["surface"]
-  /** Who may call what reads (GET) and what writes; an endpoint with an access of its own names it. */
-  readonly read: Access
+  /** Who may call what reads (GET; `apiRead` unless told) and what writes; an endpoint with an access of its own names it. */
+  readonly read?: Access
   readonly write: Access
 }
 
@@ -103,7 +103,7 @@ function groupAt<Params extends z.ZodRawShape>(
   shared: Shared,
   shape: Params,
 ): EndpointGroup<Params> {
-  const { area, surface = "platform", read, write } = shared
+  const { area, surface = "platform", read = apiRead, write } = shared
   const params = z.object(shape)
   const on =
     (method: Endpoint["method"]): Describe<Params> =>

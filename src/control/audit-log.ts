@@ -5,19 +5,17 @@ import {
   type AuditLogEntry,
   type AuditLogFilters,
   auditExportEntriesMax,
+  type auditLogTable,
 } from "../contract/platform/audit-log.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
 import { type AuditEntry, type AuditFilter, listAuditValues, pageAudit } from "../store/audit.ts"
 import type { Sql } from "../store/sql.ts"
 import { type ControlParts, acting } from "./change.ts"
-
-type Names = "listAuditLog" | "listAuditLogFilters" | "exportAuditLog"
 
 /** Kinds of resource have no underscore and digits after it, as ids do: `api_key` against `key_01...`. */
 const idForm = /_[0-9a-z]{20,}$/
 const exportBatch = 500
 
-export function auditLogHandlers({ database }: ControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function auditLogHandlers({ database }: ControlParts): Handlers<typeof auditLogTable> {
   return {
     async listAuditLog(call) {
       const { organizationId } = acting(call).standing
@@ -45,7 +43,7 @@ export function auditLogHandlers({ database }: ControlParts): Pick<Handlers<Plat
 async function filterOf(
   sql: Sql,
   organizationId: string,
-  { actor, action, resource, from, to }: CallOf<PlatformTable["exportAuditLog"]>["query"],
+  { actor, action, resource, from, to }: CallOf<(typeof auditLogTable)["exportAuditLog"]>["query"],
 ): Promise<AuditFilter> {
   return {
     actorIds: actor === undefined ? undefined : await actorIdsOf(sql, organizationId, actor),

@@ -14,7 +14,7 @@ import { findSet } from "../store/question-sets/sets.ts"
 import type { Sql } from "../store/sql.ts"
 import { type ControlParts, acting } from "./change.ts"
 import { creatorOf } from "./keys.ts"
-import { given, handlersOf, resource } from "./resource.ts"
+import { given, handlersOf, resource, changeView } from "./resource.ts"
 
 const resources = resource({
   type: "guardrail",
@@ -123,9 +123,6 @@ function toView(guardrail: Guardrail): GuardrailView {
   return {
     id: guardrail.id,
     ...settingsOf(guardrail),
-    created_by: guardrail.createdBy,
-    created_at: guardrail.createdAt.toISOString(),
-    updated_at: guardrail.updatedAt.toISOString(),
-    version: Number(guardrail.version),
+    ...changeView(guardrail),
   }
 }

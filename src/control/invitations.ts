@@ -8,8 +8,8 @@ import type {
   InvitationDetails,
   Invitation as WireInvitation,
   SentInvitation as WireSentInvitation,
+  invitationTable,
 } from "../contract/platform/members.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
 import {
   type Invitation,
   type SentInvitation,
@@ -37,17 +37,9 @@ interface InvitationParts extends SessionParts {
   readonly singleSignOn: boolean
 }
 
-type Names =
-  | "listInvitations"
-  | "createInvitation"
-  | "revokeInvitation"
-  | "resendInvitation"
-  | "describeInvitation"
-  | "acceptInvitation"
-
 const lifetimeMs = 7 * 24 * 3_600_000
 
-export function invitationHandlers(parts: InvitationParts): Pick<Handlers<PlatformTable>, Names> {
+export function invitationHandlers(parts: InvitationParts): Handlers<typeof invitationTable> {
   return {
     async listInvitations(call) {
       const { organizationId } = acting(call).standing
@@ -64,7 +56,7 @@ export function invitationHandlers(parts: InvitationParts): Pick<Handlers<Platfo
 
 async function invite(
   parts: InvitationParts,
-  call: CallOf<PlatformTable["createInvitation"]>,
+  call: CallOf<(typeof invitationTable)["createInvitation"]>,
 ): Promise<WireSentInvitation> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
@@ -101,7 +93,7 @@ async function invite(
 
 async function takeBack(
   parts: InvitationParts,
-  call: CallOf<PlatformTable["revokeInvitation"]>,
+  call: CallOf<(typeof invitationTable)["revokeInvitation"]>,
 ): Promise<void> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
@@ -121,7 +113,7 @@ async function takeBack(
 
 async function sendAgain(
   parts: InvitationParts,
-  call: CallOf<PlatformTable["resendInvitation"]>,
+  call: CallOf<(typeof invitationTable)["resendInvitation"]>,
 ): Promise<WireSentInvitation> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
@@ -145,7 +137,7 @@ async function sendAgain(
 
 async function describeByToken(
   { database, clock, limits }: InvitationParts,
-  { body, request }: CallOf<PlatformTable["describeInvitation"]>,
+  { body, request }: CallOf<(typeof invitationTable)["describeInvitation"]>,
 ): Promise<InvitationDetails> {
   await limits.countAttempt(request.ip)
   const invitation = await findInvitationDetails(database, hashSecret(body.token))
@@ -172,7 +164,7 @@ function stateOf(
 
 async function join(
   parts: InvitationParts,
-  call: CallOf<PlatformTable["acceptInvitation"]>,
+  call: CallOf<(typeof invitationTable)["acceptInvitation"]>,
 ): Promise<AcceptedInvitation> {
   const { principal, body } = call
   if (principal && principal.kind !== "session")
@@ -223,7 +215,7 @@ const closed = (): Fault =>
 
 async function newPasswordHash(
   { database, singleSignOn }: InvitationParts,
-  { password }: CallOf<PlatformTable["acceptInvitation"]>["body"],
+  { password }: CallOf<(typeof invitationTable)["acceptInvitation"]>["body"],
   { email }: Invitation,
 ): Promise<string | null> {
   if (await findUserByEmail(database, email)) throw hasUser()

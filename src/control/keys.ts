@@ -2,8 +2,7 @@
 import type { Permission, Principal, RateLimit, Standing } from "../contract/access.ts"
 import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ApiKey, ApiKeyWithSecret } from "../contract/platform/keys.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { ApiKey, ApiKeyWithSecret, keyTable } from "../contract/platform/keys.ts"
 import { type Key, findKey, insertKey, pageKeys, revokeKey, rotateKey, updateKey } from "../store/keys.ts"
 import type { Sql } from "../store/sql.ts"
 import { type BudgetState, readBudgetStates } from "../store/budgets.ts"
@@ -27,14 +26,12 @@ interface KeyParts extends ControlParts {
   readonly rateLimit: RateLimit
 }
 
-type Names = "listApiKeys" | "createApiKey" | "updateApiKey" | "rotateApiKey" | "deleteApiKey"
-
 interface GivenLimit {
   readonly requests_per_minute: number
   readonly burst: number
 }
 
-export function keyHandlers(parts: KeyParts): Pick<Handlers<PlatformTable>, Names> {
+export function keyHandlers(parts: KeyParts): Handlers<typeof keyTable> {
   return {
     async listApiKeys(call) {
       const { organizationId } = acting(call).standing
@@ -51,7 +48,7 @@ export function keyHandlers(parts: KeyParts): Pick<Handlers<PlatformTable>, Name
 
 async function create(
   parts: KeyParts,
-  call: CallOf<PlatformTable["createApiKey"]>,
+  call: CallOf<(typeof keyTable)["createApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
@@ -92,7 +89,7 @@ async function create(
   })
 }
 
-async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"]>): Promise<ApiKey> {
+async function update(parts: KeyParts, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
   const { principal, standing } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
   const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
@@ -126,7 +123,7 @@ async function update(parts: KeyParts, call: CallOf<PlatformTable["updateApiKey"
 
 async function rotate(
   parts: KeyParts,
-  call: CallOf<PlatformTable["rotateApiKey"]>,
+  call: CallOf<(typeof keyTable)["rotateApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
   const { principal, standing } = acting(call)
   const { key_id } = call.params
@@ -155,7 +152,7 @@ async function rotate(
   })
 }
 
-async function end(parts: KeyParts, call: CallOf<PlatformTable["deleteApiKey"]>): Promise<void> {
+async function end(parts: KeyParts, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
   const { principal, standing } = acting(call)
   await change(parts, call, async (scoped) => {
     const { sql, now } = scoped

@@ -2,8 +2,7 @@
 import { type Principal, type Role, type Standing, roles } from "../contract/access.ts"
 import type { CallOf, Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { Member as WireMember } from "../contract/platform/members.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { Member as WireMember, memberTable } from "../contract/platform/members.ts"
 import { revokeKeysOfMember } from "../store/keys.ts"
 import {
   type Member,
@@ -18,9 +17,7 @@ import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
 import { type ControlParts, acting, change, notFound, toList } from "./change.ts"
 
-type Names = "listMembers" | "updateMember" | "removeMember"
-
-export function memberHandlers(parts: ControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function memberHandlers(parts: ControlParts): Handlers<typeof memberTable> {
   return {
     async listMembers(call) {
       const { organizationId } = acting(call).standing
@@ -31,7 +28,10 @@ export function memberHandlers(parts: ControlParts): Pick<Handlers<PlatformTable
   }
 }
 
-async function update(parts: ControlParts, call: CallOf<PlatformTable["updateMember"]>): Promise<WireMember> {
+async function update(
+  parts: ControlParts,
+  call: CallOf<(typeof memberTable)["updateMember"]>,
+): Promise<WireMember> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const { role } = call.body
@@ -55,7 +55,10 @@ async function update(parts: ControlParts, call: CallOf<PlatformTable["updateMem
   })
 }
 
-async function remove(parts: ControlParts, call: CallOf<PlatformTable["removeMember"]>): Promise<void> {
+async function remove(
+  parts: ControlParts,
+  call: CallOf<(typeof memberTable)["removeMember"]>,
+): Promise<void> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   await change(parts, call, async ({ sql, now, audit, touched }) => {

@@ -11,8 +11,7 @@ import {
 } from "../base/virtual-models.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import type { ModelAccessRequest, OrgModel } from "../contract/platform/models.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import type { ModelAccessRequest, OrgModel, modelTable } from "../contract/platform/models.ts"
 import {
   type ModelAccess,
   findModelAccess,
@@ -33,13 +32,11 @@ interface ModelParts extends ControlParts {
   billingStatus(organizationId: string): Promise<BillingStatus>
 }
 
-type Names = "listOrganizationModels" | "listModelAccessRequests" | "requestModelAccess"
-
 const ticksPerUsd = 1e10
 const tokensPerPrice = 1e6
 const millisecondsPerSecond = 1e3
 
-export function modelHandlers(parts: ModelParts): Pick<Handlers<PlatformTable>, Names> {
+export function modelHandlers(parts: ModelParts): Handlers<typeof modelTable> {
   return {
     listOrganizationModels: async (call) =>
       await listOrganizationModels(parts, acting(call).standing.organizationId),

@@ -8,8 +8,8 @@ import {
   type OrganizationItem,
   type OrganizationResources,
   type Organization as WireOrganization,
+  type organizationTable,
 } from "../contract/platform/organizations.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
 import { listPendingInvitations } from "../store/invitations.ts"
 import { countKeys } from "../store/keys.ts"
 import {
@@ -57,14 +57,7 @@ export interface OrganizationParts extends ControlParts {
   refill(): Promise<unknown>
 }
 
-type Names =
-  | "createOrganization"
-  | "listOrganizations"
-  | "getOrganization"
-  | "updateOrganization"
-  | "getOrganizationResources"
-
-export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<PlatformTable>, Names> {
+export function organizationHandlers(parts: OrganizationParts): Handlers<typeof organizationTable> {
   const { database } = parts
   return {
     async listOrganizations({ principal }) {
@@ -90,7 +83,7 @@ export function organizationHandlers(parts: OrganizationParts): Pick<Handlers<Pl
 
 async function create(
   parts: OrganizationParts,
-  call: CallOf<PlatformTable["createOrganization"]>,
+  call: CallOf<(typeof organizationTable)["createOrganization"]>,
 ): Promise<OrganizationItem> {
   const { name } = call.body
   const { ids, paymentProvider: provider } = parts
@@ -140,7 +133,7 @@ export async function insertOwned(
 
 async function update(
   parts: OrganizationParts,
-  call: CallOf<PlatformTable["updateOrganization"]>,
+  call: CallOf<(typeof organizationTable)["updateOrganization"]>,
 ): Promise<WireOrganization> {
   const { standing } = acting(call)
   const { name, data_persistence } = call.body
@@ -172,7 +165,7 @@ async function update(
 
 async function resources(
   parts: OrganizationParts,
-  call: CallOf<PlatformTable["getOrganizationResources"]>,
+  call: CallOf<(typeof organizationTable)["getOrganizationResources"]>,
 ): Promise<OrganizationResources> {
   const { database } = parts
   const { organizationId } = acting(call).standing

@@ -169,3 +169,16 @@ export const given = <Body extends object>(
   Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as {
     [Field in keyof Body]: Exclude<Body[Field], undefined>
   }
+
+/** When and by whom it was made and changed, on the wire. */
+export const changeView = (
+  item: Pick<ResourceRow, "createdAt" | "updatedAt"> & {
+    readonly createdBy: string | null
+    readonly version: bigint
+  },
+) => ({
+  created_by: item.createdBy,
+  created_at: item.createdAt.toISOString(),
+  updated_at: item.updatedAt.toISOString(),
+  version: Number(item.version),
+})

@@ -2,8 +2,11 @@
 import { type Region, visibleRegions } from "../base/regions.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { type RoutingPolicy, defaultRoutingPolicy } from "../contract/platform/routing-policy.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
+import {
+  type RoutingPolicy,
+  defaultRoutingPolicy,
+  type routingPolicyTable,
+} from "../contract/platform/routing-policy.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import {
   type RoutingPolicy as StoredPolicy,
@@ -16,12 +19,10 @@ interface RoutingPolicyParts extends ControlParts {
   readonly regions: readonly Region[]
 }
 
-type Names = "getRoutingPolicy" | "putRoutingPolicy"
-
 /** The version of a policy that was never set. */
 const unsetVersion = 0n
 
-export function routingPolicyHandlers(parts: RoutingPolicyParts): Pick<Handlers<PlatformTable>, Names> {
+export function routingPolicyHandlers(parts: RoutingPolicyParts): Handlers<typeof routingPolicyTable> {
   return {
     async getRoutingPolicy(call) {
       const stored = await findRoutingPolicy(parts.database, acting(call).standing.organizationId)

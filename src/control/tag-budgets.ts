@@ -2,8 +2,7 @@
 import type { Handlers } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { GivenBudget } from "../contract/platform/keys.ts"
-import type { PlatformTable } from "../contract/platform/table.ts"
-import { type TagBudget, tagBudgetsMax } from "../contract/platform/tag-budgets.ts"
+import { type TagBudget, tagBudgetsMax, type tagBudgetTable } from "../contract/platform/tag-budgets.ts"
 import {
   forgetRefusals,
   readBudgetStates,
@@ -18,9 +17,7 @@ import type { Sql } from "../store/sql.ts"
 import { type ChangeScope, type ControlParts, acting, change, notFound } from "./change.ts"
 import { showBudget, toBudget } from "./key-limits.ts"
 
-type Names = "listTagBudgets" | "putTagBudget"
-
-export function tagBudgetHandlers(parts: ControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function tagBudgetHandlers(parts: ControlParts): Handlers<typeof tagBudgetTable> {
   return {
     listTagBudgets: async (call) =>
       await showTagBudgets(parts.database, acting(call).standing.organizationId, parts.clock.nowMs()),

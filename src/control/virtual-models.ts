@@ -23,7 +23,7 @@ import type { Sql } from "../store/sql.ts"
 import { type VirtualModelRecord, listVirtualModels, virtualModels } from "../store/virtual-models.ts"
 import { type ChangeScope, type ControlParts, acting, change, checkVersion, found } from "./change.ts"
 import { creatorOf } from "./keys.ts"
-import { add, handlersOf, remove, replace, resource } from "./resource.ts"
+import { add, handlersOf, remove, replace, resource, changeView } from "./resource.ts"
 
 type Table = typeof virtualModelTable
 
@@ -212,10 +212,7 @@ export function toView(virtual: VirtualModelRecord): VirtualModelView {
     name: virtual.name,
     description: virtual.description,
     ...rulesOf(virtual.rule),
-    created_by: virtual.createdBy,
-    created_at: virtual.createdAt.toISOString(),
-    updated_at: virtual.updatedAt.toISOString(),
-    version: Number(virtual.version),
+    ...changeView(virtual),
   }
 }
 

@@ -1,7 +1,7 @@
 /** Alert rules of an organization, and the alerts that they raised. */
 import { z } from "zod"
-import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, EmailAddress, PathId, Text } from "../platform/values.ts"
+import { apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, EmailAddress, PathId, Text, changeFields } from "../platform/values.ts"
 import { DeliveryStateName, alertLimits } from "./webhooks.ts"
 
 export const alertKinds = [
@@ -171,10 +171,7 @@ export const AlertRule = z
     value: z.number().nullable().describe("What was compared with the threshold."),
     detail: z.string().describe("A sentence about the present state."),
     evaluated_at: Datetime.nullable(),
-    created_by: z.string().nullable(),
-    created_at: Datetime,
-    updated_at: Datetime,
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+    ...changeFields,
   })
   .meta({ id: "AlertRule" })
 export type AlertRule = z.infer<typeof AlertRule>
@@ -210,11 +207,7 @@ const WindowMinutes = z
   .min(1)
   .max(30 * day)
 
-const organization = endpointGroup("/v1/organizations/{org_id}", {
-  area: "Alerts",
-  read: apiRead,
-  write: apiWrite,
-})
+const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Alerts", write: apiWrite })
 const rules = organization.at("/alert_rules")
 const rule = rules.at("/{rule_id}")
 

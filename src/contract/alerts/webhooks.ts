@@ -1,7 +1,7 @@
 /** Webhooks of an organization: signed events to a receiver, and the log of their deliveries. */
 import { z } from "zod"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, Text } from "../platform/values.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
+import { Datetime, Text, changeFields } from "../platform/values.ts"
 
 /** Of an organization, unless said otherwise. */
 export const alertLimits = {
@@ -60,10 +60,7 @@ export const Webhook = z
       .object({ state: DeliveryStateName, status: z.int().nullable(), at: Datetime })
       .nullable()
       .describe("The newest one."),
-    created_by: z.string().nullable(),
-    created_at: Datetime,
-    updated_at: Datetime,
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+    ...changeFields,
   })
   .meta({ id: "Webhook" })
 export type Webhook = z.infer<typeof Webhook>
@@ -99,11 +96,14 @@ export const WebhookDelivery = z
   .meta({ id: "WebhookDelivery" })
 export type WebhookDelivery = z.infer<typeof WebhookDelivery>
 
-const webhooks = endpointGroup("/v1/organizations/{org_id}/webhooks", {
-  area: "Alerts",
-  read: apiRead,
-  write: apiAdmin,
-})
+const fields = {
+  url: WebhookUrl,
+  description: Text(alertLimits.nameCharactersMax).or(z.literal("")),
+  events: Events,
+  enabled: z.boolean(),
+}
+
+const webhooks = endpointGroup("/v1/organizations/{org_id}/webhooks", { area: "Alerts", write: apiAdmin })
 const webhook = webhooks.at("/{webhook_id}")
 const sentDelivery = webhook.at("/deliveries/{delivery_id}")
 
@@ -112,10 +112,10 @@ export const webhookTable = {
   createWebhook: webhooks.post({
     summary: "Create a webhook; the answer shows its signing secret once",
     body: z.strictObject({
-      url: WebhookUrl,
-      description: Text(alertLimits.nameCharactersMax).or(z.literal("")).default(""),
-      events: Events.default([...webhookEvents]),
-      enabled: z.boolean().default(true),
+      ...fields,
+      description: fields.description.default(""),
+      events: fields.events.default([...webhookEvents]),
+      enabled: fields.enabled.default(true),
     }),
     output: WebhookWithSecret,
     secrets: ["secret"],
@@ -123,12 +123,7 @@ export const webhookTable = {
   getWebhook: webhook.get({ summary: "A webhook", output: Webhook }),
   updateWebhook: webhook.patch({
     summary: "Change a webhook; disabling it cancels its pending deliveries; If-Match prevents lost updates",
-    body: z.strictObject({
-      url: WebhookUrl.optional(),
-      description: Text(alertLimits.nameCharactersMax).or(z.literal("")).optional(),
-      events: Events.optional(),
-      enabled: z.boolean().optional(),
-    }),
+    body: z.strictObject(fields).partial(),
     output: Webhook,
     errors: ["precondition_failed"],
   }),

@@ -1,7 +1,7 @@
 /** Guardrails of an organization: question sets that check what generating models read and write. */
 import { z } from "zod"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, PathId, Text } from "../platform/values.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
+import { PathId, Text, changeFields } from "../platform/values.ts"
 import { QuestionSetFile } from "../question-sets/content.ts"
 
 export const guardrailLimits = {
@@ -68,10 +68,7 @@ export const Guardrail = z
   .object({
     id: z.string(),
     ...settings,
-    created_by: z.string().nullable(),
-    created_at: Datetime,
-    updated_at: Datetime,
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+    ...changeFields,
   })
   .meta({ id: "Guardrail" })
 export type Guardrail = z.infer<typeof Guardrail>
@@ -117,11 +114,7 @@ export const ReadyMadeSet = z
   .meta({ id: "ReadyMadeSet", description: "The body of a question set to create, and how good it is." })
 export type ReadyMadeSet = z.infer<typeof ReadyMadeSet>
 
-const organization = endpointGroup("/v1/organizations/{org_id}", {
-  area: "Guardrails",
-  read: apiRead,
-  write: apiAdmin,
-})
+const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Guardrails", write: apiAdmin })
 const guardrails = organization.at("/guardrails")
 const guardrail = guardrails.at("/{guardrail_id}")
 

@@ -1,7 +1,7 @@
 /** API keys of an organization. */
 import { z } from "zod"
 import { budgetPeriods } from "../access.ts"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax } from "./values.ts"
 
 /** Members change the keys that are their own; the handlers check whose key it is. */
@@ -127,11 +127,7 @@ export const ApiKeyWithSecret = z
   .meta({ id: "ApiKeyWithSecret" })
 export type ApiKeyWithSecret = z.infer<typeof ApiKeyWithSecret>
 
-const keys = endpointGroup("/v1/organizations/{org_id}/api_keys", {
-  area: "API keys",
-  read: apiRead,
-  write: administer,
-})
+const keys = endpointGroup("/v1/organizations/{org_id}/api_keys", { area: "API keys", write: administer })
 const key = keys.at("/{key_id}")
 
 export const keyTable = {

@@ -1,6 +1,6 @@
 /** Members of an organization and the invitations that bring them in. */
 import { z } from "zod"
-import { anyone, apiRead, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
+import { anyone, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
 import { StartedSession } from "./sessions.ts"
 import { Datetime, EmailAddress, Person, RoleName, Text, nameCharactersMax } from "./values.ts"
 import { Password } from "./sessions.ts"
@@ -69,11 +69,7 @@ export const AcceptedInvitation = z
   .meta({ id: "AcceptedInvitation" })
 export type AcceptedInvitation = z.infer<typeof AcceptedInvitation>
 
-const members = endpointGroup("/v1/organizations/{org_id}/members", {
-  area: "Members",
-  read: apiRead,
-  write: ownersAdmin,
-})
+const members = endpointGroup("/v1/organizations/{org_id}/members", { area: "Members", write: ownersAdmin })
 const member = members.at("/{user_id}")
 
 export const memberTable = {
@@ -96,7 +92,6 @@ export const memberTable = {
 
 const invitations = endpointGroup("/v1/organizations/{org_id}/invites", {
   area: "Invitations",
-  read: apiRead,
   write: ownersAdmin,
 })
 const invitation = invitations.at("/{invitation_id}")

@@ -1,6 +1,6 @@
 /** The model catalog as an organization sees it, and requests for access. */
 import { z } from "zod"
-import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { ruleFields } from "./virtual-models.ts"
 import { Datetime } from "./values.ts"
 
@@ -67,11 +67,7 @@ export const ModelAccessRequest = z
   .meta({ id: "ModelAccessRequest" })
 export type ModelAccessRequest = z.infer<typeof ModelAccessRequest>
 
-const organization = endpointGroup("/v1/organizations/{org_id}", {
-  area: "Models",
-  read: apiRead,
-  write: apiWrite,
-})
+const organization = endpointGroup("/v1/organizations/{org_id}", { area: "Models", write: apiWrite })
 const accessRequests = organization.at("/model_access_requests")
 
 export const modelTable = {

@@ -1,6 +1,6 @@
 /** Organizations: what they are, what they may use, and their settings. */
 import { z } from "zod"
-import { apiRead, endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
+import { endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
 import { Datetime, RoleName, Text, nameCharactersMax } from "./values.ts"
 
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
@@ -72,11 +72,7 @@ export type OrganizationResources = z.infer<typeof OrganizationResources>
 /** Organizations of which one user may be the primary owner by creating them. */
 export const createdOrganizationsMax = 20
 
-const organizations = endpointGroup("/v1/organizations", {
-  area: "Organizations",
-  read: apiRead,
-  write: ownersAdmin,
-})
+const organizations = endpointGroup("/v1/organizations", { area: "Organizations", write: ownersAdmin })
 const organization = organizations.at("/{org_id}")
 
 export const organizationTable = {

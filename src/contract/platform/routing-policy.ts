@@ -1,6 +1,6 @@
 /** Where the inference of an organization may run. */
 import { z } from "zod"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 
 const regionsMax = 200
 
@@ -28,7 +28,6 @@ export const defaultRoutingPolicy: RoutingPolicy = {
 
 const routingPolicy = endpointGroup("/v1/organizations/{org_id}/routing_policy", {
   area: "Routing policy",
-  read: apiRead,
   write: apiAdmin,
 })
 

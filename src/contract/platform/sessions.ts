@@ -1,6 +1,6 @@
 /** Console sessions: signing in, who one is, signing out. */
 import { z } from "zod"
-import { anyone, endpointGroup, sessionOnly, apiRead, ownersAdmin } from "../endpoint-group.ts"
+import { anyone, endpointGroup, sessionOnly, ownersAdmin } from "../endpoint-group.ts"
 import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./values.ts"
 
 export const passwordCharactersMin = 8
@@ -161,7 +161,6 @@ const memberSessions = endpointGroup("/v1/organizations/{org_id}/sessions", {
 })
 const singleSignOn = endpointGroup("/v1/organizations/{org_id}/single_sign_on", {
   area: "Sessions",
-  read: apiRead,
   write: ownersAdmin,
 })
 

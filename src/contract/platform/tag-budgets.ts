@@ -1,6 +1,6 @@
 /** What an organization may spend on requests with a tag, and how many of them may come in a minute. */
 import { z } from "zod"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
 import { GivenBudgets, KeyBudget, keyLimits, KeyRateLimit } from "./keys.ts"
 import { Text } from "./values.ts"
@@ -32,7 +32,6 @@ export const GivenTagLimits = {
 
 const tagBudgets = endpointGroup("/v1/organizations/{org_id}/tag_budgets", {
   area: "Budgets",
-  read: apiRead,
   write: apiAdmin,
 })
 

@@ -65,6 +65,14 @@ export const pageOf = <Item extends z.ZodType>(item: Item) =>
     next_cursor: z.string().nullable().describe("Null on the last page."),
   })
 
+/** When and by whom a thing was made and changed, and which version it is. */
+export const changeFields = {
+  created_by: z.string().nullable(),
+  created_at: Datetime,
+  updated_at: Datetime,
+  version: z.int().describe("Counts the changes; `If-Match` takes it."),
+}
+
 /** A person, as others see them. */
 export const Person = z
   .object({ id: z.string(), email: z.string(), name: z.string().nullable() })

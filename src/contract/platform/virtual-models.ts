@@ -1,7 +1,7 @@
 /** Virtual models on the wire: a name of an organization that stands for models of the catalog, and the rule that chooses between them. */
 import { z } from "zod"
-import { apiAdmin, apiRead, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, Text } from "./values.ts"
+import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
+import { Text, changeFields } from "./values.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */
@@ -129,19 +129,12 @@ export const VirtualModel = z
     fallback: ruleFields.fallback.nullable(),
     split: ruleFields.split.nullable(),
     cascade: ruleFields.cascade.nullable(),
-    created_by: z.string().nullable(),
-    created_at: Datetime,
-    updated_at: Datetime,
-    version: z.int().describe("Counts the changes; `If-Match` takes it."),
+    ...changeFields,
   })
   .meta({ id: "VirtualModel" })
 export type VirtualModel = z.infer<typeof VirtualModel>
 
-const models = endpointGroup("/v1/organizations/{org_id}/models", {
-  area: "Models",
-  read: apiRead,
-  write: apiAdmin,
-})
+const models = endpointGroup("/v1/organizations/{org_id}/models", { area: "Models", write: apiAdmin })
 const virtualModel = models.at("/{model_id}")
 
 export const virtualModelTable = {

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { classificationErrors } from "../classification.ts"
 import { DecisionAnswer, DecisionInput, DecisionUsage } from "../decisions.ts"
-import { apiRead, apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { Document, endpoint } from "../endpoint.ts"
 import { Datetime, PathId, Text } from "../platform/values.ts"
 import {
@@ -125,7 +125,6 @@ export function questionSetSchema(): Record<string, unknown> {
 
 const sets = endpointGroup("/v1/organizations/{org_id}/question_sets", {
   area: "Question sets",
-  read: apiRead,
   write: apiWrite,
 })
 export const set = sets.at("/{set_id}")

@@ -22,7 +22,7 @@ import { findSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, type ControlParts, acting, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { given, handlersOf, resource } from "../resource.ts"
+import { given, handlersOf, resource, changeView } from "../resource.ts"
 
 export interface AlertParts extends ControlParts {
   readonly allowPrivateWebhooks: boolean
@@ -263,10 +263,7 @@ function toView(rule: AlertRule): RuleView {
     value: rule.value,
     detail: rule.detail,
     evaluated_at: rule.evaluatedAt?.toISOString() ?? null,
-    created_by: rule.createdBy,
-    created_at: rule.createdAt.toISOString(),
-    updated_at: rule.updatedAt.toISOString(),
-    version: Number(rule.version),
+    ...changeView(rule),
   }
 }
 

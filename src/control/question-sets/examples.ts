@@ -1,12 +1,12 @@
 /** Examples of a question set: added row by row or from a file, checked, compared with what is known. */
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
 import { type SetQuestion, questionSetLimits } from "../../contract/question-sets/content.ts"
 import {
   type AddedRows,
   type Example as WireExample,
   addedRowsListedMax,
+  type exampleTable,
 } from "../../contract/question-sets/examples.ts"
 import { rowHash, splitOf } from "../../scoring/teach/question.ts"
 import { lockOrganization } from "../../store/organizations.ts"
@@ -35,17 +35,7 @@ import type { QuestionSetParts } from "./parts.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
-type Names =
-  | "listQuestionSetExamples"
-  | "addQuestionSetExamples"
-  | "uploadQuestionSetExamples"
-  | "updateQuestionSetExample"
-  | "deleteQuestionSetExample"
-  | "listQuestionSetCases"
-  | "addQuestionSetCases"
-  | "deleteQuestionSetCase"
-
-export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
+export function exampleHandlers(parts: QuestionSetParts): Handlers<typeof exampleTable> {
   const { database } = parts
   const { cipher } = parts.content
   return {
@@ -94,7 +84,7 @@ export function exampleHandlers(parts: QuestionSetParts): Pick<Handlers<Platform
 }
 
 type SetCall = Pick<
-  CallOf<PlatformTable["addQuestionSetExamples"]>,
+  CallOf<(typeof exampleTable)["addQuestionSetExamples"]>,
   "principal" | "standing" | "params" | "request" | "idempotency"
 >
 
@@ -266,7 +256,7 @@ async function store(
 
 async function upload(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["uploadQuestionSetExamples"]>,
+  call: CallOf<(typeof exampleTable)["uploadQuestionSetExamples"]>,
 ): Promise<AddedRows> {
   const { standing } = acting(call)
   // Before a thread works on it: whose set it is.
@@ -287,7 +277,7 @@ async function upload(
 
 async function relabel(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["updateQuestionSetExample"]>,
+  call: CallOf<(typeof exampleTable)["updateQuestionSetExample"]>,
 ): Promise<WireExample> {
   const { standing } = acting(call)
   return await change(parts, call, async ({ sql, now, audit }) => {
@@ -314,7 +304,7 @@ async function relabel(
 
 async function freeze(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["addQuestionSetCases"]>,
+  call: CallOf<(typeof exampleTable)["addQuestionSetCases"]>,
 ): Promise<{ added: number; updated: number }> {
   const { standing } = acting(call)
   return await change(parts, call, async ({ sql, now, audit }) => {

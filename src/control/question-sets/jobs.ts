@@ -2,8 +2,7 @@
 import type { Standing, Principal } from "../../contract/access.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
-import type { Artefact, SetJob } from "../../contract/question-sets/jobs.ts"
+import type { Artefact, SetJob, jobTable } from "../../contract/question-sets/jobs.ts"
 import type { BeforeAndAfter, Figures, TaughtArtefact } from "../../scoring/teach/artefact.ts"
 import { riskCoverage } from "../../scoring/teach/promise.ts"
 import {
@@ -26,17 +25,7 @@ import { type ChangeScope, type ControlParts, acting, change, notFound, toList }
 import type { QuestionSetParts } from "./parts.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
-type Names =
-  | "teachQuestionSet"
-  | "checkQuestionSet"
-  | "runQuestionSetComparison"
-  | "listQuestionSetJobs"
-  | "getQuestionSetJob"
-  | "cancelQuestionSetJob"
-  | "getQuestionSetArtefact"
-  | "getQuestionSetShadowReport"
-
-export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
+export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> {
   const { database } = parts
   return {
     teachQuestionSet: async (call) =>
@@ -111,7 +100,7 @@ export function jobHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
 }
 
 type StartCall = Pick<
-  CallOf<PlatformTable["teachQuestionSet"]>,
+  CallOf<(typeof jobTable)["teachQuestionSet"]>,
   "principal" | "standing" | "params" | "request" | "idempotency"
 >
 

@@ -1,9 +1,12 @@
 /** Monitoring of a set's answers: what was counted in a range, against a reference window. */
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
 import { isStorable } from "../../contract/platform/values.ts"
-import { type QuestionSetMonitoring, monitoringLimits } from "../../contract/question-sets/monitoring.ts"
+import {
+  type QuestionSetMonitoring,
+  monitoringLimits,
+  type monitoringTable,
+} from "../../contract/question-sets/monitoring.ts"
 import {
   type AnswerSums,
   listAnsweringVersions,
@@ -19,15 +22,13 @@ const rangeMsDefault = 7 * lengthsMs.day
 /** Of questions, answers and buckets together. */
 const sumsMax = 100_000
 
-export function monitoringHandlers(
-  parts: ControlParts,
-): Pick<Handlers<PlatformTable>, "getQuestionSetMonitoring"> {
+export function monitoringHandlers(parts: ControlParts): Handlers<typeof monitoringTable> {
   return { getQuestionSetMonitoring: async (call) => await monitor(parts, call) }
 }
 
 async function monitor(
   { database, clock }: ControlParts,
-  call: CallOf<PlatformTable["getQuestionSetMonitoring"]>,
+  call: CallOf<(typeof monitoringTable)["getQuestionSetMonitoring"]>,
 ): Promise<QuestionSetMonitoring> {
   const { bucket, version } = call.query
   const set = await readSet(database, acting(call).standing, call.params.set_id)

@@ -3,9 +3,8 @@ import { threads } from "../../base/peer/threads.ts"
 import type { Principal, Standing } from "../../contract/access.ts"
 import { type CallOf, Document, type Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
 import { type QuestionSetContent, questionSetLimits } from "../../contract/question-sets/content.ts"
-import type { QuestionSet as WireSet } from "../../contract/question-sets/sets.ts"
+import type { QuestionSet as WireSet, setTable } from "../../contract/question-sets/sets.ts"
 import { decodeContent, encodeContent } from "../../store/question-sets/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import {
@@ -39,21 +38,7 @@ import {
   toView,
 } from "./view.ts"
 
-type Names =
-  | "listQuestionSets"
-  | "createQuestionSet"
-  | "importQuestionSet"
-  | "getQuestionSet"
-  | "updateQuestionSet"
-  | "deleteQuestionSet"
-  | "listQuestionSetVersions"
-  | "getQuestionSetVersion"
-  | "compareQuestionSetVersions"
-  | "putQuestionSetLabel"
-  | "deleteQuestionSetLabel"
-  | "exportQuestionSet"
-
-export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTable>, Names> {
+export function setHandlers(parts: QuestionSetParts): Handlers<typeof setTable> {
   const { database } = parts
   return {
     async listQuestionSets(call) {
@@ -105,7 +90,7 @@ export function setHandlers(parts: QuestionSetParts): Pick<Handlers<PlatformTabl
 
 async function create(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["createQuestionSet"]>,
+  call: CallOf<(typeof setTable)["createQuestionSet"]>,
 ): Promise<WireSet> {
   const { principal, standing } = acting(call)
   const { name, description, ...content } = call.body
@@ -167,7 +152,7 @@ async function insert(parts: QuestionSetParts, scope: ChangeScope, given: NewSet
 
 async function importFile(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["importQuestionSet"]>,
+  call: CallOf<(typeof setTable)["importQuestionSet"]>,
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
   const { principal, standing } = acting(call)
   const { yaml, note } = call.body
@@ -188,7 +173,7 @@ async function importFile(
 
 async function update(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["updateQuestionSet"]>,
+  call: CallOf<(typeof setTable)["updateQuestionSet"]>,
 ): Promise<WireSet> {
   const { principal, standing } = acting(call)
   const { name, description, note, shadow, model, questions, calibration } = call.body
@@ -312,7 +297,7 @@ async function addVersion(
 
 async function remove(
   parts: QuestionSetParts,
-  call: CallOf<PlatformTable["deleteQuestionSet"]>,
+  call: CallOf<(typeof setTable)["deleteQuestionSet"]>,
 ): Promise<void> {
   const { standing } = acting(call)
   await change(parts, call, async ({ sql, audit, touched }) => {

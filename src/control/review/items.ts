@@ -3,8 +3,7 @@ import type { Principal } from "../../contract/access.ts"
 import type { KeptContent } from "../../contract/content.ts"
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import type { PlatformTable } from "../../contract/platform/table.ts"
-import type { ReviewItem, ReviewSummary } from "../../contract/question-sets/review.ts"
+import type { ReviewItem, ReviewSummary, reviewTable } from "../../contract/question-sets/review.ts"
 import { type LabelPair, cohensKappa, stratifiedKappa } from "../../scoring/agreement.ts"
 import { findContent, listContents } from "../../store/content/content.ts"
 import {
@@ -33,14 +32,7 @@ import type { Label } from "../question-sets/labels.ts"
 import { lockReadSet, readSet, readVersion } from "../question-sets/view.ts"
 import { giveLabel, takeBack } from "./label.ts"
 
-type Names =
-  | "listReviewItems"
-  | "getReviewSummary"
-  | "decideReviewItem"
-  | "undoReviewItem"
-  | "updateReviewSettings"
-
-export function reviewHandlers(parts: ContentControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function reviewHandlers(parts: ContentControlParts): Handlers<typeof reviewTable> {
   const { database } = parts
   return {
     async listReviewItems(call) {
@@ -83,7 +75,7 @@ const reviewerOf = ({ userId, id }: Principal): string => userId ?? id
 
 async function decide(
   parts: ContentControlParts,
-  call: CallOf<PlatformTable["decideReviewItem"]>,
+  call: CallOf<(typeof reviewTable)["decideReviewItem"]>,
 ): Promise<ReviewItem> {
   const { principal, standing } = acting(call)
   const { decision, label: given } = call.body
@@ -117,7 +109,7 @@ async function decide(
 
 async function undo(
   parts: ContentControlParts,
-  call: CallOf<PlatformTable["undoReviewItem"]>,
+  call: CallOf<(typeof reviewTable)["undoReviewItem"]>,
 ): Promise<ReviewItem> {
   const { principal, standing } = acting(call)
   const reviewer = reviewerOf(principal)

@@ -28,7 +28,7 @@ import type { ContentAccess } from "../content/parts.ts"
 import type { Sql } from "../../store/sql.ts"
 import { type ControlParts, acting, auditResource, change, found, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { add, given, handlersOf, replace, resource } from "../resource.ts"
+import { add, given, handlersOf, replace, resource, changeView } from "../resource.ts"
 import { eventBody, urlRefusal } from "./send.ts"
 
 type Table = typeof webhookTable
@@ -218,10 +218,7 @@ function toView(webhook: ListedWebhook): WebhookView {
       webhook.lastState === null || webhook.lastAt === null
         ? null
         : { state: webhook.lastState, status: webhook.lastStatus, at: webhook.lastAt.toISOString() },
-    created_by: webhook.createdBy,
-    created_at: webhook.createdAt.toISOString(),
-    updated_at: webhook.updatedAt.toISOString(),
-    version: Number(webhook.version),
+    ...changeView(webhook),
   }
 }
 
