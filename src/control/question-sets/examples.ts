@@ -25,7 +25,6 @@ import {
   openInput,
   sealInput,
 } from "../../store/question-sets/examples.ts"
-import { lockOrganization } from "../../store/organizations.ts"
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { type QuestionSet, countRows, measureRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
