@@ -54,7 +54,7 @@ export function modelHandlers(parts: ModelParts): Handlers<typeof modelTable> {
 
 export const accessRequestHandlers = ({
   database,
-}: ControlParts): Pick<Handlers<PlatformTable>, "listModelAccessRequests"> => ({
+}: ControlParts): Pick<Handlers<typeof modelTable>, "listModelAccessRequests"> => ({
   async listModelAccessRequests(call) {
     const { organizationId } = acting(call).standing
     return toList(await pageModelAccess(database, organizationId, call.query), toRequest)
