@@ -6,7 +6,7 @@ import { PathId, idForm, pageOf, pageQuery } from "./platform/values.ts"
 type Access = Endpoint["access"]
 
 const sessionsAndKeys = ["session", "key"] as const
-export const everyPrincipal = ["session", "key", "workload"] as const
+const everyPrincipal = ["session", "key", "workload"] as const
 export const apiRead = { principals: sessionsAndKeys, permission: "api-read" } as const
 export const apiWrite = { principals: sessionsAndKeys, permission: "api-write" } as const
 export const apiAdmin = { principals: sessionsAndKeys, permission: "api-admin" } as const
@@ -60,7 +60,7 @@ type ParamsIn<Path extends string, Forms extends z.ZodRawShape> = {
   readonly [Name in NamesIn<Path>]: Name extends keyof Forms ? Forms[Name] : typeof PathId
 }
 
-export interface EndpointGroup<Params extends z.ZodRawShape> {
+interface EndpointGroup<Params extends z.ZodRawShape> {
   /** What lies further down, for the same callers. */
   at<Path extends string, Forms extends z.ZodRawShape = {}>(
     path: Path,

@@ -3,7 +3,7 @@
  * Platform API that an operator uses in any organization. None of its own are served over HTTP or in the OpenAPI document.
  */
 import { z } from "zod"
-import { endpoint } from "./endpoint.ts"
+import { endpointGroup } from "./endpoint-group.ts"
 import { FleetState, GatewayState } from "./fleet-report.ts"
 import { identityEndpoints } from "./identity.ts"
 import { ModelAccessRequest } from "./platform/models.ts"
@@ -15,11 +15,12 @@ import {
   virtualModelLimits,
   virtualNameForm,
 } from "./platform/virtual-models.ts"
-import { EmailAddress, GivenTime, OrganizationPath, Text, nameCharactersMax } from "./platform/values.ts"
+import { EmailAddress, GivenTime, Text, nameCharactersMax } from "./platform/values.ts"
 
-const common = { area: "Operator", surface: "platform", access: { principals: ["operator"] } } as const
-const organizations = "/v1/operator/organizations"
-const organization = `${organizations}/{org_id}` as const
+const callers = { principals: ["operator"] } as const
+const operator = endpointGroup("/v1/operator", { area: "Operator", read: callers, write: callers })
+const organizations = operator.at("/organizations")
+const organization = organizations.at("/{org_id}")
 
 const limitMax = 10_000_000
 const Limit = z.int().min(1).max(limitMax)
@@ -33,17 +34,11 @@ export const ListedOrganization = z.object({
 })
 
 const organizationEndpoints = {
-  listAllOrganizations: endpoint({
-    ...common,
-    method: "GET",
-    path: organizations,
+  listAllOrganizations: organizations.get({
     summary: "List the organizations; the newest 1000",
     output: z.array(ListedOrganization),
   }),
-  openOrganization: endpoint({
-    ...common,
-    method: "POST",
-    path: organizations,
+  openOrganization: organizations.post({
     summary:
       "Create an organization; and its owner, with a link for the first sign-in, where no user has the address",
     body: z.strictObject({
@@ -61,12 +56,8 @@ const organizationEndpoints = {
     }),
     secrets: ["link", "url"],
   }),
-  limitOrganization: endpoint({
-    ...common,
-    method: "PATCH",
-    path: organization,
+  limitOrganization: organization.patch({
     summary: "Change the limits of an organization",
-    params: OrganizationPath,
     body: z.strictObject({
       requests_per_minute: Limit.optional(),
       burst: Limit.optional(),
@@ -83,12 +74,8 @@ const organizationEndpoints = {
       regions: z.array(z.string()).readonly().nullable(),
     }),
   }),
-  changeSingleSignOn: endpoint({
-    ...common,
-    method: "PATCH",
-    path: `${organization}/single_sign_on`,
+  changeSingleSignOn: organization.at("/single_sign_on").patch({
     summary: "Change who joins an organization by single sign-on, and whether it is required",
-    params: OrganizationPath,
     body: z.strictObject({
       email_domains: z
         .array(
@@ -106,28 +93,15 @@ const organizationEndpoints = {
     }),
     output: z.object({ id: z.string(), ...SingleSignOnPolicy.shape }),
   }),
-  deleteOrganization: endpoint({
-    ...common,
-    method: "DELETE",
-    path: organization,
+  deleteOrganization: organization.remove({
     summary: "Delete an organization, with its question sets, kept content and files",
-    params: OrganizationPath,
-    output: z.void(),
-    status: 204,
   }),
-  decideModelAccess: endpoint({
-    ...common,
-    method: "PUT",
-    path: `${organization}/model_access`,
+  decideModelAccess: organization.at("/model_access").put({
     summary: "Grant an organization a model that is not public, or deny it",
-    params: OrganizationPath,
     body: z.strictObject({ model: z.string(), state: z.enum(["grant", "deny"]) }),
     output: ModelAccessRequest,
   }),
-  verifyAuditLogs: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/audit_log/verification",
+  verifyAuditLogs: operator.at("/audit_log/verification").get({
     summary: "Check that no entry of an audit log was changed, removed or slipped in",
     query: z.object({ organization: z.string().optional() }),
     output: z.array(
@@ -141,23 +115,15 @@ const organizationEndpoints = {
   }),
 }
 
-const virtualModels = `${organization}/virtual_models` as const
+const virtualModels = organization.at("/virtual_models")
 
 const modelEndpoints = {
-  listVirtualModels: endpoint({
-    ...common,
-    method: "GET",
-    path: virtualModels,
+  listVirtualModels: virtualModels.get({
     summary: "List the virtual models of an organization",
-    params: OrganizationPath,
     output: z.array(VirtualModel),
   }),
-  saveVirtualModel: endpoint({
-    ...common,
-    method: "PUT",
-    path: virtualModels,
+  saveVirtualModel: virtualModels.put({
     summary: "Create a virtual model, or give the one of this name another rule",
-    params: OrganizationPath,
     body: z.strictObject({
       name: z
         .string()
@@ -167,15 +133,9 @@ const modelEndpoints = {
     }),
     output: VirtualModel,
   }),
-  removeVirtualModel: endpoint({
-    ...common,
-    method: "DELETE",
-    path: `${virtualModels}/{name}`,
-    summary: "Delete a virtual model by its name",
-    params: OrganizationPath.extend({ name: z.string() }),
-    output: z.void(),
-    status: 204,
-  }),
+  removeVirtualModel: virtualModels
+    .at("/{name}", { name: z.string() })
+    .remove({ summary: "Delete a virtual model by its name" }),
 }
 
 /** A model of the catalog, as the command line lists it. */
@@ -201,17 +161,10 @@ export const GivenModel = z.strictObject({
 
 /** They need no store. */
 const catalogEndpoints = {
-  listCatalog: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/models",
-    summary: "List the models of the catalog",
-    output: z.array(CatalogModel),
-  }),
-  addModel: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/models",
+  listCatalog: operator
+    .at("/models")
+    .get({ summary: "List the models of the catalog", output: z.array(CatalogModel) }),
+  addModel: operator.at("/models").post({
     summary: "Add a model from a file on the machine of the server; it stays after a restart",
     body: GivenModel,
     output: CatalogModel,
@@ -227,10 +180,7 @@ const UserLink = z.object({
 })
 
 const userEndpoints = {
-  listUsers: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/users",
+  listUsers: operator.at("/users").get({
     summary: "List the users; the newest 1000",
     output: z.array(
       z.object({
@@ -242,19 +192,13 @@ const userEndpoints = {
       }),
     ),
   }),
-  createSignInLink: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/users/link",
+  createSignInLink: operator.at("/users/link").post({
     summary: "Make a link that signs a user in once; the first user where no address is given",
     body: z.strictObject({ email: z.string().optional() }),
     output: UserLink,
     secrets: ["link", "url"],
   }),
-  resetPassword: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/users/reset",
+  resetPassword: operator.at("/users/reset").post({
     summary: "Remove the password of a user and end all sessions; the link signs in once",
     body: z.strictObject({ email: z.string() }),
     output: z.object({ ...UserLink.shape, sessions_ended: z.int() }),
@@ -279,26 +223,13 @@ const Moved = z.object({
 })
 
 const billingEndpoints = {
-  creditAccount: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/billing/credit",
-    summary: "Add credit to a billing account",
-    body: Move,
-    output: Moved,
-  }),
-  adjustAccount: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/billing/adjustment",
-    summary: "Correct the balance of a billing account",
-    body: Move,
-    output: Moved,
-  }),
-  setAccount: endpoint({
-    ...common,
-    method: "PATCH",
-    path: "/v1/operator/billing/account",
+  creditAccount: operator
+    .at("/billing/credit")
+    .post({ summary: "Add credit to a billing account", body: Move, output: Moved }),
+  adjustAccount: operator
+    .at("/billing/adjustment")
+    .post({ summary: "Correct the balance of a billing account", body: Move, output: Moved }),
+  setAccount: operator.at("/billing/account").patch({
     summary: "Change how a billing account pays, and through whom",
     body: z.strictObject({
       account,
@@ -307,10 +238,7 @@ const billingEndpoints = {
     }),
     output: z.object({ billing_account_id: z.string(), provider: z.string(), mode: z.string() }),
   }),
-  listLedger: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/billing/ledger",
+  listLedger: operator.at("/billing/ledger").get({
     summary: "List the ledger of a billing account; newest first",
     query: z.object({
       account,
@@ -337,10 +265,7 @@ const billingEndpoints = {
       next_cursor: z.string().nullable(),
     }),
   }),
-  verifyBilling: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/billing/verification",
+  verifyBilling: operator.at("/billing/verification").get({
     summary:
       "Check that every balance is the sum of its ledger, the journal is drained and no lease is leaked",
     output: z.object({
@@ -359,10 +284,7 @@ const billingEndpoints = {
       ),
     }),
   }),
-  releaseGateway: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/billing/release",
+  releaseGateway: operator.at("/billing/release").post({
     summary: "Give up the holds of a gateway that will not come back",
     body: z.strictObject({ gateway: z.string().min(1) }),
     output: z.object({ gateway: z.string(), released_cents: z.number() }),
@@ -373,10 +295,7 @@ const range = { from: GivenTime.optional(), to: GivenTime.optional() }
 const Counted = z.object({ events: z.number() })
 
 const eventEndpoints = {
-  getEventHoldings: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/events",
+  getEventHoldings: operator.at("/events").get({
     summary: "Read how many events are kept, and from when",
     output: z.object({
       events: z.number(),
@@ -384,34 +303,22 @@ const eventEndpoints = {
       newestMs: z.number().nullable(),
     }),
   }),
-  importEvents: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/events/import",
+  importEvents: operator.at("/events/import").post({
     summary: "Import events from a file on the machine of the server",
     body: z.strictObject({ file: z.string().min(1) }),
     output: Counted,
   }),
-  exportEvents: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/events/export",
+  exportEvents: operator.at("/events/export").post({
     summary: "Export events into a file on the machine of the server",
     body: z.strictObject({ file: z.string().min(1), organization: z.string().optional(), ...range }),
     output: Counted,
   }),
-  pruneEvents: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/events/prune",
+  pruneEvents: operator.at("/events/prune").post({
     summary: "Delete events that are older than so many days",
     body: z.strictObject({ days: z.int().min(1).max(36_500).optional() }),
     output: z.object({ before: z.string(), pruned: z.number(), kept: z.number() }),
   }),
-  verifyEvents: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/events/verification",
+  verifyEvents: operator.at("/events/verification").get({
     summary: "Compare the charged events with the ledger",
     query: z.object(range),
     output: z.object({
@@ -436,10 +343,7 @@ const eventEndpoints = {
 }
 
 const backupEndpoints = {
-  takeBackup: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/backup",
+  takeBackup: operator.at("/backup").post({
     summary: "Write everything that is kept into one file on the machine of the server",
     body: z.strictObject({ file: z.string().min(1) }),
     output: z.object({ file: z.string(), rows: z.number(), created_at: z.string() }),
@@ -451,36 +355,19 @@ const Drained = z.object({ worker: z.string(), drained: z.boolean() })
 
 /** Only a server that runs can answer them. */
 const fleetEndpoints = {
-  getStatus: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/status",
+  getStatus: operator.at("/status").get({
     summary: "Read the state of this gateway: regions, workers, queues, leases and journal",
     output: GatewayState,
   }),
-  getFleet: endpoint({
-    ...common,
-    method: "GET",
-    path: "/v1/operator/fleet",
-    summary: "Read the state of every gateway of the installation",
-    output: FleetState,
-  }),
-  drainWorker: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/workers/drain",
-    summary: "Take a worker out of service at every gateway",
-    body: GivenWorker,
-    output: Drained,
-  }),
-  undrainWorker: endpoint({
-    ...common,
-    method: "POST",
-    path: "/v1/operator/workers/undrain",
-    summary: "Put a worker back into service at every gateway",
-    body: GivenWorker,
-    output: Drained,
-  }),
+  getFleet: operator
+    .at("/fleet")
+    .get({ summary: "Read the state of every gateway of the installation", output: FleetState }),
+  drainWorker: operator
+    .at("/workers/drain")
+    .post({ summary: "Take a worker out of service at every gateway", body: GivenWorker, output: Drained }),
+  undrainWorker: operator
+    .at("/workers/undrain")
+    .post({ summary: "Put a worker back into service at every gateway", body: GivenWorker, output: Drained }),
 }
 
 const { listWorkloadIdentityProviders, testWorkloadIdentityProvider } = identityEndpoints

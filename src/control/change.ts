@@ -2,7 +2,7 @@
 import type { Clock } from "../base/clock.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Principal, Standing } from "../contract/access.ts"
-import type { Call, IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
+import type { IdempotentRun, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import { type NewAuditEntry, appendAudit } from "../store/audit.ts"
 import type { Change } from "../store/changes.ts"
@@ -160,31 +160,6 @@ export async function auditResource(
 ): Promise<void> {
   const [type = ""] = action.split(".")
   await audit({ organizationId, action, resource: { type, id }, ...views })
-}
-
-interface Versioned {
-  readonly version: bigint
-}
-
-/** What a change begins with: the resource as it is, at the version that If-Match names. */
-export function foundAtVersion<Resource extends Versioned>(
-  { request }: { readonly request: RequestFacts },
-  resource: Resource | null,
-  what: string,
-): Resource {
-  const current = found(resource, what)
-  checkVersion(request, current.version)
-  return current
-}
-
-/** What a response shows of a resource, with the ETag that If-Match of a later change names. */
-export function viewAtVersion<Resource extends Versioned, View>(
-  call: Pick<Call, "header">,
-  resource: Resource,
-  toView: (resource: Resource) => View,
-): View {
-  call.header("etag", etag(resource.version))
-  return toView(resource)
 }
 
 /** 412 when If-Match names another version; a request without the header takes what is there. */

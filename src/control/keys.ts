@@ -260,7 +260,7 @@ async function checkLimit(
   )
 }
 
-export function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
+function limitColumns(given: GivenLimit | null): Pick<Key, "rateLimitPerMinute" | "rateLimitBurst"> {
   return {
     rateLimitPerMinute: given?.requests_per_minute ?? null,
     rateLimitBurst: given?.burst ?? null,
@@ -271,7 +271,7 @@ async function statesOf(sql: Sql, key: Key, now: Date): Promise<readonly BudgetS
   return (await readBudgetStates(sql, [key], now.getTime())).get(key.id)
 }
 
-export function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
+function toApiKey(key: Key, budgets: readonly BudgetState[] = []): ApiKey {
   return {
     id: key.id,
     name: key.name,

@@ -200,7 +200,7 @@ export function toRequest(access: ModelAccess): ModelAccessRequest {
 }
 
 /** `models` are the entries of the catalog; what names a model that is not there any more is not listed. */
-export function virtualEntries(
+function virtualEntries(
   catalog: Catalog,
   own: readonly VirtualModelRecord[],
   models: readonly OrgModel[],

@@ -30,7 +30,7 @@ export function tagBudgetHandlers(parts: ControlParts): Handlers<typeof tagBudge
   }
 }
 
-export async function showTagBudgets(sql: Sql, organizationId: string, nowMs: number): Promise<TagBudget[]> {
+async function showTagBudgets(sql: Sql, organizationId: string, nowMs: number): Promise<TagBudget[]> {
   const stored = await listTagBudgets(sql, organizationId)
   const states = await readBudgetStates(sql, stored, nowMs)
   return stored.map(({ id, tagKey, tagValue, ...limits }) => ({
@@ -60,7 +60,7 @@ interface GivenTagBudget {
 }
 
 /** What is left out stays; a tag that is left with nothing is forgotten. */
-export async function changeTagBudget(
+async function changeTagBudget(
   { sql, now, audit, touched }: ChangeScope,
   organizationId: string,
   given: GivenTagBudget,

@@ -27,7 +27,7 @@ import { add, handlersOf, remove, replace, resource, changeView } from "./resour
 
 type Table = typeof virtualModelTable
 
-export interface VirtualModelParts extends ControlParts {
+interface VirtualModelParts extends ControlParts {
   readonly catalog: Catalog
 }
 

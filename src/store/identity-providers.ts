@@ -1,8 +1,8 @@
-/** Workload identity providers: whom an organization trusts to vouch for its workloads, and what they may then do. */
+/** Workload identity: the providers whom an organization trusts to vouch for its workloads, and the keys that tokens are signed with. */
 import type { Permission } from "../contract/access.ts"
 import { findOrganization, type Organization } from "./organizations.ts"
 import { resourceTable } from "./resources.ts"
-import { queryRecord } from "./rows.ts"
+import { queryRecord, insertNew, queryRecords } from "./rows.ts"
 import type { Sql } from "./sql.ts"
 
 export interface OidcConfig {
@@ -54,7 +54,6 @@ export const identityProviders = resourceTable<IdentityProvider, "policyRevision
   json: ["authorizationRules"],
   versionColumn: "policy_revision",
 })
-export const findIdentityProvider = identityProviders.find
 
 /** Of any organization, with that organization, which may be deleted. */
 export async function findProviderAndOrganization(
@@ -87,4 +86,29 @@ export async function listActiveX509Ids(sql: Sql, limit: number): Promise<string
 export async function hasActiveProviders(sql: Sql): Promise<boolean> {
   const rows = await sql.query("SELECT 1 FROM workload_identity_providers WHERE active LIMIT 1")
   return rows.length > 0
+}
+
+export interface SigningKey {
+  readonly id: string
+  readonly publicJwk: Readonly<Record<string, unknown>>
+  readonly createdAt: Date
+  /** When the last token that it may have signed has expired. */
+  readonly expiresAt: Date
+}
+
+export function insertSigningKey(sql: Sql, key: SigningKey): Promise<SigningKey> {
+  return insertNew<SigningKey>(sql, "workload_signing_keys", { ...key })
+}
+
+/** Oldest first, without expired ones. */
+export function listSigningKeys(sql: Sql, now: Date): Promise<SigningKey[]> {
+  return queryRecords<SigningKey>(
+    sql,
+    "SELECT * FROM workload_signing_keys WHERE expires_at > $1 ORDER BY created_at, id",
+    [now],
+  )
+}
+
+export async function deleteExpiredSigningKeys(sql: Sql, now: Date): Promise<void> {
+  await sql.query("DELETE FROM workload_signing_keys WHERE expires_at <= $1", [now])
 }

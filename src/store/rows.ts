@@ -85,17 +85,6 @@ export function updateRecord<Fields>(sql: Sql, update: Update): Promise<Fields |
   return queryRecord<Fields>(sql, text, [...update.whereValues, ...values])
 }
 
-/** A change that counts: If-Match of the next one names the version that this one made. */
-export function updateVersioned<Fields>(
-  sql: Sql,
-  table: string,
-  id: string,
-  changes: Readonly<Record<string, unknown>>,
-): Promise<Fields | null> {
-  const also = "version = version + 1"
-  return updateRecord<Fields>(sql, { table, where: "id = $1", whereValues: [id], changes, also })
-}
-
 /** How many rows of the table the organization has. */
 export async function countOf(sql: Sql, table: string, organizationId: string): Promise<number> {
   const [row] = await sql.query<{ count: number }>(

@@ -1,6 +1,7 @@
 /** The wire of Anthropic's Messages API: requests, the message object and the events that stream it. */
 import { z } from "zod"
 import { bodyText } from "../check.ts"
+import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { boundedArray, described, selectedUnion, typeOf } from "../openai/bounded.ts"
@@ -165,7 +166,7 @@ export const CountTokensRequest = z
   .meta({ id: "CountTokensRequest", description: "A conversation to count the tokens of." })
 export type CountTokensRequest = z.infer<typeof CountTokensRequest>
 
-export const TokenCount = z.object({ input_tokens: z.int().min(0) }).meta({
+const TokenCount = z.object({ input_tokens: z.int().min(0) }).meta({
   id: "TokenCount",
   description: "Exact for local models; for others the most that the prompt can be.",
 })
@@ -244,8 +245,7 @@ export const MessageEvent = z
   .meta({ id: "MessageEvent" })
 export type MessageEvent = z.infer<typeof MessageEvent>
 
-const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
-const base = { area: "Inference", surface: "anthropic", access } as const
+const base = { area: "Inference", surface: "anthropic", access: inference } as const
 /** `beta` says that a client uses fields of a preview; those that are not known are refused all the same. */
 const query = z.object({ beta: z.string().max(idCharactersMax).optional() })
 const errors: readonly FaultCode[] = [...generationErrors, "invalid_header", "invalid_query"]

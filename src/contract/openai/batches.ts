@@ -1,10 +1,10 @@
 /** The wire of OpenAI's Batch API. */
 import { z } from "zod"
+import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
 import { Metadata } from "./parameters.ts"
 
-const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
-const base = { area: "Batches", surface: "openai", access } as const
+const base = { area: "Batches", surface: "openai", access: inference } as const
 
 export const batchPaths = [
   "/v1/decisions",

@@ -1,6 +1,7 @@
 /** The OpenAI-compatible endpoints: an existing client works after changing its key and its base address. */
 import { z } from "zod"
 import { idCharactersMax, includesMax } from "./limits.ts"
+import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
 import type { FaultCode } from "../errors.ts"
 import { ChatCompletion, ChatRequest } from "./chat.ts"
@@ -10,8 +11,7 @@ import { RerankRequest, Reranking } from "./rerank.ts"
 import { CompactRequest, Compaction, InputTokens, InputTokensRequest } from "./response-prompts.ts"
 import { InputItemList, ResponseDeleted, ResponseObject, ResponseRequest } from "./responses.ts"
 
-const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
-const base = { area: "Inference", surface: "openai", access } as const
+const base = { area: "Inference", surface: "openai", access: inference } as const
 
 export const ModelObject = z
   .object({ id: z.string(), object: z.literal("model"), created: z.int(), owned_by: z.string() })
@@ -27,7 +27,7 @@ const ModelList = z
     ),
   })
   .meta({ id: "ModelList" })
-export type ModelList = z.infer<typeof ModelList>
+type ModelList = z.infer<typeof ModelList>
 
 /** Of every endpoint that runs a model. */
 export const generationErrors: readonly FaultCode[] = [

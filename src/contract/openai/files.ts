@@ -1,10 +1,10 @@
 /** The wire of OpenAI's Files API: what is uploaded for batches, and what batches answer. */
 import { z } from "zod"
 import { bodyText } from "../check.ts"
+import { inference } from "../endpoint-group.ts"
 import { endpoint } from "../endpoint.ts"
 
-const access = { principals: ["session", "key", "workload"], permission: "inference" } as const
-const base = { area: "Batches", surface: "openai", access } as const
+const base = { area: "Batches", surface: "openai", access: inference } as const
 
 const filePurposes = ["batch", "user_data"] as const
 /** What a server makes itself cannot be uploaded. */

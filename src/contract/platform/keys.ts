@@ -64,14 +64,14 @@ export type KeyBudget = z.infer<typeof KeyBudget>
 const Network = Text(64)
 
 /** What a caller may give; what is left out stays as it is, null removes the limit. */
-export const GivenKeyLimits = {
+const GivenKeyLimits = {
   tokens_per_minute: z.int().min(1).max(keyLimits.tokensPerMinuteMax).nullish(),
   allowed_models: z.array(Text(256)).min(1).max(keyLimits.modelsMax).nullish(),
   allowed_networks: z.array(Network).min(1).max(keyLimits.networksMax).nullish(),
   budgets: GivenBudgets.optional(),
 }
 
-export const ShownKeyLimits = {
+const ShownKeyLimits = {
   tokens_per_minute: z.int().nullable().describe("Tokens read and written; null for no limit of its own."),
   allowed_models: z.array(z.string()).nullable().describe("SKUs; null for every model of the organization."),
   allowed_networks: z.array(z.string()).nullable().describe("Null for every address."),

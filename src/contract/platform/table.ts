@@ -3,7 +3,11 @@ import { alertRuleTable } from "../alerts/rules.ts"
 import { webhookTable } from "../alerts/webhooks.ts"
 import { contentTable } from "../content.ts"
 import { guardrailTable } from "../guardrails/guardrails.ts"
-import { questionSetTable } from "../question-sets/table.ts"
+import { exampleTable } from "../question-sets/examples.ts"
+import { jobTable } from "../question-sets/jobs.ts"
+import { monitoringTable } from "../question-sets/monitoring.ts"
+import { reviewTable } from "../question-sets/review.ts"
+import { setTable } from "../question-sets/sets.ts"
 import { auditLogTable } from "./audit-log.ts"
 import { keyTable } from "./keys.ts"
 import { invitationTable, memberTable } from "./members.ts"
@@ -25,7 +29,11 @@ export const platformTable = {
   ...sessionTable,
   ...sessionListTable,
   ...tagBudgetTable,
-  ...questionSetTable,
+  ...setTable,
+  ...exampleTable,
+  ...jobTable,
+  ...monitoringTable,
+  ...reviewTable,
   ...alertRuleTable,
   ...webhookTable,
   ...contentTable,

@@ -2,9 +2,9 @@
 import { z } from "zod"
 import { classificationErrors } from "../classification.ts"
 import { DecisionAnswer, DecisionInput, DecisionUsage } from "../decisions.ts"
-import { apiWrite, endpointGroup } from "../endpoint-group.ts"
+import { apiWrite, endpointGroup, inference } from "../endpoint-group.ts"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, PathId, Text } from "../platform/values.ts"
+import { Datetime, Text } from "../platform/values.ts"
 import {
   Description,
   QuestionSetFile,
@@ -13,15 +13,6 @@ import {
   contentShape,
   questionSetLimits,
 } from "./content.ts"
-
-const principals = ["session", "key"] as const
-export const readAccess = { principals, permission: "api-read" } as const
-export const writeAccess = { principals, permission: "api-write" } as const
-
-export const setsPath = "/v1/organizations/{org_id}/question_sets"
-export const setPath = `${setsPath}/{set_id}` as const
-/** `set_id` is the id of a set or its name. */
-export const SetPath = z.object({ org_id: PathId, set_id: PathId })
 
 const noteCharactersMax = 500
 const Note = Text(noteCharactersMax)
@@ -241,14 +232,9 @@ export const QuestionSetDecision = z
   .meta({ id: "QuestionSetDecision" })
 export type QuestionSetDecision = z.infer<typeof QuestionSetDecision>
 
-export const decideQuestionSet = endpoint({
-  method: "POST",
-  path: `${setPath}/decide`,
-  area: "Question sets",
-  surface: "platform",
+export const decideQuestionSet = set.at("/decide").post({
   summary: "Ask a question set about one text; charged as POST /v1/decisions",
-  access: { principals: ["session", "key", "workload"], permission: "inference" },
-  params: SetPath,
+  access: inference,
   body: z.strictObject({
     input: DecisionInput,
     questions: z

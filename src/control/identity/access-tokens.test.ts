@@ -3,9 +3,8 @@ import { openTestDatabase } from "../../../test/database.ts"
 import { type Clock, ManualClock } from "../../base/clock.ts"
 import { createIds } from "../../base/ids.ts"
 import { insertBillingAccount } from "../../store/billing-accounts.ts"
-import { identityProviders } from "../../store/identity-providers.ts"
+import { identityProviders, listSigningKeys } from "../../store/identity-providers.ts"
 import { insertOrganization } from "../../store/organizations.ts"
-import { listSigningKeys } from "../../store/signing-keys.ts"
 import type { Database } from "../../store/sql.ts"
 import {
   type AccessTokens,

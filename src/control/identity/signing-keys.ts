@@ -8,7 +8,7 @@ import {
   deleteExpiredSigningKeys,
   insertSigningKey,
   listSigningKeys,
-} from "../../store/signing-keys.ts"
+} from "../../store/identity-providers.ts"
 import { type Database, StoreUnavailable } from "../../store/sql.ts"
 
 export const signingAlgorithm = "EdDSA"

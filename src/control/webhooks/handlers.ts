@@ -33,7 +33,7 @@ import { eventBody, urlRefusal } from "./send.ts"
 
 type Table = typeof webhookTable
 
-export interface WebhookParts extends ControlParts {
+interface WebhookParts extends ControlParts {
   /** Whether events may go to private addresses. */
   readonly allowPrivateWebhooks: boolean
   /** Encrypts their secrets. */

@@ -61,25 +61,17 @@ SETTINGS insert_deduplication_token = '${token.replaceAll(/[^\w:.-]/g, "_")}' FO
   }
 }
 
-export const clickhouseColumns = columnNames
-export const clickhouseFormat = "JSONCompactEachRow"
+const clickhouseColumns = columnNames
+const clickhouseFormat = "JSONCompactEachRow"
 
-export function encodeRows(rows: readonly EventRow[]): Buffer {
+function encodeRows(rows: readonly EventRow[]): Buffer {
   return Buffer.from(rows.map((row) => `${encodeRow(row)}\n`).join(""))
 }
 
 const encodeRow = (row: EventRow): string =>
   JSON.stringify(columnNames.map((name) => (name === "cost_ticks" ? String(row[name]) : row[name])))
 
-/** Lines of JSON objects, as queries answer them. */
-export function decodeRows<Row extends object>(text: string): Row[] {
-  return text
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Row) // the caller names the columns of its own statement
-}
-
-export const clickhouseDialect: Dialect = {
+const clickhouseDialect: Dialect = {
   parameter: (name, type) => `{${name}:${type}}`,
   table: "sequences FINAL",
   // Rows of one sequence share their month, so months need not be compared with each other.
@@ -130,14 +122,14 @@ PARTITION BY toYYYYMM(fromUnixTimestamp64Milli(timestamp, 'UTC'))
 ORDER BY (organization_id, timestamp, seq_id)
 SETTINGS non_replicated_deduplication_window = ${insertsRemembered}, fsync_after_insert = 1, fsync_part_directory = 1`
 
-export const clickhouseSchema: readonly string[] = [
+const clickhouseSchema: readonly string[] = [
   clickhouseTable,
   `ALTER TABLE sequences
   ${addedColumnNames.map((name) => `ADD COLUMN IF NOT EXISTS ${declared(name)}`).join(",\n  ")}`,
 ]
 
 /** Whole months go at once; what is left of the month of the cutoff is marked as deleted. */
-export function clickhousePrune(beforeMs: number): { readonly months: string; readonly rest: string } {
+function clickhousePrune(beforeMs: number): { readonly months: string; readonly rest: string } {
   const cutoff = new Date(beforeMs)
   const month = cutoff.getUTCFullYear() * 100 + cutoff.getUTCMonth() + 1
   return {

@@ -279,7 +279,7 @@ function valueOf(cell: Cell): DuckDBValue {
 
 const instantOf = (cell: Cell): DuckDBValue => (typeof cell === "number" ? BigInt(cell) : valueOf(cell))
 
-export const duckdbDialect: Dialect = {
+const duckdbDialect: Dialect = {
   parameter: (name) => `$${name}`,
   // A row that is already there is never inserted, so there is nothing to merge.
   table: "sequences",
@@ -333,14 +333,14 @@ const duckdbTable = `CREATE TABLE sequences (
   ${allColumnNames.map(declared).join(",\n  ")})`
 
 /** The columns that a table has; none where there is no table. */
-export const duckdbColumns =
+const duckdbColumns =
   "SELECT column_name AS name FROM duckdb_columns() WHERE table_name = 'sequences' AND NOT internal"
 
 /**
  * What makes the table as it is now of one with the given columns, in one transaction. A table of an earlier version is
  * written anew, not altered: DuckDB cannot read its own log again when the process dies after an ALTER.
  */
-export function duckdbChanges(present: ReadonlySet<string>): readonly string[] {
+function duckdbChanges(present: ReadonlySet<string>): readonly string[] {
   if (present.size === 0) return [duckdbTable]
   if (allColumnNames.every((name) => present.has(name))) return []
   const values = allColumnNames.map((name) =>
@@ -356,4 +356,4 @@ export function duckdbChanges(present: ReadonlySet<string>): readonly string[] {
 }
 
 /** Where the rows of an insert stand before it is known which are new; made anew, for deleted rows keep their memory. */
-export const duckdbIncoming = "CREATE OR REPLACE TEMP TABLE incoming AS SELECT * FROM sequences LIMIT 0"
+const duckdbIncoming = "CREATE OR REPLACE TEMP TABLE incoming AS SELECT * FROM sequences LIMIT 0"

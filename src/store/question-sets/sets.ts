@@ -105,7 +105,7 @@ export async function pageSets(
   return pageNewest<ListedSet>(sql, { text, values: [organizationId], idColumn: "s.id" }, page)
 }
 
-export type SetChanges = Partial<
+type SetChanges = Partial<
   Pick<
     QuestionSet,
     "name" | "description" | "latest" | "shadowVersion" | "shadowModel" | "shadowShare" | "reviewSampleRate"
