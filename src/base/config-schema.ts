@@ -258,7 +258,7 @@ const JournalConfig = z.strictObject({
   disk_free_min_mib: whole(0, 1_073_741_824)
     .default(512)
     .describe(
-      "Free space that is kept for usage: with less on their disk, uploads are refused with 507, and content is dropped and counted.",
+      "Free space that is kept for usage: with less on their disk, uploads are refused with 507, content is dropped and counted, and events wait in the journal.",
     ),
 })
 

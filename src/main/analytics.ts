@@ -17,8 +17,10 @@ import {
   analyticsConsumer,
   openExporter,
 } from "../store/events/exporter.ts"
+import { DiskSpace } from "../store/disk-space.ts"
 import type { Place } from "../store/events/service.ts"
 
+const mebibyte = 1024 * 1024
 const dayMs = 86_400_000
 const closeWithinMs = 5_000
 const millisecondsPerSecond = 1_000
@@ -87,7 +89,16 @@ export async function openAnalytics({
     onDeath: (reason) => log.error({ reason }, "the analytics process died"),
   })
   const positionFile = join(config.data_dir, "analytics", "exported.json")
-  const exporter = await openExporter({ events, journal, positionFile, clock, log })
+  const reservedBytes = config.journal.disk_free_min_mib * mebibyte
+  const disk = new DiskSpace({ directory: config.data_dir, reservedBytes }, clock)
+  const exporter = await openExporter({
+    events,
+    journal,
+    positionFile,
+    clock,
+    log,
+    hasDiskSpace: () => place.engine !== "duckdb" || disk.claim(0),
+  })
   exporter.start()
   const flush = async (): Promise<void> => await exporter.flush()
   return {

@@ -37,7 +37,10 @@ const reopen = (gatewayId: string, at = "journal"): Promise<Journal> =>
     keepMs: 0,
   })
 
-const openOn = (events: Events, more: { lagBytesMax?: number } = {}): Promise<Exporter> =>
+const openOn = (
+  events: Events,
+  more: { lagBytesMax?: number; hasDiskSpace?: () => boolean } = {},
+): Promise<Exporter> =>
   openExporter({
     events,
     journal,
@@ -52,6 +55,18 @@ async function append(first: number, count: number): Promise<void> {
 }
 
 const countKept = async (): Promise<number> => (await kept.events.ask("holdings", null)).events
+
+test("events wait in the journal while the disk has no room for them", async () => {
+  const disk = { hasRoom: false }
+  const exporter = await openOn(kept.events, { hasDiskSpace: () => disk.hasRoom })
+  await append(0, 5)
+  await expect(exporter.flush()).rejects.toThrow("no room")
+  expect(await countKept()).toBe(0)
+  disk.hasRoom = true
+  await exporter.flush()
+  expect(await countKept()).toBe(5)
+  await exporter.close()
+})
 
 test("a flush keeps everything that was appended before it, and lets the journal forget it", async () => {
   const exporter = await openOn(kept.events)

@@ -35,6 +35,8 @@ interface ExporterSettings {
   readonly positionFile: string
   readonly clock: Clock
   readonly log: Log
+  /** Whether events may be written beside what is kept for the journal; always where they lie elsewhere. */
+  readonly hasDiskSpace?: () => boolean
   /** Of the journal, not yet exported; above it the oldest segments are given up. */
   readonly lagBytesMax?: number
 }
@@ -52,6 +54,7 @@ export interface ExportState {
 const lookEveryMs = 1_000
 const retryMs = 1_000
 const retryMsMax = 30_000
+/** Half of what is kept free for the journal, unless that is set otherwise. */
 const lagBytesMaxDefault = 256 * 1024 * 1024
 
 export async function openExporter(settings: ExporterSettings): Promise<Exporter> {
@@ -131,6 +134,8 @@ export class Exporter {
     const until = journal.end
     const startedMs = this.#settings.clock.monotonicMs()
     while (!this.#stop.signal.aborted && isBefore(this.#position, until)) {
+      if (this.#settings.hasDiskSpace?.() === false)
+        throw new Error("Cannot keep events: the disk has no room beside what is kept for usage")
       const from = this.#position
       const taken = await events.ask("take", { gatewayId, directory, from, until })
       this.#exportedEvents += taken.events
