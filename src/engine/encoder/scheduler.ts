@@ -38,7 +38,7 @@ const RECENT_MS = 1000
 /** What an organization that comes back may be behind the others: about as much as a long run of another has taken meanwhile. */
 const CREDIT_TOKENS_MAX = 256
 /** One that asks one thing after the other asks again within this time: a long run of another organization waits for it. */
-const ANTICIPATE_MS = 20
+const ANTICIPATE_MS = 30
 
 export interface SchedulerOptions {
   readonly cacheBytesMax: number
