@@ -21,7 +21,7 @@ import type {
   ToolChoice,
 } from "../../engine/engine.ts"
 import type { MeteredCall } from "../metered-call.ts"
-import { checkOffered, noteDropped } from "../openai/chat-work.ts"
+import { callIdCharactersMax, checkOffered, noteDropped, openWork } from "../openai/chat-work.ts"
 import { Generating, type InferenceParts, countPromptTokens, runInference } from "../openai/inference.ts"
 import { MessageWriter } from "./message-writer.ts"
 
@@ -134,24 +134,13 @@ export function promptWork(request: CountTokensRequest, organizationId: string):
   return {
     dropped,
     work: {
+      ...openWork,
       organizationId,
       messages: toMessages(request),
       tools,
       toolChoice: toToolChoice(request, tools),
       parallelToolCalls: !disablesParallelCalls(request),
       format: toFormat(request),
-      sampling: {
-        temperature: null,
-        topP: null,
-        seed: null,
-        frequencyPenalty: 0,
-        presencePenalty: 0,
-        logitBias: {},
-      },
-      stop: [],
-      topLogprobs: null,
-      outputTokensMax: null,
-      truncate: false,
       effort: toEffort(request),
     },
   }
@@ -262,9 +251,6 @@ const misplaced = (type: string, role: string): Fault =>
   new Fault("invalid_request", `Cannot use messages: a ${type} block cannot stand in a message of ${role}`, {
     param: "messages",
   })
-
-/** Of a call id that an error quotes. */
-const callIdCharactersMax = 64
 
 const withoutCall = (id: string, index: number): Fault =>
   new Fault(

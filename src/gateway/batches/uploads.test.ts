@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { receiveUpload } from "./uploads.ts"
+import { receiveUpload } from "./files.ts"
 
 const storage = { stage: () => Promise.reject(new Error("no file is stored here")) }
 const part = (name: string): string => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n1\r\n`

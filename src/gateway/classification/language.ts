@@ -20,10 +20,11 @@ const OTHERS = words(
 export function isForeign(text: string): boolean {
   const found = text.slice(0, CHARACTERS_MAX).toLowerCase().match(WORD) ?? []
   const latin = found.filter((word) => LATIN.test(word))
-  const letters = (some: readonly string[]): number => some.reduce((sum, word) => sum + word.length, 0)
   if (letters(latin) * 2 < letters(found)) return true
   if (latin.length < WORDS_MIN) return false
   const english = latin.filter((word) => ENGLISH.has(word)).length
   const other = latin.filter((word) => OTHERS.has(word) && !ENGLISH.has(word)).length
   return other > 1 && other > 2 * english
 }
+
+const letters = (some: readonly string[]): number => some.reduce((sum, word) => sum + word.length, 0)

@@ -1,6 +1,6 @@
 /**
  * What is kept of a request: of a chat or a response the conversation as the model read it and what it wrote, of a classification its
- * questions and verdicts.
+ * questions and verdicts; and the same in the spans of a trace, where the operator wants that (`telemetry.content`).
  */
 import {
   type ContentInput,
@@ -12,7 +12,7 @@ import {
 import type { ChatMessage, GenerationEvent } from "../../engine/engine.ts"
 import { type Classification, type Question, marginsOf } from "../classification/classification.ts"
 import { type Verdict, verdictOf } from "../classification/verdict.ts"
-import type { AskedContent, ContentEnd } from "./keeper.ts"
+import type { AskedContent, ContentEnd, ContentKeeper } from "./keeper.ts"
 
 export const conversationInput = (messages: readonly ChatMessage[]): ContentInput => ({
   messages: messages.map(toMessage),
@@ -129,3 +129,48 @@ export const contentAnswers = (
     confidence: verdict.confidence,
     threshold: questions[at]?.threshold ?? null,
   }))
+
+/** Of one attribute; collectors refuse larger batches. */
+const charactersMax = 16_384
+
+/** The same keeper, whose requests also have their content in their spans; not redacted. */
+export function traceContent(keeper: ContentKeeper): ContentKeeper {
+  return {
+    begin(start) {
+      const pending = keeper.begin(start)
+      const { span } = start
+      if (!span) return pending
+      span.set(attributesOf(askedIn(start.asked())))
+      return {
+        finish: async (end) => {
+          const ended = end()
+          // Before anything is awaited: the span ends when usage is recorded.
+          span.set(attributesOf(answeredIn(ended)))
+          return await pending.finish(() => ended)
+        },
+      }
+    },
+  }
+}
+
+function askedIn({ evidence, questions, input }: AskedContent): Record<string, unknown> {
+  if (input === null) return { "umpire.decision.evidence": evidence, "umpire.decision.asked": questions }
+  const { messages, texts } = input
+  return messages.length > 0 ? { "gen_ai.input.messages": messages } : { "gen_ai.input.texts": texts }
+}
+
+const answeredIn = ({ answers, output }: ContentEnd): Record<string, unknown> => ({
+  "umpire.decision.answers": answers.length > 0 ? answers : null,
+  "gen_ai.output.messages": output,
+})
+
+/** As texts; JSON where they are none. */
+function attributesOf(values: Record<string, unknown>): Record<string, string | null> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => {
+      if (value === null || value === undefined) return [name, null]
+      const text = typeof value === "string" ? value : JSON.stringify(value)
+      return [name, text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text]
+    }),
+  )
+}

@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import type { Attributes, Span } from "../../base/telemetry.ts"
 import type { AskedContent, ContentEnd, ContentStart } from "./keeper.ts"
 import { keepNothing } from "./keeper.ts"
-import { traceContent } from "./traced.ts"
+import { traceContent } from "./request-content.ts"
 
 /** Answers the attributes of the span of one request. */
 async function traced(asked: AskedContent, end: Partial<ContentEnd>): Promise<Attributes> {

@@ -56,9 +56,28 @@ function toMessage(message: WireMessage): ChatMessage {
   }
 }
 
+/** What a request leaves open of the work for its prompt. */
+export const openWork = {
+  sampling: {
+    temperature: null,
+    topP: null,
+    seed: null,
+    frequencyPenalty: 0,
+    presencePenalty: 0,
+    logitBias: {},
+  },
+  stop: [],
+  topLogprobs: null,
+  outputTokensMax: null,
+  truncate: false,
+} satisfies Partial<GenerateWork>
+
+/** Of a call id that an error quotes. */
+export const callIdCharactersMax = 64
+
 type Content = string | readonly ({ readonly text: string } | { readonly refusal: string })[]
 
-function textOf(content: Content): string {
+export function textOf(content: Content): string {
   if (typeof content === "string") return content
   return content.map((part) => ("text" in part ? part.text : part.refusal)).join("")
 }

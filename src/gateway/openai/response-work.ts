@@ -13,6 +13,7 @@ import {
   type ResponseRequest,
 } from "../../contract/openai/responses.ts"
 import type { ChatMessage, GenerateWork, OutputFormat, ToolCall } from "../../engine/engine.ts"
+import { callIdCharactersMax, openWork, textOf } from "./chat-work.ts"
 import { type ResponseTools, customArguments, flatName } from "./response-tools.ts"
 
 /** What a request says about its prompt: all that counting its tokens needs. */
@@ -51,6 +52,7 @@ export function promptWork(
 ): GenerateWork {
   const instructions = request.instructions ?? null
   return {
+    ...openWork,
     organizationId,
     messages: [
       ...(instructions === null ? [] : [{ role: "system" as const, content: instructions }]),
@@ -60,17 +62,6 @@ export function promptWork(
     toolChoice,
     parallelToolCalls: request.parallel_tool_calls ?? true,
     format: toFormat(request),
-    sampling: {
-      temperature: null,
-      topP: null,
-      seed: null,
-      frequencyPenalty: 0,
-      presencePenalty: 0,
-      logitBias: {},
-    },
-    stop: [],
-    topLogprobs: null,
-    outputTokensMax: null,
     truncate: request.truncation === "auto",
     effort: request.reasoning?.effort ?? null,
   }
@@ -141,9 +132,6 @@ function checkCalls(kinds: readonly Kind[]): void {
   }
 }
 
-/** Of a call id that an error quotes. */
-const callIdCharactersMax = 64
-
 type Kind =
   | { readonly type: "assistant"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string }
@@ -187,13 +175,6 @@ function kindOf(item: InputItem): Kind {
     return { type: "message", message: { role: role === "user" ? "user" : "system", content } }
   }
   return { type: "reference", id: String((item as { id?: unknown }).id) }
-}
-
-type Part = { readonly text: string } | { readonly refusal: string }
-
-function textOf(content: string | readonly Part[]): string {
-  if (typeof content === "string") return content
-  return content.map((part) => ("text" in part ? part.text : part.refusal)).join("")
 }
 
 function toFormat({ text }: PromptRequest): OutputFormat {
