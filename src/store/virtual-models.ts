@@ -1,6 +1,7 @@
 /** Virtual models of organizations. */
 import type { VirtualRule } from "../contract/platform/virtual-models.ts"
 import { resourceTable } from "./resources.ts"
+import type { Sql } from "./sql.ts"
 
 export interface VirtualModelRecord {
   readonly id: string
@@ -19,4 +20,6 @@ export const virtualModels = resourceTable<VirtualModelRecord, "version">({
   json: ["rule"],
 })
 
-export const listVirtualModels = virtualModels.list
+/** All of them; an organization has few. */
+export const listVirtualModels = (sql: Sql, organizationId: string): Promise<VirtualModelRecord[]> =>
+  virtualModels.list(sql, organizationId)

@@ -30,7 +30,7 @@ export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> 
   return {
     teachQuestionSet: async (call) =>
       await start(parts, call, "teach", async (set, { sql }) => {
-        const { questions = null, target_accuracy = null, hold_out = false } = call.body
+        const { questions = null, target_accuracy = null, hold_out } = call.body
         const { number } = await readVersion(sql, set, call.body.version)
         if ((await countRows(sql, set.id)).examples === 0)
           throw new Fault("conflict", "Cannot teach the set: it has no examples")

@@ -24,7 +24,8 @@ import {
 import { isUniqueViolation } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
-import { artefactsIn, checkModel, differenceOf, keepArtefacts, readFileTask, writeFile } from "./content.ts"
+import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
+import { readFileTask, writeFile } from "./file.ts"
 import type { QuestionSetParts } from "./parts.ts"
 import { checkCases, pointLabel, removeLabel } from "./publish.ts"
 import {
