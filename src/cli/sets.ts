@@ -19,7 +19,7 @@ export const sets: Command = {
     "umpire sets list",
     "umpire sets pull refunds [--version production] [--out refunds.yaml] [--force]",
     "umpire sets push refunds.yaml [--note 'why']",
-    "umpire sets teach refunds [--target 0.95]",
+    "umpire sets teach refunds [--target 0.95] [--hold-out]",
     "umpire sets check refunds [--version latest] [--against production]",
     "",
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
@@ -32,6 +32,10 @@ export const sets: Command = {
     target: {
       type: "string",
       help: "the share of right answers that thresholds are chosen for, such as 0.95",
+    },
+    "hold-out": {
+      type: "boolean",
+      help: "with teach: measure on a third of the rows and do not learn from them",
     },
     force: { type: "boolean", help: "of pull: replace a file that differs from the set" },
     ...apiOptions,
@@ -125,6 +129,7 @@ export async function teach(context: CliContext, name: string): Promise<number> 
   const body = {
     version: text(context, "version") ?? "latest",
     ...(target === undefined ? {} : { target_accuracy: target }),
+    ...(context.values["hold-out"] === true ? { hold_out: true } : {}),
   }
   const job = await finish(
     context,
