@@ -62,12 +62,8 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     find,
     lock,
     show,
-    async list(call: CallAt & { readonly query: PageRequest }) {
-      return toList(
-        await table.page(parts.database, acting(call).standing.organizationId, call.query),
-        toView,
-      )
-    },
+    list: async (call: CallAt & { readonly query: PageRequest }) =>
+      toList(await table.page(parts.database, acting(call).standing.organizationId, call.query), toView),
     get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
     /** `fields` runs in the transaction, before the limit is looked at. */
     create: async (
