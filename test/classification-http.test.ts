@@ -47,6 +47,16 @@ const send = async (
     body: Buffer.from(body),
   })
 
+test("a text in a language that the model has not learnt is answered with a warning", async () => {
+  const warningOf = async (input: string): Promise<string | null> => {
+    const response = await send(decisionsPath, JSON.stringify({ ...least, input }))
+    expect(response.status).toBe(200)
+    return response.headers.get("x-umpire-warning")
+  }
+  expect(await warningOf("Der Himmel ist heute nicht blau, und es regnet auf die Stadt.")).toBe("language")
+  expect(await warningOf(least.input)).toBeNull()
+})
+
 describe("bad input", () => {
   test.each(badClassificationInputs)(
     "$endpoint: $name is $status $code",
