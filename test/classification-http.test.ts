@@ -49,7 +49,8 @@ const send = async (
 
 test("a text in a language that the model has not learnt is answered with a warning", async () => {
   const warningOf = async (input: string): Promise<string | null> => {
-    const response = await send(decisionsPath, JSON.stringify({ ...least, input }))
+    const body = JSON.stringify({ ...least, input })
+    const response = await send(decisionsPath, body, { "content-type": "application/json" })
     expect(response.status).toBe(200)
     return response.headers.get("x-umpire-warning")
   }
