@@ -16,8 +16,6 @@ const OTHERS = words(
   "der die das und ist nicht ich ein eine zu mit den auf für von sie wir es wie auch dem im le la les et est pas je un une des du pour que qui dans vous nous il elle sur avec au ne ce el los las y es una por con para se lo del su pero como muy al está de het een niet van voor met maar ik zijn di che non per sono mi o os não um uma com eu em na foi och att det som är jag inte på w nie się jest do z że to ve bir bu için çok da ne değil og ikke jeg dan yang tidak ini itu của và là không",
 )
 
-const letters = (some: readonly string[]): number => some.reduce((sum, word) => sum + word.length, 0)
-
 /** True where most letters are of another script, or most words that every text has are of other languages. */
 export function isForeign(text: string): boolean {
   const found = text.slice(0, CHARACTERS_MAX).toLowerCase().match(WORD) ?? []
