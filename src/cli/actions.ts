@@ -12,10 +12,11 @@ import {
   type CliContext,
   type CliOption,
   type Command,
-  UsageError,
+  flagOption,
   organizationOption,
   show,
   text,
+  UsageError,
 } from "./command.ts"
 import { type FieldsOf, readFields } from "./fields.ts"
 import type { Operator } from "./operator.ts"
@@ -42,7 +43,7 @@ interface Described<Api> {
 
 export type OpenOperator = (context: CliContext) => Promise<Operator>
 
-const json: CliOption = { type: "boolean", help: "print JSON" }
+const json: CliOption = flagOption("print JSON")
 
 /** A command of the operator. Actions in an organization take its option. */
 export const operatorCommand =

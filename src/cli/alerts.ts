@@ -4,7 +4,7 @@ import type { Client } from "../contract/client.ts"
 import { type Action, apiCommand, calls } from "./actions.ts"
 import {
   type CliContext,
-  UsageError,
+  listOption,
   numberOf,
   numbersBetween,
   oneOf,
@@ -12,6 +12,8 @@ import {
   required,
   show,
   texts,
+  UsageError,
+  valueOption,
 } from "./command.ts"
 import { columns } from "./table.ts"
 
@@ -57,19 +59,16 @@ export const alerts = apiCommand({
     "test sends an event of the type webhook.test to each webhook of the rule; umpire webhooks deliveries says how it went.",
   ],
   options: {
-    kind: { type: "string", help: alertKinds.join(", ") },
-    threshold: {
-      type: "string",
-      help: "in cents, a share of 1, milliseconds, PSI or days, as the kind says (default: the kind's)",
-    },
-    window: { type: "string", help: "over how many minutes it is measured (default: the kind's)" },
-    target: {
-      type: "string",
-      multiple: true,
-      help: "what it is about: api_key_id=, model=, question_set_id= or question=; may be repeated",
-    },
-    webhook: { type: "string", multiple: true, help: "a webhook to tell; may be repeated" },
-    email: { type: "string", multiple: true, help: "an address to tell; may be repeated" },
+    kind: valueOption(alertKinds.join(", ")),
+    threshold: valueOption(
+      "in cents, a share of 1, milliseconds, PSI or days, as the kind says (default: the kind's)",
+    ),
+    window: valueOption("over how many minutes it is measured (default: the kind's)"),
+    target: listOption(
+      "what it is about: api_key_id=, model=, question_set_id= or question=; may be repeated",
+    ),
+    webhook: listOption("a webhook to tell; may be repeated"),
+    email: listOption("an address to tell; may be repeated"),
   },
   actions: {
     list: calls("listAlertRules", {

@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import type { OutputOf } from "../contract/endpoint.ts"
 import type { EventOperatorTable } from "../contract/operator.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { type CliContext, required } from "./command.ts"
+import { type CliContext, required, valueOption } from "./command.ts"
 import { columns } from "./table.ts"
 
 type Verdict = OutputOf<EventOperatorTable["verifyEvents"]>
@@ -20,10 +20,10 @@ export const analytics = operatorCommand({
     "umpire analytics verify [--from 2026-01-01T00:00:00Z] [--to ...]",
   ],
   options: {
-    organization: { type: "string", short: "o", help: "only the events of this organization" },
-    from: { type: "string", help: "only what began at or after this time" },
-    to: { type: "string", help: "only what began before this time" },
-    days: { type: "string", help: "days to keep; defaults to analytics.retention_days" },
+    organization: valueOption("only the events of this organization", "o"),
+    from: valueOption("only what began at or after this time"),
+    to: valueOption("only what began before this time"),
+    days: valueOption("days to keep; defaults to analytics.retention_days"),
   },
   actions: {
     status: operates("getEventHoldings", { draw: drawStatus }),

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import type { DecisionAnswer, DecisionQuestion, DecisionsResponse } from "../contract/decisions.ts"
 import { connectServer } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type CliContext, type Command, text, UsageError, valueOption } from "./command.ts"
 import { drawAnswers } from "./answer-bars.ts"
 import { unreadable } from "./given-files.ts"
 import { questionOptions, readQuestions } from "./questions.ts"
@@ -20,8 +20,8 @@ export const ask: Command = {
   ],
   options: {
     ...questionOptions,
-    text: { type: "string", short: "t", help: "the evidence itself, instead of a file" },
-    model: { type: "string", short: "m", help: "the model to ask (UMPIRE_MODEL, else umpire-decide)" },
+    text: valueOption("the evidence itself, instead of a file", "t"),
+    model: valueOption("the model to ask (UMPIRE_MODEL, else umpire-decide)", "m"),
     ...serverOptions,
     json: { ...serverOptions.json, help: "print the server's answer as JSON" },
   },

@@ -1,11 +1,12 @@
 /** `umpire audit`: checks that no entry of the audit log was changed, removed or slipped in. */
 import { operatorCommand, operates } from "./actions.ts"
+import { valueOption } from "./command.ts"
 
 const exitBroken = 1
 
 export const audit = operatorCommand({
   usage: ["umpire audit verify [--organization org_...]"],
-  options: { organization: { type: "string", short: "o", help: "one organization instead of all" } },
+  options: { organization: valueOption("one organization instead of all", "o") },
   actions: {
     verify: operates("verifyAuditLogs", {
       fields: { organization: "organization" },

@@ -1,11 +1,11 @@
 /** `umpire backup`: writes everything that is kept into one file, while the server runs or not. */
 import { resolve } from "node:path"
 import type { OpenOperator } from "./actions.ts"
-import { type Command, required, show } from "./command.ts"
+import { type Command, flagOption, required, show } from "./command.ts"
 
 export const backup = (open: OpenOperator): Command => ({
   usage: ["umpire backup umpire-2026-01-01.backup"],
-  options: { json: { type: "boolean", help: "print JSON" } },
+  options: { json: flagOption("print JSON") },
   run: async (context) => {
     const given = required(context.positionals[0], "into which file? umpire backup FILE")
     const operator = await open(context)

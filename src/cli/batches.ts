@@ -9,7 +9,16 @@ import { ClientError } from "../contract/client.ts"
 import { type BatchObject, type BatchPath, batchPaths } from "../contract/openai/batches.ts"
 import type { FileObject } from "../contract/openai/files.ts"
 import { Unreachable, connectServer } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, required, show, text } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  flagOption,
+  required,
+  show,
+  text,
+  UsageError,
+  valueOption,
+} from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { serverOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
@@ -35,11 +44,11 @@ export const batches: Command = {
     "create --wait and results exit with 1 when the batch or one of its lines failed.",
   ],
   options: {
-    endpoint: { type: "string", help: `where the lines go: ${batchPaths.join(", ")} (default the first)` },
-    window: { type: "string", help: "how long the batch may take, such as 30m, 24h (default) or 7d" },
-    wait: { type: "boolean", help: "wait for the end" },
-    out: { type: "string", short: "o", help: "the file for the answers (default standard output)" },
-    errors: { type: "string", help: "the file for the lines that failed (default standard error)" },
+    endpoint: valueOption(`where the lines go: ${batchPaths.join(", ")} (default the first)`),
+    window: valueOption("how long the batch may take, such as 30m, 24h (default) or 7d"),
+    wait: flagOption("wait for the end"),
+    out: valueOption("the file for the answers (default standard output)", "o"),
+    errors: valueOption("the file for the lines that failed (default standard error)"),
     ...serverOptions,
   },
   run: async (context) => await run(context),

@@ -3,7 +3,7 @@ import { dollarText } from "../base/money.ts"
 import type { OutputOf } from "../contract/endpoint.ts"
 import type { BillingOperatorTable } from "../contract/operator.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { UsageError } from "./command.ts"
+import { UsageError, valueOption } from "./command.ts"
 import { columns } from "./table.ts"
 
 type Verdict = OutputOf<BillingOperatorTable["verifyBilling"]>
@@ -33,20 +33,16 @@ export const billing = operatorCommand({
     "umpire billing release gw_...",
   ],
   options: {
-    account: {
-      type: "string",
-      short: "a",
-      help: "the billing account, or an organization that it pays for; needed where there are several",
-    },
-    cents: { type: "string", help: "whole cents; negative reduces the balance" },
-    reason: { type: "string", short: "r", help: "the reason, recorded in the ledger and in the audit log" },
-    reference: {
-      type: "string",
-      help: "idempotency key: a repeated command with the same reference changes nothing",
-    },
-    limit: { type: "string", help: "entries to show" },
-    mode: { type: "string", help: "prepaid or postpaid" },
-    provider: { type: "string", help: "local or stripe; the payment method must be entered again" },
+    account: valueOption(
+      "the billing account, or an organization that it pays for; needed where there are several",
+      "a",
+    ),
+    cents: valueOption("whole cents; negative reduces the balance"),
+    reason: valueOption("the reason, recorded in the ledger and in the audit log", "r"),
+    reference: valueOption("idempotency key: a repeated command with the same reference changes nothing"),
+    limit: valueOption("entries to show"),
+    mode: valueOption("prepaid or postpaid"),
+    provider: valueOption("local or stripe; the payment method must be entered again"),
   },
   actions: {
     credit: move("creditAccount"),

@@ -7,6 +7,21 @@ export interface CliOption {
   readonly help: string
 }
 
+const optionOf = (option: CliOption, short: string | undefined): CliOption =>
+  short === undefined ? option : { ...option, short }
+
+/** An option that takes a value. */
+export const valueOption = (help: string, short?: string): CliOption =>
+  optionOf({ type: "string", help }, short)
+
+/** An option that takes a value and may be repeated. */
+export const listOption = (help: string, short?: string): CliOption =>
+  optionOf({ type: "string", multiple: true, help }, short)
+
+/** An option that is given or not. */
+export const flagOption = (help: string, short?: string): CliOption =>
+  optionOf({ type: "boolean", help }, short)
+
 export interface CliContext {
   readonly positionals: readonly string[]
   readonly values: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
@@ -104,11 +119,7 @@ export function pairOf(given: string | undefined, question: string): readonly [n
 }
 
 /** Of operators' commands in an organization. */
-export const organizationOption: CliOption = {
-  type: "string",
-  short: "o",
-  help: "the organization, where there are several",
-}
+export const organizationOption = valueOption("the organization, where there are several", "o")
 
 /** Every value of an option that may be repeated. */
 export function texts(context: CliContext, option: string): string[] {

@@ -1,7 +1,7 @@
 /** `umpire connect`: points a client at this server, keeps a backup of its configuration, and shows the difference. */
 import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type CliContext, type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
 import { serverOptions, urlOf } from "./server-options.ts"
 import { drawDifference, hideSecrets } from "./text-difference.ts"
@@ -11,9 +11,9 @@ const names = Object.keys(connectedClients).join("|")
 export const connect: Command = {
   usage: [`umpire connect ${names} [--url http://127.0.0.1:8484] [--model umpire-chat] [--dry-run]`],
   options: {
-    url: { type: "string", help: serverOptions.url.help },
-    model: { type: "string", short: "m", help: "the model that the client asks; defaults to umpire-chat" },
-    "dry-run": { type: "boolean", help: "show the difference and write nothing" },
+    url: valueOption(serverOptions.url.help),
+    model: valueOption("the model that the client asks; defaults to umpire-chat", "m"),
+    "dry-run": flagOption("show the difference and write nothing"),
   },
   run: async (context) => run(context),
 }

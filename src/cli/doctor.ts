@@ -1,5 +1,5 @@
 /** `umpire doctor`: checks the machine and says what to do about what it finds. */
-import type { CliContext, Command } from "./command.ts"
+import { type CliContext, type Command, flagOption } from "./command.ts"
 import { printable } from "./table.ts"
 
 export interface Finding {
@@ -16,7 +16,7 @@ const marks = { ok: "✓", note: "•", bad: "✗" } as const
 
 export const doctor = (examine: Examine): Command => ({
   usage: ["umpire doctor [--json]"],
-  options: { json: { type: "boolean", help: "print JSON" } },
+  options: { json: flagOption("print JSON") },
   run: async (context) => {
     const findings = await examine(context)
     context.stdout.write(context.values["json"] === true ? `${JSON.stringify(findings)}\n` : draw(findings))

@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises"
 import { extname, resolve } from "node:path"
 import { evaluate } from "../scoring/evaluation.ts"
 import { connectServer } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import { type CliContext, type Command, listOption, text, texts, UsageError, valueOption } from "./command.ts"
 import { drawDetails, drawSummary, htmlReport, reliabilitySvg, type Report } from "./eval-report.ts"
 import { type EvalRow, type EvalSet, readEvalSet } from "./eval-rows.ts"
 import { type EvalEndpoint, runRows } from "./eval-run.ts"
@@ -22,24 +22,14 @@ export const evaluation: Command = {
     'Two options yes and no are a predicate, other lists a choice; with "scale": true they are levels.',
   ],
   options: {
-    model: {
-      type: "string",
-      multiple: true,
-      short: "m",
-      help: "the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)",
-    },
-    endpoint: { type: "string", help: "decisions (default) or systemone" },
-    rows: { type: "string", short: "n", help: "most rows to read of each file" },
-    concurrency: { type: "string", help: "requests at a time (default 4)" },
-    teach: {
-      type: "string",
-      help: "add the rows to the question set of this name as examples, and teach it; a new set is made",
-    },
-    out: {
-      type: "string",
-      short: "o",
-      help: "write a report: .html with everything, or .svg with the reliability diagram",
-    },
+    model: listOption("the model to measure; repeat it to compare (UMPIRE_MODEL, else umpire-decide)", "m"),
+    endpoint: valueOption("decisions (default) or systemone"),
+    rows: valueOption("most rows to read of each file", "n"),
+    concurrency: valueOption("requests at a time (default 4)"),
+    teach: valueOption(
+      "add the rows to the question set of this name as examples, and teach it; a new set is made",
+    ),
+    out: valueOption("write a report: .html with everything, or .svg with the reliability diagram", "o"),
     ...serverOptions,
   },
   run: async (context) => await run(context),

@@ -1,7 +1,7 @@
 /** `umpire fleet`: a page of the whole installation for the operator at this machine, until it is stopped. */
 import type { OperatorClient } from "../contract/client.ts"
 import type { OpenOperator } from "./actions.ts"
-import { type Command, UsageError, text } from "./command.ts"
+import { type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
 import { openBrowser } from "./open-browser.ts"
 import { stopSignal } from "./run-until-stopped.ts"
 
@@ -17,8 +17,8 @@ const portMax = 65_535
 export const fleet = (open: OpenOperator, openPage: OpenPage): Command => ({
   usage: ["umpire fleet [--port 0] [--no-open]"],
   options: {
-    port: { type: "string", short: "p", help: "port on 127.0.0.1; picks a free one by itself" },
-    "no-open": { type: "boolean", help: "print the link only" },
+    port: valueOption("port on 127.0.0.1; picks a free one by itself", "p"),
+    "no-open": flagOption("print the link only"),
   },
   run: async (context) => {
     const port = Number(text(context, "port") ?? "0")

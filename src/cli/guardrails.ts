@@ -9,7 +9,7 @@ import {
 } from "../contract/guardrails/guardrails.ts"
 import { table } from "../contract/table.ts"
 import { type Action, apiCommand, calls } from "./actions.ts"
-import { UsageError, required, show, text } from "./command.ts"
+import { required, show, text, UsageError, valueOption } from "./command.ts"
 import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 
@@ -73,26 +73,19 @@ export const guardrails = apiCommand({
     "add takes the name of a question set; a ready-made one is created first where it is missing.",
   ],
   options: {
-    name: { type: "string", help: "what it is called (the set's name)" },
-    stage: { type: "string", help: `${guardrailStages.join(", ")} (default both)` },
-    action: { type: "string", help: `${guardrailActions.join(", ")} (default block)` },
-    recognize: {
-      type: "string",
-      help: `what it also finds by its form, with commas: all, none, ${recognizers.join(", ")} (as the ready-made set says)`,
-    },
-    "route-model": { type: "string", help: "the model of --action route" },
-    "key-id": { type: "string", help: "only requests with this API key" },
-    model: { type: "string", help: "only requests for this model" },
-    "on-error": { type: "string", help: "open or closed (default closed): what a failed check means" },
-    "on-abstain": { type: "string", help: "pass or act (default pass): what an abstention means" },
-    release: {
-      type: "string",
-      help: "window or end (default window): when checked text of a stream is sent",
-    },
-    key: {
-      type: "string",
-      help: "the API key, with api-admin to change anything; better given as UMPIRE_API_KEY",
-    },
+    name: valueOption("what it is called (the set's name)"),
+    stage: valueOption(`${guardrailStages.join(", ")} (default both)`),
+    action: valueOption(`${guardrailActions.join(", ")} (default block)`),
+    recognize: valueOption(
+      `what it also finds by its form, with commas: all, none, ${recognizers.join(", ")} (as the ready-made set says)`,
+    ),
+    "route-model": valueOption("the model of --action route"),
+    "key-id": valueOption("only requests with this API key"),
+    model: valueOption("only requests for this model"),
+    "on-error": valueOption("open or closed (default closed): what a failed check means"),
+    "on-abstain": valueOption("pass or act (default pass): what an abstention means"),
+    release: valueOption("window or end (default window): when checked text of a stream is sent"),
+    key: valueOption("the API key, with api-admin to change anything; better given as UMPIRE_API_KEY"),
   },
   actionDefault: "list",
   actions: {

@@ -4,7 +4,7 @@ import { resolve } from "node:path"
 import { text as readAll } from "node:stream/consumers"
 import type { ProviderTestResult, WorkloadIdentityProvider } from "../contract/identity.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { type CliContext, UsageError, text } from "./command.ts"
+import { type CliContext, text, UsageError, valueOption } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 import { columns } from "./table.ts"
 
@@ -17,8 +17,8 @@ export const identity = operatorCommand({
     "umpire identity test wi_... --certificate chain.pem",
   ],
   options: {
-    token: { type: "string", help: "a file with the JWT that a workload would exchange" },
-    certificate: { type: "string", help: "a PEM file, the workload's own certificate first" },
+    token: valueOption("a file with the JWT that a workload would exchange"),
+    certificate: valueOption("a PEM file, the workload's own certificate first"),
   },
   inOrganization: true,
   actions: {

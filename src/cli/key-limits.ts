@@ -1,40 +1,37 @@
 /** The options of `umpire keys` that limit a key, and how its budgets are drawn. */
 import { budgetPeriods } from "../contract/access.ts"
 import { type KeyBudget, keyLimits } from "../contract/platform/keys.ts"
-import { type CliContext, UsageError, numberOf, text, texts, wholeNumbersFrom } from "./command.ts"
+import {
+  type CliContext,
+  listOption,
+  numberOf,
+  text,
+  texts,
+  UsageError,
+  valueOption,
+  wholeNumbersFrom,
+} from "./command.ts"
 
 export const budgetOptions = {
-  budget: {
-    type: "string",
-    multiple: true,
-    help: "most USD in a period, as day=1.50, week=5 or month=20; may be repeated; none removes all budgets",
-  },
-  "budget-warning": {
-    type: "string",
-    multiple: true,
-    help: "USD in a period from which alert rules fire, as month=15; may be repeated",
-  },
+  budget: listOption(
+    "most USD in a period, as day=1.50, week=5 or month=20; may be repeated; none removes all budgets",
+  ),
+  "budget-warning": listOption("USD in a period from which alert rules fire, as month=15; may be repeated"),
 } as const
 
 export const rateOptions = {
-  "requests-per-minute": { type: "string", help: "most requests a minute; none removes the limit" },
-  burst: { type: "string", help: "requests allowed at once; defaults to requests-per-minute" },
-  "tokens-per-minute": { type: "string", help: "most tokens a minute; none removes the limit" },
+  "requests-per-minute": valueOption("most requests a minute; none removes the limit"),
+  burst: valueOption("requests allowed at once; defaults to requests-per-minute"),
+  "tokens-per-minute": valueOption("most tokens a minute; none removes the limit"),
 } as const
 
 export const limitOptions = {
   ...budgetOptions,
   ...rateOptions,
-  model: {
-    type: "string",
-    multiple: true,
-    help: "a model that the key may use; may be repeated; any removes the limit",
-  },
-  network: {
-    type: "string",
-    multiple: true,
-    help: "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
-  },
+  model: listOption("a model that the key may use; may be repeated; any removes the limit"),
+  network: listOption(
+    "an address or network that it may be used from, as 10.0.0.0/8; may be repeated; any removes the limit",
+  ),
 } as const
 
 /** Of requests a minute. */

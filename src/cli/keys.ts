@@ -4,7 +4,7 @@ import { permissions } from "../contract/access.ts"
 import type { OperatorClient } from "../contract/client.ts"
 import type { ApiKey } from "../contract/platform/keys.ts"
 import { type Action, operatorCommand, operates } from "./actions.ts"
-import { type CliContext, UsageError, manyOf, show, text } from "./command.ts"
+import { type CliContext, listOption, manyOf, show, text, UsageError, valueOption } from "./command.ts"
 import { drawBudgets, givenLimits, limitOptions } from "./key-limits.ts"
 import { columns } from "./table.ts"
 import { drawWelcome } from "./welcome.ts"
@@ -43,16 +43,9 @@ export const keys = operatorCommand({
     "umpire keys first",
   ],
   options: {
-    name: { type: "string", short: "n", help: "what the key is for" },
-    permission: {
-      type: "string",
-      multiple: true,
-      help: `one of ${permissions.join(", ")}; may be repeated; defaults to inference`,
-    },
-    expires: {
-      type: "string",
-      help: "when the key expires, such as 2027-01-01T00:00:00Z; defaults to never",
-    },
+    name: valueOption("what the key is for", "n"),
+    permission: listOption(`one of ${permissions.join(", ")}; may be repeated; defaults to inference`),
+    expires: valueOption("when the key expires, such as 2027-01-01T00:00:00Z; defaults to never"),
     ...limitOptions,
   },
   inOrganization: true,

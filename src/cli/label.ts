@@ -3,7 +3,16 @@ import { createHash } from "node:crypto"
 import { mkdtemp, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, extname, join, resolve } from "node:path"
-import { type CliContext, type Command, UsageError, text, texts } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  flagOption,
+  listOption,
+  text,
+  texts,
+  UsageError,
+  valueOption,
+} from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { type AnswerColumn, answerColumns } from "./label-answers.ts"
 import { type LabelAsker, type OpenLocal, openAsker } from "./label-asker.ts"
@@ -38,40 +47,27 @@ export const label = (openLocal: OpenLocal): Command => ({
   ],
   options: {
     ...questionOptions,
-    set: { type: "string", help: "a question set: NAME or NAME@VERSION" },
-    text: {
-      type: "string",
-      multiple: true,
-      short: "t",
-      help: "the column with the text; several are joined by blank lines",
-    },
-    out: {
-      type: "string",
-      short: "o",
-      help: "the file to write (default NAME.labelled.csv and so on; - for standard output)",
-    },
-    from: {
-      type: "string",
-      help: "the input's format, when its name does not tell: csv, tsv, jsonl, parquet",
-    },
-    to: { type: "string", help: "the output's format, when its name does not tell" },
-    delimiter: { type: "string", help: "what separates the columns of a CSV file (default a comma)" },
-    prefix: { type: "string", help: "what the names of the new columns begin with" },
-    threshold: { type: "string", help: "the verdict of a less probable answer is abstain, such as 0.9" },
-    postgres: { type: "string", help: "a query whose rows are labelled" },
-    "postgres-url": { type: "string", help: "the database (DATABASE_URL, else PGHOST and its like)" },
-    duckdb: { type: "string", help: "a query of the DuckDB database that is named as input" },
-    into: { type: "string", help: "the new table to write, in the database that was read" },
-    "dry-run": { type: "boolean", help: "show rows, tokens and price, and ask nothing" },
-    restart: { type: "boolean", help: "forget the answers of an interrupted run" },
-    local: { type: "boolean", help: "run the model in this process, without a server" },
-    concurrency: {
-      type: "string",
-      help: `most requests at once (default ${concurrencyDefault}); the server's refusals lower it`,
-    },
-    model: { type: "string", short: "m", help: "the model to ask (UMPIRE_MODEL, else umpire-decide)" },
+    set: valueOption("a question set: NAME or NAME@VERSION"),
+    text: listOption("the column with the text; several are joined by blank lines", "t"),
+    out: valueOption("the file to write (default NAME.labelled.csv and so on; - for standard output)", "o"),
+    from: valueOption("the input's format, when its name does not tell: csv, tsv, jsonl, parquet"),
+    to: valueOption("the output's format, when its name does not tell"),
+    delimiter: valueOption("what separates the columns of a CSV file (default a comma)"),
+    prefix: valueOption("what the names of the new columns begin with"),
+    threshold: valueOption("the verdict of a less probable answer is abstain, such as 0.9"),
+    postgres: valueOption("a query whose rows are labelled"),
+    "postgres-url": valueOption("the database (DATABASE_URL, else PGHOST and its like)"),
+    duckdb: valueOption("a query of the DuckDB database that is named as input"),
+    into: valueOption("the new table to write, in the database that was read"),
+    "dry-run": flagOption("show rows, tokens and price, and ask nothing"),
+    restart: flagOption("forget the answers of an interrupted run"),
+    local: flagOption("run the model in this process, without a server"),
+    concurrency: valueOption(
+      `most requests at once (default ${concurrencyDefault}); the server's refusals lower it`,
+    ),
+    model: valueOption("the model to ask (UMPIRE_MODEL, else umpire-decide)", "m"),
     ...apiOptions,
-    organization: { type: "string", help: apiOptions.organization.help },
+    organization: valueOption(apiOptions.organization.help),
     questions: {
       ...questionOptions.questions,
       help: "a YAML or JSON file with a list of questions, or the file of a question set",

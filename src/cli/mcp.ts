@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline"
 import { z } from "zod"
 import { McpMessage, mcpVersionHeader } from "../contract/mcp.ts"
-import { type CliContext, type Command, text } from "./command.ts"
+import { type CliContext, type Command, text, valueOption } from "./command.ts"
 import { labelLocalFile, localLabelTool } from "./mcp-files.ts"
 import { serverOf, serverOptions } from "./server-options.ts"
 
@@ -13,9 +13,9 @@ const lineCharactersMax = 4 * 1024 * 1024
 export const mcp: Command = {
   usage: ["umpire mcp", "claude mcp add umpire -- umpire mcp"],
   options: {
-    url: { type: "string", help: serverOptions.url.help },
-    key: { type: "string", help: serverOptions.key.help },
-    root: { type: "string", help: "the directory whose files label_file may read (the working directory)" },
+    url: valueOption(serverOptions.url.help),
+    key: valueOption(serverOptions.key.help),
+    root: valueOption("the directory whose files label_file may read (the working directory)"),
   },
   run: async (context) => {
     const { url, key } = serverOf(context)

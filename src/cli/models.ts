@@ -6,7 +6,7 @@ import type { OperatorClient } from "../contract/client.ts"
 import { Fault } from "../contract/errors.ts"
 import { type CatalogModel, GivenModel } from "../contract/operator.ts"
 import { type Action, operatorCommand, operates } from "./actions.ts"
-import { type CliContext, UsageError, required, show, text } from "./command.ts"
+import { type CliContext, flagOption, required, show, text, UsageError, valueOption } from "./command.ts"
 import { download, reach } from "./download.ts"
 import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
@@ -39,17 +39,13 @@ export const models = operatorCommand({
     ...virtualUsage,
   ],
   options: {
-    sku: { type: "string", help: "the name that requests use; defaults to the file's name" },
-    kind: { type: "string", help: "generation (default) or embedding" },
-    adapter: {
-      type: "string",
-      help: "a LoRA adapter of the model, a GGUF file; the SKU is then its name by default",
-    },
-    sha256: { type: "string", help: "expected SHA-256 of the file" },
-    "allow-http": {
-      type: "boolean",
-      help: "accept a file over http:// without a checksum; it may have been changed in transit",
-    },
+    sku: valueOption("the name that requests use; defaults to the file's name"),
+    kind: valueOption("generation (default) or embedding"),
+    adapter: valueOption("a LoRA adapter of the model, a GGUF file; the SKU is then its name by default"),
+    sha256: valueOption("expected SHA-256 of the file"),
+    "allow-http": flagOption(
+      "accept a file over http:// without a checksum; it may have been changed in transit",
+    ),
     ...virtualOptions,
   },
   inOrganization: true,

@@ -2,7 +2,7 @@
 import type { z } from "zod"
 import type { ListedOrganization } from "../contract/operator.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { type CliContext, texts } from "./command.ts"
+import { type CliContext, flagOption, listOption, texts, valueOption } from "./command.ts"
 import { columns } from "./table.ts"
 
 const which = (action: string) => ({ org_id: `which organization? umpire orgs ${action} org_...` })
@@ -18,29 +18,22 @@ export const orgs = operatorCommand({
     "umpire orgs delete org_...",
   ],
   options: {
-    name: { type: "string", short: "n", help: "name of the organization" },
-    owner: {
-      type: "string",
-      help: "email address of its primary owner; a user is created if there is none",
-    },
-    "billing-account": { type: "string", help: "pay from this account instead of a new one" },
-    "requests-per-minute": { type: "string", help: "rate limit for each of its principals" },
-    burst: { type: "string", help: "requests allowed at once" },
-    region: { type: "string", multiple: true, help: "limit it to this region; may be repeated" },
-    "every-region": { type: "boolean", help: "remove the limit to regions" },
-    domain: {
-      type: "string",
-      multiple: true,
-      help: "who signs in with single sign-on and such an address becomes a member; may be repeated; none removes all",
-    },
-    group: {
-      type: "string",
-      multiple: true,
-      help: "whom the provider counts to this group becomes a member; may be repeated; none removes all",
-    },
-    role: { type: "string", help: "role of those who join so: member or owner" },
-    required: { type: "boolean", help: "refuse sessions that began without single sign-on" },
-    "not-required": { type: "boolean", help: "accept every session again" },
+    name: valueOption("name of the organization", "n"),
+    owner: valueOption("email address of its primary owner; a user is created if there is none"),
+    "billing-account": valueOption("pay from this account instead of a new one"),
+    "requests-per-minute": valueOption("rate limit for each of its principals"),
+    burst: valueOption("requests allowed at once"),
+    region: listOption("limit it to this region; may be repeated"),
+    "every-region": flagOption("remove the limit to regions"),
+    domain: listOption(
+      "who signs in with single sign-on and such an address becomes a member; may be repeated; none removes all",
+    ),
+    group: listOption(
+      "whom the provider counts to this group becomes a member; may be repeated; none removes all",
+    ),
+    role: valueOption("role of those who join so: member or owner"),
+    required: flagOption("refuse sessions that began without single sign-on"),
+    "not-required": flagOption("accept every session again"),
   },
   actions: {
     create: operates("openOrganization", {

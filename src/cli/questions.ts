@@ -3,23 +3,14 @@ import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { parse } from "yaml"
 import type { DecisionQuestion } from "../contract/decisions.ts"
-import { type CliContext, UsageError, text, texts } from "./command.ts"
+import { type CliContext, listOption, text, texts, UsageError, valueOption } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 
 export const questionOptions = {
-  "yes-no": { type: "string", multiple: true, short: "y", help: "a yes/no question; may be repeated" },
-  choice: { type: "string", multiple: true, short: "c", help: "question = option | option | ..." },
-  score: {
-    type: "string",
-    multiple: true,
-    short: "s",
-    help: "question = lowest level | ... | highest level",
-  },
-  questions: {
-    type: "string",
-    short: "q",
-    help: "a YAML or JSON file with a list of questions as in POST /v1/decisions",
-  },
+  "yes-no": listOption("a yes/no question; may be repeated", "y"),
+  choice: listOption("question = option | option | ...", "c"),
+  score: listOption("question = lowest level | ... | highest level", "s"),
+  questions: valueOption("a YAML or JSON file with a list of questions as in POST /v1/decisions", "q"),
 } as const
 
 export async function readQuestions(context: CliContext): Promise<DecisionQuestion[]> {

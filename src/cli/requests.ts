@@ -7,11 +7,14 @@ import { connectApi } from "./api-client.ts"
 import {
   type CliContext,
   type Command,
-  UsageError,
+  flagOption,
+  listOption,
   numberOf,
   show,
   text,
   texts,
+  UsageError,
+  valueOption,
   wholeNumbersFrom,
 } from "./command.ts"
 import { readFields } from "./fields.ts"
@@ -54,22 +57,15 @@ export const requests: Command = {
     "Newest first; --follow prints them as they come, oldest first.",
   ],
   options: {
-    follow: { type: "boolean", short: "f", help: "print requests as they come, until interrupted" },
-    limit: { type: "string", short: "n", help: `how many to print (default ${limitDefault})` },
-    since: {
-      type: "string",
-      help: "only what began this long ago or later: 90s, 15m, 2h or 7d; or a time such as 2026-01-31T00:00:00Z",
-    },
-    tag: {
-      type: "string",
-      multiple: true,
-      help: "only with this tag: key, key=value, or key= for none; may be repeated",
-    },
-    ...Object.fromEntries(
-      Object.entries(filters).map(([name, { help }]) => [name, { type: "string", help } as const]),
+    follow: flagOption("print requests as they come, until interrupted", "f"),
+    limit: valueOption(`how many to print (default ${limitDefault})`, "n"),
+    since: valueOption(
+      "only what began this long ago or later: 90s, 15m, 2h or 7d; or a time such as 2026-01-31T00:00:00Z",
     ),
+    tag: listOption("only with this tag: key, key=value, or key= for none; may be repeated"),
+    ...Object.fromEntries(Object.entries(filters).map(([name, { help }]) => [name, valueOption(help)])),
     ...apiOptions,
-    json: { type: "boolean", help: "print JSON, one request a line with --follow" },
+    json: flagOption("print JSON, one request a line with --follow"),
   },
   run: async (context) => await run(context),
 }

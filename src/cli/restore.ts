@@ -1,7 +1,7 @@
 /** `umpire restore`: fills an empty data directory and database from a backup. */
 import { resolve } from "node:path"
 import { loadConfig } from "../base/config.ts"
-import { type Command, UsageError, show } from "./command.ts"
+import { type Command, flagOption, show, UsageError } from "./command.ts"
 
 type Restore = (
   config: ReturnType<typeof loadConfig>,
@@ -10,7 +10,7 @@ type Restore = (
 
 export const restore = (run: Restore): Command => ({
   usage: ["UMPIRE_DATA_DIR=.restored umpire restore umpire-2026-01-01.backup"],
-  options: { json: { type: "boolean", help: "print JSON" } },
+  options: { json: flagOption("print JSON") },
   run: async (context) => {
     const [file] = context.positionals
     if (!file) throw new UsageError("from which file? umpire restore FILE")

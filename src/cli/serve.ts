@@ -1,7 +1,7 @@
 /** `umpire serve`: runs everything in this process and its children until it is told to stop. */
 import { loadConfig, unknownVariables } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
-import type { CliContext, Command } from "./command.ts"
+import { type CliContext, type Command, flagOption, valueOption } from "./command.ts"
 import { text } from "./command.ts"
 import { openBrowser } from "./open-browser.ts"
 import { runUntilStopped } from "./run-until-stopped.ts"
@@ -36,11 +36,11 @@ interface Bootstrap {
 export const serve = (start: Start): Command => ({
   usage: ["umpire serve [--config umpire.yaml] [--host 127.0.0.1] [--port 8484] [--no-open]"],
   options: {
-    config: { type: "string", short: "c", help: "the YAML file to read (UMPIRE_CONFIG)" },
-    host: { type: "string", help: "address to listen on (UMPIRE_HOST)" },
-    port: { type: "string", short: "p", help: "port to listen on (UMPIRE_PORT); 0 picks a free one" },
-    "data-dir": { type: "string", help: "where the embedded parts keep their data (UMPIRE_DATA_DIR)" },
-    "no-open": { type: "boolean", help: "do not open the console in a browser at the first start" },
+    config: valueOption("the YAML file to read (UMPIRE_CONFIG)", "c"),
+    host: valueOption("address to listen on (UMPIRE_HOST)"),
+    port: valueOption("port to listen on (UMPIRE_PORT); 0 picks a free one", "p"),
+    "data-dir": valueOption("where the embedded parts keep their data (UMPIRE_DATA_DIR)"),
+    "no-open": flagOption("do not open the console in a browser at the first start"),
   },
   run: async (context) => await run(start, context),
 })

@@ -1,26 +1,21 @@
 /** Which server a command asks, and with which key: its options, their help, and what they or the environment say. */
-import { type CliContext, UsageError, text } from "./command.ts"
+import { type CliContext, flagOption, text, UsageError, valueOption } from "./command.ts"
 
 const defaultPort = "8484"
 const portMax = 65_535
 
 /** The options of every command that asks a server. */
 export const serverOptions = {
-  url: {
-    type: "string",
-    help: `the server (UMPIRE_URL, else http://127.0.0.1 and UMPIRE_PORT, ${defaultPort} by default)`,
-  },
-  key: { type: "string", help: "the API key; better given as UMPIRE_API_KEY" },
-  json: { type: "boolean", help: "print JSON" },
+  url: valueOption(
+    `the server (UMPIRE_URL, else http://127.0.0.1 and UMPIRE_PORT, ${defaultPort} by default)`,
+  ),
+  key: valueOption("the API key; better given as UMPIRE_API_KEY"),
+  json: flagOption("print JSON"),
 } as const
 
 /** The options of commands that act in an organization. */
 export const apiOptions = {
-  organization: {
-    type: "string",
-    short: "o",
-    help: "the organization, where the key belongs to a user of several",
-  },
+  organization: valueOption("the organization, where the key belongs to a user of several", "o"),
   ...serverOptions,
 } as const
 

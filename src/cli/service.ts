@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type CliContext, type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
 import { systemdUnit } from "./systemd-unit.ts"
 
 const unitName = "umpire.service"
@@ -15,9 +15,9 @@ export const service: Command = {
     "umpire service uninstall [--user]",
   ],
   options: {
-    user: { type: "boolean", help: "a service of your own user instead of the system; needs no root" },
-    "unit-dir": { type: "string", help: "where the unit is written; defaults to systemd's folder" },
-    "no-start": { type: "boolean", help: "write the unit only" },
+    user: flagOption("a service of your own user instead of the system; needs no root"),
+    "unit-dir": valueOption("where the unit is written; defaults to systemd's folder"),
+    "no-start": flagOption("write the unit only"),
   },
   run: async (context) => {
     if (process.platform !== "linux")

@@ -7,7 +7,17 @@ import { Fault } from "../contract/errors.ts"
 import type { CheckResult, SetJob, TaughtCascadeReport, TeachResult } from "../contract/question-sets/jobs.ts"
 import { percentText } from "../scoring/percent.ts"
 import { connectApi, everyPage } from "./api-client.ts"
-import { type CliContext, type Command, UsageError, numberOf, required, show, text } from "./command.ts"
+import {
+  type CliContext,
+  type Command,
+  flagOption,
+  numberOf,
+  required,
+  show,
+  text,
+  UsageError,
+  valueOption,
+} from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiOptions } from "./server-options.ts"
 import { drawTable } from "./table.ts"
@@ -25,21 +35,15 @@ export const sets: Command = {
     "push changes nothing when the file is what the server has. check exits with 1 when a frozen case fails.",
   ],
   options: {
-    version: { type: "string", help: "a version's number or a label (default latest)" },
-    against: { type: "string", help: "the version that a check compares with" },
-    out: { type: "string", short: "o", help: "the file to write (default NAME.yaml; - for standard output)" },
-    note: { type: "string", help: "why the set changes, for the list of versions" },
-    target: {
-      type: "string",
-      help: "the share of right answers that thresholds are chosen for, such as 0.95",
-    },
-    "hold-out": {
-      type: "boolean",
-      help: "with teach: measure on a third of the rows and do not learn from them",
-    },
-    force: { type: "boolean", help: "of pull: replace a file that differs from the set" },
+    version: valueOption("a version's number or a label (default latest)"),
+    against: valueOption("the version that a check compares with"),
+    out: valueOption("the file to write (default NAME.yaml; - for standard output)", "o"),
+    note: valueOption("why the set changes, for the list of versions"),
+    target: valueOption("the share of right answers that thresholds are chosen for, such as 0.95"),
+    "hold-out": flagOption("with teach: measure on a third of the rows and do not learn from them"),
+    force: flagOption("of pull: replace a file that differs from the set"),
     ...apiOptions,
-    organization: { type: "string", help: apiOptions.organization.help },
+    organization: valueOption(apiOptions.organization.help),
   },
   run: async (context) => await run(context),
 }

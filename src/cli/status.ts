@@ -9,7 +9,7 @@ import {
 } from "../contract/fleet-report.ts"
 import type { OperatorClient } from "../contract/client.ts"
 import type { OpenOperator } from "./actions.ts"
-import type { Command } from "./command.ts"
+import { type Command, flagOption } from "./command.ts"
 import { drawTable } from "./table.ts"
 
 const watchEveryMs = 2_000
@@ -20,8 +20,8 @@ const mebibyte = 1024 * 1024
 export const status = (open: OpenOperator): Command => ({
   usage: ["umpire status [--watch] [--json]"],
   options: {
-    json: { type: "boolean", help: "print JSON" },
-    watch: { type: "boolean", short: "w", help: "go on every 2 seconds until stopped" },
+    json: flagOption("print JSON"),
+    watch: flagOption("go on every 2 seconds until stopped", "w"),
   },
   run: async (context) => {
     const { stdout, values } = context

@@ -2,7 +2,16 @@
 import type { OperatorClient } from "../contract/client.ts"
 import { CascadeRule, type VirtualModel } from "../contract/platform/virtual-models.ts"
 import { type Action, operates } from "./actions.ts"
-import { type CliContext, UsageError, numberOf, numbersBetween, required, show, text } from "./command.ts"
+import {
+  type CliContext,
+  numberOf,
+  numbersBetween,
+  required,
+  show,
+  text,
+  UsageError,
+  valueOption,
+} from "./command.ts"
 import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 
@@ -18,19 +27,10 @@ export const virtualUsage = [
 ]
 
 export const virtualOptions = {
-  threshold: {
-    type: "string",
-    help: "of a cascade: answers less probable than this go to the next model; 0 to 1",
-  },
-  "on-failure": {
-    type: "string",
-    help: "of a cascade: answer (default) or error, when a later model fails",
-  },
-  "cost-max": { type: "string", help: "of a cascade: USD that a whole request may cost" },
-  "latency-max": {
-    type: "string",
-    help: "of a cascade: milliseconds after which no further model is asked",
-  },
+  threshold: valueOption("of a cascade: answers less probable than this go to the next model; 0 to 1"),
+  "on-failure": valueOption("of a cascade: answer (default) or error, when a later model fails"),
+  "cost-max": valueOption("of a cascade: USD that a whole request may cost"),
+  "latency-max": valueOption("of a cascade: milliseconds after which no further model is asked"),
 } as const
 
 const save = (rule: Rule): Action<OperatorClient> =>

@@ -7,6 +7,7 @@ import {
 } from "../contract/alerts/webhooks.ts"
 import { apiCommand, calls } from "./actions.ts"
 import { columns } from "./table.ts"
+import { listOption, valueOption } from "./command.ts"
 
 const deliveriesShown = 50
 
@@ -48,13 +49,9 @@ export const webhooks = apiCommand({
     "add prints the signing secret, once.",
   ],
   options: {
-    description: { type: "string", help: "what it is for" },
-    event: {
-      type: "string",
-      multiple: true,
-      help: `only these: ${webhookEvents.join(", ")}; may be repeated (default all)`,
-    },
-    state: { type: "string", help: `only these: ${DeliveryStateName.options.join(", ")}` },
+    description: valueOption("what it is for"),
+    event: listOption(`only these: ${webhookEvents.join(", ")}; may be repeated (default all)`),
+    state: valueOption(`only these: ${DeliveryStateName.options.join(", ")}`),
   },
   actions: {
     list: calls("listWebhooks", {

@@ -1,7 +1,7 @@
 /** `umpire worker`: runs models for gateways elsewhere, without a store of its own, until it is told to stop. */
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
-import { type CliContext, type Command, UsageError, text } from "./command.ts"
+import { type CliContext, type Command, text, UsageError, valueOption } from "./command.ts"
 import { runUntilStopped } from "./run-until-stopped.ts"
 
 /** What the command needs of the composition root. */
@@ -19,9 +19,9 @@ const portMax = 65_535
 export const worker = (start: StartWorker): Command => ({
   usage: ["umpire worker [--config umpire.yaml] [--host 127.0.0.1] [--port 8485]"],
   options: {
-    config: { type: "string", short: "c", help: "the YAML file to read (UMPIRE_CONFIG)" },
-    host: { type: "string", help: "address to listen on; other than this machine needs UMPIRE_WORKER_KEY" },
-    port: { type: "string", short: "p", help: "port to listen on; 0 picks a free one" },
+    config: valueOption("the YAML file to read (UMPIRE_CONFIG)", "c"),
+    host: valueOption("address to listen on; other than this machine needs UMPIRE_WORKER_KEY"),
+    port: valueOption("port to listen on; 0 picks a free one", "p"),
   },
   run: async (context) => await run(start, context),
 })
