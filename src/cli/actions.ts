@@ -12,11 +12,11 @@ import {
   type CliContext,
   type CliOption,
   type Command,
+  UsageError,
   flagOption,
   organizationOption,
   show,
   text,
-  UsageError,
 } from "./command.ts"
 import { type FieldsOf, readFields } from "./fields.ts"
 import type { Operator } from "./operator.ts"

@@ -4,6 +4,7 @@ import type { Client } from "../contract/client.ts"
 import { type Action, apiCommand, calls } from "./actions.ts"
 import {
   type CliContext,
+  UsageError,
   listOption,
   numberOf,
   numbersBetween,
@@ -12,7 +13,6 @@ import {
   required,
   show,
   texts,
-  UsageError,
   valueOption,
 } from "./command.ts"
 import { columns } from "./table.ts"

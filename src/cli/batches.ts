@@ -12,16 +12,16 @@ import { Unreachable, connectServer } from "./api-client.ts"
 import {
   type CliContext,
   type Command,
+  UsageError,
   flagOption,
   required,
   show,
   text,
-  UsageError,
   valueOption,
 } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { serverOptions } from "./server-options.ts"
-import { drawTable } from "./table.ts"
+import { columns } from "./table.ts"
 
 /** The first looks follow one another faster, and failed ones more slowly. */
 const pauseMsMin = 100
@@ -64,11 +64,9 @@ async function run(context: CliContext): Promise<number> {
     case "list":
       return await list(context, server)
     case "show":
-      return show(context, await server.client.getBatch(pathOf(name)), (batch) => draw(batch as BatchObject))
+      return show(context, await server.client.getBatch(pathOf(name)), draw)
     case "cancel":
-      return show(context, await server.client.cancelBatch(pathOf(name)), (batch) =>
-        draw(batch as BatchObject),
-      )
+      return show(context, await server.client.cancelBatch(pathOf(name)), draw)
     case "results":
       return await results(context, server, await server.client.getBatch(pathOf(name)))
     default:
@@ -157,21 +155,18 @@ const isPassing = (error: unknown): boolean =>
 
 async function list(context: CliContext, server: Server): Promise<number> {
   const { data } = await server.client.listBatches({ query: { limit: shownBatchesMax } })
-  return show(context, data, () =>
-    drawTable(
-      ["batch", "endpoint", "status", "done", "failed", "lines", "created"],
-      data.map(({ id, endpoint, status, request_counts: counts, created_at }) => [
-        id,
-        endpoint,
-        status,
-        String(counts.completed),
-        String(counts.failed),
-        String(counts.total),
-        timeText(created_at),
-      ]),
-    ),
-  )
+  return show(context, data, drawBatches)
 }
+
+const drawBatches = columns<BatchObject>({
+  batch: ({ id }) => id,
+  endpoint: ({ endpoint }) => endpoint,
+  status: ({ status }) => status,
+  done: ({ request_counts }) => String(request_counts.completed),
+  failed: ({ request_counts }) => String(request_counts.failed),
+  lines: ({ request_counts }) => String(request_counts.total),
+  created: ({ created_at }) => timeText(created_at),
+})
 
 async function results(context: CliContext, server: Server, batch: BatchObject): Promise<number> {
   if (!ended.includes(batch.status))

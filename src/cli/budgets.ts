@@ -1,7 +1,7 @@
 /** `umpire budgets`: what an organization may spend on requests with a tag, and how many may come in a minute. */
 import type { TagBudget } from "../contract/platform/tag-budgets.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { UsageError, pairOf, type CliContext } from "./command.ts"
+import { type CliContext, UsageError, pairOf } from "./command.ts"
 import { budgetOptions, drawBudgets, givenRatesAndBudgets, rateOptions } from "./key-limits.ts"
 import { columns } from "./table.ts"
 

@@ -128,7 +128,7 @@ export function texts(context: CliContext, option: string): string[] {
 }
 
 /** Prints a result: as JSON where that is asked for, else drawn for people. Answers the exit status of success. */
-export function show(context: CliContext, result: unknown, draw: (result: unknown) => string): number {
+export function show<Result>(context: CliContext, result: Result, draw: (result: Result) => string): number {
   context.stdout.write(context.values["json"] === true ? `${JSON.stringify(result)}\n` : draw(result))
   return 0
 }

@@ -1,7 +1,7 @@
 /** `umpire connect`: points a client at this server, keeps a backup of its configuration, and shows the difference. */
 import { constants, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type CliContext, type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
+import { type CliContext, type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
 import { type Connection, connectedClients } from "./connect-clients.ts"
 import { serverOptions, urlOf } from "./server-options.ts"
 import { drawDifference, hideSecrets } from "./text-difference.ts"

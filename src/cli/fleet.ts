@@ -1,7 +1,7 @@
 /** `umpire fleet`: a page of the whole installation for the operator at this machine, until it is stopped. */
 import type { OperatorClient } from "../contract/client.ts"
 import type { OpenOperator } from "./actions.ts"
-import { type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
+import { type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
 import { openBrowser } from "./open-browser.ts"
 import { stopSignal } from "./run-until-stopped.ts"
 

@@ -9,7 +9,7 @@ import {
 } from "../contract/guardrails/guardrails.ts"
 import { table } from "../contract/table.ts"
 import { type Action, apiCommand, calls } from "./actions.ts"
-import { required, show, text, UsageError, valueOption } from "./command.ts"
+import { UsageError, required, show, text, valueOption } from "./command.ts"
 import { readFields } from "./fields.ts"
 import { columns } from "./table.ts"
 

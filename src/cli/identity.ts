@@ -4,7 +4,7 @@ import { resolve } from "node:path"
 import { text as readAll } from "node:stream/consumers"
 import type { ProviderTestResult, WorkloadIdentityProvider } from "../contract/identity.ts"
 import { operatorCommand, operates } from "./actions.ts"
-import { type CliContext, text, UsageError, valueOption } from "./command.ts"
+import { type CliContext, UsageError, text, valueOption } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 import { columns } from "./table.ts"
 

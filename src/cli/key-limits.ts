@@ -3,11 +3,11 @@ import { budgetPeriods } from "../contract/access.ts"
 import { type KeyBudget, keyLimits } from "../contract/platform/keys.ts"
 import {
   type CliContext,
+  UsageError,
   listOption,
   numberOf,
   text,
   texts,
-  UsageError,
   valueOption,
   wholeNumbersFrom,
 } from "./command.ts"

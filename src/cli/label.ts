@@ -6,11 +6,11 @@ import { basename, dirname, extname, join, resolve } from "node:path"
 import {
   type CliContext,
   type Command,
+  UsageError,
   flagOption,
   listOption,
   text,
   texts,
-  UsageError,
   valueOption,
 } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { parse } from "yaml"
 import type { DecisionQuestion } from "../contract/decisions.ts"
-import { type CliContext, listOption, text, texts, UsageError, valueOption } from "./command.ts"
+import { type CliContext, UsageError, listOption, text, texts, valueOption } from "./command.ts"
 import { unreadable } from "./given-files.ts"
 
 export const questionOptions = {

@@ -7,13 +7,13 @@ import { connectApi } from "./api-client.ts"
 import {
   type CliContext,
   type Command,
+  UsageError,
   flagOption,
   listOption,
   numberOf,
   show,
   text,
   texts,
-  UsageError,
   valueOption,
   wholeNumbersFrom,
 } from "./command.ts"

@@ -1,7 +1,7 @@
 /** `umpire restore`: fills an empty data directory and database from a backup. */
 import { resolve } from "node:path"
 import { loadConfig } from "../base/config.ts"
-import { type Command, flagOption, show, UsageError } from "./command.ts"
+import { type Command, UsageError, flagOption, show } from "./command.ts"
 
 type Restore = (
   config: ReturnType<typeof loadConfig>,

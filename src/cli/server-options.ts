@@ -1,5 +1,5 @@
 /** Which server a command asks, and with which key: its options, their help, and what they or the environment say. */
-import { type CliContext, flagOption, text, UsageError, valueOption } from "./command.ts"
+import { type CliContext, UsageError, flagOption, text, valueOption } from "./command.ts"
 
 const defaultPort = "8484"
 const portMax = 65_535

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { type CliContext, type Command, flagOption, text, UsageError, valueOption } from "./command.ts"
+import { type CliContext, type Command, UsageError, flagOption, text, valueOption } from "./command.ts"
 import { systemdUnit } from "./systemd-unit.ts"
 
 const unitName = "umpire.service"

@@ -4,27 +4,28 @@ import { resolve } from "node:path"
 import { setTimeout as wait } from "node:timers/promises"
 import { Document } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
+import type { QuestionSetItem } from "../contract/question-sets/sets.ts"
 import type { CheckResult, SetJob, TaughtCascadeReport, TeachResult } from "../contract/question-sets/jobs.ts"
 import { percentText } from "../scoring/percent.ts"
-import { connectApi, everyPage } from "./api-client.ts"
+import { apiCommand, calls } from "./actions.ts"
+import { connectApi } from "./api-client.ts"
 import {
   type CliContext,
-  type Command,
+  UsageError,
   flagOption,
   numberOf,
   required,
   show,
   text,
-  UsageError,
   valueOption,
 } from "./command.ts"
 import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiOptions } from "./server-options.ts"
-import { drawTable } from "./table.ts"
+import { columns, drawTable } from "./table.ts"
 
 const lookEveryMs = 500
 
-export const sets: Command = {
+export const sets = apiCommand({
   usage: [
     "umpire sets list",
     "umpire sets pull refunds [--version production] [--out refunds.yaml] [--force]",
@@ -42,46 +43,35 @@ export const sets: Command = {
     target: valueOption("the share of right answers that thresholds are chosen for, such as 0.95"),
     "hold-out": flagOption("with teach: measure on a third of the rows and do not learn from them"),
     force: flagOption("of pull: replace a file that differs from the set"),
-    ...apiOptions,
+    // -o is the file.
     organization: valueOption(apiOptions.organization.help),
   },
-  run: async (context) => await run(context),
-}
+  actions: {
+    list: calls("listQuestionSets", {
+      draw: columns<QuestionSetItem>({
+        set: ({ name }) => name,
+        model: ({ model }) => model,
+        questions: ({ question_names }) => String(question_names.length),
+        latest: ({ latest_version }) => String(latest_version),
+        production: ({ production_version: version }) => (version === null ? "none" : String(version)),
+      }),
+    }),
+    pull: async (context) => await pull(context, nameOf(context, "pull refunds")),
+    push: calls("importQuestionSet", {
+      fields: { note: "note" },
+      input: async (context) => ({ yaml: await readSet(context, nameOf(context, "push refunds.yaml")) }),
+      draw: ({ set, result }) => `${set.name} is ${result}: version ${set.latest_version}\n`,
+    }),
+    teach: async (context) => await teach(context, nameOf(context, "teach refunds")),
+    check: async (context) => await check(context, nameOf(context, "check refunds")),
+  },
+})
 
-async function run(context: CliContext): Promise<number> {
-  const [action, name] = context.positionals
-  switch (action) {
-    case "list":
-      return await list(context)
-    case "pull":
-      return await pull(context, required(name, "which set? umpire sets pull refunds"))
-    case "push":
-      return await push(context, required(name, "which set? umpire sets push refunds.yaml"))
-    case "teach":
-      return await teach(context, required(name, "which set? umpire sets teach refunds"))
-    case "check":
-      return await check(context, required(name, "which set? umpire sets check refunds"))
-    default:
-      throw new UsageError("say list, pull, push, teach or check")
-  }
-}
+const nameOf = ({ positionals }: CliContext, line: string): string =>
+  required(positionals[1], `which set? umpire sets ${line}`)
 
-async function list(context: CliContext): Promise<number> {
-  const { client, organizationId: org_id } = await connectApi(context)
-  const found = await everyPage((query) => client.listQuestionSets({ params: { org_id }, query }))
-  return show(context, found, () =>
-    drawTable(
-      ["set", "model", "questions", "latest", "production"],
-      found.map((set) => [
-        set.name,
-        set.model,
-        String(set.question_names.length),
-        String(set.latest_version),
-        set.production_version === null ? "none" : String(set.production_version),
-      ]),
-    ),
-  )
-}
+const readSet = async ({ workingDirectory }: CliContext, path: string): Promise<string> =>
+  await readFile(resolve(workingDirectory, path), "utf8").catch(unreadable(path))
 
 async function pull(context: CliContext, name: string): Promise<number> {
   const out = text(context, "out") ?? `${name}.yaml`
@@ -107,18 +97,6 @@ async function refuseEdited(path: string, shown: string, bytes: Uint8Array): Pro
     throw new UsageError(
       `${shown} exists and differs from the set: --force replaces it, --out names another file`,
     )
-}
-
-async function push(context: CliContext, path: string): Promise<number> {
-  const yaml = await readFile(resolve(context.workingDirectory, path), "utf8").catch(unreadable(path))
-  const { client, organizationId: org_id } = await connectApi(context)
-  const note = text(context, "note")
-  const imported = await client.importQuestionSet({
-    params: { org_id },
-    body: { yaml, ...(note === undefined ? {} : { note }) },
-  })
-  const { set, result } = imported
-  return show(context, imported, () => `${set.name} is ${result}: version ${set.latest_version}\n`)
 }
 
 const accuracies = {

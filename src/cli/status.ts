@@ -10,7 +10,7 @@ import {
 import type { OperatorClient } from "../contract/client.ts"
 import type { OpenOperator } from "./actions.ts"
 import { type Command, flagOption } from "./command.ts"
-import { drawTable } from "./table.ts"
+import { columns, drawTable } from "./table.ts"
 
 const watchEveryMs = 2_000
 const clearScreen = "\u001B[H\u001B[2J"
@@ -41,43 +41,30 @@ async function read(client: OperatorClient, isJson: boolean): Promise<string> {
   const fleet = await client.getFleet()
   if (isJson) return `${JSON.stringify({ ...report, fleet })}\n`
   // Gateways of other versions may not tell everything.
-  return `${drawGateways(FleetState.parse(fleet))}\n${draw(report)}`
+  return `${drawGateways(FleetState.parse(fleet).gateways)}\n${draw(report)}`
 }
 
-function drawGateways({ gateways }: FleetState): string {
-  const rows = gateways.map((gateway) => {
-    const workers = gateway.models.flatMap((model) => model.workers)
-    const sum = (field: "running" | "waiting"): string =>
-      String(workers.reduce((total, worker) => total + worker[field], 0))
-    return [
-      gateway.gateway_id,
-      gateway.region,
-      gateway.version,
-      isSilent(gateway) ? `SILENT for ${gateway.seen_s_ago} s` : gateway.state,
-      gateway.url,
-      `${workers.filter(({ healthy }) => healthy).length} of ${workers.length}`,
-      sum("running"),
-      sum("waiting"),
-      `$${heldDollars(gateway.leases).toFixed(4)}`,
-      `${Math.round(gateway.journal.lag_ms)} ms`,
-    ]
-  })
-  return drawTable(
-    [
-      "gateway",
-      "region",
-      "version",
-      "state",
-      "address",
-      "healthy",
-      "running",
-      "waiting",
-      "leases",
-      "journal",
-    ],
-    rows,
-  )
-}
+type ShownGateway = FleetState["gateways"][number]
+
+const workersOf = ({ models }: Pick<GatewayState, "models">): WorkerState[] =>
+  models.flatMap(({ workers }) => workers)
+const sumOf = (gateway: ShownGateway, field: "running" | "waiting"): string =>
+  String(workersOf(gateway).reduce((total, worker) => total + worker[field], 0))
+const healthyOf = (workers: readonly WorkerState[]): string =>
+  `${workers.filter(({ healthy }) => healthy).length} of ${workers.length}`
+
+const drawGateways = columns<ShownGateway>({
+  gateway: ({ gateway_id }) => gateway_id,
+  region: ({ region }) => region,
+  version: ({ version }) => version,
+  state: (gateway) => (isSilent(gateway) ? `SILENT for ${gateway.seen_s_ago} s` : gateway.state),
+  address: ({ url }) => url,
+  healthy: (gateway) => healthyOf(workersOf(gateway)),
+  running: (gateway) => sumOf(gateway, "running"),
+  waiting: (gateway) => sumOf(gateway, "waiting"),
+  leases: ({ leases }) => `$${heldDollars(leases).toFixed(4)}`,
+  journal: ({ journal }) => `${Math.round(journal.lag_ms)} ms`,
+})
 
 function draw(report: GatewayState): string {
   const { version, url, state, region, uptime_s, memory_bytes, gateway_id, journal, leases } = report
@@ -98,16 +85,19 @@ function draw(report: GatewayState): string {
       ]),
     ],
   )
-  return `${facts}\n${drawRegions(report)}\n${drawWorkers(report)}\n${drawEngines(report)}`
+  const workers = report.models.flatMap((one) =>
+    one.workers.map((worker) => ({ ...worker, model: one.model })),
+  )
+  return `${facts}\n${drawRegions(report)}\n${drawWorkers(workers)}\n${drawEngines(report.engines)}`
 }
 
-function drawRegions({ regions, models }: GatewayState): string {
-  const rows = regions.map(({ id, country }) => {
-    const workers = models.flatMap((model) => model.workers).filter((worker) => worker.region === id)
-    const healthy = workers.filter((worker) => worker.healthy).length
-    return [id, country, `${healthy} of ${workers.length}`]
-  })
-  return drawTable(["region", "country", "healthy workers"], rows)
+function drawRegions(report: GatewayState): string {
+  const workers = workersOf(report)
+  return columns<GatewayState["regions"][number]>({
+    region: ({ id }) => id,
+    country: ({ country }) => country,
+    "healthy workers": ({ id }) => healthyOf(workers.filter(({ region }) => region === id)),
+  })(report.regions)
 }
 
 function healthOf({ healthy, drained }: WorkerState): string {
@@ -115,39 +105,25 @@ function healthOf({ healthy, drained }: WorkerState): string {
   return drained ? "drained" : "up"
 }
 
-function drawWorkers({ models }: GatewayState): string {
-  const rows = models.flatMap(({ model, workers }) =>
-    workers.map((worker) => [
-      model,
-      worker.id,
-      healthOf(worker),
-      worker.breaker,
-      String(worker.running),
-      String(worker.waiting),
-      String(worker.outstanding_tokens),
-      worker.latency_ms === null ? "-" : `${worker.latency_ms} ms`,
-      String(worker.failures),
-    ]),
-  )
-  return drawTable(
-    ["model", "worker", "health", "breaker", "running", "waiting", "tokens", "latency", "failures"],
-    rows,
-  )
-}
+const drawWorkers = columns<WorkerState & { readonly model: string }>({
+  model: ({ model }) => model,
+  worker: ({ id }) => id,
+  health: healthOf,
+  breaker: ({ breaker }) => breaker,
+  running: ({ running }) => String(running),
+  waiting: ({ waiting }) => String(waiting),
+  tokens: ({ outstanding_tokens }) => String(outstanding_tokens),
+  latency: ({ latency_ms }) => (latency_ms === null ? "-" : `${latency_ms} ms`),
+  failures: ({ failures }) => String(failures),
+})
 
-function drawEngines({ engines }: GatewayState): string {
-  const rows = engines.map(({ model, purpose, state, memory_bytes, in_use, idle_s, loads, load_ms }) => [
-    model,
-    purpose,
-    state,
-    memory_bytes === 0 ? "-" : `${Math.round(memory_bytes / mebibyte)} MiB`,
-    String(in_use),
-    `${idle_s} s`,
-    String(loads),
-    load_ms === null ? "-" : `${load_ms} ms`,
-  ])
-  return drawTable(
-    ["model of this machine", "for", "state", "memory", "in use", "idle", "loads", "last load"],
-    rows,
-  )
-}
+const drawEngines = columns<GatewayState["engines"][number]>({
+  "model of this machine": ({ model }) => model,
+  for: ({ purpose }) => purpose,
+  state: ({ state }) => state,
+  memory: ({ memory_bytes: bytes }) => (bytes === 0 ? "-" : `${Math.round(bytes / mebibyte)} MiB`),
+  "in use": ({ in_use }) => String(in_use),
+  idle: ({ idle_s }) => `${idle_s} s`,
+  loads: ({ loads }) => String(loads),
+  "last load": ({ load_ms }) => (load_ms === null ? "-" : `${load_ms} ms`),
+})

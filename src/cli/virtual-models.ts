@@ -4,12 +4,12 @@ import { CascadeRule, type VirtualModel } from "../contract/platform/virtual-mod
 import { type Action, operates } from "./actions.ts"
 import {
   type CliContext,
+  UsageError,
   numberOf,
   numbersBetween,
   required,
   show,
   text,
-  UsageError,
   valueOption,
 } from "./command.ts"
 import { readFields } from "./fields.ts"

@@ -1,7 +1,7 @@
 /** `umpire worker`: runs models for gateways elsewhere, without a store of its own, until it is told to stop. */
 import { loadConfig } from "../base/config.ts"
 import { createLog } from "../base/log.ts"
-import { type CliContext, type Command, text, UsageError, valueOption } from "./command.ts"
+import { type CliContext, type Command, UsageError, text, valueOption } from "./command.ts"
 import { runUntilStopped } from "./run-until-stopped.ts"
 
 /** What the command needs of the composition root. */
