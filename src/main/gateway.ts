@@ -15,7 +15,7 @@ import type { App } from "./app.ts"
 import { type Content, openContent } from "./content.ts"
 import type { LocalModels } from "./engines.ts"
 import { type Inference, openInference } from "./inference.ts"
-import { addWorkerMetrics } from "./metrics.ts"
+import { addMoneyMetrics, addWorkerMetrics } from "./metrics.ts"
 import { type Money, openMoney } from "./money.ts"
 import { regionsOf } from "./platform.ts"
 import { type Routing, openRouting, remoteEngines } from "./routing.ts"
@@ -56,6 +56,7 @@ export async function openGateway(core: Core): Promise<Gateway> {
     }),
   )
   addWorkerMetrics(metrics, routing)
+  addMoneyMetrics(metrics, money)
   const router = guardModels(routing, organizations, catalog)
   const { meter } = money
   const timeoutMs = config.server.request_timeout_ms
