@@ -18,7 +18,7 @@ const { values } = parseArgs({
   },
 })
 const warmups = 50
-const lookEveryMs = 50
+const pollIntervalMs = 50
 const wantedRatio = 1.2
 
 const server = await startServer({ env: { UMPIRE_LIMITS_REQUESTS_PER_MINUTE: "10000000" } })
@@ -98,7 +98,7 @@ async function until(id: string, isSo: (batch: BatchObject) => boolean): Promise
   for (;;) {
     const batch = await send<BatchObject>("GET", `/v1/batches/${id}`)
     if (isSo(batch)) return batch
-    await wait(lookEveryMs)
+    await wait(pollIntervalMs)
   }
 }
 

@@ -20,7 +20,7 @@ const rounds = 10
 const warmUps = 3
 /** The ledger and analytics work off what was asked before. */
 const settleMs = 2_000
-const lookEveryMs = 20
+const pollIntervalMs = 20
 
 const body = {
   model: "umpire-decide",
@@ -122,7 +122,7 @@ async function readTaken(path: string, id: number): Promise<string[]> {
     } catch (error) {
       // Not written yet, or not to its end.
       if (!isAlive(id)) throw error
-      await wait(lookEveryMs)
+      await wait(pollIntervalMs)
     }
   }
 }

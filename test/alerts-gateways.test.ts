@@ -38,7 +38,7 @@ beforeAll(async () => {
   fresh = await freshDatabase()
   gateways = [await openPostgres({ url: fresh.url }), await openPostgres({ url: fresh.url })]
   await migrate(gateways[0])
-  platform = await startPlatform(gateways[0], { parts: { allowPrivateWebhooks: true } })
+  platform = await startPlatform(gateways[0], { deps: { allowPrivateWebhooks: true } })
   receiver = await startReceiver()
   scenes = []
   for (let at = 0; at < organizationsCount; at++) scenes.push(await organization(`org-${at}`))
@@ -103,7 +103,7 @@ test("gateways that claim at once share the deliveries: each is claimed once, an
 test("two gateways deliver each event once, also those that come while they work, and lose none", async () => {
   const before = await addDeliveries()
   const senders = gateways.map(() => createWebhookSender({ allowPrivate: true, timeoutMs: 60_000 }))
-  const parts = {
+  const deps = {
     clock: systemClock,
     ids: platform.ids,
     log: silentLog,
@@ -114,7 +114,7 @@ test("two gateways deliver each event once, also those that come while they work
   const deliverers = await Promise.all(
     gateways.map(async (database, at) => {
       const webhooks = senders[at] as ReturnType<typeof createWebhookSender>
-      return await startDeliverer({ ...parts, database, webhooks })
+      return await startDeliverer({ ...deps, database, webhooks })
     }),
   )
   const events = [...before, ...(await addDeliveries())].toSorted()
@@ -134,7 +134,7 @@ const evaluate = async (database: Database): Promise<void> =>
     ids: platform.ids,
     log: silentLog,
     facts: { requests: null },
-    forget: () => undefined,
+    invalidate: () => undefined,
   })
 
 test("two gateways that evaluate at once tell each change once, to every channel once", async () => {

@@ -5,7 +5,7 @@ import { silentLog } from "../src/base/log.ts"
 import { fromCents, ticksPerCent } from "../src/base/money.ts"
 import { alertKindSettings, alertKinds } from "../src/contract/alerts/rules.ts"
 import { alertLimits } from "../src/contract/alerts/webhooks.ts"
-import { type EvaluationParts, evaluateRules } from "../src/control/alerts/evaluate.ts"
+import { type EvaluationDeps, evaluateRules } from "../src/control/alerts/evaluate.ts"
 import type { AlertFacts } from "../src/control/alerts/measure.ts"
 import { startDeliverer } from "../src/control/webhooks/deliverer.ts"
 import { createWebhookSender } from "../src/control/webhooks/send.ts"
@@ -35,7 +35,7 @@ interface Scene {
 
 beforeAll(async () => {
   platform = await startPlatform(await openTestDatabase(), {
-    parts: { email: { enabled: true, recipients: "members" } },
+    deps: { email: { enabled: true, recipients: "members" } },
   })
   first = await organization("operator")
 })
@@ -62,15 +62,15 @@ async function organization(name: string): Promise<Scene> {
 }
 
 async function evaluate(): Promise<void> {
-  const parts: EvaluationParts = {
+  const deps: EvaluationDeps = {
     database: platform.database,
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
     ids: platform.ids,
     log: silentLog,
     facts,
-    forget: () => void announced++,
+    invalidate: () => void announced++,
   }
-  await evaluateRules(parts)
+  await evaluateRules(deps)
 }
 
 const call = async (method: string, path: string, body?: unknown, { org, bearer } = scene) =>

@@ -113,7 +113,7 @@ async function untilPartsRun(url: string, id: string, done: number): Promise<voi
   }
 }
 
-const lookEveryMs = 10
+const pollIntervalMs = 10
 
 /**
  * Kills a gateway in the middle of a part, with lines of it charged already, which must run again elsewhere. It is stopped
@@ -135,7 +135,7 @@ async function killInPart(
     }
     gateway.process.kill("SIGCONT")
     // As long as it stood still, so that it gets on and keeps its leases also where a look takes long.
-    await wait(lookEveryMs + (performance.now() - stoppedMs))
+    await wait(pollIntervalMs + (performance.now() - stoppedMs))
   }
 }
 

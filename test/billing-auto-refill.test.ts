@@ -29,7 +29,7 @@ test.each([
 
 const later = async (ms: number): Promise<number> => {
   world.clock.advance(ms)
-  return await refillAccounts(world.parts)
+  return await refillAccounts(world.deps)
 }
 const order = async (purpose: "refill" | "auto_refill", status: PurchaseStatus): Promise<void> => {
   const now = new Date(world.clock.nowMs())
@@ -71,10 +71,10 @@ test("does not wait behind a purchase after which another has succeeded", async 
 
 test("buys at the threshold and not above it, once, as the system", async () => {
   await world.balance(fromCents(1000) + 1n)
-  expect(await refillAccounts(world.parts)).toBe(0)
+  expect(await refillAccounts(world.deps)).toBe(0)
   await world.use(1n)
-  expect(await refillAccounts(world.parts)).toBe(1)
-  expect(await refillAccounts(world.parts)).toBe(0)
+  expect(await refillAccounts(world.deps)).toBe(1)
+  expect(await refillAccounts(world.deps)).toBe(0)
   const [bought] = (await world.call("GET", `${account}/refills`)).data
   expect(bought).toMatchObject({ status: "succeeded", amount_in_cents: 9_000, created_by_user: null })
 })

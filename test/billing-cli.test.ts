@@ -26,7 +26,7 @@ async function billing(...given: string[]): Promise<{ status: number; stdout: st
     database,
     clock: systemClock,
     ids: createIds(),
-    forget: () => undefined,
+    invalidate: () => undefined,
     journalState: async () => ({ gatewayId: "gw_1", pendingRecords, lost: [], unfinished: [] }),
   })
   const [stdout, stderr] = [new Collector(), new Collector()]

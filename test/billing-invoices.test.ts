@@ -21,15 +21,15 @@ test("invoices are one per month with anything in it, numbered without gaps, wit
   await world.use(fromCents(3) + 1n, { model: "a" })
   await world.use(fromCents(2), { model: "b" })
   await world.use(fromCents(1), { model: "a" })
-  expect(await issueInvoices(world.parts)).toBe(0)
+  expect(await issueInvoices(world.deps)).toBe(0)
   world.clock.advance(31 * dayMs)
-  expect(await issueInvoices(world.parts)).toBe(1)
-  expect(await issueInvoices(world.parts)).toBe(0)
+  expect(await issueInvoices(world.deps)).toBe(1)
+  expect(await issueInvoices(world.deps)).toBe(0)
   // June has nothing; July has.
   world.clock.advance(40 * dayMs)
   await world.use(fromCents(7), { model: "c" })
   world.clock.advance(31 * dayMs)
-  expect(await issueInvoices(world.parts)).toBe(1)
+  expect(await issueInvoices(world.deps)).toBe(1)
   const [july, may] = await invoices()
   expect([may.number, july.number]).toEqual([1, 2])
   expect(may).toMatchObject({
@@ -51,11 +51,11 @@ test("invoices are one per month with anything in it, numbered without gaps, wit
 test("usage that arrives after its month's invoice is on the next one, and none is on two", async () => {
   await world.use(fromCents(3))
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
+  await issueInvoices(world.deps)
   await world.use(fromCents(4), { atMs: startMs })
   await world.use(fromCents(5))
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
+  await issueInvoices(world.deps)
   expect((await invoices()).map(({ usage_cents }: { usage_cents: number }) => usage_cents)).toEqual([9, 3])
 })
 
@@ -64,16 +64,16 @@ test("a postpaid month is charged in whole cents, and the rest is carried over",
   await world.set(postpaid)
   await world.use(fromCents(100) + 7n)
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
-  await chargeInvoices(world.parts)
-  await chargeInvoices(world.parts)
+  await issueInvoices(world.deps)
+  await chargeInvoices(world.deps)
+  await chargeInvoices(world.deps)
   const [first] = await invoices()
   // The first start's credit and its removal are in the same month and cancel out.
   expect(first).toMatchObject({ status: "paid", amount_due_cents: 100 })
   await world.use(fromCents(100) + ticksPerCent - 7n)
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
-  await chargeInvoices(world.parts)
+  await issueInvoices(world.deps)
+  await chargeInvoices(world.deps)
   expect((await invoices())[0]).toMatchObject({ status: "paid", amount_due_cents: 101 })
   const [row] = await world.database.query<{ balance_ticks: bigint }>(
     "SELECT balance_ticks FROM billing_accounts WHERE id = $1",
@@ -102,8 +102,8 @@ test("credit is not used up while the account is postpaid, and the invoice has o
   await world.use(fromCents(1), { model: "a" })
   expect(await balance()).toBe(fromCents(992))
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
-  await chargeInvoices(world.parts)
+  await issueInvoices(world.deps)
+  await chargeInvoices(world.deps)
   const [invoice] = await invoices()
   expect(invoice).toMatchObject({
     billing_mode: "postpaid",
@@ -142,8 +142,8 @@ test("whatever the order of uses, modes and months, credit pays for what was pre
           await world.use(one.ticks, { mode: under })
         } else {
           world.clock.advance(31 * dayMs)
-          await issueInvoices(world.parts)
-          await chargeInvoices(world.parts)
+          await issueInvoices(world.deps)
+          await chargeInvoices(world.deps)
         }
       }
       const issued = (await invoices()) as Invoiced[]
@@ -177,12 +177,12 @@ test("a declined invoice says so, and is tried again the next day", async () => 
   await world.set(postpaid)
   await world.use(fromCents(1002))
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
-  await chargeInvoices(world.parts)
+  await issueInvoices(world.deps)
+  await chargeInvoices(world.deps)
   expect((await invoices())[0].status).toBe("payment_failed")
-  await chargeInvoices(world.parts)
+  await chargeInvoices(world.deps)
   world.clock.advance(dayMs + 1)
-  await chargeInvoices(world.parts)
+  await chargeInvoices(world.deps)
   const [tries] = await world.database.query<{ count: bigint }>(
     "SELECT count(*) AS count FROM purchases WHERE billing_account_id = $1",
     [world.accountId],
@@ -193,7 +193,7 @@ test("a declined invoice says so, and is tried again the next day", async () => 
 test("invoices come as a page and as PDF, and nothing in a model's name is taken for markup", async () => {
   await world.use(fromCents(3), { model: "<script>alert(1)</script>" })
   world.clock.advance(31 * dayMs)
-  await issueInvoices(world.parts)
+  await issueInvoices(world.deps)
   const [{ id }] = await invoices()
   const page = await world.call("GET", `${account}/invoices/${id}.html`)
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8")

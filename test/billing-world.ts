@@ -10,10 +10,10 @@ import type { Handlers } from "../src/contract/endpoint.ts"
 import type { Table } from "../src/contract/table.ts"
 import { billingStatus } from "../src/control/billing/accounts.ts"
 import { billingHandlers } from "../src/control/billing/handlers.ts"
-import type { BillingParts } from "../src/control/billing/parts.ts"
+import type { BillingDeps } from "../src/control/billing/parts.ts"
 import { auditLogHandlers } from "../src/control/audit-log.ts"
 import { permissions } from "../src/contract/access.ts"
-import type { ControlParts } from "../src/control/change.ts"
+import type { ControlDeps } from "../src/control/change.ts"
 import { firstStart, openAccount } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { modelHandlers } from "../src/control/models.ts"
@@ -41,7 +41,7 @@ export interface BillingWorld {
   readonly database: Database
   readonly clock: ManualClock
   readonly ids: Ids
-  readonly parts: BillingParts
+  readonly deps: BillingDeps
   /** Of the organization that the present test has for itself. */
   accountId: string
   organizationId: string
@@ -98,9 +98,9 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
   const lastUsed = openLastUsed(database, silentLog)
   const organizations = await openOrganizations(database, clock, 0)
   const principals = await openPrincipals({ organizations, database, clock, lastUsed })
-  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
+  const control: ControlDeps = { database, clock, ids, invalidate: (change) => principals.invalidate(change) }
   const state = { url: "" }
-  const parts: BillingParts = {
+  const deps: BillingDeps = {
     ...control,
     providers: new Map([createLocalProvider(), ...providers].map((provider) => [provider.name, provider])),
     log: silentLog,
@@ -117,7 +117,7 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
   const http = createHttp({
     // Only these endpoints are called.
     handlers: {
-      ...billingHandlers(parts),
+      ...billingHandlers(deps),
       ...modelHandlers({
         ...control,
         catalog: createCatalog([model]),
@@ -136,14 +136,14 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
     requestTimeoutMs: 60_000,
   })
   state.url = await http.listen("127.0.0.1", 0)
-  const forget = (): void => principals.forget({ table: "organizations", id: "" })
+  const invalidate = (): void => principals.invalidate({ table: "organizations", id: "" })
   let key = bootstrapKey
   const world: BillingWorld = {
     url: state.url,
     database,
     clock,
     ids,
-    parts,
+    deps,
     accountId: "",
     organizationId: "",
     renew: async () => {
@@ -153,13 +153,13 @@ export async function openBillingWorld(providers: readonly PaymentProvider[] = [
       key = made.key
       world.accountId = made.accountId
       world.organizationId = made.organizationId
-      forget()
+      invalidate()
     },
     call: async (method, path, body, headers = {}) =>
       await call(`${state.url}/v1${path.replace(":account", world.accountId)}`, key, method, body, headers),
     set: async (changes) => {
       await updateBillingAccount(database, world.accountId, changes, new Date(clock.nowMs()))
-      forget()
+      invalidate()
     },
     use: async (ticks, given = {}) =>
       await use(database, clock, ids, {

@@ -6,7 +6,7 @@ import { evaluateRules } from "../src/control/alerts/evaluate.ts"
 import { reconcileDue } from "../src/control/billing/purchases.ts"
 import { checkLedgers, purgeCharges } from "../src/store/ledger.ts"
 import type { BillingAccountChanges } from "../src/store/billing-accounts.ts"
-import type { BillingParts } from "../src/control/billing/parts.ts"
+import type { BillingDeps } from "../src/control/billing/parts.ts"
 import { type BillingWorld, openBillingWorld, startMs, ticksPerCent } from "./billing-world.ts"
 import { seeder } from "./platform.ts"
 
@@ -173,10 +173,10 @@ describe("a refill", () => {
   test("that is under way is asked about until it is decided, and credited then, once", async () => {
     await world.balance(0n)
     const { data } = await refill(1005)
-    expect(await reconcileDue(world.parts)).toBe(0)
+    expect(await reconcileDue(world.deps)).toBe(0)
     world.clock.advance(60_000)
-    await reconcileDue(world.parts)
-    await reconcileDue(world.parts)
+    await reconcileDue(world.deps)
+    await reconcileDue(world.deps)
     const path = `${account}/refills/${data.id}`
     expect((await world.call("GET", path)).data.status).toBe("succeeded")
     expect((await world.call("GET", account)).data.credit_balance_cents).toBe(1005)
@@ -205,7 +205,7 @@ describe("a refill", () => {
     const { data } = await refill(1004)
     const status = async (afterMs: number): Promise<string> => {
       world.clock.advance(afterMs)
-      await reconcileDue(world.parts)
+      await reconcileDue(world.deps)
       return (await world.call("GET", `${account}/refills/${data.id}`)).data.status
     }
     expect(await status(10 * 60_000)).toBe("timed_out")
@@ -216,7 +216,7 @@ describe("a refill", () => {
     const { data: done } = await refill(1000)
     const { data: slow } = await refill(1005)
     world.clock.advance(60_000)
-    await reconcileDue(world.parts)
+    await reconcileDue(world.deps)
     const { data } = await world.call("GET", `/organizations/${world.organizationId}/audit_log`)
     const of = (id: string): string[] =>
       data
@@ -309,7 +309,7 @@ describe("spend controls", () => {
         ids: world.ids,
         log: silentLog,
         facts: { requests: null },
-        forget: () => undefined,
+        invalidate: () => undefined,
       })
     }
     const fired = async (kind: string): Promise<number> => {
@@ -412,11 +412,11 @@ test("charges are purged when they are old, and the ledger keeps what they came 
 
 test("spend by a tag counts the tags of the caller's own organizations, not of others that the account pays for", async () => {
   const asked: (readonly string[])[] = []
-  const spendByTag: BillingParts["spendByTag"] = async ({ organizationIds }) => {
+  const spendByTag: BillingDeps["spendByTag"] = async ({ organizationIds }) => {
     asked.push(organizationIds)
     return []
   }
-  Object.assign(world.parts, { spendByTag })
+  Object.assign(world.deps, { spendByTag })
   const seed = seeder(world)
   const other = await seed.organization("Other", world.accountId)
   await seed.organization("Elsewhere", await seed.billingAccount())

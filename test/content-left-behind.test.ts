@@ -142,7 +142,7 @@ test("a deletion that breaks off is in the audit log", async () => {
     ids,
     content,
     clock: systemClock,
-    forget: () => undefined,
+    invalidate: () => undefined,
   })
   const call = {
     principal: { kind: "key", id: "key_1", userId: null },

@@ -81,7 +81,7 @@ test("the sweep deletes content at its day and not before; a shorter retention h
 })
 
 test("an organization that is deleted leaves no row, and its content leaves the journal too", async () => {
-  const { database, ids, forget } = platform
+  const { database, ids, invalidate } = platform
   const directory = mkdtempSync(join(tmpdir(), "umpire-content-"))
   const times = { aheadMs: 0 }
   const clock = {
@@ -126,7 +126,7 @@ test("an organization that is deleted leaves no row, and its content leaves the 
   expect(await isStored(stored.seq_id)).toBe(true)
   // Answered before the deletion and stored after it.
   await journal.append(record())
-  await storeOperator({ database, ids, forget }).deleteOrganization({ params: { org_id: org } })
+  await storeOperator({ database, ids, invalidate }).deleteOrganization({ params: { org_id: org } })
   await applier.drain()
   const tables = ["content", "content_settings", "key_content_settings", "content_deletions", "review_items"]
   for (const table of tables) {

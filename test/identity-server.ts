@@ -9,7 +9,7 @@ import { silentLog } from "../src/base/log.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import { tokenExchangeGrant, tokenTypes } from "../src/contract/identity.ts"
 import type { Table } from "../src/contract/table.ts"
-import type { ControlParts } from "../src/control/change.ts"
+import type { ControlDeps } from "../src/control/change.ts"
 import { firstStart } from "../src/control/first-start.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
 import { type Identity, openIdentity } from "../src/control/identity/identity.ts"
@@ -79,7 +79,7 @@ export async function startIdentityServer(
   )
   const organizationId = organization?.id ?? ""
   const lastUsed = openLastUsed(database, log)
-  const control: ControlParts = { database, clock, ids, forget: (change) => identity.forget(change) }
+  const control: ControlDeps = { database, clock, ids, invalidate: (change) => identity.invalidate(change) }
   const identity = await openIdentity({
     ...control,
     log,

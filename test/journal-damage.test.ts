@@ -70,7 +70,7 @@ async function verify(folder: string, journal?: Journal) {
     database,
     clock: systemClock,
     ids,
-    forget: () => undefined,
+    invalidate: () => undefined,
     journalState: async () => await inspectJournal(folder, database, journal?.end),
   })
   return await operatorOn(database, handlers).verifyBilling()

@@ -120,7 +120,7 @@ const control = {
   database,
   clock,
   ids,
-  forget: (change: Parameters<typeof principals.forget>[0]) => principals.forget(change),
+  invalidate: (change: Parameters<typeof principals.invalidate>[0]) => principals.invalidate(change),
 }
 const inference = {
   catalog,

@@ -1,6 +1,6 @@
 /** Access for tests of the server alone: one key of one organization, and no limits. */
 import type { Principal } from "../src/contract/access.ts"
-import type { AccessParts } from "../src/server/access.ts"
+import type { AccessDeps } from "../src/server/access.ts"
 import type { IdempotencyStore } from "../src/server/idempotency.ts"
 
 const principal: Principal = {
@@ -16,7 +16,7 @@ const principal: Principal = {
 /** `isKnown` says whether the key is still one. */
 export function openAccess(
   isKnown: () => boolean = () => true,
-): AccessParts & { idempotency: IdempotencyStore } {
+): AccessDeps & { idempotency: IdempotencyStore } {
   return {
     gate: {
       authenticate: async () => (isKnown() ? principal : null),

@@ -8,7 +8,7 @@ import type { Permission } from "../src/contract/access.ts"
 import type { OperatorClient } from "../src/contract/client.ts"
 import type { Handlers } from "../src/contract/endpoint.ts"
 import type { OperatorTable } from "../src/contract/operator.ts"
-import type { ControlParts } from "../src/control/change.ts"
+import type { ControlDeps } from "../src/control/change.ts"
 import { operatorStanding, storeOperatorHandlers } from "../src/control/operator/handlers.ts"
 import { createOperatorServer, operatorAddress, operatorGate } from "../src/server/operator-socket.ts"
 import type { Database } from "../src/store/sql.ts"
@@ -53,7 +53,7 @@ export function operatorOn(database: Database, handlers: Partial<Handlers<Operat
 
 /** What commands ask of the store alone; those about access read the catalog's names only. */
 export const storeOperator = (
-  control: Pick<ControlParts, "database" | "ids" | "forget">,
+  control: Pick<ControlDeps, "database" | "ids" | "invalidate">,
   models: readonly Pick<Model, "sku" | "public">[] = [],
 ): OperatorClient =>
   operatorOn(

@@ -52,7 +52,7 @@ beforeAll(async () => {
   }
   const place = { url: "" }
   platform = await startPlatform(database, {
-    parts: {
+    deps: {
       singleSignOn: {
         provider: createOidcProvider(settings),
         verifiedEmailOnly: true,
@@ -211,7 +211,7 @@ async function taking(name: string, changes: Parameters<typeof updateOrganizatio
   const seed = seeder(platform)
   const id = await seed.organization(name, await seed.billingAccount())
   await updateOrganization(platform.database, id, changes, new Date())
-  platform.forget({ table: "organizations", id })
+  platform.invalidate({ table: "organizations", id })
   return id
 }
 

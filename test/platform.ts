@@ -13,9 +13,9 @@ import type { Permission, Principal, Role } from "../src/contract/access.ts"
 import { Document, type Endpoint, type Handlers } from "../src/contract/endpoint.ts"
 import { openapi } from "../src/contract/openapi.ts"
 import { type Table, table } from "../src/contract/table.ts"
-import type { ControlParts } from "../src/control/change.ts"
+import type { ControlDeps } from "../src/control/change.ts"
 import { createIdempotencyStore } from "../src/control/idempotency.ts"
-import { type PlatformParts, platformHandlers } from "../src/control/platform.ts"
+import { type PlatformDeps, platformHandlers } from "../src/control/platform.ts"
 import { newKeyValue, openLastUsed, openPrincipals } from "../src/control/principals.ts"
 import { createHttp } from "../src/server/http.ts"
 import { createRequestLimiter } from "../src/server/access.ts"
@@ -44,7 +44,7 @@ interface PlatformOptions {
   readonly log?: Log
   /** As `server.trusted_proxies`. */
   readonly trustedProxies?: string
-  readonly parts?: Partial<PlatformParts>
+  readonly deps?: Partial<PlatformDeps>
   /** What requests and attempts to sign in are counted by; in memory unless told. */
   readonly rateLimits?: RateLimits
   /** How long a repeated request waits for the first; as the product does unless told. */
@@ -69,7 +69,7 @@ export interface Platform {
   readonly url: string
   readonly database: Database
   readonly ids: ReturnType<typeof createIds>
-  readonly forget: ControlParts["forget"]
+  readonly invalidate: ControlDeps["invalidate"]
   flushLastUsed(): Promise<void>
   send(method: string, path: string, sent?: Sent): Promise<Answer>
   close(): Promise<void>
@@ -88,7 +88,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     lastUsed,
     workload: readWorkloadToken,
   })
-  const control: ControlParts = { database, clock, ids, forget: (change) => principals.forget(change) }
+  const control: ControlDeps = { database, clock, ids, invalidate: (change) => principals.invalidate(change) }
   const state: { url: string; openapi?: ReturnType<typeof openapi> } = { url: "" }
   const rateLimits = options.rateLimits ?? new RateLimiter(clock)
   const http = createHttp({
@@ -118,7 +118,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
           dropped: () => [],
           settle: async () => undefined,
         },
-        ...options.parts,
+        ...options.deps,
       }),
       getOpenapi: async () =>
         (state.openapi ??= openapi(table, { title: "Umpire", version: "0", description: "Test" })),
@@ -141,7 +141,7 @@ export async function startPlatform(database: Database, options: PlatformOptions
     url: state.url,
     database,
     ids,
-    forget: control.forget,
+    invalidate: control.invalidate,
     flushLastUsed: () => lastUsed.flush(),
     send: async (method, path, sent = {}) => await send(state.url, method, path, sent),
     close: async () => {

@@ -364,8 +364,10 @@ test("frozen cases are replaced by text, checked against the questions, and dele
 test("deleting the organization deletes its sets, examples and cases", async () => {
   await add([{ input: "secret text", labels: { rude: true } }])
   await send("POST", "/mail/cases", { cases: [{ input: "secret text", expected: { rude: true } }] })
-  const { database, ids, forget } = platform
-  await storeOperator({ database, ids, forget }).deleteOrganization({ params: { org_id: organizationId } })
+  const { database, ids, invalidate } = platform
+  await storeOperator({ database, ids, invalidate }).deleteOrganization({
+    params: { org_id: organizationId },
+  })
   for (const table of [
     "question_sets",
     "question_set_versions",

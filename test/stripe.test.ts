@@ -48,7 +48,7 @@ afterEach(() => {
 
 /** Sets the account up at the provider with a card. */
 async function withCard(card: string): Promise<void> {
-  await provision(world.parts, await readAccount(world.database, world.accountId))
+  await provision(world.deps, await readAccount(world.database, world.accountId))
   const { providerCustomerId } = await readAccount(world.database, world.accountId)
   stripe.enterCard(providerCustomerId ?? "", card)
   for (const event of stripe.events.splice(0)) expect((await deliver(event)).status).toBe(200)
@@ -142,8 +142,8 @@ describe("every state of a purchase", () => {
     // The clock of the stand-in is the real one; the purchase is looked for around its creation.
     for (const intent of intentOf(data.id)) intent.created = Math.floor(world.clock.nowMs() / 1000)
     world.clock.advance(120_000)
-    await reconcileDue(world.parts)
-    await reconcileDue(world.parts)
+    await reconcileDue(world.deps)
+    await reconcileDue(world.deps)
     expect([await statusOf(data.id), await balance()]).toEqual(["succeeded", 1000])
     expect(intentOf(data.id)).toHaveLength(1)
   })
@@ -154,10 +154,10 @@ describe("every state of a purchase", () => {
     const { data } = await refill()
     expect(data.status).toBe("timed_out")
     world.clock.advance(60_000)
-    await reconcileDue(world.parts)
+    await reconcileDue(world.deps)
     expect(await statusOf(data.id)).toBe("timed_out")
     world.clock.advance(3_600_000)
-    await reconcileDue(world.parts)
+    await reconcileDue(world.deps)
     expect([await statusOf(data.id), intentOf(data.id).length]).toEqual(["failed", 0])
   })
 })
@@ -256,7 +256,7 @@ test("an automatic refill is one payment, however many gateways come to it", asy
     autoRefillThresholdCents: 100n,
     autoRefillRechargeToCents: 5000n,
   })
-  await Promise.all([refillAccounts(world.parts), refillAccounts(world.parts)])
+  await Promise.all([refillAccounts(world.deps), refillAccounts(world.deps)])
   expect(await balance()).toBe(5000)
 })
 

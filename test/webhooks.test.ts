@@ -45,7 +45,7 @@ const log = createLog(
 )
 
 beforeAll(async () => {
-  platform = await startPlatform(await openTestDatabase(), { log, parts: { allowPrivateWebhooks: true } })
+  platform = await startPlatform(await openTestDatabase(), { log, deps: { allowPrivateWebhooks: true } })
   receiver = await startReceiver()
   ;({ org, bearer } = await organization("first"))
 })
@@ -94,7 +94,7 @@ async function deliver(timeoutMs = 600_000): Promise<void> {
 /** Moves the time of the deliverer, and lets it look. */
 function advanceTo(ms: number): void {
   aheadMs = ms
-  deliverer?.forget({ table: "deliveries", id: "" })
+  deliverer?.invalidate({ table: "deliveries", id: "" })
 }
 
 const call = async (method: string, path: string, body?: unknown, owner = { org, bearer }) =>

@@ -6,7 +6,7 @@ import { writeFileSync } from "node:fs"
 import { isMainThread } from "node:worker_threads"
 
 const file = process.env["LOOP_MONITOR_FILE"]
-const lookEveryMs = 5
+const pollIntervalMs = 5
 
 // Engines are processes of their own, and have the same environment.
 if (file !== undefined && isMainThread && process.argv.includes("serve")) {
@@ -16,7 +16,7 @@ if (file !== undefined && isMainThread && process.argv.includes("serve")) {
     const now = process.threadCpuUsage()
     longestMs = Math.max(longestMs, (now.user + now.system - before.user - before.system) / 1000)
     before = now
-  }, lookEveryMs).unref()
+  }, pollIntervalMs).unref()
   process.on("SIGUSR2", () => {
     writeFileSync(file, `${longestMs}\n`)
     longestMs = 0

@@ -5,7 +5,7 @@ import type { LabelAsker, OpenLocal } from "./label-asker.ts"
 import { counted, usd } from "./label-progress.ts"
 import type { LabelTable, RowCounts } from "./label-table.ts"
 
-interface PreviewParts {
+interface PreviewDeps {
   readonly asker: LabelAsker
   readonly table: LabelTable
   readonly openLocal: OpenLocal
@@ -22,7 +22,7 @@ interface Counter {
 
 export async function previewCost(
   context: CliContext,
-  { asker, table, openLocal }: PreviewParts,
+  { asker, table, openLocal }: PreviewDeps,
   { rows, blank, distinct, pending }: RowCounts,
 ): Promise<number> {
   const counter = await openCounter(context, asker, openLocal)

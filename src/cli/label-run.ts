@@ -22,7 +22,7 @@ export interface Labelled {
 /** Answers one text; throws a ClientError or a Fault where it is refused. */
 export type LabelAsk = (text: string, idempotencyKey: string) => Promise<Labelled>
 
-interface RunParts {
+interface RunDeps {
   readonly ask: LabelAsk
   readonly state: Pick<LabelState, "run" | "append">
   readonly concurrencyMax: number
@@ -37,7 +37,7 @@ const runStatuses: readonly number[] = [401, 402, 403, 404]
 
 /** Throws at the first failure that is not about one text; what is answered by then is in the state. */
 export async function labelTexts(
-  { ask, state, concurrencyMax, onDone }: RunParts,
+  { ask, state, concurrencyMax, onDone }: RunDeps,
   texts: AsyncIterable<LabelText>,
 ): Promise<void> {
   const pace = new Pace(concurrencyMax)

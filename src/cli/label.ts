@@ -113,7 +113,7 @@ function queryBase({ values, positionals, environment, workingDirectory }: CliCo
   return resolve(workingDirectory, `query-${name}`)
 }
 
-interface LabelParts {
+interface LabelDeps {
   readonly database: LabelPostgres | LabelDuckdb | null
   readonly target: Target
   readonly asker: LabelAsker
@@ -122,14 +122,14 @@ interface LabelParts {
   readonly openLocal: OpenLocal
 }
 
-async function labelTable(context: CliContext, parts: LabelParts): Promise<number> {
-  const { target, asker, table } = parts
-  const inputFormat = await load(context, parts)
+async function labelTable(context: CliContext, deps: LabelDeps): Promise<number> {
+  const { target, asker, table } = deps
+  const inputFormat = await load(context, deps)
   const columns = answerColumns(asker.questions, table.columns, text(context, "prefix") ?? "")
   // Refused before anything is asked.
   const into = text(context, "into")
-  if (into !== undefined && parts.database instanceof LabelPostgres)
-    await parts.database.tryTable({ into, answers: columns.columns, error: columns.error })
+  if (into !== undefined && deps.database instanceof LabelPostgres)
+    await deps.database.tryTable({ into, answers: columns.columns, error: columns.error })
   const statePath = `${target.base}.label-state`
   if (context.values["restart"] === true) await rm(statePath, { force: true })
   const state = await LabelState.open(statePath, basename(statePath), asker.hash)
@@ -138,11 +138,11 @@ async function labelTable(context: CliContext, parts: LabelParts): Promise<numbe
     const counts = await table.readState(statePath)
     if (context.values["dry-run"] === true) {
       isNeeded = !state.isNew
-      return await previewCost(context, parts, counts)
+      return await previewCost(context, deps, counts)
     }
-    await ask(context, parts, state, counts)
+    await ask(context, deps, state, counts)
     const failed = await table.countFailed(statePath)
-    await write(context, parts, { ...columns, statePath, inputFormat })
+    await write(context, deps, { ...columns, statePath, inputFormat })
     report(context, target, counts, failed)
     // With failed rows it stays, so that the same command asks only those again.
     isNeeded = failed > 0
@@ -153,7 +153,7 @@ async function labelTable(context: CliContext, parts: LabelParts): Promise<numbe
   }
 }
 
-async function load(context: CliContext, { database, table }: LabelParts): Promise<TableFormat> {
+async function load(context: CliContext, { database, table }: LabelDeps): Promise<TableFormat> {
   if (database === null) return await loadRows(context, table)
   const named = texts(context, "text")
   const into = text(context, "into")
@@ -163,7 +163,7 @@ async function load(context: CliContext, { database, table }: LabelParts): Promi
 
 async function ask(
   context: CliContext,
-  { asker, table, concurrencyMax }: LabelParts,
+  { asker, table, concurrencyMax }: LabelDeps,
   state: LabelState,
   { distinct, pending }: RowCounts,
 ): Promise<void> {
@@ -189,7 +189,7 @@ interface Written {
 
 async function write(
   context: CliContext,
-  { database, target, table }: LabelParts,
+  { database, target, table }: LabelDeps,
   { columns, error, statePath, inputFormat }: Written,
 ): Promise<void> {
   const statement = table.labelled(statePath, columns, error)

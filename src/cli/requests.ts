@@ -21,7 +21,7 @@ import { readFields } from "./fields.ts"
 import { apiOptions } from "./server-options.ts"
 import { drawTable, printable } from "./table.ts"
 
-const lookEveryMs = 2_000
+const pollIntervalMs = 2_000
 /** A follower looks back this far each time: records arrive a little after their requests began. */
 const overlapMs = 60_000
 const idsKeptMax = 20_000
@@ -156,7 +156,7 @@ async function follow(
       seen.delete(seqId)
     }
     sinceMs = Math.max(sinceMs, Math.max(...all.map(({ timestamp }) => timestamp), 0) - overlapMs)
-    await wait(lookEveryMs)
+    await wait(pollIntervalMs)
   }
 }
 

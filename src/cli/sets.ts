@@ -23,7 +23,7 @@ import { refuseUnwritable, unreadable } from "./given-files.ts"
 import { apiOptions } from "./server-options.ts"
 import { columns, drawTable } from "./table.ts"
 
-const lookEveryMs = 500
+const pollIntervalMs = 500
 
 export const sets = apiCommand({
   usage: [
@@ -147,7 +147,7 @@ async function finish(
 ): Promise<SetJob> {
   let job = started
   while (job.state === "queued" || job.state === "running") {
-    await wait(lookEveryMs)
+    await wait(pollIntervalMs)
     job = await read(job.id)
     if (context.stdout.isTTY) context.stderr.write(`\r${Math.round(100 * job.progress)}%`)
   }

@@ -9,13 +9,13 @@ import {
 } from "../contract/platform/audit-log.ts"
 import { type AuditEntry, type AuditFilter, listAuditValues, pageAudit } from "../store/audit.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ControlParts, acting } from "./change.ts"
+import { type ControlDeps, acting } from "./change.ts"
 
 /** Kinds of resource have no underscore and digits after it, as ids do: `api_key` against `key_01...`. */
 const idForm = /_[0-9a-z]{20,}$/
 const exportBatch = 500
 
-export function auditLogHandlers({ database }: ControlParts): Handlers<typeof auditLogTable> {
+export function auditLogHandlers({ database }: ControlDeps): Handlers<typeof auditLogTable> {
   return {
     async listAuditLog(call) {
       const { organizationId } = acting(call).standing

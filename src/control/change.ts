@@ -10,12 +10,12 @@ import { completeIdempotencyKey } from "../store/idempotency.ts"
 import type { Page } from "../store/rows.ts"
 import type { Database, Sql } from "../store/sql.ts"
 
-export interface ControlParts {
+export interface ControlDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
   /** Applies a change to the caches of this gateway at once; other gateways are notified by the database. */
-  readonly forget: (change: Change) => void
+  readonly invalidate: (change: Change) => void
 }
 
 /** As much of a call as a change needs to know. */
@@ -38,30 +38,30 @@ export interface ChangeScope {
   readonly sql: Sql
   readonly now: Date
   readonly audit: (event: AuditEvent) => Promise<void>
-  /** Names what caches must forget once the change is committed. */
-  readonly touched: (change: Change) => void
+  /** Names what caches invalidate once the change is committed. */
+  readonly invalidate: (change: Change) => void
 }
 
 export async function change<Output>(
-  parts: ControlParts,
+  deps: ControlDeps,
   caller: Caller,
   work: (scope: ChangeScope) => Promise<Output>,
 ): Promise<Output> {
-  const now = new Date(parts.clock.nowMs())
-  const touched: Change[] = []
-  const output = await parts.database.transaction(async (sql) => {
-    // The transaction may be run again after a deadlock: what the first run touched does not count.
-    touched.length = 0
+  const now = new Date(deps.clock.nowMs())
+  const changes: Change[] = []
+  const output = await deps.database.transaction(async (sql) => {
+    // The transaction may be run again after a deadlock: what the first run changed does not count.
+    changes.length = 0
     const result = await work({
       sql,
       now,
-      audit: async (event) => void (await appendAudit(sql, auditEntry(parts.ids, caller, event, now))),
-      touched: (one) => void touched.push(one),
+      audit: async (event) => void (await appendAudit(sql, auditEntry(deps.ids, caller, event, now))),
+      invalidate: (one) => void changes.push(one),
     })
     if (caller.idempotency) await complete(sql, caller.idempotency, result)
     return result
   })
-  for (const one of touched) parts.forget(one)
+  for (const one of changes) deps.invalidate(one)
   return output
 }
 

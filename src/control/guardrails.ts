@@ -12,7 +12,7 @@ import { type Guardrail, guardrails } from "../store/guardrails.ts"
 import { findKey } from "../store/keys.ts"
 import { findSet } from "../store/question-sets/sets.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ControlParts, acting } from "./change.ts"
+import { type ControlDeps, acting } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { given, handlersOf, resource, changeView } from "./resource.ts"
 
@@ -31,8 +31,8 @@ const resources = resource({
   invalidates: ({ organizationId }) => ({ table: "guardrails", id: organizationId }),
 })
 
-export function guardrailHandlers(parts: ControlParts): Handlers<typeof guardrailTable> {
-  const { list, get, create, update, remove } = handlersOf(parts, resources)
+export function guardrailHandlers(deps: ControlDeps): Handlers<typeof guardrailTable> {
+  const { list, get, create, update, remove } = handlersOf(deps, resources)
   return {
     listGuardrails: list,
     async createGuardrail(call) {

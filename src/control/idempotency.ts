@@ -31,7 +31,7 @@ interface Claimed {
 
 type Remembered = Pick<IdempotentAnswer, "body" | "headers">
 
-interface IdempotencyParts {
+interface IdempotencyDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -39,8 +39,8 @@ interface IdempotencyParts {
   readonly waitMsMax?: number
 }
 
-export function createIdempotencyStore(parts: IdempotencyParts) {
-  const { database, clock, ids, waitMsMax = waitMsMaxDefault } = parts
+export function createIdempotencyStore(deps: IdempotencyDeps) {
+  const { database, clock, ids, waitMsMax = waitMsMaxDefault } = deps
   const tryClaim = async (request: IdempotentRequest, attemptId: string): Promise<ClaimOutcome> => {
     const nowMs = clock.nowMs()
     return await claimIdempotencyKey(database, {

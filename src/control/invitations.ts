@@ -30,40 +30,40 @@ import { acting, change, notFound } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { hashPassword } from "./passwords.ts"
-import { type SessionParts, becoming, giveCookie, startSession, toPerson } from "./sessions.ts"
+import { type SessionDeps, becoming, giveCookie, startSession, toPerson } from "./sessions.ts"
 
-interface InvitationParts extends SessionParts {
+interface InvitationDeps extends SessionDeps {
   /** With single sign-on a new user needs no password. */
   readonly singleSignOn: boolean
 }
 
 const lifetimeMs = 7 * 24 * 3_600_000
 
-export function invitationHandlers(parts: InvitationParts): Handlers<typeof invitationTable> {
+export function invitationHandlers(deps: InvitationDeps): Handlers<typeof invitationTable> {
   return {
     async listInvitations(call) {
       const { organizationId } = acting(call).standing
-      const now = new Date(parts.clock.nowMs())
-      return (await listPendingInvitations(parts.database, organizationId, now)).map(toInvitation)
+      const now = new Date(deps.clock.nowMs())
+      return (await listPendingInvitations(deps.database, organizationId, now)).map(toInvitation)
     },
-    createInvitation: async (call) => await invite(parts, call),
-    revokeInvitation: async (call) => await takeBack(parts, call),
-    resendInvitation: async (call) => await sendAgain(parts, call),
-    describeInvitation: async (call) => await describeByToken(parts, call),
-    acceptInvitation: async (call) => await join(parts, call),
+    createInvitation: async (call) => await invite(deps, call),
+    revokeInvitation: async (call) => await takeBack(deps, call),
+    resendInvitation: async (call) => await sendAgain(deps, call),
+    describeInvitation: async (call) => await describeByToken(deps, call),
+    acceptInvitation: async (call) => await join(deps, call),
   }
 }
 
 async function invite(
-  parts: InvitationParts,
+  deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["createInvitation"]>,
 ): Promise<WireSentInvitation> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const { email, role } = call.body
-  const id = parts.ids.next("inv")
+  const id = deps.ids.next("inv")
   const token = newSecret()
-  return await change(parts, call, async ({ sql, now, audit }) => {
+  return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, organizationId)
     checkRank(await roleNow(sql, principal, standing), role)
     await checkNotMember(sql, organizationId, email)
@@ -92,12 +92,12 @@ async function invite(
 }
 
 async function takeBack(
-  parts: InvitationParts,
+  deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["revokeInvitation"]>,
 ): Promise<void> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
-  await change(parts, call, async ({ sql, now, audit }) => {
+  await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
     checkRank(await roleNow(sql, principal, standing), before.role)
     if (!(await revokeInvitation(sql, organizationId, before.id, now))) throw notFound("invitation")
@@ -112,13 +112,13 @@ async function takeBack(
 }
 
 async function sendAgain(
-  parts: InvitationParts,
+  deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["resendInvitation"]>,
 ): Promise<WireSentInvitation> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const token = newSecret()
-  return await change(parts, call, async ({ sql, now, audit }) => {
+  return await change(deps, call, async ({ sql, now, audit }) => {
     const before = await readInvitation(sql, organizationId, call.params.invitation_id)
     checkRank(await roleNow(sql, principal, standing), before.role)
     const renewal = { tokenHash: hashSecret(token), expiresAt: new Date(now.getTime() + lifetimeMs) }
@@ -136,7 +136,7 @@ async function sendAgain(
 }
 
 async function describeByToken(
-  { database, clock, limits }: InvitationParts,
+  { database, clock, limits }: InvitationDeps,
   { body, request }: CallOf<(typeof invitationTable)["describeInvitation"]>,
 ): Promise<InvitationDetails> {
   await limits.countAttempt(request.ip)
@@ -163,7 +163,7 @@ function stateOf(
 }
 
 async function join(
-  parts: InvitationParts,
+  deps: InvitationDeps,
   call: CallOf<(typeof invitationTable)["acceptInvitation"]>,
 ): Promise<AcceptedInvitation> {
   const { principal, body } = call
@@ -172,15 +172,15 @@ async function join(
       "principal_not_accepted",
       "Cannot accept the invitation: use a session, or no credentials to become a new user",
     )
-  await parts.limits.countAttempt(call.request.ip)
-  const found = await findOpen(parts, body.token)
+  await deps.limits.countAttempt(call.request.ip)
+  const found = await findOpen(deps, body.token)
   // Hashing is slow, so it happens before the transaction.
-  const passwordHash = principal ? null : await newPasswordHash(parts, body, found)
-  const fresh = { id: parts.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
-  const sessionId = parts.ids.next("ses")
+  const passwordHash = principal ? null : await newPasswordHash(deps, body, found)
+  const fresh = { id: deps.ids.next("usr"), email: found.email, name: body.name ?? null, passwordHash }
+  const sessionId = deps.ids.next("ses")
   // A new user is who acts, although the call came without credentials.
   const caller = principal ? call : { ...becoming(fresh, sessionId, call), idempotency: call.idempotency }
-  const accepted = await change(parts, caller, async ({ sql, now, audit, touched }) => {
+  const accepted = await change(deps, caller, async ({ sql, now, audit, invalidate }) => {
     const user = principal ? await sessionUser(sql, principal, found) : await newUser(sql, fresh, now)
     const { organizationId, role } = await accept(sql, found, user.id, now)
     await audit({
@@ -190,17 +190,17 @@ async function join(
       before: null,
       after: { user_id: user.id, email: user.email, role },
     })
-    touched({ table: "memberships", id: organizationId })
+    invalidate({ table: "memberships", id: organizationId })
     const session = principal
       ? null
-      : await startSession(parts, sql, { id: sessionId, userId: user.id, method: "invitation" }, call.request)
+      : await startSession(deps, sql, { id: sessionId, userId: user.id, method: "invitation" }, call.request)
     return { organization_id: organizationId, role, user: toPerson(user), session }
   })
-  if (accepted.session) giveCookie(parts, call, accepted.session)
+  if (accepted.session) giveCookie(deps, call, accepted.session)
   return accepted
 }
 
-async function findOpen({ database, clock }: InvitationParts, token: string): Promise<Invitation> {
+async function findOpen({ database, clock }: InvitationDeps, token: string): Promise<Invitation> {
   const found = await findInvitationByTokenHash(database, hashSecret(token))
   if (!found) throw unknownToken()
   if (stateOf(found, clock.nowMs()) !== "open") throw closed()
@@ -214,7 +214,7 @@ const closed = (): Fault =>
   new Fault("conflict", "Cannot accept the invitation: it was accepted, taken back or has expired")
 
 async function newPasswordHash(
-  { database, singleSignOn }: InvitationParts,
+  { database, singleSignOn }: InvitationDeps,
   { password }: CallOf<(typeof invitationTable)["acceptInvitation"]>["body"],
   { email }: Invitation,
 ): Promise<string | null> {

@@ -10,7 +10,7 @@ import { checkMayLimit, limitsChanged, limitsOf, showLimits } from "./key-limits
 import { newKeyValue } from "./principals.ts"
 import {
   type ChangeScope,
-  type ControlParts,
+  type ControlDeps,
   acting,
   change,
   checkVersion,
@@ -21,7 +21,7 @@ import {
 } from "./change.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
 
-interface KeyParts extends ControlParts {
+interface KeyDeps extends ControlDeps {
   /** What organizations without a limit of their own have. */
   readonly rateLimit: RateLimit
 }
@@ -31,23 +31,23 @@ interface GivenLimit {
   readonly burst: number
 }
 
-export function keyHandlers(parts: KeyParts): Handlers<typeof keyTable> {
+export function keyHandlers(deps: KeyDeps): Handlers<typeof keyTable> {
   return {
     async listApiKeys(call) {
       const { organizationId } = acting(call).standing
-      const page = await pageKeys(parts.database, organizationId, call.query)
-      const states = await readBudgetStates(parts.database, page.items, parts.clock.nowMs())
+      const page = await pageKeys(deps.database, organizationId, call.query)
+      const states = await readBudgetStates(deps.database, page.items, deps.clock.nowMs())
       return toList(page, (key) => toApiKey(key, states.get(key.id)))
     },
-    createApiKey: async (call) => await create(parts, call),
-    updateApiKey: async (call) => await update(parts, call),
-    rotateApiKey: async (call) => await rotate(parts, call),
-    deleteApiKey: async (call) => await end(parts, call),
+    createApiKey: async (call) => await create(deps, call),
+    updateApiKey: async (call) => await update(deps, call),
+    rotateApiKey: async (call) => await rotate(deps, call),
+    deleteApiKey: async (call) => await end(deps, call),
   }
 }
 
 async function create(
-  parts: KeyParts,
+  deps: KeyDeps,
   call: CallOf<(typeof keyTable)["createApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
   const { principal, standing } = acting(call)
@@ -59,14 +59,14 @@ async function create(
       "Cannot create a key of the organization: an owner is needed; members create keys of their own (scope user)",
     )
   checkHeld(standing, permissions)
-  const expiresAt = readExpiry(expires_at, parts.clock.nowMs()) ?? null
+  const expiresAt = readExpiry(expires_at, deps.clock.nowMs()) ?? null
   const limits = limitsOf(call.body)
   const userId = scope === "user" ? userOf(principal) : null
-  const id = parts.ids.next("key")
+  const id = deps.ids.next("key")
   const { value, secretHash } = newKeyValue(id)
-  return await change(parts, call, async (scoped) => {
+  return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
-    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: parts.rateLimit })
+    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: deps.rateLimit })
     const key = await insertKey(sql, {
       id,
       organizationId,
@@ -89,12 +89,12 @@ async function create(
   })
 }
 
-async function update(parts: KeyParts, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
+async function update(deps: KeyDeps, call: CallOf<(typeof keyTable)["updateApiKey"]>): Promise<ApiKey> {
   const { principal, standing } = acting(call)
   const { name, permissions, expires_at, rate_limit } = call.body
-  const expiresAt = readExpiry(expires_at, parts.clock.nowMs())
+  const expiresAt = readExpiry(expires_at, deps.clock.nowMs())
   const limits = limitsOf(call.body)
-  return await change(parts, call, async (scoped) => {
+  return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
     const before = await lockKey(sql, standing, call.params.key_id)
     checkMayChange(principal, standing, before)
@@ -102,7 +102,7 @@ async function update(parts: KeyParts, call: CallOf<(typeof keyTable)["updateApi
     checkMayLimit(standing, limits)
     // What the key has already is not given to it now.
     checkHeld(standing, permissions?.filter((given) => !before.permissions.includes(given)) ?? [])
-    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: parts.rateLimit })
+    await checkLimit(sql, { principal, standing }, { given: rate_limit, standard: deps.rateLimit })
     const after = await updateKey(sql, standing.organizationId, before.id, {
       ...(name === undefined ? {} : { name }),
       ...(permissions === undefined ? {} : { permissions }),
@@ -122,13 +122,13 @@ async function update(parts: KeyParts, call: CallOf<(typeof keyTable)["updateApi
 }
 
 async function rotate(
-  parts: KeyParts,
+  deps: KeyDeps,
   call: CallOf<(typeof keyTable)["rotateApiKey"]>,
 ): Promise<ApiKeyWithSecret> {
   const { principal, standing } = acting(call)
   const { key_id } = call.params
   const { value, secretHash } = newKeyValue(key_id)
-  return await change(parts, call, async (scoped) => {
+  return await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
     const before = await lockKey(sql, standing, key_id)
     checkMayChange(principal, standing, before)
@@ -152,9 +152,9 @@ async function rotate(
   })
 }
 
-async function end(parts: KeyParts, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
+async function end(deps: KeyDeps, call: CallOf<(typeof keyTable)["deleteApiKey"]>): Promise<void> {
   const { principal, standing } = acting(call)
-  await change(parts, call, async (scoped) => {
+  await change(deps, call, async (scoped) => {
     const { sql, now } = scoped
     checkMayChange(principal, standing, await lockKey(sql, standing, call.params.key_id))
     const ended = await revokeKey(sql, standing.organizationId, call.params.key_id, now)
@@ -167,14 +167,14 @@ async function end(parts: KeyParts, call: CallOf<(typeof keyTable)["deleteApiKey
 }
 
 async function auditKey(
-  { audit, touched }: ChangeScope,
+  { audit, invalidate }: ChangeScope,
   action: string,
   key: Key,
   views: { readonly before: unknown; readonly after: unknown },
 ): Promise<void> {
   const { id, organizationId } = key
   await audit({ organizationId, action, resource: { type: "api_key", id }, ...views })
-  touched({ table: "api_keys", id })
+  invalidate({ table: "api_keys", id })
 }
 
 /** Held until the transaction ends, so that two changes follow one another. */

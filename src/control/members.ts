@@ -15,27 +15,27 @@ import {
 } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
-import { type ControlParts, acting, change, notFound, toList } from "./change.ts"
+import { type ControlDeps, acting, change, notFound, toList } from "./change.ts"
 
-export function memberHandlers(parts: ControlParts): Handlers<typeof memberTable> {
+export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> {
   return {
     async listMembers(call) {
       const { organizationId } = acting(call).standing
-      return toList(await pageMembers(parts.database, organizationId, call.query), toMember)
+      return toList(await pageMembers(deps.database, organizationId, call.query), toMember)
     },
-    updateMember: async (call) => await update(parts, call),
-    removeMember: async (call) => await remove(parts, call),
+    updateMember: async (call) => await update(deps, call),
+    removeMember: async (call) => await remove(deps, call),
   }
 }
 
 async function update(
-  parts: ControlParts,
+  deps: ControlDeps,
   call: CallOf<(typeof memberTable)["updateMember"]>,
 ): Promise<WireMember> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
   const { role } = call.body
-  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
     const actorRole = await roleNow(sql, principal, standing)
     const before = await readMember(sql, organizationId, call.params.user_id)
@@ -50,18 +50,15 @@ async function update(
       before: { role: before.role },
       after: { role },
     })
-    touched({ table: "memberships", id: organizationId })
+    invalidate({ table: "memberships", id: organizationId })
     return toMember({ ...before, ...after })
   })
 }
 
-async function remove(
-  parts: ControlParts,
-  call: CallOf<(typeof memberTable)["removeMember"]>,
-): Promise<void> {
+async function remove(deps: ControlDeps, call: CallOf<(typeof memberTable)["removeMember"]>): Promise<void> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
-  await change(parts, call, async ({ sql, now, audit, touched }) => {
+  await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     await lockOrganization(sql, organizationId)
     const actorRole = await roleNow(sql, principal, standing)
     const before = await readMember(sql, organizationId, call.params.user_id)
@@ -76,8 +73,8 @@ async function remove(
       before: { ...toMember(before), api_keys: ended.map(({ id }) => id) },
       after: null,
     })
-    touched({ table: "memberships", id: organizationId })
-    for (const { id } of ended) touched({ table: "api_keys", id })
+    invalidate({ table: "memberships", id: organizationId })
+    for (const { id } of ended) invalidate({ table: "api_keys", id })
   })
 }
 

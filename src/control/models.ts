@@ -22,12 +22,12 @@ import {
 } from "../store/model-access.ts"
 import type { Sql } from "../store/sql.ts"
 import { listVirtualModels, type VirtualModelRecord } from "../store/virtual-models.ts"
-import { type ChangeScope, type ControlParts, acting, change, toList } from "./change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, toList } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { type BillingStatus, modelStatus } from "./model-status.ts"
 import { findAmong, rulesOf } from "./virtual-models.ts"
 
-interface ModelParts extends ControlParts {
+interface ModelDeps extends ControlDeps {
   readonly catalog: Catalog
   billingStatus(organizationId: string): Promise<BillingStatus>
 }
@@ -36,17 +36,17 @@ const ticksPerUsd = 1e10
 const tokensPerPrice = 1e6
 const millisecondsPerSecond = 1e3
 
-export function modelHandlers(parts: ModelParts): Handlers<typeof modelTable> {
+export function modelHandlers(deps: ModelDeps): Handlers<typeof modelTable> {
   return {
     listOrganizationModels: async (call) =>
-      await listOrganizationModels(parts, acting(call).standing.organizationId),
-    ...accessRequestHandlers(parts),
+      await listOrganizationModels(deps, acting(call).standing.organizationId),
+    ...accessRequestHandlers(deps),
     async requestModelAccess(call) {
       const { principal, standing } = acting(call)
-      const model = requireModel(parts.catalog, call.body.model_sku)
-      return await change(parts, call, async (scoped) => {
+      const model = requireModel(deps.catalog, call.body.model_sku)
+      return await change(deps, call, async (scoped) => {
         const requestedBy = await creatorOf(scoped.sql, principal)
-        return toRequest(await request(scoped, parts, standing.organizationId, model, requestedBy))
+        return toRequest(await request(scoped, deps, standing.organizationId, model, requestedBy))
       })
     },
   }
@@ -54,39 +54,37 @@ export function modelHandlers(parts: ModelParts): Handlers<typeof modelTable> {
 
 export const accessRequestHandlers = ({
   database,
-}: ControlParts): Pick<Handlers<typeof modelTable>, "listModelAccessRequests"> => ({
+}: ControlDeps): Pick<Handlers<typeof modelTable>, "listModelAccessRequests"> => ({
   async listModelAccessRequests(call) {
     const { organizationId } = acting(call).standing
     return toList(await pageModelAccess(database, organizationId, call.query), toRequest)
   },
 })
 
-export async function listOrganizationModels(parts: ModelParts, organizationId: string): Promise<OrgModel[]> {
+export async function listOrganizationModels(deps: ModelDeps, organizationId: string): Promise<OrgModel[]> {
   const [entries, billing, own] = await Promise.all([
-    listModelAccess(parts.database, organizationId),
-    parts.billingStatus(organizationId),
-    listVirtualModels(parts.database, organizationId),
+    listModelAccess(deps.database, organizationId),
+    deps.billingStatus(organizationId),
+    listVirtualModels(deps.database, organizationId),
   ])
   const access = new Map(entries.map(({ modelSku, state }) => [modelSku, state]))
-  const models = parts.catalog
-    .list()
-    .map((model) => toOrgModel(model, access.get(model.sku) ?? null, billing))
-  return [...models, ...virtualEntries(parts.catalog, own, models)]
+  const models = deps.catalog.list().map((model) => toOrgModel(model, access.get(model.sku) ?? null, billing))
+  return [...models, ...virtualEntries(deps.catalog, own, models)]
 }
 
 /** The operator's answer, which may also come before anyone asked. */
 export async function decideModelAccess(
-  parts: Pick<ModelParts, "catalog" | "ids">,
-  { sql, now, audit, touched }: ChangeScope,
+  deps: Pick<ModelDeps, "catalog" | "ids">,
+  { sql, now, audit, invalidate }: ChangeScope,
   decision: { readonly organizationId: string; readonly modelSku: string; readonly state: "grant" | "deny" },
 ): Promise<ModelAccess> {
   const { organizationId, state } = decision
-  const modelSku = requireModel(parts.catalog, decision.modelSku).sku
+  const modelSku = requireModel(deps.catalog, decision.modelSku).sku
   const before = await lockAccess(sql, organizationId, modelSku)
   const after = before
     ? await updateModelAccess(sql, organizationId, modelSku, { state, updatedAt: now })
     : await insertModelAccess(sql, {
-        id: parts.ids.next("ma"),
+        id: deps.ids.next("ma"),
         organizationId,
         modelSku,
         state,
@@ -102,14 +100,14 @@ export async function decideModelAccess(
     before: before && { model_sku: modelSku, state: before.state },
     after: { model_sku: modelSku, state },
   })
-  touched({ table: "model_access", id: organizationId })
+  invalidate({ table: "model_access", id: organizationId })
   return after
 }
 
 /** Asking twice is asking once; asking after a refusal asks again. */
 async function request(
-  { sql, now, audit, touched }: ChangeScope,
-  { ids }: ModelParts,
+  { sql, now, audit, invalidate }: ChangeScope,
+  { ids }: ModelDeps,
   organizationId: string,
   model: Model,
   requestedBy: string | null,
@@ -143,7 +141,7 @@ async function request(
     before: before && { model_sku: modelSku, state: before.state },
     after: { model_sku: modelSku, state: "pending" },
   })
-  touched({ table: "model_access", id: organizationId })
+  invalidate({ table: "model_access", id: organizationId })
   return after
 }
 

@@ -28,7 +28,7 @@ import type { Sql } from "../store/sql.ts"
 import { lockUser } from "../store/users.ts"
 import {
   type ChangeScope,
-  type ControlParts,
+  type ControlDeps,
   acting,
   change,
   checkVersion,
@@ -45,7 +45,7 @@ export interface Placement {
   readonly models: string[]
 }
 
-export interface OrganizationParts extends ControlParts {
+export interface OrganizationDeps extends ControlDeps {
   readonly regions: readonly Region[]
   placement(regionId: string): Placement
   readonly rateLimit: RateLimit
@@ -57,8 +57,8 @@ export interface OrganizationParts extends ControlParts {
   refill(): Promise<unknown>
 }
 
-export function organizationHandlers(parts: OrganizationParts): Handlers<typeof organizationTable> {
-  const { database } = parts
+export function organizationHandlers(deps: OrganizationDeps): Handlers<typeof organizationTable> {
+  const { database } = deps
   return {
     async listOrganizations({ principal }) {
       if (principal?.kind === "session" && principal.userId !== null) {
@@ -69,27 +69,27 @@ export function organizationHandlers(parts: OrganizationParts): Handlers<typeof 
       const organization = await readOrganization(database, principal.organizationId)
       return [toItem(organization, principal.role ?? "member")]
     },
-    createOrganization: async (call) => await create(parts, call),
+    createOrganization: async (call) => await create(deps, call),
     async getOrganization(call) {
       const { standing } = acting(call)
       const organization = await readOrganization(database, standing.organizationId)
       call.header("etag", etag(organization.version))
       return await toDetail(database, organization, standing.role)
     },
-    updateOrganization: async (call) => await update(parts, call),
-    getOrganizationResources: async (call) => await resources(parts, call),
+    updateOrganization: async (call) => await update(deps, call),
+    getOrganizationResources: async (call) => await resources(deps, call),
   }
 }
 
 async function create(
-  parts: OrganizationParts,
+  deps: OrganizationDeps,
   call: CallOf<(typeof organizationTable)["createOrganization"]>,
 ): Promise<OrganizationItem> {
   const { name } = call.body
-  const { ids, paymentProvider: provider } = parts
+  const { ids, paymentProvider: provider } = deps
   const userId = call.principal?.userId ?? null
   const id = ids.next("org")
-  const created = await change(parts, call, async (scope) => {
+  const created = await change(deps, call, async (scope) => {
     const { sql, now } = scope
     const user = userId === null ? null : await lockUser(sql, userId)
     if (!user) throw new Error("Cannot create an organization: the endpoint lets in callers without a user")
@@ -103,13 +103,13 @@ async function create(
     await insertOwned(scope, { id, name, billingAccountId, userId: user.id })
     return toItem(await readOrganization(sql, id), "primary_owner")
   })
-  await parts.refill()
+  await deps.refill()
   return created
 }
 
 /** An organization with its primary owner, audited. */
 export async function insertOwned(
-  { sql, now, audit, touched }: ChangeScope,
+  { sql, now, audit, invalidate }: ChangeScope,
   given: {
     readonly id: string
     readonly name: string
@@ -128,16 +128,16 @@ export async function insertOwned(
     before: null,
     after: { name, billing_account_id: billingAccountId, primary_owner: userId },
   })
-  touched({ table: "memberships", id })
+  invalidate({ table: "memberships", id })
 }
 
 async function update(
-  parts: OrganizationParts,
+  deps: OrganizationDeps,
   call: CallOf<(typeof organizationTable)["updateOrganization"]>,
 ): Promise<WireOrganization> {
   const { standing } = acting(call)
   const { name, data_persistence } = call.body
-  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const before = await lockOrganization(sql, standing.organizationId)
     if (!before || before.deletedAt !== null) throw notFound("organization")
     checkVersion(call.request, before.version)
@@ -157,30 +157,30 @@ async function update(
       resource: { type: "organization", id: before.id },
       ...difference(settingsOf(before), settingsOf(after)),
     })
-    touched({ table: "organizations", id: before.id })
+    invalidate({ table: "organizations", id: before.id })
     call.header("etag", etag(after.version))
     return await toDetail(sql, after, standing.role)
   })
 }
 
 async function resources(
-  parts: OrganizationParts,
+  deps: OrganizationDeps,
   call: CallOf<(typeof organizationTable)["getOrganizationResources"]>,
 ): Promise<OrganizationResources> {
-  const { database } = parts
+  const { database } = deps
   const { organizationId } = acting(call).standing
   const organization = await readOrganization(database, organizationId)
   const [{ members }, keys, pending, models] = await Promise.all([
     countMembers(database, organizationId),
     countKeys(database, organizationId),
-    listPendingInvitations(database, organizationId, new Date(parts.clock.nowMs())),
-    parts.countModels(organizationId),
+    listPendingInvitations(database, organizationId, new Date(deps.clock.nowMs())),
+    deps.countModels(organizationId),
   ])
-  const limit = rateLimitOf(organization) ?? parts.rateLimit
+  const limit = rateLimitOf(organization) ?? deps.rateLimit
   return {
-    regions: visibleRegions(parts.regions, organization.visibleRegions).map((region) => ({
+    regions: visibleRegions(deps.regions, organization.visibleRegions).map((region) => ({
       ...region,
-      ...parts.placement(region.id),
+      ...deps.placement(region.id),
     })),
     rate_limit: { requests_per_minute: limit.requestsPerMinute, burst: limit.burst },
     counts: { members, api_keys: keys, pending_invitations: pending.length, models },

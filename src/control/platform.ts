@@ -5,9 +5,9 @@ import type { Region } from "../base/regions.ts"
 import type { RateLimit } from "../contract/access.ts"
 import type { Handlers } from "../contract/endpoint.ts"
 import type { PlatformTable } from "../contract/platform/table.ts"
-import { type AlertParts, alertHandlers } from "./alerts/handlers.ts"
+import { type AlertDeps, alertHandlers } from "./alerts/handlers.ts"
 import { auditLogHandlers } from "./audit-log.ts"
-import type { ControlParts } from "./change.ts"
+import type { ControlDeps } from "./change.ts"
 import { contentHandlers } from "./content/content.ts"
 import type { ContentAccess } from "./content/parts.ts"
 import { contentSettingsHandlers } from "./content/settings.ts"
@@ -17,7 +17,7 @@ import { keyHandlers } from "./keys.ts"
 import { memberHandlers } from "./members.ts"
 import type { BillingStatus } from "./model-status.ts"
 import { listOrganizationModels, modelHandlers } from "./models.ts"
-import { type OrganizationParts, organizationHandlers } from "./organizations.ts"
+import { type OrganizationDeps, organizationHandlers } from "./organizations.ts"
 import { exampleHandlers } from "./question-sets/examples.ts"
 import { jobHandlers } from "./question-sets/jobs.ts"
 import { monitoringHandlers } from "./question-sets/monitoring.ts"
@@ -32,10 +32,10 @@ import { tagBudgetHandlers } from "./tag-budgets.ts"
 import { virtualModelHandlers } from "./virtual-models.ts"
 import { webhookHandlers } from "./webhooks/handlers.ts"
 
-export interface PlatformParts extends ControlParts {
+export interface PlatformDeps extends ControlDeps {
   readonly catalog: Catalog
   readonly regions: readonly Region[]
-  placement: OrganizationParts["placement"]
+  placement: OrganizationDeps["placement"]
   /** What principals without a limit of their own have. */
   readonly rateLimit: RateLimit
   /** What attempts to sign in are counted by. */
@@ -43,7 +43,7 @@ export interface PlatformParts extends ControlParts {
   readonly secureCookies: boolean
   /** Who moves money in for new billing accounts. */
   readonly paymentProvider: string
-  refill: OrganizationParts["refill"]
+  refill: OrganizationDeps["refill"]
   /** Null when none is configured. */
   readonly singleSignOn: SingleSignOn | null
   /** What keeps an organization's billing account from paying for inference; null when nothing does. */
@@ -52,39 +52,39 @@ export interface PlatformParts extends ControlParts {
   /** The address of this installation as browsers see it; known once it listens. */
   publicUrl(): string
   readonly allowPrivateWebhooks: boolean
-  readonly email: AlertParts["email"]
+  readonly email: AlertDeps["email"]
 }
 
-export function platformHandlers(given: PlatformParts): Handlers<PlatformTable> {
-  const parts = { ...given, limits: createSignInLimits(given.rateLimits) }
+export function platformHandlers(given: PlatformDeps): Handlers<PlatformTable> {
+  const deps = { ...given, limits: createSignInLimits(given.rateLimits) }
   return {
     ...organizationHandlers({
-      ...parts,
+      ...deps,
       countModels: async (organizationId) => {
-        const models = await listOrganizationModels(parts, organizationId)
+        const models = await listOrganizationModels(deps, organizationId)
         return models.filter(({ status, virtual }) => status === "active" && virtual === null).length
       },
     }),
-    ...memberHandlers(parts),
-    ...invitationHandlers({ ...parts, singleSignOn: given.singleSignOn !== null }),
-    ...modelHandlers(parts),
-    ...routingPolicyHandlers(parts),
-    ...keyHandlers(parts),
-    ...tagBudgetHandlers(parts),
-    ...auditLogHandlers(parts),
-    ...sessionHandlers(parts),
-    ...sessionListHandlers(parts),
-    ...singleSignOnHandlers(parts, given.singleSignOn),
-    ...setHandlers(parts),
-    ...exampleHandlers(parts),
-    ...jobHandlers(parts),
-    ...monitoringHandlers(parts),
-    ...alertHandlers(parts),
-    ...webhookHandlers(parts),
-    ...contentSettingsHandlers(parts),
-    ...contentHandlers(parts),
-    ...reviewHandlers(parts),
-    ...guardrailHandlers(parts),
-    ...virtualModelHandlers(parts),
+    ...memberHandlers(deps),
+    ...invitationHandlers({ ...deps, singleSignOn: given.singleSignOn !== null }),
+    ...modelHandlers(deps),
+    ...routingPolicyHandlers(deps),
+    ...keyHandlers(deps),
+    ...tagBudgetHandlers(deps),
+    ...auditLogHandlers(deps),
+    ...sessionHandlers(deps),
+    ...sessionListHandlers(deps),
+    ...singleSignOnHandlers(deps, given.singleSignOn),
+    ...setHandlers(deps),
+    ...exampleHandlers(deps),
+    ...jobHandlers(deps),
+    ...monitoringHandlers(deps),
+    ...alertHandlers(deps),
+    ...webhookHandlers(deps),
+    ...contentSettingsHandlers(deps),
+    ...contentHandlers(deps),
+    ...reviewHandlers(deps),
+    ...guardrailHandlers(deps),
+    ...virtualModelHandlers(deps),
   }
 }

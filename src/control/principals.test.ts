@@ -92,7 +92,7 @@ test("a revocation made by this process is seen at once", async () => {
   const value = await makeKey("key_b")
   expect(await principals.authenticate(value)).not.toBeNull()
   await revokeKey(database, "org_1", "key_b", now)
-  principals.forget({ table: "api_keys", id: "key_b" })
+  principals.invalidate({ table: "api_keys", id: "key_b" })
   expect(await principals.authenticate(value)).toBeNull()
 })
 
@@ -104,10 +104,10 @@ test("work that goes on after its request has what its key may do by then", asyn
   expect(await models()).toBeNull()
   expect(await principals.current(principal, "org_2")).toBeNull()
   await updateKey(database, "org_1", "key_later", { allowedModels: ["m"], updatedAt: now })
-  principals.forget({ table: "api_keys", id: "key_later" })
+  principals.invalidate({ table: "api_keys", id: "key_later" })
   expect(await models()).toEqual(["m"])
   await revokeKey(database, "org_1", "key_later", now)
-  principals.forget({ table: "api_keys", id: "key_later" })
+  principals.invalidate({ table: "api_keys", id: "key_later" })
   expect(await principals.current(principal, "org_1")).toBeNull()
 })
 
@@ -116,10 +116,10 @@ test("a change of role counts in that organization alone", async () => {
     (await principals.standing(await session(), { organizationId }))?.role ?? null
   expect([await role("org_1"), await role("org_2"), await role("org_3")]).toEqual(["member", "owner", null])
   await updateMembership(database, "org_1", "usr_1", { role: "owner", updatedAt: now })
-  principals.forget({ table: "memberships", id: "org_1" })
+  principals.invalidate({ table: "memberships", id: "org_1" })
   expect(await role("org_1")).toBe("owner")
   await updateMembership(database, "org_1", "usr_1", { role: "member", updatedAt: now })
-  principals.forget({ table: "memberships", id: "org_1" })
+  principals.invalidate({ table: "memberships", id: "org_1" })
 })
 
 test("a billing account shows to those of any organization that uses it, with the most that they are there", async () => {
@@ -139,7 +139,7 @@ test("a billing account shows to those of any organization that uses it, with th
 test("someone who left the organizations of a billing account does not see it any more", async () => {
   await deleteMembership(database, "org_2", "usr_1")
   await deleteMembership(database, "org_1", "usr_1")
-  principals.forget({ table: "memberships", id: "org_1" })
+  principals.invalidate({ table: "memberships", id: "org_1" })
   expect(await principals.standing(await session(), { billingAccountId: "ba_1" })).toBeNull()
   expect(await principals.current(await session(), "org_1")).toBeNull()
 })

@@ -45,7 +45,7 @@ export interface Principals {
    */
   current(principal: Principal, organizationId: string): Promise<Current | null>
   /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -54,7 +54,7 @@ interface Current {
   readonly standing: Standing
 }
 
-interface PrincipalsParts {
+interface PrincipalsDeps {
   readonly organizations: Pick<Organizations, "of" | "invalidate">
   readonly database: Database
   readonly clock: Clock
@@ -81,16 +81,16 @@ interface Caches {
   readonly resources: FreshCache<true>
 }
 
-export async function openPrincipals(parts: PrincipalsParts): Promise<Principals> {
-  const { database } = parts
-  const caches = openCaches(parts)
-  const stopListening = await listenToChanges(database, (change) => forget(caches, change))
+export async function openPrincipals(deps: PrincipalsDeps): Promise<Principals> {
+  const { database } = deps
+  const caches = openCaches(deps)
+  const stopListening = await listenToChanges(database, (change) => invalidate(caches, change))
   return {
-    authenticate: (value) => authenticate(value, caches, parts),
+    authenticate: (value) => authenticate(value, caches, deps),
     standing: (principal, subject) => standingIn(principal, subject, caches),
     exists: (organizationId, params) => exist(organizationId, params, caches),
-    current: (principal, organizationId) => currentIn(principal, organizationId, caches, parts),
-    forget: (change) => forget(caches, change),
+    current: (principal, organizationId) => currentIn(principal, organizationId, caches, deps),
+    invalidate: (change) => invalidate(caches, change),
     close: async () => {
       await stopListening().catch((error: unknown) => {
         // A store that is unavailable sends no notifications, so there is nothing to stop.
@@ -100,7 +100,7 @@ export async function openPrincipals(parts: PrincipalsParts): Promise<Principals
   }
 }
 
-function openCaches({ database, organizations, clock }: PrincipalsParts): Caches {
+function openCaches({ database, organizations, clock }: PrincipalsDeps): Caches {
   const options = { clock, freshMs, staleMs, entriesMax: cachedMax, unavailable }
   return {
     keys: new FreshCache(options, async (id) => {
@@ -147,7 +147,7 @@ async function exist(
 function principalBehind(
   known: KnownKey,
   secret: string,
-  { clock, lastUsed }: PrincipalsParts,
+  { clock, lastUsed }: PrincipalsDeps,
 ): Principal | null {
   const nowMs = clock.nowMs()
   if (!secretMatches(hashSecret(secret), known.key, nowMs) || !isValid(known, nowMs)) return null
@@ -158,9 +158,9 @@ function principalBehind(
 async function authenticate(
   value: string,
   { keys, sessions }: Caches,
-  parts: PrincipalsParts,
+  deps: PrincipalsDeps,
 ): Promise<Principal | null> {
-  const { clock, lastUsed, workload } = parts
+  const { clock, lastUsed, workload } = deps
   const bearer = parseBearer(value)
   const nowMs = clock.nowMs()
   switch (bearer?.kind) {
@@ -177,7 +177,7 @@ async function authenticate(
     }
     case "key": {
       const known = await keys.get(bearer.keyId)
-      return known && principalBehind(known, bearer.secret, parts)
+      return known && principalBehind(known, bearer.secret, deps)
     }
   }
 }
@@ -272,7 +272,7 @@ async function currentIn(
   principal: Principal,
   organizationId: string,
   caches: Caches,
-  { clock }: PrincipalsParts,
+  { clock }: PrincipalsDeps,
 ): Promise<Current | null> {
   const known = principal.kind === "key" ? await caches.keys.get(principal.id) : { principal }
   if (known === null || ("key" in known && !isValid(known, clock.nowMs()))) return null
@@ -327,20 +327,20 @@ function pick(own: readonly OwnOrganization[], subject: StandingSubject): OwnOrg
     .toSorted((a, b) => roles.indexOf(a.role) - roles.indexOf(b.role))[0]
 }
 
-function forget({ keys, sessions, memberships, organizations }: Caches, { table, id }: Change): void {
+function invalidate({ keys, sessions, memberships, organizations }: Caches, { table, id }: Change): void {
   switch (table) {
     case "api_keys":
-      return keys.forget(id)
+      return keys.invalidate(id)
     case "sessions":
-      return sessions.forgetWhere(({ session }) => session.id === id)
+      return sessions.invalidateWhere(({ session }) => session.id === id)
     case "organizations":
       organizations.invalidate({ table, id })
-      memberships.forgetWhere((own) => own.some((organization) => organization.id === id))
-      return keys.forgetWhere(({ organization }) => organization.id === id)
+      memberships.invalidateWhere((own) => own.some((organization) => organization.id === id))
+      return keys.invalidateWhere(({ organization }) => organization.id === id)
     case "memberships":
       // Someone may have joined, whose list does not name the organization yet.
-      memberships.forgetAll()
-      return keys.forgetWhere(({ organization }) => organization.id === id)
+      memberships.invalidateAll()
+      return keys.invalidateWhere(({ organization }) => organization.id === id)
     default:
       return
   }

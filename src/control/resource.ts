@@ -8,7 +8,7 @@ import type { NewFields, ResourceRow, ResourceTable } from "../store/resources.t
 import type { PageRequest } from "../store/rows.ts"
 import {
   type ChangeScope,
-  type ControlParts,
+  type ControlDeps,
   acting,
   auditResource,
   change,
@@ -33,7 +33,7 @@ export interface Resource<Item extends ResourceRow, View, Defaulted extends keyo
   readonly toView: (item: Item) => View
   /** What the audit log compares: nothing that changes by itself, and no secret. */
   readonly audited: (item: Item) => Readonly<Record<string, unknown>>
-  /** What caches must forget when it changes. */
+  /** What caches invalidate when it changes. */
   readonly invalidates?: (item: Item) => Change
 }
 
@@ -46,7 +46,7 @@ type CallAt = Pick<Call, "principal" | "standing" | "request" | "idempotency" | 
 
 /** The handlers of a resource; what one of them checks of its own stands in the functions that it is given. */
 export function handlersOf<Item extends ResourceRow, View, Defaulted extends keyof Item>(
-  parts: ControlParts,
+  deps: ControlDeps,
   described: Resource<Item, View, Defaulted>,
 ) {
   const { table, noun, toView } = described
@@ -55,7 +55,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     return toView(item)
   }
   const find = async (call: CallAt, id: string): Promise<Item> =>
-    found(await table.find(parts.database, acting(call).standing.organizationId, id), noun)
+    found(await table.find(deps.database, acting(call).standing.organizationId, id), noun)
   const lock = async ({ sql }: ChangeScope, call: CallAt, id: string): Promise<Item> =>
     found(await table.lock(sql, acting(call).standing.organizationId, id), noun)
   return {
@@ -63,16 +63,16 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
     lock,
     show,
     list: async (call: CallAt & { readonly query: PageRequest }) =>
-      toList(await table.page(parts.database, acting(call).standing.organizationId, call.query), toView),
+      toList(await table.page(deps.database, acting(call).standing.organizationId, call.query), toView),
     get: async (call: CallAt, id: string): Promise<View> => show(call, await find(call, id)),
     /** `fields` runs in the transaction, before the limit is looked at. */
     create: async (
       call: CallAt,
       fields: (scope: ChangeScope) => Promise<NewFields<Item, Defaulted>>,
     ): Promise<View> =>
-      await change(parts, call, async (scope) => {
+      await change(deps, call, async (scope) => {
         const { organizationId } = acting(call).standing
-        const id = parts.ids.next(described.idPrefix)
+        const id = deps.ids.next(described.idPrefix)
         return show(call, await add(scope, described, { id, organizationId, fields }))
       }),
     /** `changes` is given the item as it is, at the version that If-Match names. */
@@ -81,7 +81,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
       id: string,
       changes: (scope: ChangeScope, before: Item) => Promise<Partial<Item>>,
     ): Promise<View> =>
-      await change(parts, call, async (scope) => {
+      await change(deps, call, async (scope) => {
         const before = await lock(scope, call, id)
         checkVersion(call.request, described.versionOf(before))
         return show(call, await replace(scope, described, { before, changes: await changes(scope, before) }))
@@ -91,7 +91,7 @@ export function handlersOf<Item extends ResourceRow, View, Defaulted extends key
       id: string,
       prepare: (scope: ChangeScope, item: Item) => Promise<void> = async () => {},
     ): Promise<void> =>
-      await change(parts, call, async (scope) => {
+      await change(deps, call, async (scope) => {
         const item = await lock(scope, call, id)
         await prepare(scope, item)
         await remove(scope, described, item)
@@ -154,7 +154,7 @@ async function record<Item extends ResourceRow, Defaulted extends keyof Item>(
   views: { readonly before: unknown; readonly after: unknown },
 ): Promise<void> {
   await auditResource(scope, `${type}.${verb}`, item, views)
-  if (invalidates) scope.touched(invalidates(item))
+  if (invalidates) scope.invalidate(invalidates(item))
 }
 
 /** The fields that a request gives; what is left out stays as it is. */

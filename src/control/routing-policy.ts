@@ -13,29 +13,29 @@ import {
   findRoutingPolicy,
   putRoutingPolicy,
 } from "../store/routing-policies.ts"
-import { type ControlParts, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
+import { type ControlDeps, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
 
-interface RoutingPolicyParts extends ControlParts {
+interface RoutingPolicyDeps extends ControlDeps {
   readonly regions: readonly Region[]
 }
 
 /** The version of a policy that was never set. */
 const unsetVersion = 0n
 
-export function routingPolicyHandlers(parts: RoutingPolicyParts): Handlers<typeof routingPolicyTable> {
+export function routingPolicyHandlers(deps: RoutingPolicyDeps): Handlers<typeof routingPolicyTable> {
   return {
     async getRoutingPolicy(call) {
-      const stored = await findRoutingPolicy(parts.database, acting(call).standing.organizationId)
+      const stored = await findRoutingPolicy(deps.database, acting(call).standing.organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
       return toPolicy(stored)
     },
     async putRoutingPolicy(call) {
       const { organizationId } = acting(call).standing
       const policy = call.body
-      await change(parts, call, async ({ sql, now, audit, touched }) => {
+      await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const organization = await lockOrganization(sql, organizationId)
         if (!organization) throw notFound("organization")
-        checkRegions(policy, visibleRegions(parts.regions, organization.visibleRegions))
+        checkRegions(policy, visibleRegions(deps.regions, organization.visibleRegions))
         const before = await findRoutingPolicy(sql, organizationId)
         checkVersion(call.request, before?.version ?? unsetVersion)
         await putRoutingPolicy(sql, { organizationId, ...policy, updatedAt: now })
@@ -45,7 +45,7 @@ export function routingPolicyHandlers(parts: RoutingPolicyParts): Handlers<typeo
           resource: { type: "routing_policy", id: organizationId },
           ...difference(toPolicy(before), policy),
         })
-        touched({ table: "routing_policies", id: organizationId })
+        invalidate({ table: "routing_policies", id: organizationId })
       })
     },
   }

@@ -9,7 +9,7 @@ import { acting, change, difference, notFound } from "./change.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { readOrganization } from "./organizations.ts"
 import { sessionIdleMs } from "./principals.ts"
-import { type SessionParts, tellOrganizations } from "./sessions.ts"
+import { type SessionDeps, tellOrganizations } from "./sessions.ts"
 
 type Names =
   | "listSessions"
@@ -21,8 +21,8 @@ type Names =
 
 const listedMax = 200
 
-export function sessionListHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
-  const { database, clock } = parts
+export function sessionListHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>, Names> {
+  const { database, clock } = deps
   const live = () => {
     const nowMs = clock.nowMs()
     return { now: new Date(nowMs), seenAfter: new Date(nowMs - sessionIdleMs), limit: listedMax }
@@ -35,11 +35,11 @@ export function sessionListHandlers(parts: SessionParts): Pick<Handlers<Platform
     async endSession(call) {
       const userId = call.principal?.userId ?? ""
       const id = call.params.session_id
-      await change(parts, call, async (scope) => {
+      await change(deps, call, async (scope) => {
         const own = await listSessionsOfUser(scope.sql, userId, { ...live(), id })
         if (own.length === 0 || !(await revokeSession(scope.sql, id, scope.now))) throw notFound("session")
         await tellOrganizations(scope, userId, "session.delete", { type: "session", id })
-        scope.touched({ table: "sessions", id })
+        scope.invalidate({ table: "sessions", id })
       })
     },
     async listMemberSessions(call) {
@@ -54,7 +54,7 @@ export function sessionListHandlers(parts: SessionParts): Pick<Handlers<Platform
       const { principal, standing } = acting(call)
       const { organizationId } = standing
       const id = call.params.session_id
-      await change(parts, call, async ({ sql, now, audit, touched }) => {
+      await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         await lockOrganization(sql, organizationId)
         const actorRole = await roleNow(sql, principal, standing)
         const [session] = await listMemberSessions(sql, organizationId, { ...live(), id })
@@ -64,7 +64,7 @@ export function sessionListHandlers(parts: SessionParts): Pick<Handlers<Platform
         const before = { user_id: session.userId, email: session.email }
         const resource = { type: "session", id }
         await audit({ organizationId, action: "session.delete", resource, before, after: null })
-        touched({ table: "sessions", id })
+        invalidate({ table: "sessions", id })
       })
     },
     async getSingleSignOnPolicy(call) {
@@ -80,14 +80,14 @@ export function sessionListHandlers(parts: SessionParts): Pick<Handlers<Platform
           "conflict",
           "Cannot require single sign-on: this session began without it; sign in with it first",
         )
-      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+      return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const before = await lockOrganization(sql, organizationId)
         const after = await updateOrganization(sql, organizationId, { ssoRequired: required }, now)
         if (!before || !after) throw notFound("organization")
         const views = difference(toPolicy(before), toPolicy(after))
         const resource = { type: "organization", id: organizationId }
         await audit({ organizationId, action: "organization.update", resource, ...views })
-        touched({ table: "organizations", id: organizationId })
+        invalidate({ table: "organizations", id: organizationId })
         return toPolicy(after)
       })
     },

@@ -20,11 +20,11 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { hasSsoIdentity, type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
 import { hashSecret, sessionMaxMs } from "./principals.ts"
-import { type Caller, type ChangeScope, type ControlParts, change, difference } from "./change.ts"
+import { type Caller, type ChangeScope, type ControlDeps, change, difference } from "./change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
 
-export interface SessionParts extends ControlParts {
+export interface SessionDeps extends ControlDeps {
   readonly limits: SignInLimits
   /** Whether browsers reach this installation over TLS only, so that the cookie can say so. */
   readonly secureCookies: boolean
@@ -38,52 +38,52 @@ const userAgentCharactersMax = 512
 /** Organizations of one user whose audit logs record it. */
 const toldMax = 100
 
-export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTable>, Names> {
+export function sessionHandlers(deps: SessionDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
     async createSession(call) {
       const { body, request } = call
       const user =
         "link" in body
-          ? await userOfLink(parts, body.link, request.ip)
-          : await userOfPassword(parts, body, request.ip)
-      return await signIn(parts, user, call, "link" in body ? "link" : "password")
+          ? await userOfLink(deps, body.link, request.ip)
+          : await userOfPassword(deps, body, request.ip)
+      return await signIn(deps, user, call, "link" in body ? "link" : "password")
     },
     async getSession({ principal }) {
-      const { session, user } = await current(parts, principal)
+      const { session, user } = await current(deps, principal)
       return {
         id: session.id,
         user: toPerson(user),
         has_password: user.passwordHash !== null,
-        setup_required: user.passwordHash === null && !(await hasSsoIdentity(parts.database, user.id)),
+        setup_required: user.passwordHash === null && !(await hasSsoIdentity(deps.database, user.id)),
         email_changeable: isPlaceholder(user.email),
         created_at: session.createdAt.toISOString(),
         expires_at: session.expiresAt.toISOString(),
       }
     },
     async deleteSession(call) {
-      const { session, user } = await current(parts, call.principal)
-      await change(parts, call, async (scope) => {
+      const { session, user } = await current(deps, call.principal)
+      await change(deps, call, async (scope) => {
         await revokeSession(scope.sql, session.id, scope.now)
         await tellOrganizations(scope, user.id, "session.delete", { type: "session", id: session.id })
-        scope.touched({ table: "sessions", id: session.id })
+        scope.invalidate({ table: "sessions", id: session.id })
       })
-      call.header("set-cookie", cookie(parts, "", 0))
+      call.header("set-cookie", cookie(deps, "", 0))
     },
-    updateSessionUser: async (call) => await updateOwnUser(parts, call),
+    updateSessionUser: async (call) => await updateOwnUser(deps, call),
     async setPassword(call) {
       const { body } = call
-      const { session, user } = await current(parts, call.principal)
-      await checkCurrentPassword(parts, user, session.id, body.current_password)
+      const { session, user } = await current(deps, call.principal)
+      await checkCurrentPassword(deps, user, session.id, body.current_password)
       const passwordHash = await hashPassword(body.password)
-      await change(parts, call, async (scope) => {
-        const { sql, now, touched } = scope
+      await change(deps, call, async (scope) => {
+        const { sql, now, invalidate } = scope
         // Hashing takes a while, in which single sign-on or a reset may have ended the session.
         await lockUser(sql, user.id)
         await checkValid(sql, session.id)
         await updateUser(sql, user.id, { passwordHash }, now)
         await endOneTimeLinks(sql, user.id)
         for (const id of await endOtherSessions(sql, user.id, session.id, now))
-          touched({ table: "sessions", id })
+          invalidate({ table: "sessions", id })
         await tellOrganizations(scope, user.id, "user.set_password", { type: "user", id: user.id })
       })
     },
@@ -92,7 +92,7 @@ export function sessionHandlers(parts: SessionParts): Pick<Handlers<PlatformTabl
 
 /** Wrong guesses are counted for each session, whichever addresses they come from. */
 async function checkCurrentPassword(
-  { limits }: SessionParts,
+  { limits }: SessionDeps,
   { email, passwordHash }: User,
   sessionId: string,
   given: string | undefined,
@@ -111,10 +111,10 @@ const isPlaceholder = (email: string): boolean => email.toLowerCase().endsWith("
  * first single sign-on of the person it belongs to.
  */
 async function updateOwnUser(
-  parts: SessionParts,
+  deps: SessionDeps,
   call: CallOf<PlatformTable["updateSessionUser"]>,
 ): Promise<SignedIn["user"]> {
-  const { user } = await current(parts, call.principal)
+  const { user } = await current(deps, call.principal)
   const { name, email } = call.body
   const changesEmail = email !== undefined && email !== user.email
   if (changesEmail && !isPlaceholder(user.email))
@@ -122,7 +122,7 @@ async function updateOwnUser(
       "conflict",
       "Cannot change the address: only the placeholder of a first start can be replaced",
     )
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, now } = scope
     if (changesEmail && (await findUserByEmail(sql, email)))
       throw new Fault("conflict", "Cannot change the address: another user has it")
@@ -148,7 +148,7 @@ async function moveBillingEmail(sql: Sql, user: User, email: string, now: Date):
 
 /** Unknown users cost the same work and get the same answer as wrong passwords. */
 async function userOfPassword(
-  { database, limits }: SessionParts,
+  { database, limits }: SessionDeps,
   { email, password }: { readonly email: string; readonly password: string },
   ip: string,
 ): Promise<User> {
@@ -169,11 +169,7 @@ async function hasSignedInFrom(sql: Sql, email: string, ip: string): Promise<boo
 const wrongPassword = (): Fault =>
   new Fault("invalid_credentials", "Cannot sign in: the email address or the password is not right")
 
-async function userOfLink(
-  { database, clock, limits }: SessionParts,
-  link: string,
-  ip: string,
-): Promise<User> {
+async function userOfLink({ database, clock, limits }: SessionDeps, link: string, ip: string): Promise<User> {
   await limits.countAttempt(ip)
   const userId = await useOneTimeLink(database, hashSecret(link), new Date(clock.nowMs()))
   const user = userId === null ? null : await findUser(database, userId)
@@ -185,20 +181,20 @@ type SigningIn = Pick<Call, "request" | "header">
 
 /** Starts a session and gives its token to the caller, as a value and as a cookie. */
 export async function signIn(
-  parts: SessionParts,
+  deps: SessionDeps,
   user: User,
   call: SigningIn,
   method: SessionMethod,
 ): Promise<SignedIn> {
-  const id = parts.ids.next("ses")
-  const started = await change(parts, becoming(user, id, call), async (scope) => {
+  const id = deps.ids.next("ses")
+  const started = await change(deps, becoming(user, id, call), async (scope) => {
     // Comparing takes a while, in which single sign-on or a reset may have taken the password away.
     if (method === "password" && (await lockUser(scope.sql, user.id))?.passwordHash !== user.passwordHash)
       throw wrongPassword()
     await tellOrganizations(scope, user.id, "session.create", { type: "session", id })
-    return await startSession(parts, scope.sql, { id, userId: user.id, method }, call.request)
+    return await startSession(deps, scope.sql, { id, userId: user.id, method }, call.request)
   })
-  giveCookie(parts, call, started)
+  giveCookie(deps, call, started)
   return { ...started, user: toPerson(user) }
 }
 
@@ -224,17 +220,17 @@ export async function tellOrganizations(
     await audit({ organizationId, action, resource, ...views })
 }
 
-export function giveCookie(parts: SessionParts, call: SigningIn, { token }: StartedSession): void {
-  call.header("set-cookie", cookie(parts, token, sessionMaxMs / 1000))
+export function giveCookie(deps: SessionDeps, call: SigningIn, { token }: StartedSession): void {
+  call.header("set-cookie", cookie(deps, token, sessionMaxMs / 1000))
 }
 
 export async function startSession(
-  parts: SessionParts,
+  deps: SessionDeps,
   sql: Sql,
   session: Pick<Session, "id" | "userId" | "method">,
   request: SigningIn["request"],
 ): Promise<StartedSession> {
-  const nowMs = parts.clock.nowMs()
+  const nowMs = deps.clock.nowMs()
   const secret = newSecret()
   const expiresAt = new Date(nowMs + sessionMaxMs)
   await insertSession(sql, {
@@ -266,7 +262,7 @@ export function toPerson({ id, email, name }: User): { id: string; email: string
   return { id, email, name }
 }
 
-async function current({ database }: SessionParts, principal: Principal | null) {
+async function current({ database }: SessionDeps, principal: Principal | null) {
   const [session] = await database.query<{ id: string; created_at: Date; expires_at: Date }>(
     "SELECT id, created_at, expires_at FROM sessions WHERE id = $1",
     [principal?.id ?? null],
@@ -296,7 +292,7 @@ async function endOtherSessions(sql: Sql, userId: string, keptId: string, now: D
 }
 
 /** Lax: a link from elsewhere opens the console signed in, but no other site's form can write with it. */
-function cookie({ secureCookies }: SessionParts, token: string, maxAgeSeconds: number): string {
+function cookie({ secureCookies }: SessionDeps, token: string, maxAgeSeconds: number): string {
   const secure = secureCookies ? "; Secure" : ""
   return `${cookieName}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
 }

@@ -20,7 +20,7 @@ import {
 } from "../store/users.ts"
 import { change } from "./change.ts"
 import { seal, sealKeyBytes, unseal } from "./sealed.ts"
-import { type SessionParts, signIn, becoming, tellOrganizations } from "./sessions.ts"
+import { type SessionDeps, signIn, becoming, tellOrganizations } from "./sessions.ts"
 import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"
 
 export interface SingleSignOn {
@@ -47,7 +47,7 @@ const Memory = z.object({
 type Names = "getSignInOptions" | "startSingleSignOn" | "finishSingleSignOn"
 
 export function singleSignOnHandlers(
-  parts: SessionParts,
+  deps: SessionDeps,
   sso: SingleSignOn | null,
 ): Pick<Handlers<PlatformTable>, Names> {
   const needed = (): SingleSignOn => {
@@ -56,34 +56,31 @@ export function singleSignOnHandlers(
   }
   return {
     getSignInOptions: async () => ({ single_sign_on: sso !== null }),
-    startSingleSignOn: async (call) => await start(parts, needed(), call),
-    finishSingleSignOn: async (call) => await finish(parts, needed(), call),
+    startSingleSignOn: async (call) => await start(deps, needed(), call),
+    finishSingleSignOn: async (call) => await finish(deps, needed(), call),
   }
 }
 
-async function start(parts: SessionParts, sso: SingleSignOn, call: Call): Promise<void> {
-  await parts.limits.countAttempt(call.request.ip)
+async function start(deps: SessionDeps, sso: SingleSignOn, call: Call): Promise<void> {
+  await deps.limits.countAttempt(call.request.ip)
   const { url, memory } = await sso.provider.begin(callbackOf(sso)).catch((cause: unknown) => {
     throw new Fault("not_ready", "Cannot sign in now: the single sign-on provider does not answer", { cause })
   })
-  const expiresMs = parts.clock.nowMs() + memorySeconds * 1000
-  call.header(
-    "set-cookie",
-    cookie(parts, seal(await sealKey(parts), { ...memory, expiresMs }), memorySeconds),
-  )
+  const expiresMs = deps.clock.nowMs() + memorySeconds * 1000
+  call.header("set-cookie", cookie(deps, seal(await sealKey(deps), { ...memory, expiresMs }), memorySeconds))
   call.header("location", url)
 }
 
 /** A browser is on its way: whatever goes wrong, it ends at the console, which says what. */
 async function finish(
-  parts: SessionParts,
+  deps: SessionDeps,
   sso: SingleSignOn,
   call: Call<unknown, Record<string, string | undefined>>,
 ): Promise<void> {
-  await parts.limits.countAttempt(call.request.ip)
-  const memory = Memory.safeParse(unseal(await sealKey(parts), cookieOf(call) ?? "")).data
-  call.header("set-cookie", cookie(parts, "", 0))
-  if (!memory || memory.expiresMs <= parts.clock.nowMs()) return refuse(call, "expired")
+  await deps.limits.countAttempt(call.request.ip)
+  const memory = Memory.safeParse(unseal(await sealKey(deps), cookieOf(call) ?? "")).data
+  call.header("set-cookie", cookie(deps, "", 0))
+  if (!memory || memory.expiresMs <= deps.clock.nowMs()) return refuse(call, "expired")
   const callback = new URL(callbackOf(sso))
   for (const [name, value] of Object.entries(call.query))
     if (value !== undefined) callback.searchParams.set(name, value)
@@ -94,10 +91,10 @@ async function finish(
     sso.log.info({ err: error }, "single sign-on was refused")
     return refuse(call, "refused")
   }
-  const user = await userOf(parts, sso, identity, call)
+  const user = await userOf(deps, sso, identity, call)
   if (!user) return refuse(call, "unknown_user")
-  await joinBySso(parts, user, identity, call)
-  await signIn(parts, user, call, "sso")
+  await joinBySso(deps, user, identity, call)
+  await signIn(deps, user, call, "sso")
   call.header("location", "/")
 }
 
@@ -106,16 +103,16 @@ async function finish(
  * takes the address or group.
  */
 async function userOf(
-  parts: SessionParts,
+  deps: SessionDeps,
   sso: SingleSignOn,
   identity: SsoIdentity,
   call: Pick<Call, "request">,
 ): Promise<User | null> {
   const { issuer, subject, email, emailVerified } = identity
-  const known = await findUserByIdentity(parts.database, issuer, subject)
+  const known = await findUserByIdentity(deps.database, issuer, subject)
   if (known) return known
   if (email === null || (sso.verifiedEmailOnly && !emailVerified)) return null
-  return await bindSsoUser(parts, identity, email, call)
+  return await bindSsoUser(deps, identity, email, call)
 }
 
 function refuse(call: Pick<Call, "header">, why: "expired" | "refused" | "unknown_user"): void {
@@ -126,7 +123,7 @@ const callbackOf = (sso: SingleSignOn): string =>
   `${sso.publicUrl().replace(/\/$/, "")}${cookiePath}/callback`
 
 /** The same for every gateway, so that any of them can finish what another began. */
-async function sealKey({ database, clock }: SessionParts): Promise<Uint8Array> {
+async function sealKey({ database, clock }: SessionDeps): Promise<Uint8Array> {
   const fresh = randomBytes(sealKeyBytes).toString("base64url")
   const kept = await ensureSetting(database, sealSetting, fresh, new Date(clock.nowMs()))
   return Buffer.from(kept, "base64url")
@@ -137,7 +134,7 @@ function cookieOf({ request }: Pick<Call, "request">): string | null {
   return pairs.find(([name]) => name === cookieName)?.[1] ?? null
 }
 
-function cookie({ secureCookies }: SessionParts, value: string, maxAgeSeconds: number): string {
+function cookie({ secureCookies }: SessionDeps, value: string, maxAgeSeconds: number): string {
   const secure = secureCookies ? "; Secure" : ""
   return `${cookieName}=${value}; Path=${cookiePath}; HttpOnly; SameSite=Lax; Max-Age=${maxAgeSeconds}${secure}`
 }
@@ -159,29 +156,25 @@ async function joinable(sql: Sql, identity: SsoIdentity): Promise<Joining[]> {
 
 /** The user who has the address, or a new one; null when no organization takes the address or group. */
 async function bindSsoUser(
-  parts: SessionParts,
+  deps: SessionDeps,
   identity: SsoIdentity,
   email: string,
   call: Pick<Call, "request">,
 ): Promise<User | null> {
   const user =
-    (await findUserByEmail(parts.database, email)) ??
-    (await createSsoUser(parts, identity, email)) ??
+    (await findUserByEmail(deps.database, email)) ??
+    (await createSsoUser(deps, identity, email)) ??
     // Another request may have made the user since.
-    (await findUserByEmail(parts.database, email))
-  return user && (await bind(parts, user, identity, call))
+    (await findUserByEmail(deps.database, email))
+  return user && (await bind(deps, user, identity, call))
 }
 
-async function createSsoUser(
-  parts: SessionParts,
-  identity: SsoIdentity,
-  email: string,
-): Promise<User | null> {
-  return await parts.database.transaction(async (sql) => {
+async function createSsoUser(deps: SessionDeps, identity: SsoIdentity, email: string): Promise<User | null> {
+  return await deps.database.transaction(async (sql) => {
     if ((await joinable(sql, identity)).length === 0) return null
-    const now = new Date(parts.clock.nowMs())
+    const now = new Date(deps.clock.nowMs())
     return await insertUser(sql, {
-      id: parts.ids.next("usr"),
+      id: deps.ids.next("usr"),
       email,
       name: identity.name,
       createdAt: now,
@@ -195,19 +188,19 @@ async function createSsoUser(
  * invitation. So what the user could sign in with until now ends.
  */
 async function bind(
-  parts: SessionParts,
+  deps: SessionDeps,
   user: User,
   { issuer, subject }: SsoIdentity,
   call: Pick<Call, "request">,
 ): Promise<User | null> {
-  return await change(parts, becoming(user, parts.ids.next("ses"), call), async (scope) => {
-    const { sql, now, touched } = scope
+  return await change(deps, becoming(user, deps.ids.next("ses"), call), async (scope) => {
+    const { sql, now, invalidate } = scope
     const bound = await insertSsoIdentity(sql, { issuer, subject, userId: user.id, createdAt: now })
     // Another request was first.
     if (!bound) return await findUserByIdentity(sql, issuer, subject)
     const updated = await updateUser(sql, user.id, { passwordHash: null }, now)
     await endOneTimeLinks(sql, user.id)
-    for (const { id } of await revokeSessionsOfUser(sql, user.id, now)) touched({ table: "sessions", id })
+    for (const { id } of await revokeSessionsOfUser(sql, user.id, now)) invalidate({ table: "sessions", id })
     await tellOrganizations(scope, user.id, "user.bind_sso", { type: "user", id: user.id })
     return updated
   })
@@ -215,21 +208,21 @@ async function bind(
 
 /** Joins every organization that takes the user and that the user is no member of; nobody is removed or changed. */
 async function joinBySso(
-  parts: SessionParts,
+  deps: SessionDeps,
   user: User,
   identity: SsoIdentity,
   call: Pick<Call, "request">,
 ): Promise<void> {
-  const wanted = await joinable(parts.database, identity)
+  const wanted = await joinable(deps.database, identity)
   if (wanted.length === 0) return
-  await change(parts, becoming(user, parts.ids.next("ses"), call), async ({ sql, now, audit, touched }) => {
+  await change(deps, becoming(user, deps.ids.next("ses"), call), async ({ sql, now, audit, invalidate }) => {
     for (const { id: organizationId, role } of wanted) {
       const membership = { organizationId, userId: user.id, role, createdAt: now, updatedAt: now }
       if (!(await insertMembership(sql, membership))) continue
       const resource = { type: "member", id: user.id }
       const after = { email: user.email, role, by: "single sign-on" }
       await audit({ organizationId, action: "member.join", resource, before: null, after })
-      touched({ table: "memberships", id: organizationId })
+      invalidate({ table: "memberships", id: organizationId })
     }
   })
 }

@@ -14,16 +14,16 @@ import {
 } from "../store/budgets.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ChangeScope, type ControlParts, acting, change, notFound } from "./change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, notFound } from "./change.ts"
 import { showBudget, toBudget } from "./key-limits.ts"
 
-export function tagBudgetHandlers(parts: ControlParts): Handlers<typeof tagBudgetTable> {
+export function tagBudgetHandlers(deps: ControlDeps): Handlers<typeof tagBudgetTable> {
   return {
     listTagBudgets: async (call) =>
-      await showTagBudgets(parts.database, acting(call).standing.organizationId, parts.clock.nowMs()),
+      await showTagBudgets(deps.database, acting(call).standing.organizationId, deps.clock.nowMs()),
     putTagBudget: async (call) => {
       const { organizationId } = acting(call).standing
-      return await change(parts, call, async (changing) =>
+      return await change(deps, call, async (changing) =>
         changeTagBudget(changing, organizationId, call.body),
       )
     },
@@ -61,7 +61,7 @@ interface GivenTagBudget {
 
 /** What is left out stays; a tag that is left with nothing is forgotten. */
 async function changeTagBudget(
-  { sql, now, audit, touched }: ChangeScope,
+  { sql, now, audit, invalidate }: ChangeScope,
   organizationId: string,
   given: GivenTagBudget,
 ): Promise<TagBudget[]> {
@@ -91,7 +91,7 @@ async function changeTagBudget(
     before: own ? audited(own) : null,
     after: isLimited ? audited(limits) : null,
   })
-  touched({ table: "tag_budgets", id: organizationId })
+  invalidate({ table: "tag_budgets", id: organizationId })
   return shown
 }
 

@@ -21,13 +21,13 @@ import {
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { type VirtualModelRecord, listVirtualModels, virtualModels } from "../store/virtual-models.ts"
-import { type ChangeScope, type ControlParts, acting, change, checkVersion, found } from "./change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, checkVersion, found } from "./change.ts"
 import { creatorOf } from "./keys.ts"
 import { add, handlersOf, remove, replace, resource, changeView } from "./resource.ts"
 
 type Table = typeof virtualModelTable
 
-interface VirtualModelParts extends ControlParts {
+interface VirtualModelDeps extends ControlDeps {
   readonly catalog: Catalog
 }
 
@@ -46,17 +46,17 @@ const resources = resource({
   invalidates: ({ organizationId }) => ({ table: "virtual_models", id: organizationId }),
 })
 
-export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> {
-  const { get, show } = handlersOf(parts, resources)
+export function virtualModelHandlers(deps: VirtualModelDeps): Handlers<Table> {
+  const { get, show } = handlersOf(deps, resources)
   return {
     async createVirtualModel(call) {
       const { principal, standing } = acting(call)
       const { name, description, ...fields } = call.body
       const rule = requireRule(fields)
-      return await change(parts, call, async (scope) => {
+      return await change(deps, call, async (scope) => {
         const createdBy = await creatorOf(scope.sql, principal)
         const made = { organizationId: standing.organizationId, name, description, rule, createdBy }
-        return show(call, await addVirtualModel(parts, scope, made))
+        return show(call, await addVirtualModel(deps, scope, made))
       })
     },
     getVirtualModel: async (call) => await get(call, call.params.model_id),
@@ -64,11 +64,11 @@ export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> 
       const { organizationId } = acting(call).standing
       const { description, ...fields } = call.body
       const hasRule = ruleNames.some((name) => fields[name] !== undefined)
-      return await change(parts, call, async (scope) => {
+      return await change(deps, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)
         const before = found(withId(all, call.params.model_id), resources.noun)
         checkVersion(call.request, before.version)
-        const after = await changeVirtualModel(parts.catalog, scope, all, {
+        const after = await changeVirtualModel(deps.catalog, scope, all, {
           ...before,
           description: description ?? before.description,
           rule: hasRule ? requireRule(fields) : before.rule,
@@ -78,7 +78,7 @@ export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> 
     },
     async deleteVirtualModel(call) {
       const { organizationId } = acting(call).standing
-      await change(parts, call, async (scope) => {
+      await change(deps, call, async (scope) => {
         const all = await lockAll(scope.sql, organizationId)
         await removeVirtualModel(scope, all, found(withId(all, call.params.model_id), resources.noun))
       })
@@ -88,7 +88,7 @@ export function virtualModelHandlers(parts: VirtualModelParts): Handlers<Table> 
 
 /** Throws Fault `invalid_body` for a rule that makes no sense, `conflict` for a name that is taken. */
 async function addVirtualModel(
-  { catalog, ids }: Pick<VirtualModelParts, "catalog" | "ids">,
+  { catalog, ids }: Pick<VirtualModelDeps, "catalog" | "ids">,
   scope: ChangeScope,
   made: Pick<VirtualModelRecord, "organizationId" | "name" | "description" | "rule" | "createdBy">,
 ): Promise<VirtualModelRecord> {
@@ -108,14 +108,14 @@ async function addVirtualModel(
 
 /** Creates it, or gives the one of this name another rule. */
 export async function saveVirtualModel(
-  parts: Pick<VirtualModelParts, "catalog" | "ids">,
+  deps: Pick<VirtualModelDeps, "catalog" | "ids">,
   scope: ChangeScope,
   made: Pick<VirtualModelRecord, "organizationId" | "name" | "rule" | "createdBy">,
 ): Promise<VirtualModelRecord> {
   const all = await lockAll(scope.sql, made.organizationId)
   const before = all.find(({ name }) => name === made.name)
-  if (!before) return await addVirtualModel(parts, scope, { ...made, description: "" })
-  return await changeVirtualModel(parts.catalog, scope, all, { ...before, rule: made.rule })
+  if (!before) return await addVirtualModel(deps, scope, { ...made, description: "" })
+  return await changeVirtualModel(deps.catalog, scope, all, { ...before, rule: made.rule })
 }
 
 async function changeVirtualModel(

@@ -17,7 +17,7 @@ import { isShortOfCredit } from "./reservations.ts"
 import { type Usage, costOf, noUsage } from "./sequence-record.ts"
 import {
   type AskStage,
-  type ScoreParts,
+  type ScoreDeps,
   type ScoreRequest,
   type StageAnswer,
   firstThatServes,
@@ -55,7 +55,7 @@ export interface StagedRequest extends Omit<ScoreRequest, "model" | "admit"> {
 }
 
 export async function scoreStages<Answer>(
-  parts: ScoreParts,
+  deps: ScoreDeps,
   request: StagedRequest,
   reader: StageReader<Answer>,
 ): Promise<StagedAnswers<Answer>> {
@@ -68,7 +68,7 @@ export async function scoreStages<Answer>(
   const askStage: AskStage = ({ models, questions: count, branches, reading, admit }, until) =>
     firstThatServes(sequence, { models, virtual, questions: count }, until, ({ model }) =>
       scoreAt(
-        parts,
+        deps,
         {
           ...request,
           branches: branches ?? request.branches,
@@ -79,7 +79,7 @@ export async function scoreStages<Answer>(
         until,
       ),
     )
-  const further = cascade ? new FurtherStages({ ...parts, request, cascade, stages: later, askStage }) : null
+  const further = cascade ? new FurtherStages({ ...deps, request, cascade, stages: later, askStage }) : null
   const admit = further
     ? (model: Model, most: Usage): Promise<void> => further.reserveAll(model, most)
     : undefined
@@ -146,7 +146,7 @@ export function joinMargins(answers: readonly PlainAnswer[]): Float64Array {
 /** A stage of which nothing more is asked: the budget is spent. Not an error of the stage. */
 class BudgetSpent extends Error {}
 
-interface FurtherParts extends Pick<ScoreParts, "clock" | "timeoutMs"> {
+interface FurtherDeps extends Pick<ScoreDeps, "clock" | "timeoutMs"> {
   readonly request: StagedRequest
   readonly cascade: CascadeRule
   readonly stages: Resolved["stages"][number][]
@@ -154,16 +154,16 @@ interface FurtherParts extends Pick<ScoreParts, "clock" | "timeoutMs"> {
 }
 
 export class FurtherStages {
-  readonly #parts: FurtherParts
+  readonly #deps: FurtherDeps
   readonly #costMax: Ticks | null
   /** Why no further stage can be paid. */
   #unpaid: Fault | null = null
   /** What the stages that answered cost, also where it is not charged. */
   #spentTicks: Ticks = 0n
 
-  constructor(parts: FurtherParts) {
-    const { cost_max_usd } = parts.cascade
-    this.#parts = parts
+  constructor(deps: FurtherDeps) {
+    const { cost_max_usd } = deps.cascade
+    this.#deps = deps
     this.#costMax = cost_max_usd === null ? null : ticksOfUsd(cost_max_usd)
   }
 
@@ -172,7 +172,7 @@ export class FurtherStages {
     const {
       isCharged,
       call: { sequence },
-    } = this.#parts.request
+    } = this.#deps.request
     if (!isCharged) return sequence.name(model.sku)
     const own = costOf(model.prices, most)
     // Of a model of the first stage that was dearer, and failed.
@@ -181,7 +181,7 @@ export class FurtherStages {
       await sequence.reserve(model, most, this.#mostTicks(0, own))
     } catch (error) {
       const isShort = isShortOfCredit(error)
-      if (!isShort || this.#parts.cascade.on_failure === "error") throw error
+      if (!isShort || this.#deps.cascade.on_failure === "error") throw error
       await sequence.reserve(model, most)
       this.#unpaid = error
     }
@@ -193,7 +193,7 @@ export class FurtherStages {
 
   /** Null where the answers so far stand: the budget is spent, or the stage failed and its failure is only told. */
   async ask(stage: number, at: readonly number[], signal: AbortSignal): Promise<StageAnswer | null> {
-    const { call } = this.#parts.request
+    const { call } = this.#deps.request
     const { sequence } = call
     try {
       const answered = await this.#run(stage, at, signal)
@@ -205,8 +205,8 @@ export class FurtherStages {
       const isSpent = error instanceof BudgetSpent
       const code = isSpent ? "budget_spent" : error instanceof Fault ? error.code : "internal"
       sequence.endStage(code, noUsage)
-      if (!isSpent && (this.#parts.cascade.on_failure === "error" || !(error instanceof Fault))) throw error
-      const model = this.#parts.stages[stage]?.at(-1)?.sku ?? ""
+      if (!isSpent && (this.#deps.cascade.on_failure === "error" || !(error instanceof Fault))) throw error
+      const model = this.#deps.stages[stage]?.at(-1)?.sku ?? ""
       call.header(warningHeader, `${headerToken(model)};code=${code};questions=${at.length}`)
       return null
     }
@@ -219,13 +219,13 @@ export class FurtherStages {
     const timer = leftMs === null ? null : AbortSignal.timeout(Math.ceil(leftMs))
     const either = timer ? AbortSignal.any([signal, timer]) : signal
     try {
-      return await this.#parts.askStage(
+      return await this.#deps.askStage(
         {
-          models: this.#parts.stages[stage] ?? [],
+          models: this.#deps.stages[stage] ?? [],
           questions: at.length,
           branches: this.#branchesOf(at),
           // Vectors are of the first stage; the version tells whether what was fitted fits this one.
-          reading: this.#parts.request.reading && { vector: false },
+          reading: this.#deps.request.reading && { vector: false },
           admit: (model, most) => this.#admit(stage, model, most),
         },
         either,
@@ -240,12 +240,12 @@ export class FurtherStages {
     const {
       isCharged,
       call: { sequence },
-    } = this.#parts.request
+    } = this.#deps.request
     const own = costOf(model.prices, most)
     const spent = this.#spentTicks + own
     if (this.#costMax !== null && spent > this.#costMax) throw new BudgetSpent()
     if (!isCharged) return sequence.name(model.sku)
-    const models: readonly Model[] = this.#parts.stages[stage] ?? []
+    const models: readonly Model[] = this.#deps.stages[stage] ?? []
     const next = this.#dearest(models.slice(models.indexOf(model) + 1))
     // Where it fails it is free, and one that is dearer may answer instead.
     const dearer = next > own ? next - own : 0n
@@ -254,7 +254,7 @@ export class FurtherStages {
 
   /** The most that stages from this one on can cost when so much is spent, and so much more may be. */
   #mostTicks(from: number, spent: Ticks, more: Ticks = 0n): Ticks {
-    const sum = this.#parts.stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
+    const sum = this.#deps.stages.slice(from).reduce((total, models) => total + this.#dearest(models), more)
     if (this.#costMax === null) return sum
     const left = this.#costMax > spent ? this.#costMax - spent : 0n
     return sum < left ? sum : left
@@ -262,9 +262,9 @@ export class FurtherStages {
 
   /** What the dearest of the models can cost: asked everything. */
   #dearest(models: readonly Model[]): Ticks {
-    const { evidence, branches } = this.#parts.request
+    const { evidence, branches } = this.#deps.request
     const inputTokens = tokensMost({ evidence, branches })
-    const most = { ...noUsage, inputTokens, executionMs: this.#parts.timeoutMs }
+    const most = { ...noUsage, inputTokens, executionMs: this.#deps.timeoutMs }
     return models.reduce((dearest, { prices }) => {
       const ticks = costOf(prices, most)
       return ticks > dearest ? ticks : dearest
@@ -272,15 +272,15 @@ export class FurtherStages {
   }
 
   #leftMs(): number | null {
-    const { latency_max_ms } = this.#parts.cascade
+    const { latency_max_ms } = this.#deps.cascade
     return latency_max_ms === null
       ? null
-      : latency_max_ms - (this.#parts.clock.nowMs() - this.#parts.request.call.request.startedMs)
+      : latency_max_ms - (this.#deps.clock.nowMs() - this.#deps.request.call.request.startedMs)
   }
 
   /** The branches of some of the questions, in their order. */
   #branchesOf(at: readonly number[]): Branch[] {
-    const { questions, branches } = this.#parts.request
+    const { questions, branches } = this.#deps.request
     const wanted = new Set(at)
     let start = 0
     return questions.flatMap((question, index) => {

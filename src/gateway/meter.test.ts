@@ -7,7 +7,7 @@ import type { KeyLimits } from "../contract/access.ts"
 import type { RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
 import type { SequenceRecord } from "../store/journal/record.ts"
-import { type MeterParts, type Sequence, createMeter, failureOf, success } from "./meter.ts"
+import { type MeterDeps, type Sequence, createMeter, failureOf, success } from "./meter.ts"
 import { modelNamedIn } from "./metered-call.ts"
 import type { MatchedTagBudget } from "./reservations.ts"
 import { noUsage } from "./sequence-record.ts"
@@ -29,7 +29,7 @@ function meter(changes: {
     settled: [] as bigint[],
     reduced: [] as bigint[],
   }
-  const parts = {
+  const deps = {
     journal: {
       checkRoom: changes.room ?? (async () => undefined),
       append: async (record) => {
@@ -61,7 +61,7 @@ function meter(changes: {
     ids: createIds(),
     log: silentLog,
     observe: () => undefined,
-  } satisfies MeterParts
+  } satisfies MeterDeps
   const request = {
     id: "req_1",
     ip: "127.0.0.1",
@@ -75,7 +75,7 @@ function meter(changes: {
     organizationId: "org_1",
     request,
   } as unknown as Parameters<ReturnType<typeof createMeter>["begin"]>[0]
-  return { seen, sequence: createMeter(parts).begin(start) }
+  return { seen, sequence: createMeter(deps).begin(start) }
 }
 
 const usage = { ...noUsage, inputTokens: 3 }
@@ -257,7 +257,7 @@ const tokens = (inputTokens: number, outputTokens = 0) => ({ ...noUsage, inputTo
 describe("a key with limits of its own", () => {
   const limited = (
     keyLimits: Partial<KeyLimits>,
-    budgets: MeterParts["budgets"] = noBudgets,
+    budgets: MeterDeps["budgets"] = noBudgets,
     creditTicks = 1_000n,
     tagLimits: readonly MatchedTagBudget[] = [{ ...ops, ...noRates }],
   ) => {
@@ -293,7 +293,7 @@ describe("a key with limits of its own", () => {
       } as unknown as Parameters<typeof metered.begin>[0])
     return { begin, settled, records }
   }
-  const noBudgets: MeterParts["budgets"] = { reserve: () => Promise.reject(new Error("unused")) }
+  const noBudgets: MeterDeps["budgets"] = { reserve: () => Promise.reject(new Error("unused")) }
 
   test("runs only the models that it names", async () => {
     const { begin } = limited({ allowedModels: ["other"] })

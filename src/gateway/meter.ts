@@ -15,7 +15,7 @@ import { Fault } from "../contract/errors.ts"
 import type { RecordedStage } from "../store/journal/record.ts"
 import type { Journal } from "../store/journal/journal.ts"
 import type { ObserveFinished, RequestTrace } from "./telemetry.ts"
-import { type ReservationParts, Reservations } from "./reservations.ts"
+import { type ReservationDeps, Reservations } from "./reservations.ts"
 import {
   OpenRecord,
   type Outcome,
@@ -77,7 +77,7 @@ export interface Sequence {
   finish(usage: Usage, outcome: Outcome): Promise<void>
 }
 
-export interface MeterParts extends ReservationParts {
+export interface MeterDeps extends ReservationDeps {
   readonly journal: Pick<Journal, "append" | "checkRoom">
   readonly clock: Clock
   readonly ids: Ids
@@ -86,13 +86,13 @@ export interface MeterParts extends ReservationParts {
   readonly observe: ObserveFinished
 }
 
-export function createMeter(parts: MeterParts): Meter {
-  return { begin: (start) => new MeteredSequence(parts, start) }
+export function createMeter(deps: MeterDeps): Meter {
+  return { begin: (start) => new MeteredSequence(deps, start) }
 }
 
 class MeteredSequence implements Sequence {
   readonly trace: RequestTrace
-  readonly #parts: MeterParts
+  readonly #deps: MeterDeps
   readonly #start: SequenceStart
   readonly #record: OpenRecord
   readonly #reservations: Reservations
@@ -100,11 +100,11 @@ class MeteredSequence implements Sequence {
   #prices: Prices | null = null
   #finished: Promise<void> | null = null
 
-  constructor(parts: MeterParts, start: SequenceStart) {
-    this.#parts = parts
+  constructor(deps: MeterDeps, start: SequenceStart) {
+    this.#deps = deps
     this.#start = start
-    this.#record = new OpenRecord(parts, start)
-    this.#reservations = new Reservations(parts, start.principal, chargedMsOf(start.request))
+    this.#record = new OpenRecord(deps, start)
+    this.#reservations = new Reservations(deps, start.principal, chargedMsOf(start.request))
     this.trace = this.#record.trace
   }
 
@@ -149,7 +149,7 @@ class MeteredSequence implements Sequence {
     this.name(model.sku)
     this.#prices = model.prices
     try {
-      await this.#parts.journal.checkRoom()
+      await this.#deps.journal.checkRoom()
     } catch (cause) {
       throw new Fault("metering_unavailable", "Cannot admit the request: its usage could not be recorded", {
         cause,
@@ -193,11 +193,11 @@ class MeteredSequence implements Sequence {
       const costTicks = this.#cost(stages.isUsed ? stages.spentTicks : usage)
       const held = this.#reservations.recorded()
       const record = this.#record.encode({ usage: used, outcome, costTicks, held })
-      await this.#record.write(this.#parts.journal, record, this.#prices !== null || record.region !== null)
+      await this.#record.write(this.#deps.journal, record, this.#prices !== null || record.region !== null)
       this.#reservations.settle(costTicks)
       this.#reservations.countWritten(used.outputTokens)
       const { branches } = this.#record
-      this.#parts.observe(record, { branches, answerBeganMs: this.trace.answerBeganMs })
+      this.#deps.observe(record, { branches, answerBeganMs: this.trace.answerBeganMs })
     } catch (cause) {
       // Not recorded is not charged, and must not be answered as if it were.
       this.#reservations.settle(0n)
@@ -213,7 +213,7 @@ class MeteredSequence implements Sequence {
     if (reservedTicks === null || !this.#prices) return 0n
     const ticks = typeof used === "bigint" ? used : costOf(this.#prices, used)
     if (ticks <= reservedTicks) return ticks
-    this.#parts.log.warn(
+    this.#deps.log.warn(
       { seq_id: this.id, reserved_ticks: String(reservedTicks), cost_ticks: String(ticks) },
       "a sequence used more than was reserved for it",
     )

@@ -15,7 +15,7 @@ import type { LeaseBook } from "./money/lease-book.ts"
 import type { RecordedHolds } from "./sequence-record.ts"
 import type { Tags } from "./tags.ts"
 
-export interface ReservationParts {
+export interface ReservationDeps {
   readonly leases: Pick<LeaseBook, "reserve">
   /** Of API keys and tags. */
   readonly budgets: Pick<LeaseBook, "reserve">
@@ -51,7 +51,7 @@ interface Wish {
 }
 
 export class Reservations {
-  readonly #parts: ReservationParts
+  readonly #deps: ReservationDeps
   readonly #principal: Principal
   /** The time that its cost counts for. */
   readonly #atMs: number
@@ -67,11 +67,11 @@ export class Reservations {
   /** What is spent counts for all of them. */
   #tagBudgets: readonly MatchedTagBudget[] = []
 
-  constructor(parts: ReservationParts, principal: Principal, atMs: number) {
-    this.#parts = parts
+  constructor(deps: ReservationDeps, principal: Principal, atMs: number) {
+    this.#deps = deps
     this.#principal = principal
     this.#atMs = atMs
-    this.#minuteLimits = new MinuteLimits(parts.rateLimits, principal)
+    this.#minuteLimits = new MinuteLimits(deps.rateLimits, principal)
   }
 
   /** What may be charged; null where nothing is reserved. */
@@ -85,7 +85,7 @@ export class Reservations {
   }
 
   async reserve(organizationId: string, tags: Tags, model: Model, wish: Wish): Promise<void> {
-    const { leases, payers, tagBudgets } = this.#parts
+    const { leases, payers, tagBudgets } = this.#deps
     const payerId = await payers.of(organizationId)
     // Most requests have none, and need not know.
     if (Object.keys(tags).length > 0) this.#tagBudgets = await tagBudgets.of(organizationId, tags)
@@ -127,7 +127,7 @@ export class Reservations {
     const owners = [{ id: ofKey, periods: keyLimits?.budgets ?? [] }, ...this.#tagBudgets]
     const wanted = owners.flatMap(({ id, periods }) => periods.map((period) => ({ of: id, period })))
     for (const { of, period } of wanted) {
-      const reservation = await this.#parts.budgets.reserve(budgetId(of, period), this.#atMs, ticks)
+      const reservation = await this.#deps.budgets.reserve(budgetId(of, period), this.#atMs, ticks)
       this.#held = [...this.#held, { of, period, reservation }]
     }
   }

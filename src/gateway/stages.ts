@@ -87,12 +87,12 @@ export type AskStage = (
 
 /** Another model may know how many margins were asked for. */
 export async function scoreAt(
-  parts: ScoreParts,
+  deps: ScoreDeps,
   request: ScoreRequest,
   signal: AbortSignal,
 ): Promise<StageAnswer> {
   const { model, branches } = request
-  const scored = await score(parts, request, signal)
+  const scored = await score(deps, request, signal)
   if (scored.margins.length === branches.length) return { model, scored }
   throw new Fault(
     "invalid_worker_response",
@@ -100,7 +100,7 @@ export async function scoreAt(
   )
 }
 
-export interface ScoreParts {
+export interface ScoreDeps {
   readonly router: Pick<Router, "open">
   readonly clock: Clock
   /** The longest that a model can work on one request. */
@@ -124,11 +124,11 @@ export interface Scored {
 }
 
 /** Finds a worker, reserves what the work costs once its size is known there, and runs it. */
-export async function score(parts: ScoreParts, request: ScoreRequest, signal: AbortSignal): Promise<Scored> {
+export async function score(deps: ScoreDeps, request: ScoreRequest, signal: AbortSignal): Promise<Scored> {
   const { call, model, evidence, branches, reading, isCharged } = request
   const { organizationId, sequence } = call
   sequence.describe({ branches: branches.length })
-  const routed = await call.route(parts.router, model)
+  const routed = await call.route(deps.router, model)
   const reserve = async (usage: Usage): Promise<void> => {
     if (request.admit) await request.admit(usage)
     else if (isCharged) await sequence.reserve(model, usage)
@@ -142,14 +142,14 @@ export async function score(parts: ScoreParts, request: ScoreRequest, signal: Ab
     }
     let startedMs = 0
     const admit = async (inputTokens: number): Promise<void> => {
-      await reserve({ ...noUsage, inputTokens, executionMs: parts.timeoutMs })
-      startedMs = parts.clock.monotonicMs()
+      await reserve({ ...noUsage, inputTokens, executionMs: deps.timeoutMs })
+      startedMs = deps.clock.monotonicMs()
     }
     const scored = await routed.score({ organizationId, evidence, branches, reading }, { signal, admit })
     const { margins, inputTokens } = scored
     return {
       margins: coherentMargins(branches, margins),
-      usage: { ...noUsage, inputTokens, executionMs: parts.clock.monotonicMs() - startedMs },
+      usage: { ...noUsage, inputTokens, executionMs: deps.clock.monotonicMs() - startedMs },
       reading: reading ? (scored.reading ?? unread(model)) : null,
     }
   } finally {

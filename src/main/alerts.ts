@@ -15,7 +15,7 @@ import type { Core, Gateway } from "./gateway.ts"
 interface Alerts {
   readonly tasks: readonly PeriodicTask[]
   /** For changes made by this process. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -46,10 +46,10 @@ export async function openAlerts(
           workers.map(({ id, healthy, breaker }) => ({ model, id, isUp: healthy && breaker !== "open" })),
         ),
   })
-  const forget = (change: Change): void => deliverer.forget(change)
+  const invalidate = (change: Change): void => deliverer.invalidate(change)
   return {
-    tasks: alertTasks({ ...core, log, facts, forget }),
-    forget,
+    tasks: alertTasks({ ...core, log, facts, invalidate }),
+    invalidate,
     close: async () => {
       await heartbeat.close()
       await deliverer.close()

@@ -8,7 +8,7 @@ import type { Metrics, Sample } from "../base/telemetry.ts"
 import { analyticsHandlers, freshEvents } from "../control/analytics/handlers.ts"
 import type { ContentStates } from "../control/analytics/requests.ts"
 import { type EventOperatorDeps, eventOperatorHandlers } from "../control/operator/events.ts"
-import type { BillingParts } from "../control/billing/parts.ts"
+import type { BillingDeps } from "../control/billing/parts.ts"
 import type { PeriodicTask } from "../control/periodic.ts"
 import { type Events, openEvents } from "../store/events/events.ts"
 import {
@@ -52,7 +52,7 @@ interface AnalyticsNeeds {
 export interface Analytics {
   readonly handlers: ReturnType<typeof analyticsHandlers>
   readonly tasks: readonly PeriodicTask[]
-  readonly spendByTag: BillingParts["spendByTag"]
+  readonly spendByTag: BillingDeps["spendByTag"]
   /** Null where none are kept. */
   readonly events: Events | null
   operatorHandlers(

@@ -14,7 +14,7 @@ export interface Module {
   readonly tasks?: readonly PeriodicTask[]
   addMetrics?(metrics: Metrics): void
   /** Told of changes that this process makes, so that the next request sees them. */
-  forget?(change: Change): void
+  invalidate?(change: Change): void
   close?(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ export interface App {
   readonly publicUrl: () => string
   /** Adds a module. When the server stops it is closed after those that are added later. */
   readonly use: <Added extends Module>(module: Added) => Added
-  readonly forget: (change: Change) => void
+  readonly invalidate: (change: Change) => void
   tasks(): readonly PeriodicTask[]
   close(): Promise<void>
 }
@@ -63,8 +63,8 @@ export async function openApp(config: Config, log: Log, progress: Progress): Pro
     state,
     publicUrl: () => state.url,
     use,
-    forget: (change) => {
-      for (const module of modules) module.forget?.(change)
+    invalidate: (change) => {
+      for (const module of modules) module.invalidate?.(change)
     },
     tasks: () => modules.flatMap(({ tasks = [] }) => tasks),
     close: async () => {

@@ -36,7 +36,7 @@ import { openDatabase } from "../store/open.ts"
 import type { Database } from "../store/sql.ts"
 import { version } from "./package-files.ts"
 
-interface BackupParts {
+interface BackupDeps {
   readonly config: Config
   readonly database: Database
   /** Null where no events are kept, or not here. */
@@ -50,15 +50,15 @@ const copiedOtherwise = ["database/", "analytics/events.duckdb"]
 /** Models and the build for GPUs are large and can be added again. */
 const isLarge = (name: string): boolean => /^models\/.*\.(?:gguf|onnx)$|^gpu\//.test(name)
 
-export const backupHandlers = (parts: BackupParts): Handlers<BackupOperatorTable> => ({
-  takeBackup: async ({ body }) => await takeBackup(parts, body.file),
+export const backupHandlers = (deps: BackupDeps): Handlers<BackupOperatorTable> => ({
+  takeBackup: async ({ body }) => await takeBackup(deps, body.file),
 })
 
 async function takeBackup(
-  parts: BackupParts,
+  deps: BackupDeps,
   file: string,
 ): Promise<OutputOf<BackupOperatorTable["takeBackup"]>> {
-  const { config, database, clock } = parts
+  const { config, database, clock } = deps
   const header = {
     format: backupFormat,
     version,
@@ -73,7 +73,7 @@ async function takeBackup(
     const count = await writeArchive(file, header, async (writer) => {
       await dumpRows(database, writer)
       // In the data directory, which only its owner can read; its name keeps it out of backups.
-      await copyEvents(parts, join(resolve(config.data_dir), `${eventsFile}.${basename(file)}`), writer)
+      await copyEvents(deps, join(resolve(config.data_dir), `${eventsFile}.${basename(file)}`), writer)
       await files.write(writer)
       await newSegments(config.data_dir, names, writer)
     })
@@ -93,7 +93,7 @@ async function newSegments(folder: string, known: readonly string[], writer: Arc
 }
 
 async function copyEvents(
-  { config, events }: BackupParts,
+  { config, events }: BackupDeps,
   copy: string,
   writer: ArchiveWriter,
 ): Promise<void> {

@@ -37,7 +37,7 @@ interface BatchNeeds {
 interface Batches {
   readonly handlers: Handlers<typeof fileEndpoints & typeof batchEndpoints>
   readonly tasks: readonly PeriodicTask[]
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -76,9 +76,9 @@ export async function openBatches({
         })
   const sweeper = new FileSweeper({ database, storage, clock, log })
   const sweeps = await followChanges(database, sweeper)
-  const forget = (change: Change): void => {
-    runner?.forget(change)
-    sweeps.forget(change)
+  const invalidate = (change: Change): void => {
+    runner?.invalidate(change)
+    sweeps.invalidate(change)
   }
   return {
     handlers: {
@@ -92,10 +92,10 @@ export async function openBatches({
         organizationBytesMax: config.files.organization_mib_max * mebibyte,
         expiryMs,
       }),
-      ...batchHandlers({ database, clock, ids, openMax: config.batches.open_max, changed: forget }),
+      ...batchHandlers({ database, clock, ids, openMax: config.batches.open_max, changed: invalidate }),
     },
     tasks: [sweeper.task],
-    forget,
+    invalidate,
     close: async () => {
       await runner?.close()
       await sweeps.close()

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
-import type { BillingParts } from "../control/billing/parts.ts"
+import type { BillingDeps } from "../control/billing/parts.ts"
 import type { JournalState } from "../control/operator/billing.ts"
 import { createLocalProvider } from "../control/payments/local.ts"
 import type { PaymentProvider } from "../control/payments/provider.ts"
@@ -37,7 +37,7 @@ export async function providersOf({ billing }: Config): Promise<ReadonlyMap<stri
 }
 
 /** What billing needs of the rest. */
-export async function billingOf(core: Core, { money, analytics }: Gateway): Promise<BillingParts> {
+export async function billingOf(core: Core, { money, analytics }: Gateway): Promise<BillingDeps> {
   return {
     ...core,
     providers: await providersOf(core.config),
@@ -47,7 +47,7 @@ export async function billingOf(core: Core, { money, analytics }: Gateway): Prom
   }
 }
 
-export function sellerOf({ billing }: Config): BillingParts["seller"] {
+export function sellerOf({ billing }: Config): BillingDeps["seller"] {
   const lines = billing.seller_address.split(";").map((line) => line.trim())
   return {
     name: billing.seller_name,

@@ -14,7 +14,7 @@ import { ContentApplier, contentConsumer, contentLineMax } from "../gateway/cont
 import { DroppedCounts, dropReasons } from "../gateway/content/dropped.ts"
 import { type ContentKeeper, createContentKeeper, createContentPlans } from "../gateway/content/keeper.ts"
 import { traceContent } from "../gateway/content/request-content.ts"
-import { type SetRedactionParts, redactBySet } from "../gateway/question-sets/redact-by-set.ts"
+import { type SetRedactionDeps, redactBySet } from "../gateway/question-sets/redact-by-set.ts"
 import { redaction } from "../gateway/content/redactor.ts"
 import { SetRedactor } from "../gateway/content/set-redactor.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
@@ -32,7 +32,7 @@ interface ContentNeeds {
   readonly database: Database
   /** Of the journal of usage: each gateway has one. */
   readonly gatewayId: string
-  readonly scoring: SetRedactionParts
+  readonly scoring: SetRedactionDeps
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log

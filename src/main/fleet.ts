@@ -17,7 +17,7 @@ import {
 } from "../store/fleet.ts"
 import type { Database } from "../store/sql.ts"
 
-interface FleetParts {
+interface FleetDeps {
   readonly database: Database
   readonly router: Pick<Router, "report" | "drain">
   readonly report: () => GatewayState
@@ -34,8 +34,8 @@ interface Fleet {
 const beatEveryMs = 5_000
 const forgottenAfterMs = 86_400_000
 
-export async function openFleet(parts: FleetParts): Promise<Fleet> {
-  const { database, router, report, clock, log } = parts
+export async function openFleet(deps: FleetDeps): Promise<Fleet> {
+  const { database, router, report, clock, log } = deps
   const stop = new AbortController()
   const beat = async (): Promise<void> => {
     const seenAt = new Date(clock.nowMs())
@@ -58,7 +58,7 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
       getStatus: async () => report(),
       getFleet: async () => {
         await beat()
-        return await readFleet(parts)
+        return await readFleet(deps)
       },
       drainWorker: async ({ body: { worker } }) => {
         if (isLocalWorker(worker))
@@ -66,7 +66,7 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
             "invalid_request",
             `Cannot drain ${worker}: every gateway of the region calls its own models so; stop the gateway instead`,
           )
-        if (!(await knowsWorker(parts, worker)))
+        if (!(await knowsWorker(deps, worker)))
           throw new Fault(
             "not_found",
             `Cannot drain ${worker}: no gateway has a worker of this id; see umpire status`,
@@ -89,7 +89,7 @@ export async function openFleet(parts: FleetParts): Promise<Fleet> {
   }
 }
 
-async function readFleet({ database, clock }: FleetParts): Promise<FleetState> {
+async function readFleet({ database, clock }: FleetDeps): Promise<FleetState> {
   const nowMs = clock.nowMs()
   const rows = await listGateways(database, new Date(nowMs - forgottenAfterMs))
   return {
@@ -102,7 +102,7 @@ async function readFleet({ database, clock }: FleetParts): Promise<FleetState> {
   }
 }
 
-async function knowsWorker({ database, clock }: FleetParts, worker: string): Promise<boolean> {
+async function knowsWorker({ database, clock }: FleetDeps, worker: string): Promise<boolean> {
   const rows = await listGateways(database, new Date(clock.nowMs() - forgottenAfterMs))
   return rows.some(({ report }) =>
     (JSON.parse(report) as GatewayState).models.some(({ workers }) =>

@@ -67,7 +67,7 @@ export async function openGateway(core: Core): Promise<Gateway> {
   const content = use(await openContent({ ...core, gatewayId, scoring: { ...scoring, sets } }))
   const { keeper, access } = content
   const { cipher } = access
-  use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.forget(change) }))
+  use(await startJobs({ ...scoring, ids, cipher, changed: (change) => sets.invalidate(change) }))
   const inference = use(await openInference({ ...core, models, meter, router, guardrails, keeper, cipher }))
   const shadows = use(createShadows({ ...scoring, sets, ids }))
   const answerCounter = use(startAnswerCounter({ database, clock, log }))

@@ -4,12 +4,12 @@ import type { Config } from "../base/config-schema.ts"
 import type { RateLimits } from "../base/rate-limiter.ts"
 import { createRequestLimiter } from "../server/access.ts"
 import { ByteBudget } from "../server/byte-budget.ts"
-import type { HttpParts } from "../server/http.ts"
+import type { HttpDeps } from "../server/http.ts"
 import { rateLimitOf } from "./platform.ts"
 
 const mebibyte = 1024 * 1024
 
-type HttpSettings = Pick<HttpParts, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> & {
+type HttpSettings = Pick<HttpDeps, "limiter" | "trustedProxies" | "limits" | "requestTimeoutMs"> & {
   readonly bytes: ByteBudget
 }
 

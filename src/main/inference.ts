@@ -17,7 +17,7 @@ import { createBodyReader } from "../gateway/openai/body.ts"
 import { openaiHandlers } from "../gateway/openai/handlers.ts"
 import { ResponseConversation } from "../gateway/openai/response-conversation.ts"
 import { ResponseStore } from "../gateway/openai/response-store.ts"
-import type { WebSocketParts } from "../server/websocket.ts"
+import type { WebSocketDeps } from "../server/websocket.ts"
 import type { ContentCipher } from "../store/content/cipher.ts"
 import type { Organizations } from "../store/organization-snapshot.ts"
 import type { Database } from "../store/sql.ts"
@@ -43,7 +43,7 @@ type InferenceHandlers = Handlers<typeof inferenceEndpoints & typeof anthropicEn
 
 export interface Inference {
   readonly handlers: InferenceHandlers
-  readonly socket: WebSocketParts
+  readonly socket: WebSocketDeps
   close(): Promise<void>
 }
 
@@ -51,7 +51,7 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
   const { config, catalog, models, clock, ids, meter, router, guardrails } = root
   const responseStore = new ResponseStore(root)
   const joined = config.database.url === undefined ? null : await responseStore.joinGateways()
-  const parts = {
+  const deps = {
     catalog,
     models,
     clock,
@@ -65,11 +65,11 @@ export async function openInference(root: InferenceRoot): Promise<Inference> {
     content: root.keeper,
   }
   return {
-    handlers: { ...openaiHandlers(parts), ...anthropicHandlers(parts) },
+    handlers: { ...openaiHandlers(deps), ...anthropicHandlers(deps) },
     close: async () => await joined?.close(),
     socket: {
       endpoint: inferenceEndpoints.openResponseSocket,
-      converse: () => new ResponseConversation(parts),
+      converse: () => new ResponseConversation(deps),
     },
   }
 }

@@ -10,7 +10,7 @@ import { Fault } from "../contract/errors.ts"
 import { type CatalogOperatorTable, GivenModel, skuForm } from "../contract/operator.ts"
 import { readAdapter, readGguf } from "../engine/llama/gguf.ts"
 
-interface CatalogParts {
+interface CatalogDeps {
   readonly dataDirectory: string
   readonly catalog: () => Promise<Catalog>
   read(config: ModelConfig): Promise<Model>
@@ -18,10 +18,10 @@ interface CatalogParts {
   added(model: Model): void
 }
 
-export function catalogHandlers(parts: CatalogParts): Handlers<CatalogOperatorTable> {
+export function catalogHandlers(deps: CatalogDeps): Handlers<CatalogOperatorTable> {
   return {
-    listCatalog: async () => (await parts.catalog()).list().map(listed),
-    addModel: async ({ body }) => await add(parts, body),
+    listCatalog: async () => (await deps.catalog()).list().map(listed),
+    addModel: async ({ body }) => await add(deps, body),
   }
 }
 
@@ -40,17 +40,14 @@ function purposeOf(kind: Model["kind"], file: string): string {
   return isEncoderFile(file) ? "decisions" : "decisions and text"
 }
 
-async function add(
-  parts: CatalogParts,
-  given: z.infer<typeof GivenModel>,
-): Promise<ReturnType<typeof listed>> {
+async function add(deps: CatalogDeps, given: z.infer<typeof GivenModel>): Promise<ReturnType<typeof listed>> {
   const { file, sku = skuOf(basename(given.adapter ?? file)), kind, adapter } = given
   if (!skuForm.test(sku))
     throw new Fault(
       "invalid_request",
       `Cannot add ${basename(adapter ?? file)}: its name cannot be a SKU; choose one with --sku`,
     )
-  const catalog = await parts.catalog()
+  const catalog = await deps.catalog()
   if (catalog.find(sku) || catalog.virtualModels.some(({ name }) => name === sku))
     throw new Fault(
       "invalid_request",
@@ -63,7 +60,7 @@ async function add(
     ...(adapter === undefined ? {} : { adapter }),
   }
   const config = ModelConfig.parse(entry)
-  const model = await parts.read(config).catch((error: unknown) => {
+  const model = await deps.read(config).catch((error: unknown) => {
     throw new Fault(
       "invalid_request",
       error instanceof ConfigError ? error.message : `Cannot add ${sku}: its file cannot be used`,
@@ -71,9 +68,9 @@ async function add(
   })
   await refuseTruncated(file, readGguf)
   if (adapter !== undefined) await refuseTruncated(adapter, readAdapter)
-  const before = await readAdded(parts.dataDirectory)
-  await writeAdded(parts.dataDirectory, [...before, entry])
-  parts.added(model)
+  const before = await readAdded(deps.dataDirectory)
+  await writeAdded(deps.dataDirectory, [...before, entry])
+  deps.added(model)
   return listed(model)
 }
 

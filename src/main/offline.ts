@@ -84,7 +84,7 @@ async function openStore(
     clock: systemClock,
     ids: createIds(),
     // Running gateways are told by the database.
-    forget: () => undefined,
+    invalidate: () => undefined,
   }
   const closers = [async () => await events?.close(), async () => await database.close()]
   const close = async (): Promise<void> => {

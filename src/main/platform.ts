@@ -7,20 +7,20 @@ import { ConfigError } from "../base/config.ts"
 import type { RateLimit } from "../contract/access.ts"
 import { billingStatus } from "../control/billing/accounts.ts"
 import { refillAccounts } from "../control/billing/tasks.ts"
-import type { BillingParts } from "../control/billing/parts.ts"
-import type { ControlParts } from "../control/change.ts"
+import type { BillingDeps } from "../control/billing/parts.ts"
+import type { ControlDeps } from "../control/change.ts"
 import { createOidcProvider } from "../control/sso-provider.ts"
-import type { PlatformParts } from "../control/platform.ts"
+import type { PlatformDeps } from "../control/platform.ts"
 import type { SingleSignOn } from "../control/single-sign-on.ts"
 
-type PlatformNeeds = ControlParts &
-  Pick<PlatformParts, "catalog" | "rateLimits" | "content" | "publicUrl"> & {
+type PlatformNeeds = ControlDeps &
+  Pick<PlatformDeps, "catalog" | "rateLimits" | "content" | "publicUrl"> & {
     readonly config: Config
     readonly log: Log
-    readonly billing: BillingParts
+    readonly billing: BillingDeps
   }
 
-export function platformParts(needs: PlatformNeeds): PlatformParts {
+export function platformParts(needs: PlatformNeeds): PlatformDeps {
   const { config, catalog, billing } = needs
   return {
     ...needs,
@@ -52,7 +52,7 @@ export function regionsOf({ regions }: Config): readonly Region[] {
 }
 
 /** Models without workers of their own run where this gateway stands. */
-function placementOf(config: Config, catalog: Catalog): PlatformParts["placement"] {
+function placementOf(config: Config, catalog: Catalog): PlatformDeps["placement"] {
   const home = config.gateway.region ?? regionsOf(config)[0]?.id ?? localRegion.id
   const workersOf = new Map(config.models.map(({ sku, workers }) => [sku, workers]))
   const regionsOfModel = (sku: string): string[] => {

@@ -28,7 +28,7 @@ export interface RequestLimiter {
   take(principal: Principal): Promise<Readonly<Record<string, string>>>
 }
 
-export interface AccessParts {
+export interface AccessDeps {
   /** Who every caller is, where only one can reach the server. */
   readonly principal?: Principal
   readonly gate: Gate
@@ -55,10 +55,10 @@ export interface Admission {
  * Everything that can be refused without a look at what was sent, in the order in which the contract's errors win: 401, 429,
  * 403 of the principal, 404 of the organization, 403 by role, 404 of what the path names.
  */
-export async function admit(caller: Caller, parts: AccessParts): Promise<Admission> {
-  const { gate, limiter } = parts
+export async function admit(caller: Caller, deps: AccessDeps): Promise<Admission> {
+  const { gate, limiter } = deps
   const { endpoint, facts } = caller
-  const principal = parts.principal ?? (await authenticate(endpoint, facts, gate))
+  const principal = deps.principal ?? (await authenticate(endpoint, facts, gate))
   caller.principal = principal
   if (principal) {
     const headers = await limiter.take(principal)

@@ -22,7 +22,7 @@ const pipelinedMax = 32
 /** What one read can bring beyond that. The request after them ends the connection, once those before it are answered. */
 const waitingMax = 512
 
-interface ConnectionParts {
+interface ConnectionDeps {
   readonly limits?: ConnectionLimits
   /** A client that takes nothing of an answer for this long is gone. */
   readonly stallMs: number
@@ -38,7 +38,7 @@ type Receive = (message: IncomingMessage, response: ServerResponse) => void
 
 export function limitConnections(
   server: Server,
-  { limits = standardLimits, stallMs, trustedProxies }: ConnectionParts,
+  { limits = standardLimits, stallMs, trustedProxies }: ConnectionDeps,
   receive: Receive,
 ): OpenConnections {
   server.maxConnections = limits.connectionsMax

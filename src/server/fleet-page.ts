@@ -17,7 +17,7 @@ interface FleetPage {
   close(): Promise<void>
 }
 
-interface FleetPageParts {
+interface FleetPageDeps {
   readonly pages: Pages
   readonly port: number
   readonly client: Pick<OperatorClient, "getFleet" | "drainWorker" | "undrainWorker">
@@ -25,7 +25,7 @@ interface FleetPageParts {
 
 /** All that the page may ask of the operator's socket. */
 const operations: Readonly<
-  Record<string, (client: FleetPageParts["client"], input: unknown) => Promise<unknown>>
+  Record<string, (client: FleetPageDeps["client"], input: unknown) => Promise<unknown>>
 > = {
   fleet: async (client) => await client.getFleet(),
   "workers.drain": async (client, input) => await client.drainWorker({ body: readWorker(input) }),
@@ -50,13 +50,13 @@ interface Door {
   readonly session: string
 }
 
-export async function openFleetPage(parts: FleetPageParts): Promise<FleetPage> {
+export async function openFleetPage(deps: FleetPageDeps): Promise<FleetPage> {
   const door: { value?: Door } = {}
   const server = createServer({ requestTimeout: requestTimeoutMs }, (request, response) => {
-    answer(parts, door.value, request, response).catch((error: unknown) => refuse(response, error))
+    answer(deps, door.value, request, response).catch((error: unknown) => refuse(response, error))
   })
   server.maxConnections = connectionsMax
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(parts.port, host, resolve))
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(deps.port, host, resolve))
   // True for a TCP server that listens.
   const { port } = server.address() as AddressInfo
   const link = newSecret()
@@ -72,7 +72,7 @@ export async function openFleetPage(parts: FleetPageParts): Promise<FleetPage> {
 }
 
 async function answer(
-  { pages, client }: FleetPageParts,
+  { pages, client }: FleetPageDeps,
   door: Door | undefined,
   request: IncomingMessage,
   response: ServerResponse,

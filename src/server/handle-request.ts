@@ -17,14 +17,14 @@ import {
   sequenceHeader,
 } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { type AccessParts, type Caller, RateLimited, admit } from "./access.ts"
+import { type AccessDeps, type Caller, RateLimited, admit } from "./access.ts"
 import { sendDocument, sendEvents } from "./events.ts"
 import { type IdempotencyStore, idempotentRequest, repeatableFacts, runIdempotent } from "./idempotency.ts"
 import { SlowBody, parseQuery, readBody, streamBody, takesNoBody } from "./input.ts"
 import { parseBody } from "./json-body.ts"
 import { type Reply, asFault, sendFault, sendOutput } from "./reply.ts"
 
-export interface RequestParts extends AccessParts {
+export interface RequestDeps extends AccessDeps {
   readonly idempotency: IdempotencyStore
   readonly clock: Clock
   readonly log: Log
@@ -65,35 +65,35 @@ interface HttpRequest extends Mounted, Caller {
 }
 
 /** Answers a request exactly once. Rejects only when the answer itself cannot be written. */
-export async function handleRequest(request: HttpRequest, parts: RequestParts): Promise<void> {
+export async function handleRequest(request: HttpRequest, deps: RequestDeps): Promise<void> {
   const { deadline, reply, endpoint, facts } = request
   try {
-    const output = await deadline.race(runStages(request, parts))
+    const output = await deadline.race(runStages(request, deps))
     if (output instanceof EventStream) await sendEvents(reply, endpoint, output, facts.signal)
     else if (output instanceof DocumentStream) await sendDocument(reply, endpoint, output, facts.signal)
     else sendOutput(reply, endpoint, output)
   } catch (error) {
-    refuse(request, asFault(error), parts)
+    refuse(request, asFault(error), deps)
   } finally {
     deadline.settle()
   }
 }
 
-async function runStages(request: HttpRequest, parts: RequestParts): Promise<unknown> {
+async function runStages(request: HttpRequest, deps: RequestDeps): Promise<unknown> {
   const admitting = activeSpan()?.child("admit")
   let input: CallInput
   try {
-    input = await readInput(request, parts)
+    input = await readInput(request, deps)
   } finally {
     admitting?.end()
   }
-  return await callHandler(request, input, parts)
+  return await callHandler(request, input, deps)
 }
 
 /** What was sent is looked at only when nothing else is left to refuse. */
-async function readInput(request: HttpRequest, parts: RequestParts): Promise<CallInput> {
+async function readInput(request: HttpRequest, deps: RequestDeps): Promise<CallInput> {
   const { endpoint } = request
-  const { params, standing } = await admit(request, parts)
+  const { params, standing } = await admit(request, deps)
   const query = parseQuery(endpoint, request.search)
   const body = takesNoBody(endpoint) ? undefined : await takeBody(request, standing)
   return { params, query, body, standing }
@@ -113,7 +113,7 @@ type CallInput = Pick<Call, "params" | "query" | "body" | "standing">
 async function callHandler(
   request: HttpRequest,
   input: CallInput,
-  { idempotency, log }: RequestParts,
+  { idempotency, log }: RequestDeps,
 ): Promise<unknown> {
   const { endpoint, handler, facts, principal, reply } = request
   const header = (name: string, value: string): void => reply.header(name, value)
@@ -131,15 +131,15 @@ async function callHandler(
   })
 }
 
-function refuse(request: HttpRequest, fault: Fault, parts: RequestParts): void {
+function refuse(request: HttpRequest, fault: Fault, deps: RequestDeps): void {
   const { endpoint, principal, facts, reply } = request
   if (principal && !request.isHandled && endpoint.access.permission === "inference") {
-    const sequenceId = parts.refused?.({ endpoint, principal, request: facts, fault, body: request.body })
+    const sequenceId = deps.refused?.({ endpoint, principal, request: facts, fault, body: request.body })
     if (sequenceId) reply.header(sequenceHeader, sequenceId)
   }
   // A client that sends slowly would hold the connection while the rest is thrown away.
   if (fault instanceof SlowBody) reply.header("connection", "close")
-  sendRefusal(reply, endpoint.surface, fault, parts.log)
+  sendRefusal(reply, endpoint.surface, fault, deps.log)
 }
 
 /** Sends an error, logged where it is the server's. */

@@ -21,7 +21,7 @@ import { openResponseSocket } from "../contract/openai/endpoints.ts"
 import type { Table } from "../contract/table.ts"
 import { openAccess } from "../../test/open-access.ts"
 import { ByteBudget } from "./byte-budget.ts"
-import { type HttpParts, type HttpServer, createHttp } from "./http.ts"
+import { type HttpDeps, type HttpServer, createHttp } from "./http.ts"
 
 const closers: (() => unknown)[] = []
 afterEach(async () => {
@@ -37,7 +37,7 @@ interface Served {
 type Decide = (call: Call, text: string) => unknown
 
 /** A server whose decisions are made by `decide`, of the text of the body. */
-async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Served> {
+async function serve(decide: Decide, deps: Partial<HttpDeps> = {}): Promise<Served> {
   const metrics = new Metrics()
   const http = createHttp({
     handlers: {
@@ -56,7 +56,7 @@ async function serve(decide: Decide, parts: Partial<HttpParts> = {}): Promise<Se
     requestTimeoutMs: 600_000,
     bytes: new ByteBudget(),
     trustedProxies: noProxies,
-    ...parts,
+    ...deps,
   })
   const url = new URL(await http.listen("127.0.0.1", 0))
   closers.push(() => http.close(100))

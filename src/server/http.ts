@@ -12,7 +12,7 @@ import { type ConnectionLimits, type OpenConnections, limitConnections } from ".
 import {
   type LooseHandler,
   type Mounted,
-  type RequestParts,
+  type RequestDeps,
   type RouteMatch,
   Deadlines,
   Routes,
@@ -22,14 +22,14 @@ import {
 import { MessageFacts, hasSeveralHosts, headerOf, readTarget } from "./input.ts"
 import type { Pages } from "./pages.ts"
 import { Reply } from "./reply.ts"
-import { type WebSocketParts, createWebSockets } from "./websocket.ts"
+import { type WebSocketDeps, createWebSockets } from "./websocket.ts"
 
-export interface HttpParts extends RequestParts {
+export interface HttpDeps extends RequestDeps {
   readonly handlers: Handlers<Table>
   /** The console, on the addresses that are not the API's. */
   readonly pages?: Pages
   /** Connections that stay open for several turns. */
-  readonly socket?: WebSocketParts
+  readonly socket?: WebSocketDeps
   readonly ids: Ids
   /** Where requests are counted and timed. */
   readonly metrics: Metrics
@@ -67,18 +67,18 @@ const keepAliveMs = 72_000
 /** What a caller may bring as its own request id: short, printable, nothing that needs escaping. */
 const requestIdForm = /^[\w.:-]{1,128}$/
 
-export function createHttp(given: HttpParts): HttpServer {
-  const parts = { ...given, bytes: given.bytes ?? new ByteBudget() }
-  const routes = mount(parts.handlers)
-  const deadlines = new Deadlines(parts.requestTimeoutMs)
-  const observe = observeRequests(parts.metrics)
+export function createHttp(given: HttpDeps): HttpServer {
+  const deps = { ...given, bytes: given.bytes ?? new ByteBudget() }
+  const routes = mount(deps.handlers)
+  const deadlines = new Deadlines(deps.requestTimeoutMs)
+  const observe = observeRequests(deps.metrics)
   const state = { isStopping: false }
-  const server = openServer(parts)
-  const { stallMs } = { ...standardTimes, ...parts.times }
-  const connections = limitConnections(server, { ...parts, stallMs }, (message, response) =>
-    receive({ parts, routes, deadlines, observe, state }, message, response),
+  const server = openServer(deps)
+  const { stallMs } = { ...standardTimes, ...deps.times }
+  const connections = limitConnections(server, { ...deps, stallMs }, (message, response) =>
+    receive({ deps, routes, deadlines, observe, state }, message, response),
   )
-  const sockets = parts.socket ? createWebSockets(parts.socket, parts) : null
+  const sockets = deps.socket ? createWebSockets(deps.socket, deps) : null
   if (sockets) server.on("upgrade", (message, stream, head) => sockets.upgrade(message, stream, head))
   return {
     listen: async (host, port) => await listen(server, host, port),
@@ -99,7 +99,7 @@ function mount(handlers: Handlers<Table>): Routes<Mounted> {
   return routes
 }
 
-function openServer({ times, requestTimeoutMs }: HttpParts): Server {
+function openServer({ times, requestTimeoutMs }: HttpDeps): Server {
   const { headTimeoutMs, checkEveryMs } = { ...standardTimes, ...times }
   const options = {
     maxHeaderSize: headBytesMax,
@@ -147,7 +147,7 @@ async function close(
 }
 
 interface Receiving {
-  readonly parts: HttpParts & { readonly bytes: ByteBudget }
+  readonly deps: HttpDeps & { readonly bytes: ByteBudget }
   readonly routes: Routes<Mounted>
   readonly deadlines: Deadlines
   readonly observe: ObserveRequest
@@ -156,18 +156,18 @@ interface Receiving {
 
 /** Takes one request to its endpoint, to a page, or to 404. */
 function receive(
-  { parts, routes, deadlines, observe, state }: Receiving,
+  { deps, routes, deadlines, observe, state }: Receiving,
   message: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const { clock, ids, log, trustedProxies } = parts
+  const { clock, ids, log, trustedProxies } = deps
   const { method = "" } = message
   const startedMs = clock.monotonicMs()
   const { path, search } = readTarget(message)
   const match = findRoute(routes, method, path)
   const deadline = deadlines.start()
-  const lease = parts.bytes.lease()
-  const span = beginSpan(parts.tracer, message, path, match)
+  const lease = deps.bytes.lease()
+  const span = beginSpan(deps.tracer, message, path, match)
   response.on("close", () => {
     endSpan(span, response)
     lease.close()
@@ -180,8 +180,8 @@ function receive(
   const requestId = requestIdOf(message) ?? ids.next("req")
   const reply = new Reply(response, { requestId, lease, isStopping: () => state.isStopping })
   const answer = async (): Promise<void> => {
-    if (hasSeveralHosts(message)) return refuseHosts(reply, match, parts)
-    if (!match) return await answerElsewhere({ message, path, reply, routes }, parts)
+    if (hasSeveralHosts(message)) return refuseHosts(reply, match, deps)
+    if (!match) return await answerElsewhere({ message, path, reply, routes }, deps)
     const facts = new MessageFacts(message, {
       id: reply.requestId,
       trustedProxies,
@@ -205,7 +205,7 @@ function receive(
         headers: (headers) => reply.headers(headers),
         isHandled: false,
       },
-      parts,
+      deps,
     )
   }
   span?.set({ "umpire.request_id": reply.requestId })
@@ -273,7 +273,7 @@ function findRoute(routes: Routes<Mounted>, method: string, path: string): Route
   return routes.find(method === "HEAD" ? "GET" : method, path)
 }
 
-function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: HttpParts): void {
+function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: HttpDeps): void {
   const surface = match?.target.endpoint.surface ?? "platform"
   reply.header("connection", "close")
   sendRefusal(
@@ -287,7 +287,7 @@ function refuseHosts(reply: Reply, match: RouteMatch<Mounted> | null, { log }: H
 /** The console's pages, and what is nowhere. */
 async function answerElsewhere(
   { message, path, reply, routes }: Elsewhere,
-  { pages, log }: HttpParts,
+  { pages, log }: HttpDeps,
 ): Promise<void> {
   const { method = "" } = message
   const methods = routes.methodsOf(path)

@@ -287,7 +287,7 @@ function acceptsList(schema: z.ZodType): boolean {
   return false
 }
 
-interface FactsParts {
+interface FactsDeps {
   readonly id: string
   readonly trustedProxies: TrustedProxies
   readonly startedMs: number
@@ -302,7 +302,7 @@ export class MessageFacts implements RequestFacts {
   readonly signal: AbortSignal
   readonly #message: IncomingMessage
 
-  constructor(message: IncomingMessage, { id, trustedProxies, startedMs, signal }: FactsParts) {
+  constructor(message: IncomingMessage, { id, trustedProxies, startedMs, signal }: FactsDeps) {
     const { headers, socket } = message
     // Node joins repeated headers of this name with commas.
     const forwarded = headers["x-forwarded-for"] as string | undefined

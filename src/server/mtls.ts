@@ -32,7 +32,7 @@ export interface Presented {
   }
 }
 
-interface MtlsParts {
+interface MtlsDeps {
   /** The server's own certificate, with its chain, and private key, as PEM. */
   readonly certificate: string
   readonly privateKey: string
@@ -67,7 +67,7 @@ const closeMs = 5000
 const refreshMs = 5000
 const nameForm = /^(wi-[0-9a-z]{26})(?:\.|$)/i
 
-export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
+export async function openMtls(deps: MtlsDeps): Promise<MtlsPort> {
   const contexts = new Map<string, SecureContext>()
   const trustedBy = new WeakMap<TLSSocket, string>()
   const contextFor = (trust: Trust | null): SecureContext => {
@@ -75,13 +75,13 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
     const known = contexts.get(key)
     if (known) return known
     if (contexts.size >= contextsMax) contexts.delete(contexts.keys().next().value ?? "")
-    const made = createSecureContext(contextOptions(parts, trust))
+    const made = createSecureContext(contextOptions(deps, trust))
     contexts.set(key, made)
     return made
   }
   const server = createServer(
     {
-      ...contextOptions(parts, null),
+      ...contextOptions(deps, null),
       requestCert: true,
       // A refused certificate is answered in OAuth's words instead of a broken connection, so the request comes through.
       rejectUnauthorized: false,
@@ -91,7 +91,7 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
       SNICallback(this: unknown, name, done) {
         const id = providerOf(name)
         const contextOf = async (): Promise<SecureContext> => {
-          const trust = id === null ? null : await parts.trust(id)
+          const trust = id === null ? null : await deps.trust(id)
           if (this instanceof TLSSocket && trust) trustedBy.set(this, keyOf(trust))
           return contextFor(trust)
         }
@@ -101,14 +101,14 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
         )
       },
     },
-    (message, response) => void answer(parts, message, response, trustedBy),
+    (message, response) => void answer(deps, message, response, trustedBy),
   )
   server.maxConnections = connectionsMax
   // The verdict on a certificate is as old as its connection: a request later than this needs a new one.
   server.headersTimeout = headTimeoutMs
   server.maxRequestsPerSocket = 1
-  server.on("tlsClientError", (error) => parts.log.debug({ err: error }, "a TLS handshake failed"))
-  const refresh = await keepUnnamed(parts, server)
+  server.on("tlsClientError", (error) => deps.log.debug({ err: error }, "a TLS handshake failed"))
+  const refresh = await keepUnnamed(deps, server)
   return {
     listen: async (host, port) => {
       await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve))
@@ -127,7 +127,7 @@ export async function openMtls(parts: MtlsParts): Promise<MtlsPort> {
 const keyOf = (trust: Trust | null): string => (trust ? `${trust.providerId}:${trust.revision}` : "")
 
 /** Trust in this provider's certificates alone; an empty list trusts no certificate, while no list would mean the system's authorities. */
-function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | null) {
+function contextOptions({ certificate, privateKey }: MtlsDeps, trust: Trust | null) {
   return {
     cert: certificate,
     key: privateKey,
@@ -142,17 +142,17 @@ function contextOptions({ certificate, privateKey }: MtlsParts, trust: Trust | n
 }
 
 /** Without SNI the context is the server's own: it follows the only active provider. */
-async function keepUnnamed(parts: MtlsParts, server: Server): Promise<NodeJS.Timeout> {
+async function keepUnnamed(deps: MtlsDeps, server: Server): Promise<NodeJS.Timeout> {
   let current = ""
   const follow = async (): Promise<void> => {
-    const trust = await parts.trust(null)
+    const trust = await deps.trust(null)
     const key = keyOf(trust)
-    if (key !== current) server.setSecureContext(contextOptions(parts, trust))
+    if (key !== current) server.setSecureContext(contextOptions(deps, trust))
     current = key
   }
   await follow()
   return setInterval(() => {
-    follow().catch((error: unknown) => parts.log.warn({ err: error }, "the mTLS port keeps its old trust"))
+    follow().catch((error: unknown) => deps.log.warn({ err: error }, "the mTLS port keeps its old trust"))
   }, refreshMs).unref()
 }
 
@@ -162,12 +162,12 @@ function providerOf(serverName: string): string | null {
 }
 
 async function answer(
-  parts: MtlsParts,
+  deps: MtlsDeps,
   message: IncomingMessage,
   response: ServerResponse,
   trustedBy: WeakMap<TLSSocket, string>,
 ): Promise<void> {
-  const id = parts.ids.next("req")
+  const id = deps.ids.next("req")
   response.setHeader("x-request-id", id).setHeader("cache-control", "no-store")
   try {
     if (message.method !== exchangeToken.method || message.url?.split("?")[0] !== exchangeToken.path)
@@ -185,24 +185,24 @@ async function answer(
     send(
       response,
       200,
-      await parts.exchange(
+      await deps.exchange(
         { bytes, contentType },
         request,
-        await presentedBy(parts, socket, trustedBy.get(socket) ?? null),
+        await presentedBy(deps, socket, trustedBy.get(socket) ?? null),
       ),
     )
   } catch (error) {
     const fault = asFault(error)
-    if (fault.status >= 500) parts.log.error({ request_id: id, err: fault.cause ?? fault }, fault.message)
+    if (fault.status >= 500) deps.log.error({ request_id: id, err: fault.cause ?? fault }, fault.message)
     if (!message.complete) response.setHeader("connection", "close")
     send(response, fault.status, oauthError(fault))
   }
 }
 
-async function presentedBy(parts: MtlsParts, socket: TLSSocket, trusted: string | null): Promise<Presented> {
+async function presentedBy(deps: MtlsDeps, socket: TLSSocket, trusted: string | null): Promise<Presented> {
   // `servername` is false where the client named none.
   const { servername } = socket as { servername?: string | false | null }
-  const trust = await parts.trust(servername ? providerOf(servername) : null)
+  const trust = await deps.trust(servername ? providerOf(servername) : null)
   const named = servername ? providerOf(servername) : (trust?.providerId ?? null)
   return {
     providerId: named,

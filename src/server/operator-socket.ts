@@ -15,7 +15,7 @@ import { ByteBudget } from "./byte-budget.ts"
 import {
   type LooseHandler,
   type Mounted,
-  type RequestParts,
+  type RequestDeps,
   Deadlines,
   Routes,
   handleRequest,
@@ -25,7 +25,7 @@ import type { IdempotencyStore } from "./idempotency.ts"
 import { MessageFacts, readTarget } from "./input.ts"
 import { Reply } from "./reply.ts"
 
-export interface OperatorServerDeps extends Pick<RequestParts, "gate" | "clock" | "log"> {
+export interface OperatorServerDeps extends Pick<RequestDeps, "gate" | "clock" | "log"> {
   /** Where it is left out, no Idempotency-Key is taken: commands send none. */
   readonly idempotency?: IdempotencyStore
   readonly handlers: Handlers<OperatorTable>
@@ -110,7 +110,7 @@ function explain(error: unknown): never {
 }
 
 interface Receiving {
-  readonly deps: RequestParts & Pick<OperatorServerDeps, "ids">
+  readonly deps: RequestDeps & Pick<OperatorServerDeps, "ids">
   readonly routes: Routes<Mounted>
   readonly deadlines: Deadlines
   readonly bytes: ByteBudget

@@ -9,7 +9,7 @@ import type { Log } from "../base/log.ts"
 import type { Principal, Standing } from "../contract/access.ts"
 import type { Endpoint, RequestFacts } from "../contract/endpoint.ts"
 import { Fault } from "../contract/errors.ts"
-import { type AccessParts, type Caller, admit } from "./access.ts"
+import { type AccessDeps, type Caller, admit } from "./access.ts"
 import type { ByteBudget } from "./byte-budget.ts"
 import { asFault, endConnection, errorBody } from "./reply.ts"
 import { MessageFacts, readTarget } from "./input.ts"
@@ -46,7 +46,7 @@ export interface WebSocketCaller {
   readonly request: RequestFacts
 }
 
-export interface WebSocketParts {
+export interface WebSocketDeps {
   /** Where a connection is opened: its access is checked then and with every message. */
   readonly endpoint: Endpoint
   converse(): Conversation
@@ -54,7 +54,7 @@ export interface WebSocketParts {
 }
 
 /** What the connections share with the HTTP server. */
-export interface WebSocketServerParts extends AccessParts {
+export interface WebSocketServerDeps extends AccessDeps {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
@@ -69,7 +69,7 @@ export interface WebSockets {
   close(graceMs: number): Promise<void>
 }
 
-export function createWebSockets(parts: WebSocketParts, root: WebSocketServerParts): WebSockets {
+export function createWebSockets(deps: WebSocketDeps, root: WebSocketServerDeps): WebSockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: messageBytesMax,
@@ -80,14 +80,14 @@ export function createWebSockets(parts: WebSocketParts, root: WebSocketServerPar
   const connections = new Set<WebSocketConnection>()
   let stopping = false
   const open = async (message: IncomingMessage, stream: Duplex, head: Buffer): Promise<void> => {
-    await checkUpgrade(parts, root, message)
+    await checkUpgrade(deps, root, message)
     // Stopping closes the open connections; no new one may be accepted after that.
     if (stopping)
       throw new Fault("overloaded", "Cannot open a connection: the server is stopping", {
         retryAfterMs: 1000,
       })
     server.handleUpgrade(message, stream, head, (socket) => {
-      const connection = new WebSocketConnection(socket, message, parts, root)
+      const connection = new WebSocketConnection(socket, message, deps, root)
       connections.add(connection)
       socket.once("close", () => connections.delete(connection))
     })
@@ -107,14 +107,14 @@ export function createWebSockets(parts: WebSocketParts, root: WebSocketServerPar
 
 /** The checks of the address and of who asks, before there is a connection. */
 async function checkUpgrade(
-  parts: WebSocketParts,
-  root: WebSocketServerParts,
+  deps: WebSocketDeps,
+  root: WebSocketServerDeps,
   message: IncomingMessage,
 ): Promise<void> {
-  if (readTarget(message).path !== parts.endpoint.path)
+  if (readTarget(message).path !== deps.endpoint.path)
     throw new Fault("not_found", "Cannot open a WebSocket on this address: there is none")
   const facts = factsOf(root, message, new AbortController().signal)
-  await admit({ endpoint: parts.endpoint, params: {}, facts, principal: null }, root)
+  await admit({ endpoint: deps.endpoint, params: {}, facts, principal: null }, root)
 }
 
 function refuse(stream: Duplex, fault: Fault, log: Log): void {
@@ -130,7 +130,7 @@ function refuse(stream: Duplex, fault: Fault, log: Log): void {
 }
 
 const factsOf = (
-  { ids, clock, trustedProxies }: WebSocketServerParts,
+  { ids, clock, trustedProxies }: WebSocketServerDeps,
   message: IncomingMessage,
   signal: AbortSignal,
 ): RequestFacts =>
@@ -147,8 +147,8 @@ interface Turn {
 class WebSocketConnection {
   readonly #socket: WebSocket
   readonly #message: IncomingMessage
-  readonly #parts: WebSocketParts
-  readonly #root: WebSocketServerParts
+  readonly #deps: WebSocketDeps
+  readonly #root: WebSocketServerDeps
   readonly #times: WebSocketTimes
   readonly #conversation: Conversation
   readonly #timers: NodeJS.Timeout[]
@@ -156,18 +156,13 @@ class WebSocketConnection {
   #heard = true
   #expired = false
 
-  constructor(
-    socket: WebSocket,
-    message: IncomingMessage,
-    parts: WebSocketParts,
-    root: WebSocketServerParts,
-  ) {
+  constructor(socket: WebSocket, message: IncomingMessage, deps: WebSocketDeps, root: WebSocketServerDeps) {
     this.#socket = socket
     this.#message = message
-    this.#parts = parts
+    this.#deps = deps
     this.#root = root
-    this.#times = { ...defaultTimes, ...parts.times }
-    this.#conversation = parts.converse()
+    this.#times = { ...defaultTimes, ...deps.times }
+    this.#conversation = deps.converse()
     this.#timers = [
       setInterval(() => this.#ping(), this.#times.pingMs).unref(),
       setTimeout(() => void this.#expire(), this.#times.lifetimeMs).unref(),
@@ -266,7 +261,7 @@ class WebSocketConnection {
 
   /** Who asks is checked again with every message: a key may have been revoked, an allowance used up. */
   async #answer(text: Buffer, turn: Turn): Promise<void> {
-    const { endpoint } = this.#parts
+    const { endpoint } = this.#deps
     const request = factsOf(this.#root, this.#message, turn.abort.signal)
     const caller: Caller = { endpoint, params: {}, facts: request, principal: null }
     const { standing } = await admit(caller, this.#root)

@@ -31,7 +31,7 @@ export interface Change {
 }
 
 interface ChangeFollower {
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -40,17 +40,17 @@ export async function followChanges(
   database: Database,
   ...followers: readonly ChangeFollower[]
 ): Promise<ChangeFollower> {
-  const forget = (change: Change): void => {
-    for (const follower of followers) follower.forget(change)
+  const invalidate = (change: Change): void => {
+    for (const follower of followers) follower.invalidate(change)
   }
   const close = async (): Promise<void> =>
     void (await Promise.all(followers.map(async (follower) => await follower.close())))
-  const stopListening = await listenToChanges(database, forget).catch(async (error: unknown) => {
+  const stopListening = await listenToChanges(database, invalidate).catch(async (error: unknown) => {
     await close()
     throw error
   })
   return {
-    forget,
+    invalidate,
     close: async () => {
       await stopListening()
       await close()

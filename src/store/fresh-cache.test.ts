@@ -51,7 +51,7 @@ test("a value read before a change is not kept after it, and not given to those 
   const pending: ((value: string) => void)[] = []
   const { cache } = cacheOver(() => new Promise((resolve) => pending.push(resolve)))
   const before = cache.get("a")
-  cache.forget("a")
+  cache.invalidate("a")
   const after = cache.get("a")
   pending[0]?.("old")
   pending[1]?.("new")

@@ -50,17 +50,17 @@ export class FreshCache<Value> {
   }
 
   /** A read in flight may return the old value, so later calls read again. */
-  forget(key: string): void {
+  invalidate(key: string): void {
     this.#entries.delete(key)
     this.#loading.delete(key)
   }
 
-  forgetWhere(isAffected: (value: Value) => boolean): void {
+  invalidateWhere(isAffected: (value: Value) => boolean): void {
     for (const [key, { value }] of this.#entries) if (isAffected(value)) this.#entries.delete(key)
     this.#loading.clear()
   }
 
-  forgetAll(): void {
+  invalidateAll(): void {
     this.#entries.clear()
     this.#loading.clear()
   }

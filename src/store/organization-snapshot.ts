@@ -76,7 +76,7 @@ export async function openOrganizations(
     async (organizationId) => await read(database, organizationId, clock.monotonicMs()),
   )
   const invalidate = ({ table, id }: Change): void => {
-    if (tables.has(table)) cache.forget(id)
+    if (tables.has(table)) cache.invalidate(id)
   }
   const stopListening = await listenToChanges(database, invalidate)
   return {

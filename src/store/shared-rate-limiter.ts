@@ -28,7 +28,7 @@ import {
 } from "./rate-buckets.ts"
 import { type Database, StoreUnavailable } from "./sql.ts"
 
-interface SharedRateLimiterParts {
+interface SharedRateLimiterDeps {
   readonly database: Database
   /** Tells gateways apart; need not outlive the process. */
   readonly gatewayId: string
@@ -70,14 +70,14 @@ export function leaseOf({ burst, intervalMs }: Rate): number {
   return Math.max(1, Math.min(burst, Math.ceil(minuteMs / intervalMs / leasesPerMinute)))
 }
 
-export async function openSharedRateLimiter(parts: SharedRateLimiterParts): Promise<SharedRateLimiter> {
-  const limiter = new SharedRateLimiter(parts)
+export async function openSharedRateLimiter(deps: SharedRateLimiterDeps): Promise<SharedRateLimiter> {
+  const limiter = new SharedRateLimiter(deps)
   await limiter.announce()
   return limiter
 }
 
 export class SharedRateLimiter implements RateLimits {
-  readonly #parts: SharedRateLimiterParts
+  readonly #deps: SharedRateLimiterDeps
   readonly #mirror: RateLimiter
   readonly #buckets = new Map<string, Bucket>()
   /** Keys that the store is told of or asked about with the next exchange. */
@@ -92,9 +92,9 @@ export class SharedRateLimiter implements RateLimits {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(parts: SharedRateLimiterParts) {
-    this.#parts = parts
-    this.#mirror = new RateLimiter(parts.clock, keysMax)
+  constructor(deps: SharedRateLimiterDeps) {
+    this.#deps = deps
+    this.#mirror = new RateLimiter(deps.clock, keysMax)
     this.#announcing = setInterval(() => void this.announce(), announceEveryMs).unref()
   }
 
@@ -116,7 +116,7 @@ export class SharedRateLimiter implements RateLimits {
 
   /** Says that this gateway lives, and learns how many do. */
   async announce(): Promise<void> {
-    const { database, gatewayId } = this.#parts
+    const { database, gatewayId } = this.#deps
     try {
       this.#gateways = await announceGateway(database, gatewayId)
     } catch (error) {
@@ -131,7 +131,7 @@ export class SharedRateLimiter implements RateLimits {
     clearTimeout(this.#timer)
     await this.#exchanging
     await this.#exchange()
-    await forgetGateway(this.#parts.database, this.#parts.gatewayId).catch((error: unknown) =>
+    await forgetGateway(this.#deps.database, this.#deps.gatewayId).catch((error: unknown) =>
       this.#fail(error),
     )
   }
@@ -152,7 +152,7 @@ export class SharedRateLimiter implements RateLimits {
   #isEnough(decision: RateDecision, bucket: Bucket | undefined, rate: Rate, count: number): boolean {
     if (!decision.isAllowed) {
       const heardMs = bucket?.heardMs ?? -Infinity
-      return this.#parts.clock.monotonicMs() - heardMs < freshMs
+      return this.#deps.clock.monotonicMs() - heardMs < freshMs
     }
     const untold = bucket?.untold ?? 0
     return untold === 0 || untold + count <= this.#leaseShareOf(rate)
@@ -174,7 +174,7 @@ export class SharedRateLimiter implements RateLimits {
     const timer = setTimeout(() => {
       this.#fail(new StoreUnavailable("The store does not answer"))
       silent.resolve()
-    }, this.#parts.answerMsMax ?? answerMsMaxDefault)
+    }, this.#deps.answerMsMax ?? answerMsMaxDefault)
     try {
       await Promise.race([this.#exchange(), silent.promise])
     } finally {
@@ -224,7 +224,7 @@ export class SharedRateLimiter implements RateLimits {
   }
 
   async #tell(): Promise<void> {
-    const { database } = this.#parts
+    const { database } = this.#deps
     const resets = [...this.#resets]
     const told = this.#takeDue()
     try {
@@ -262,7 +262,7 @@ export class SharedRateLimiter implements RateLimits {
       // It was reset meanwhile.
       if (this.#buckets.get(key) !== bucket) continue
       bucket.untold -= untold
-      bucket.heardMs = this.#parts.clock.monotonicMs()
+      bucket.heardMs = this.#deps.clock.monotonicMs()
       bucket.isShare = false
       this.#mirror.set(key, rate, (backlogs.get(key) ?? 0) + bucket.untold)
     }
@@ -270,9 +270,9 @@ export class SharedRateLimiter implements RateLimits {
 
   #fail(error: unknown): void {
     if (!(error instanceof StoreUnavailable))
-      this.#parts.log.error({ err: error }, "rate limits could not be counted in the store")
+      this.#deps.log.error({ err: error }, "rate limits could not be counted in the store")
     else if (!this.#isAway)
-      this.#parts.log.warn({ gateways: this.#gateways }, "rate limits are counted without the store")
+      this.#deps.log.warn({ gateways: this.#gateways }, "rate limits are counted without the store")
     this.#isAway = true
     this.#exchangeLater()
   }
@@ -297,7 +297,7 @@ export class SharedRateLimiter implements RateLimits {
 
   #sweep(): void {
     for (const [key, { untold, heardMs }] of this.#buckets)
-      if (untold === 0 && this.#parts.clock.monotonicMs() - heardMs >= freshMs) this.#buckets.delete(key)
+      if (untold === 0 && this.#deps.clock.monotonicMs() - heardMs >= freshMs) this.#buckets.delete(key)
     const [oldest] = this.#buckets.keys()
     if (this.#buckets.size >= keysMax && oldest !== undefined) this.#buckets.delete(oldest)
   }

@@ -75,7 +75,7 @@ test("work that is cancelled ends at the change, and is not given back", async (
   })
   await expect.poll(() => seen.begun.length, soon).toBe(2)
   cancelled.add("a")
-  started.forget({ table: "deliveries", id: "" })
+  started.invalidate({ table: "deliveries", id: "" })
   await expect.poll(() => seen.lost, soon).toEqual(["a1"])
   await started.close()
   expect(seen.givenBack).toEqual(["b1"])

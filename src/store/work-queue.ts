@@ -88,7 +88,7 @@ export class WorkQueue<Item> {
     this.#loop = this.#run()
   }
 
-  forget({ table }: Change): void {
+  invalidate({ table }: Change): void {
     if (table !== this.#kind.table) return
     this.wake()
     // Some may have been cancelled.

@@ -26,14 +26,14 @@ import type { PeriodicTask } from "../periodic.ts"
 import { eventBody } from "../webhooks/send.ts"
 import { type AlertFacts, measure } from "./measure.ts"
 
-export interface EvaluationParts {
+export interface EvaluationDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Log
   readonly facts: AlertFacts
   /** Told of new deliveries. */
-  readonly forget: (change: Change) => void
+  readonly invalidate: (change: Change) => void
 }
 
 const evaluateEveryMs = 15_000
@@ -46,14 +46,14 @@ const deliveriesKeptMs = 30 * dayMs
 const alertsKeptMs = 400 * dayMs
 const purgedMax = 10_000
 
-export function alertTasks(parts: EvaluationParts): PeriodicTask[] {
+export function alertTasks(deps: EvaluationDeps): PeriodicTask[] {
   return [
-    { name: "alerts.evaluate", everyMs: evaluateEveryMs, run: () => evaluateRules(parts) },
-    { name: "alerts.purge", everyMs: hourMs, run: () => purge(parts) },
+    { name: "alerts.evaluate", everyMs: evaluateEveryMs, run: () => evaluateRules(deps) },
+    { name: "alerts.purge", everyMs: hourMs, run: () => purge(deps) },
   ]
 }
 
-async function purge({ database, clock }: EvaluationParts): Promise<void> {
+async function purge({ database, clock }: EvaluationDeps): Promise<void> {
   const nowMs = clock.nowMs()
   await purgeDeliveries(database, new Date(nowMs - deliveriesKeptMs), purgedMax)
   await purgeAlerts(database, new Date(nowMs - alertsKeptMs))
@@ -61,8 +61,8 @@ async function purge({ database, clock }: EvaluationParts): Promise<void> {
   await purgeAnswerCounts(database, new Date(nowMs - monitoringLimits.keptDays * dayMs), purgedMax)
 }
 
-export async function evaluateRules(parts: EvaluationParts): Promise<void> {
-  const { database, clock, ids } = parts
+export async function evaluateRules(deps: EvaluationDeps): Promise<void> {
+  const { database, clock, ids } = deps
   // Thresholds are changed with their rules; this finds organizations that came to an account or left it.
   const now = new Date(clock.nowMs())
   const newId = (): string => ids.next("ar")
@@ -71,10 +71,10 @@ export async function evaluateRules(parts: EvaluationParts): Promise<void> {
   )
   let after = ""
   for (;;) {
-    const rules = await listEnabledRules(parts.database, after, rulesPerPage)
+    const rules = await listEnabledRules(deps.database, after, rulesPerPage)
     for (const rule of rules)
-      await evaluate(parts, rule).catch((error: unknown) =>
-        parts.log.warn({ err: error, rule: rule.id }, "an alert rule could not be evaluated"),
+      await evaluate(deps, rule).catch((error: unknown) =>
+        deps.log.warn({ err: error, rule: rule.id }, "an alert rule could not be evaluated"),
       )
     const last = rules.at(-1)
     if (last === undefined || rules.length < rulesPerPage) return
@@ -82,8 +82,8 @@ export async function evaluateRules(parts: EvaluationParts): Promise<void> {
   }
 }
 
-async function evaluate(parts: EvaluationParts, rule: AlertRule): Promise<void> {
-  const { database, clock, facts } = parts
+async function evaluate(deps: EvaluationDeps, rule: AlertRule): Promise<void> {
+  const { database, clock, facts } = deps
   const nowMs = clock.nowMs()
   const measured = await measure(database, facts, rule, nowMs)
   // What fires goes on doing so until it is known that it does not.
@@ -99,9 +99,9 @@ async function evaluate(parts: EvaluationParts, rule: AlertRule): Promise<void> 
     if (!current || current.version !== rule.version || current.state !== rule.state) return []
     await noteEvaluation(sql, rule, found, now)
     const state = changeOf(rule.state, found.state)
-    return state === null ? [] : await raise(parts, sql, rule, { ...found, state }, now)
+    return state === null ? [] : await raise(deps, sql, rule, { ...found, state }, now)
   })
-  for (const id of sent) parts.forget({ table: "deliveries", id })
+  for (const id of sent) deps.invalidate({ table: "deliveries", id })
 }
 
 function changeOf(before: AlertRule["state"], after: AlertRule["state"]): Alert["state"] | null {
@@ -112,7 +112,7 @@ function changeOf(before: AlertRule["state"], after: AlertRule["state"]): Alert[
 
 /** Answers the ids of its deliveries. */
 async function raise(
-  { ids }: EvaluationParts,
+  { ids }: EvaluationDeps,
   sql: Sql,
   rule: AlertRule,
   { state, value, detail }: Pick<Alert, "state" | "value" | "detail">,

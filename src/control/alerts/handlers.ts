@@ -20,11 +20,11 @@ import { findKey } from "../../store/keys.ts"
 import { findFirstOrganization, listMembersByEmail } from "../../store/organizations.ts"
 import { findSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlParts, acting, toList } from "../change.ts"
+import { type ChangeScope, type ControlDeps, acting, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { given, handlersOf, resource, changeView } from "../resource.ts"
 
-export interface AlertParts extends ControlParts {
+export interface AlertDeps extends ControlDeps {
   readonly allowPrivateWebhooks: boolean
   readonly email: { readonly enabled: boolean; readonly recipients: "members" | "anyone" }
 }
@@ -45,9 +45,9 @@ const resources = resource({
 
 type Table = typeof alertRuleTable
 
-export function alertHandlers(parts: AlertParts): Handlers<Table> {
-  const { database } = parts
-  const { list, get, create, update, remove } = handlersOf(parts, resources)
+export function alertHandlers(deps: AlertDeps): Handlers<Table> {
+  const { database } = deps
+  const { list, get, create, update, remove } = handlersOf(deps, resources)
   return {
     async getAlertOptions(call) {
       const isOperator = await isOperatorOrganization(database, acting(call).standing.organizationId)
@@ -55,8 +55,8 @@ export function alertHandlers(parts: AlertParts): Handlers<Table> {
         kinds: alertKinds
           .filter((kind) => isOperator || !alertKindSettings[kind].operatorOnly)
           .map(optionsOf),
-        email: { ...parts.email },
-        webhooks: { allow_private: parts.allowPrivateWebhooks },
+        email: { ...deps.email },
+        webhooks: { allow_private: deps.allowPrivateWebhooks },
       }
     },
     listAlertRules: list,
@@ -68,7 +68,7 @@ export function alertHandlers(parts: AlertParts): Handlers<Table> {
       checkSettings({ kind, threshold, windowMinutes, target })
       return await create(
         call,
-        async (scope) => await newRule(parts, scope, call, { threshold, windowMinutes }),
+        async (scope) => await newRule(deps, scope, call, { threshold, windowMinutes }),
       )
     },
     getAlertRule: async (call) => await get(call, call.params.rule_id),
@@ -76,7 +76,7 @@ export function alertHandlers(parts: AlertParts): Handlers<Table> {
       await update(
         call,
         call.params.rule_id,
-        async ({ sql }, before) => await changesOf(parts, sql, before, call.body),
+        async ({ sql }, before) => await changesOf(deps, sql, before, call.body),
       ),
     deleteAlertRule: async (call) =>
       await remove(call, call.params.rule_id, async (_, { managedBy }) => {
@@ -93,7 +93,7 @@ export function alertHandlers(parts: AlertParts): Handlers<Table> {
 }
 
 async function newRule(
-  parts: AlertParts,
+  deps: AlertDeps,
   { sql, now }: ChangeScope,
   call: CallOf<Table["createAlertRule"]>,
   numbers: Pick<AlertRule, "threshold" | "windowMinutes">,
@@ -107,7 +107,7 @@ async function newRule(
     kind,
     ...numbers,
     target: await resolveTarget(sql, organizationId, target),
-    channels: await checkChannels(parts, sql, organizationId, channels),
+    channels: await checkChannels(deps, sql, organizationId, channels),
     enabled,
     stateSince: now,
     createdBy: await creatorOf(sql, principal),
@@ -115,7 +115,7 @@ async function newRule(
 }
 
 async function changesOf(
-  parts: AlertParts,
+  deps: AlertDeps,
   sql: Sql,
   before: AlertRule,
   body: CallOf<Table["updateAlertRule"]>["body"],
@@ -131,7 +131,7 @@ async function changesOf(
     threshold,
     windowMinutes,
     ...(target && { target: await resolveTarget(sql, organizationId, target) }),
-    ...(channels && { channels: await checkChannels(parts, sql, organizationId, channels) }),
+    ...(channels && { channels: await checkChannels(deps, sql, organizationId, channels) }),
     // What is not evaluated has no state.
     ...(body.enabled === false ? { state: "unknown" as const, detail: "" } : {}),
   }
@@ -202,7 +202,7 @@ async function resolveTarget(sql: Sql, organizationId: string, target: AlertTarg
 }
 
 async function checkChannels(
-  { email }: AlertParts,
+  { email }: AlertDeps,
   sql: Sql,
   organizationId: string,
   channels: readonly AlertChannel[],

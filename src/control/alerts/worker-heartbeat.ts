@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts"
 import { type WorkerView, deleteWorkerViews, putWorkerViews } from "../../store/alerts/rules.ts"
 import type { Database } from "../../store/sql.ts"
 
-interface HeartbeatParts {
+interface HeartbeatDeps {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
@@ -13,18 +13,18 @@ interface HeartbeatParts {
   readonly workers: () => readonly WorkerView[]
 }
 
-const lookEveryMs = 5_000
+const pollIntervalMs = 5_000
 /** Without a change it is written this often. */
 const writeEveryMs = 20_000
 /** A gateway that has been silent for longer is not running: what it saw no longer counts. */
 export const workerViewMsMax = 60_000
 
-export function startWorkerHeartbeat(parts: HeartbeatParts): { close(): Promise<void> } {
-  const { database, clock, log, gatewayId } = parts
+export function startWorkerHeartbeat(deps: HeartbeatDeps): { close(): Promise<void> } {
+  const { database, clock, log, gatewayId } = deps
   const stop = new AbortController()
   let written = { text: "", atMs: -Infinity }
   const write = async (): Promise<void> => {
-    const workers = parts.workers()
+    const workers = deps.workers()
     const text = JSON.stringify(workers)
     const atMs = clock.monotonicMs()
     if (text === written.text && atMs - written.atMs < writeEveryMs) return
@@ -36,7 +36,7 @@ export function startWorkerHeartbeat(parts: HeartbeatParts): { close(): Promise<
       await write().catch((error: unknown) =>
         log.debug({ err: error }, "the state of the workers cannot be written now"),
       )
-      await wait(lookEveryMs, undefined, { signal: stop.signal }).catch(() => undefined)
+      await wait(pollIntervalMs, undefined, { signal: stop.signal }).catch(() => undefined)
     }
   }
   const beating = beat()

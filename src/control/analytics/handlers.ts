@@ -9,7 +9,7 @@ import type { Events } from "../../store/events/events.ts"
 import type { Question } from "../../store/events/reports.ts"
 import { type ContentStates, noContent, requestLogHandlers } from "./requests.ts"
 
-interface AnalyticsParts {
+interface AnalyticsDeps {
   readonly events: Events
   readonly clock: Clock
   /** Nothing is kept where it is left out. */
@@ -22,19 +22,19 @@ interface AnalyticsParts {
 const freshWithinMs = 10_000
 
 /** Null where no engine is available. */
-export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<AnalyticsTable & SequenceTable> {
+export function analyticsHandlers(deps: AnalyticsDeps | null): Handlers<AnalyticsTable & SequenceTable> {
   return {
     ...requestLogHandlers({
-      events: async () => await freshEvents(parts),
-      content: parts?.content ?? noContent,
-      clock: parts?.clock ?? systemClock,
+      events: async () => await freshEvents(deps),
+      content: deps?.content ?? noContent,
+      clock: deps?.clock ?? systemClock,
     }),
     getAnalyticsOverview: async ({ params, query }) => {
-      const events = await freshEvents(parts)
+      const events = await freshEvents(deps)
       return await events.ask(query.view, questionOf(params.org_id, query))
     },
     getAnalyticsSequence: async ({ params, query }) => {
-      const events = await freshEvents(parts)
+      const events = await freshEvents(deps)
       const sequence = await events.ask("sequence", {
         organizationId: params.org_id,
         seqId: params.seq_id,
@@ -52,19 +52,19 @@ export function analyticsHandlers(parts: AnalyticsParts | null): Handlers<Analyt
 }
 
 /** Throws where no engine is available. */
-export async function freshEvents(parts: AnalyticsParts | null): Promise<Events> {
-  if (!parts)
+export async function freshEvents(deps: AnalyticsDeps | null): Promise<Events> {
+  if (!deps)
     throw new Fault(
       "analytics_not_configured",
       "Cannot answer: no analytics engine is configured; set UMPIRE_CLICKHOUSE_URL, or install an embedded engine",
     )
   const timer = new AbortController()
   await Promise.race([
-    parts.flush().catch(() => undefined),
+    deps.flush().catch(() => undefined),
     wait(freshWithinMs, undefined, { signal: timer.signal }).catch(() => undefined),
   ])
   timer.abort()
-  return parts.events
+  return deps.events
 }
 
 function questionOf(organizationId: string, query: OverviewQuery): Question {

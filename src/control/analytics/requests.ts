@@ -15,14 +15,14 @@ export interface ContentStates {
 
 export const noContent: ContentStates = { of: async () => new Map() }
 
-export interface RequestLogParts {
+export interface RequestLogDeps {
   /** The events, with what has just happened. Throws where no engine is available. */
   readonly events: () => Promise<Events>
   readonly content: ContentStates
   readonly clock: Clock
 }
 
-export function requestLogHandlers({ events, content, clock }: RequestLogParts): Handlers<SequenceTable> {
+export function requestLogHandlers({ events, content, clock }: RequestLogDeps): Handlers<SequenceTable> {
   const detailed = async (
     organizationId: string,
     sequences: readonly SequenceFacts[],

@@ -17,7 +17,7 @@ import { findLastRefill, type PurchaseStatus } from "../../store/purchases.ts"
 import { findMonthSpend, isCutOff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
 import type { BillingStatus } from "../model-status.ts"
-import { type BillingParts, auditSystem, providerOf, readAccount } from "./parts.ts"
+import { type BillingDeps, auditSystem, providerOf, readAccount } from "./parts.ts"
 import { reconcileAccount } from "./purchases.ts"
 
 export interface AccountSections {
@@ -25,8 +25,8 @@ export interface AccountSections {
   readonly spendControls: boolean
 }
 
-export async function viewAccount(parts: BillingParts, id: string, sections: AccountSections): Promise<View> {
-  const { database, clock } = parts
+export async function viewAccount(deps: BillingDeps, id: string, sections: AccountSections): Promise<View> {
+  const { database, clock } = deps
   const account = await readAccount(database, id)
   const last = await findLastRefill(database, id)
   return {
@@ -90,7 +90,7 @@ const toNumber = (cents: bigint | null): number | null => (cents === null ? null
 
 /** What keeps an organization from running models, as far as money goes. */
 export async function billingStatus(
-  { database, clock }: Pick<BillingParts, "database" | "clock">,
+  { database, clock }: Pick<BillingDeps, "database" | "clock">,
   organizationId: string,
 ): Promise<BillingStatus> {
   const organization = await findOrganization(database, organizationId)
@@ -101,25 +101,25 @@ export async function billingStatus(
 }
 
 /** Asks the provider for everything it knows about the account, and brings the ledger up to now. */
-export async function refreshAccount(parts: BillingParts, id: string): Promise<void> {
-  await parts.settle()
-  const account = await provision(parts, await readAccount(parts.database, id))
-  if (account.providerCustomerId !== null) await refreshPaymentMethod(parts, account)
-  await reconcileAccount(parts, id)
-  const now = new Date(parts.clock.nowMs())
-  await updateBillingAccount(parts.database, id, { balanceCheckedAt: now }, now)
+export async function refreshAccount(deps: BillingDeps, id: string): Promise<void> {
+  await deps.settle()
+  const account = await provision(deps, await readAccount(deps.database, id))
+  if (account.providerCustomerId !== null) await refreshPaymentMethod(deps, account)
+  await reconcileAccount(deps, id)
+  const now = new Date(deps.clock.nowMs())
+  await updateBillingAccount(deps.database, id, { balanceCheckedAt: now }, now)
 }
 
 /** Makes the account known to its provider, if it is not. Safe to repeat: the provider sees the same account. */
-export async function provision(parts: BillingParts, account: BillingAccount): Promise<BillingAccount> {
+export async function provision(deps: BillingDeps, account: BillingAccount): Promise<BillingAccount> {
   if (account.providerCustomerId !== null) return account
-  const customerId = await providerOf(parts, account).createCustomer({
+  const customerId = await providerOf(deps, account).createCustomer({
     billingAccountId: account.id,
     email: account.email,
   })
-  const now = new Date(parts.clock.nowMs())
+  const now = new Date(deps.clock.nowMs())
   const changed = await updateBillingAccount(
-    parts.database,
+    deps.database,
     account.id,
     { providerCustomerId: customerId, providerError: null },
     now,
@@ -128,15 +128,15 @@ export async function provision(parts: BillingParts, account: BillingAccount): P
 }
 
 /** Takes over the provider's default payment method when it is not the one that we know. */
-export async function refreshPaymentMethod(parts: BillingParts, account: BillingAccount): Promise<void> {
+export async function refreshPaymentMethod(deps: BillingDeps, account: BillingAccount): Promise<void> {
   const known =
     account.paymentMethodId === null
       ? null
       : { id: account.paymentMethodId, description: account.paymentMethodDescription ?? "" }
-  const found = await providerOf(parts, account).findPaymentMethod(account.providerCustomerId ?? "", known)
+  const found = await providerOf(deps, account).findPaymentMethod(account.providerCustomerId ?? "", known)
   if (found?.id === known?.id && found?.description === known?.description) return
-  await parts.database.transaction(async (sql) => {
-    const now = new Date(parts.clock.nowMs())
+  await deps.database.transaction(async (sql) => {
+    const now = new Date(deps.clock.nowMs())
     await updateBillingAccount(
       sql,
       account.id,
@@ -144,7 +144,7 @@ export async function refreshPaymentMethod(parts: BillingParts, account: Billing
       now,
     )
     await auditSystem(
-      parts,
+      deps,
       sql,
       account.id,
       {
@@ -156,7 +156,7 @@ export async function refreshPaymentMethod(parts: BillingParts, account: Billing
       now,
     )
   })
-  parts.forget({ table: "billing_accounts", id: account.id })
+  deps.invalidate({ table: "billing_accounts", id: account.id })
 }
 
 type AccountSituation = Pick<

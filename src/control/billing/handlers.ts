@@ -33,7 +33,7 @@ import {
 } from "./accounts.ts"
 import { invoiceHtml } from "./invoice-html.ts"
 import { viewInvoice } from "./invoices.ts"
-import { type BillingParts, readAccount } from "./parts.ts"
+import { type BillingDeps, readAccount } from "./parts.ts"
 import { removeMethod, setUpMethod } from "./payment-methods.ts"
 import {
   chargePurchase,
@@ -48,15 +48,15 @@ import { readUsageSpend } from "./usage-spend.ts"
 
 type Given = Call<{ billing_account_id: string }>
 
-export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
-  const { database, clock } = parts
+export function billingHandlers(deps: BillingDeps): Handlers<BillingTable> {
+  const { database, clock } = deps
   return {
     async getBillingAccount(call) {
       const id = call.params.billing_account_id
-      if (call.query.force_refresh === "true") await refreshAccount(parts, id)
-      return await viewAccount(parts, id, sectionsOf(call.query.include))
+      if (call.query.force_refresh === "true") await refreshAccount(deps, id)
+      return await viewAccount(deps, id, sectionsOf(call.query.include))
     },
-    createRefill: async (call) => await refill(parts, call, call.body.amount_in_cents),
+    createRefill: async (call) => await refill(deps, call, call.body.amount_in_cents),
     async listRefills(call) {
       const { items, nextCursor } = await pageRefills(database, call.params.billing_account_id, call.query)
       const data = await Promise.all(items.map((purchase) => viewPurchase(database, purchase)))
@@ -72,19 +72,19 @@ export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
       const account = await readAccount(database, call.params.billing_account_id)
       return await viewSpendControls(database, account, clock.nowMs())
     },
-    putSpendControls: async (call) => await replaceSpendControls(parts, call, call.body),
+    putSpendControls: async (call) => await replaceSpendControls(deps, call, call.body),
     getUsageSpend: async (call) => {
       const { billing_account_id } = call.params
       const organizationIds = async (): Promise<string[]> =>
         await tagOwners(database, acting(call), billing_account_id)
       const query = { ...call.query, organizationIds }
-      return await readUsageSpend(parts, billing_account_id, query, clock.nowMs())
+      return await readUsageSpend(deps, billing_account_id, query, clock.nowMs())
     },
     getAutoRefill: async (call) =>
       viewAutoRefill(await readAccount(database, call.params.billing_account_id)),
-    putAutoRefill: async (call) => await replaceAutoRefill(parts, call, call.body),
-    createPaymentMethod: async (call) => await setUpMethod(parts, call),
-    deletePaymentMethod: async (call) => await removeMethod(parts, call),
+    putAutoRefill: async (call) => await replaceAutoRefill(deps, call, call.body),
+    createPaymentMethod: async (call) => await setUpMethod(deps, call),
+    deletePaymentMethod: async (call) => await removeMethod(deps, call),
     async listInvoices(call) {
       const { items, nextCursor } = await pageInvoices(database, call.params.billing_account_id, call.query)
       const data = await Promise.all(items.map((invoice) => viewInvoice(database, invoice)))
@@ -97,16 +97,16 @@ export function billingHandlers(parts: BillingParts): Handlers<BillingTable> {
       call.header("content-disposition", `inline; filename="${fileName(invoice)}.pdf"`)
       // Loaded when the first invoice is asked for: a server starts faster without it.
       const { invoicePdf } = await import("./invoice-pdf.ts")
-      return new Document(await invoicePdf(invoice, lines, parts.seller))
+      return new Document(await invoicePdf(invoice, lines, deps.seller))
     },
     async getInvoiceHtml(call) {
       const invoice = await readInvoice(database, call.params)
       const lines = await listInvoiceLines(database, invoice.id)
       // Nothing in it runs, whatever a model is called.
       call.header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'")
-      return new Document(new TextEncoder().encode(invoiceHtml(invoice, lines, parts.seller)))
+      return new Document(new TextEncoder().encode(invoiceHtml(invoice, lines, deps.seller)))
     },
-    receiveStripeEvent: async (call) => await receiveEvent(parts, "stripe", call),
+    receiveStripeEvent: async (call) => await receiveEvent(deps, "stripe", call),
   }
 }
 
@@ -128,20 +128,20 @@ function sectionsOf(include: string | undefined): AccountSections {
 }
 
 /** Written down, asked for, settled: each step survives the one after it, and a repetition takes up where it ended. */
-async function refill(parts: BillingParts, call: Given, amountCents: number) {
+async function refill(deps: BillingDeps, call: Given, amountCents: number) {
   const { principal, standing } = acting(call)
-  const account = await readAccount(parts.database, call.params.billing_account_id)
+  const account = await readAccount(deps.database, call.params.billing_account_id)
   checkCanBuy(account)
-  const purchase = await orderPurchase(parts, {
+  const purchase = await orderPurchase(deps, {
     account,
     amountCents,
     purpose: "refill",
     createdBy: principal.userId,
     repeatKey: repeatKeyOf(call.idempotency),
   })
-  const outcome = await chargePurchase(parts, account, purchase)
-  return await change(parts, call, async ({ sql, audit }) => {
-    const settled = await settlePurchase(parts, sql, purchase.id, outcome, "caller")
+  const outcome = await chargePurchase(deps, account, purchase)
+  return await change(deps, call, async ({ sql, audit }) => {
+    const settled = await settlePurchase(deps, sql, purchase.id, outcome, "caller")
     await audit({
       organizationId: standing.organizationId,
       action: "billing.refill",
@@ -159,9 +159,9 @@ interface Thresholds {
   readonly usage_spend_warning_threshold_cents: number | null
 }
 
-async function replaceSpendControls(parts: BillingParts, call: Given, given: Thresholds) {
-  const nowMs = parts.clock.nowMs()
-  return await changeAccount(parts, call, "billing.spend_controls", async ({ sql, now }, account) => {
+async function replaceSpendControls(deps: BillingDeps, call: Given, given: Thresholds) {
+  const nowMs = deps.clock.nowMs()
+  return await changeAccount(deps, call, "billing.spend_controls", async ({ sql, now }, account) => {
     const low = given.prepaid_low_balance_warning_threshold_cents
     if (low !== null && account.mode === "postpaid")
       throw new Fault(
@@ -181,7 +181,7 @@ async function replaceSpendControls(parts: BillingParts, call: Given, given: Thr
     )
     // A refusal was about the threshold that was; the next request finds out about this one.
     await noteCutoff(sql, account.id, monthOf(nowMs), false)
-    await syncManagedRules(sql, { billingAccountId: account.id, newId: () => parts.ids.next("ar"), now })
+    await syncManagedRules(sql, { billingAccountId: account.id, newId: () => deps.ids.next("ar"), now })
     return { before, after: await viewSpendControls(sql, changed ?? account, nowMs) }
   })
 }
@@ -192,8 +192,8 @@ interface AutoRefillGiven {
   readonly recharge_to_cents: number | null
 }
 
-async function replaceAutoRefill(parts: BillingParts, call: Given, given: AutoRefillGiven) {
-  return await changeAccount(parts, call, "billing.auto_refill", async ({ sql, now }, account) => {
+async function replaceAutoRefill(deps: BillingDeps, call: Given, given: AutoRefillGiven) {
+  return await changeAccount(deps, call, "billing.auto_refill", async ({ sql, now }, account) => {
     if (given.enabled && account.mode === "postpaid")
       throw new Fault("conflict", "Cannot refill by itself: the account is postpaid")
     const changed = await updateBillingAccount(
@@ -212,13 +212,13 @@ async function replaceAutoRefill(parts: BillingParts, call: Given, given: AutoRe
 
 /** One change of the account's settings, with its entry in the audit log. */
 async function changeAccount<View>(
-  parts: BillingParts,
+  deps: BillingDeps,
   call: Given,
   action: string,
   work: (scope: ChangeScope, account: BillingAccount) => Promise<{ before: View; after: View }>,
 ): Promise<View> {
   const { standing } = acting(call)
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const account = await lockBillingAccount(scope.sql, call.params.billing_account_id)
     if (!account) throw notFound("billing account")
     const { before, after } = await work(scope, account)
@@ -229,7 +229,7 @@ async function changeAccount<View>(
       before,
       after,
     })
-    scope.touched({ table: "billing_accounts", id: account.id })
+    scope.invalidate({ table: "billing_accounts", id: account.id })
     return after
   })
 }
@@ -249,19 +249,19 @@ const fileName = ({ number, periodStart }: Invoice): string =>
   `invoice-${String(number).padStart(4, "0")}-${periodStart.slice(0, "2026-01".length)}`
 
 async function receiveEvent(
-  parts: BillingParts,
+  deps: BillingDeps,
   providerName: string,
   call: Call<unknown, unknown, Uint8Array>,
 ): Promise<{ received: true }> {
-  const provider = parts.providers.get(providerName)
+  const provider = deps.providers.get(providerName)
   if (!provider?.readEvent)
     throw new Fault("invalid_signature", `Cannot take the event: ${providerName} is not configured`)
   const event = provider.readEvent(call.body, call.request.header("stripe-signature"))
-  if (await hasPaymentEvent(parts.database, providerName, event.id)) return { received: true }
-  await settle(parts, provider, event)
+  if (await hasPaymentEvent(deps.database, providerName, event.id)) return { received: true }
+  await settle(deps, provider, event)
   // Only now: an event that could not be processed is sent again, and must not look like a duplicate.
-  const receivedAt = new Date(parts.clock.nowMs())
-  await insertPaymentEvent(parts.database, {
+  const receivedAt = new Date(deps.clock.nowMs())
+  await insertPaymentEvent(deps.database, {
     provider: providerName,
     eventId: event.id,
     type: event.type,
@@ -270,14 +270,14 @@ async function receiveEvent(
   return { received: true }
 }
 
-async function settle(parts: BillingParts, provider: PaymentProvider, event: PaymentEvent): Promise<void> {
+async function settle(deps: BillingDeps, provider: PaymentProvider, event: PaymentEvent): Promise<void> {
   if (event.purchaseId !== null) {
-    const purchase = await findPurchaseById(parts.database, event.purchaseId)
-    if (purchase) await reconcile(parts, purchase)
+    const purchase = await findPurchaseById(deps.database, event.purchaseId)
+    if (purchase) await reconcile(deps, purchase)
   }
   if (event.customerId === null || event.type.startsWith("payment_intent.")) return
-  const account = await findAccountOfCustomer(parts.database, provider.name, event.customerId)
+  const account = await findAccountOfCustomer(deps.database, provider.name, event.customerId)
   if (!account) return
   await provider.settleEvent?.(event)
-  await refreshPaymentMethod(parts, account)
+  await refreshPaymentMethod(deps, account)
 }

@@ -16,7 +16,7 @@ import {
 } from "../../store/invoices.ts"
 import { addMonths, monthOf } from "../../base/clock.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type BillingParts, auditSystem, readAccount } from "./parts.ts"
+import { type BillingDeps, auditSystem, readAccount } from "./parts.ts"
 import { buy } from "./purchases.ts"
 
 /** Usage of the last minutes of a month needs a moment to arrive; what comes later is on the next invoice. */
@@ -29,26 +29,26 @@ const triesMax = 5
 const retryMs = 24 * 3_600_000
 
 /** Makes what is missing of the invoices up to the last month that is over. Returns how many it made. */
-export async function issueInvoices(parts: BillingParts): Promise<number> {
-  const month = addMonths(monthOf(parts.clock.nowMs() - settleMs), -1)
-  const accounts = await listAccountsToInvoice(parts.database, month, accountsMax)
+export async function issueInvoices(deps: BillingDeps): Promise<number> {
+  const month = addMonths(monthOf(deps.clock.nowMs() - settleMs), -1)
+  const accounts = await listAccountsToInvoice(deps.database, month, accountsMax)
   let issued = 0
   for (const { id, createdAt, invoicedTo } of accounts) {
     let next = invoicedTo === null ? monthOf(createdAt.getTime()) : addMonths(invoicedTo, 1)
     for (let count = 0; next <= month && count < monthsMax; next = addMonths(next, 1), count++)
-      if (await issueInvoice(parts, id, next)) issued++
+      if (await issueInvoice(deps, id, next)) issued++
   }
   return issued
 }
 
 /** One account, one month, one transaction; null when there was nothing in it or the invoice is there already. */
 async function issueInvoice(
-  parts: BillingParts,
+  deps: BillingDeps,
   billingAccountId: string,
   month: string,
 ): Promise<Invoice | null> {
-  const id = parts.ids.next("iv")
-  return await parts.database.transaction(async (sql) => {
+  const id = deps.ids.next("iv")
+  return await deps.database.transaction(async (sql) => {
     const account = await lockBillingAccount(sql, billingAccountId)
     const last = await findLastInvoice(sql, billingAccountId)
     if (!account || (last && last.periodStart >= month)) return null
@@ -56,7 +56,7 @@ async function issueInvoice(
     const content = await readInvoiceContent(sql, billingAccountId, periodEnd, last)
     await noteInvoiced(sql, billingAccountId, month)
     if (content.lines.length === 0 && content.creditTicks === 0n) return null
-    const now = new Date(parts.clock.nowMs())
+    const now = new Date(deps.clock.nowMs())
     const invoice: Invoice = {
       id,
       billingAccountId,
@@ -73,13 +73,7 @@ async function issueInvoice(
     await insertInvoice(sql, invoice, content.lines)
     const resource = { type: "invoice", id }
     const after = { number: invoice.number, amount_due_cents: Number(invoice.dueCents) }
-    await auditSystem(
-      parts,
-      sql,
-      billingAccountId,
-      { action: "billing.invoice_issued", resource, after },
-      now,
-    )
+    await auditSystem(deps, sql, billingAccountId, { action: "billing.invoice_issued", resource, after }, now)
     return invoice
   })
 }
@@ -117,11 +111,11 @@ function amounts(content: InvoiceContent, carriedInTicks: bigint, now: Date): Am
 }
 
 /** Charges postpaid invoices that are not paid; a declined one is tried again the next day, a few times. */
-export async function chargeInvoices(parts: BillingParts): Promise<void> {
-  const before = new Date(parts.clock.nowMs() - retryMs)
-  for (const invoice of await listInvoicesToCharge(parts.database, before, triesMax, accountsMax)) {
-    const account = await readAccount(parts.database, invoice.billingAccountId)
-    await buy(parts, {
+export async function chargeInvoices(deps: BillingDeps): Promise<void> {
+  const before = new Date(deps.clock.nowMs() - retryMs)
+  for (const invoice of await listInvoicesToCharge(deps.database, before, triesMax, accountsMax)) {
+    const account = await readAccount(deps.database, invoice.billingAccountId)
+    await buy(deps, {
       account,
       amountCents: Number(invoice.dueCents),
       purpose: "invoice",
@@ -129,7 +123,7 @@ export async function chargeInvoices(parts: BillingParts): Promise<void> {
       createdBy: null,
       repeatKey: `invoice-${invoice.id}-${invoice.tries}`,
     }).catch((error: unknown) =>
-      parts.log.warn({ err: error, invoice: invoice.id }, "an invoice could not be charged"),
+      deps.log.warn({ err: error, invoice: invoice.id }, "an invoice could not be charged"),
     )
   }
 }

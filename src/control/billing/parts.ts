@@ -6,10 +6,10 @@ import { type BillingAccount, findBillingAccount } from "../../store/billing-acc
 import { listOrganizationsOfBillingAccount } from "../../store/organizations.ts"
 import type { TagSpend, TagSpendQuestion } from "../../store/events/upkeep.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ControlParts, notFound } from "../change.ts"
+import { type ControlDeps, notFound } from "../change.ts"
 import type { PaymentProvider } from "../payments/provider.ts"
 
-export interface BillingParts extends ControlParts {
+export interface BillingDeps extends ControlDeps {
   /** By name: an account stays with the provider that it was made with. */
   readonly providers: ReadonlyMap<string, PaymentProvider>
   readonly log: Log
@@ -37,7 +37,7 @@ export async function readAccount(sql: Sql, id: string): Promise<BillingAccount>
   return account
 }
 
-export function providerOf({ providers }: BillingParts, account: BillingAccount): PaymentProvider {
+export function providerOf({ providers }: BillingDeps, account: BillingAccount): PaymentProvider {
   const provider = providers.get(account.provider)
   if (!provider)
     throw new Fault(
@@ -56,7 +56,7 @@ interface SystemAuditEvent {
 
 /** Records what the installation does itself in the audit log of every organization that the account pays for. */
 export async function auditSystem(
-  { ids }: Pick<BillingParts, "ids">,
+  { ids }: Pick<BillingDeps, "ids">,
   sql: Sql,
   billingAccountId: string,
   event: SystemAuditEvent,

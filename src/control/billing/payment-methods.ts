@@ -8,7 +8,7 @@ import {
 import { acting, change, notFound } from "../change.ts"
 import type { PaymentMethod } from "../payments/provider.ts"
 import { provision } from "./accounts.ts"
-import { type BillingParts, providerOf, readAccount } from "./parts.ts"
+import { type BillingDeps, providerOf, readAccount } from "./parts.ts"
 
 type Given = Call<{ billing_account_id: string }>
 
@@ -17,34 +17,34 @@ interface Setup {
   readonly payment_method_description: string | null
 }
 
-export async function setUpMethod(parts: BillingParts, call: Given): Promise<Setup> {
-  const account = await provision(parts, await readAccount(parts.database, call.params.billing_account_id))
-  const made = await providerOf(parts, account).setUp(account.providerCustomerId ?? "", parts.publicUrl())
+export async function setUpMethod(deps: BillingDeps, call: Given): Promise<Setup> {
+  const account = await provision(deps, await readAccount(deps.database, call.params.billing_account_id))
+  const made = await providerOf(deps, account).setUp(account.providerCustomerId ?? "", deps.publicUrl())
   if ("url" in made)
     return { setup_url: made.url, payment_method_description: account.paymentMethodDescription }
-  await keepMethod(parts, call, account, made)
+  await keepMethod(deps, call, account, made)
   return { setup_url: null, payment_method_description: made.description }
 }
 
-export async function removeMethod(parts: BillingParts, call: Given): Promise<undefined> {
-  const account = await readAccount(parts.database, call.params.billing_account_id)
+export async function removeMethod(deps: BillingDeps, call: Given): Promise<undefined> {
+  const account = await readAccount(deps.database, call.params.billing_account_id)
   if (account.paymentMethodId === null) return
-  await providerOf(parts, account).removePaymentMethod(
+  await providerOf(deps, account).removePaymentMethod(
     account.providerCustomerId ?? "",
     account.paymentMethodId,
   )
-  await keepMethod(parts, call, account, null)
+  await keepMethod(deps, call, account, null)
 }
 
 async function keepMethod(
-  parts: BillingParts,
+  deps: BillingDeps,
   call: Given,
   before: BillingAccount,
   method: PaymentMethod | null,
 ): Promise<void> {
   const { standing } = acting(call)
   // The answer to a repeated request is kept by the server: it is not what this transaction answers.
-  await change(parts, { ...call, idempotency: null }, async ({ sql, now, audit, touched }) => {
+  await change(deps, { ...call, idempotency: null }, async ({ sql, now, audit, invalidate }) => {
     const account = await lockBillingAccount(sql, before.id)
     if (!account) throw notFound("billing account")
     await updateBillingAccount(
@@ -60,6 +60,6 @@ async function keepMethod(
       before: { payment_method_description: account.paymentMethodDescription },
       after: { payment_method_description: method?.description ?? null },
     })
-    touched({ table: "billing_accounts", id: account.id })
+    invalidate({ table: "billing_accounts", id: account.id })
   })
 }

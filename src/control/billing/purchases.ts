@@ -18,7 +18,7 @@ import {
 import type { Sql } from "../../store/sql.ts"
 import { findUser } from "../../store/users.ts"
 import type { ChargeOutcome } from "../payments/provider.ts"
-import { type BillingParts, auditSystem, providerOf, readAccount } from "./parts.ts"
+import { type BillingDeps, auditSystem, providerOf, readAccount } from "./parts.ts"
 
 /** The provider is asked again after this, then after twice as long, and so on. */
 const checkFirstMs = 30_000
@@ -59,10 +59,10 @@ export function checkCanBuy(account: BillingAccount): void {
 }
 
 /** Writes the purchase down. Its outcome is what the audit log has, once it is settled. */
-export async function orderPurchase(parts: BillingParts, order: PurchaseOrder): Promise<Purchase> {
-  const id = parts.ids.next("cp")
-  return await parts.database.transaction(async (sql) => {
-    const now = new Date(parts.clock.nowMs())
+export async function orderPurchase(deps: BillingDeps, order: PurchaseOrder): Promise<Purchase> {
+  const id = deps.ids.next("cp")
+  return await deps.database.transaction(async (sql) => {
+    const now = new Date(deps.clock.nowMs())
     const { purchase } = await ensurePurchase(sql, {
       id,
       billingAccountId: order.account.id,
@@ -82,13 +82,13 @@ export async function orderPurchase(parts: BillingParts, order: PurchaseOrder): 
 
 /** Asks the provider; never throws for what the provider says or fails to say. */
 export async function chargePurchase(
-  parts: BillingParts,
+  deps: BillingDeps,
   account: BillingAccount,
   purchase: Purchase,
 ): Promise<ChargeOutcome> {
   if (purchase.status === "succeeded")
     return { status: "succeeded", reference: purchase.providerReference, errorMessage: null }
-  return await providerOf(parts, account).charge({
+  return await providerOf(deps, account).charge({
     purchaseId: purchase.id,
     billingAccountId: account.id,
     customerId: account.providerCustomerId ?? "",
@@ -101,10 +101,10 @@ export async function chargePurchase(
 }
 
 /** Order, charge and settle in one go; for the installation's own purchases. */
-export async function buy(parts: BillingParts, order: PurchaseOrder): Promise<Purchase> {
-  const purchase = await orderPurchase(parts, order)
-  const outcome = await chargePurchase(parts, order.account, purchase)
-  return await parts.database.transaction((sql) => settlePurchase(parts, sql, purchase.id, outcome))
+export async function buy(deps: BillingDeps, order: PurchaseOrder): Promise<Purchase> {
+  const purchase = await orderPurchase(deps, order)
+  const outcome = await chargePurchase(deps, order.account, purchase)
+  return await deps.database.transaction((sql) => settlePurchase(deps, sql, purchase.id, outcome))
 }
 
 /**
@@ -113,7 +113,7 @@ export async function buy(parts: BillingParts, order: PurchaseOrder): Promise<Pu
  * entry says so: one event is in the log once.
  */
 export async function settlePurchase(
-  parts: BillingParts,
+  deps: BillingDeps,
   sql: Sql,
   id: string,
   outcome: ChargeOutcome,
@@ -121,7 +121,7 @@ export async function settlePurchase(
 ): Promise<Purchase> {
   const before = await lockPurchase(sql, id)
   if (!before) throw new Error(`Cannot settle the purchase ${id}: there is none`)
-  const now = new Date(parts.clock.nowMs())
+  const now = new Date(deps.clock.nowMs())
   const advances = rank[outcome.status] >= rank[before.status] && before.status !== "succeeded"
   if (!advances) return await postpone(sql, before, now)
   const changed = await updatePurchase(
@@ -137,7 +137,7 @@ export async function settlePurchase(
   )
   if (outcome.status === before.status) return changed ?? before
   await applyOutcome(sql, changed ?? before, now)
-  if (auditedBy === "system") await auditOutcome(parts, sql, changed ?? before, before.status, now)
+  if (auditedBy === "system") await auditOutcome(deps, sql, changed ?? before, before.status, now)
   return changed ?? before
 }
 
@@ -170,7 +170,7 @@ async function applyOutcome(sql: Sql, purchase: Purchase, now: Date): Promise<vo
 }
 
 async function auditOutcome(
-  parts: BillingParts,
+  deps: BillingDeps,
   sql: Sql,
   { id, billingAccountId, status, amountCents }: Purchase,
   was: Purchase["status"],
@@ -182,7 +182,7 @@ async function auditOutcome(
     before: { status: was },
     after: { status, amount_in_cents: Number(amountCents) },
   }
-  await auditSystem(parts, sql, billingAccountId, event, now)
+  await auditSystem(deps, sql, billingAccountId, event, now)
 }
 
 async function credit(sql: Sql, purchase: Purchase, now: Date): Promise<void> {
@@ -198,24 +198,24 @@ async function credit(sql: Sql, purchase: Purchase, now: Date): Promise<void> {
 }
 
 /** Asks about purchases that are not decided and whose time has come. */
-export async function reconcileDue(parts: BillingParts): Promise<number> {
-  const due = await listUndecided(parts.database, new Date(parts.clock.nowMs()), checkedMax)
+export async function reconcileDue(deps: BillingDeps): Promise<number> {
+  const due = await listUndecided(deps.database, new Date(deps.clock.nowMs()), checkedMax)
   for (const purchase of due)
-    await reconcile(parts, purchase).catch((error: unknown) =>
-      parts.log.warn({ err: error, purchase: purchase.id }, "a purchase could not be looked up"),
+    await reconcile(deps, purchase).catch((error: unknown) =>
+      deps.log.warn({ err: error, purchase: purchase.id }, "a purchase could not be looked up"),
     )
   return due.length
 }
 
-export async function reconcileAccount(parts: BillingParts, billingAccountId: string): Promise<void> {
-  for (const purchase of await listUndecidedOf(parts.database, billingAccountId))
-    await reconcile(parts, purchase)
+export async function reconcileAccount(deps: BillingDeps, billingAccountId: string): Promise<void> {
+  for (const purchase of await listUndecidedOf(deps.database, billingAccountId))
+    await reconcile(deps, purchase)
 }
 
 /** Asks the provider what became of a purchase. */
-export async function reconcile(parts: BillingParts, purchase: Purchase): Promise<Purchase> {
-  const account = await readAccount(parts.database, purchase.billingAccountId)
-  const found = await providerOf(parts, account).find({
+export async function reconcile(deps: BillingDeps, purchase: Purchase): Promise<Purchase> {
+  const account = await readAccount(deps.database, purchase.billingAccountId)
+  const found = await providerOf(deps, account).find({
     purchaseId: purchase.id,
     customerId: account.providerCustomerId ?? "",
     reference: purchase.providerReference,
@@ -223,8 +223,8 @@ export async function reconcile(parts: BillingParts, purchase: Purchase): Promis
     automatic: purchase.purpose === "auto_refill",
     createdAt: purchase.createdAt,
   })
-  const outcome = found ?? unheardOf(purchase, parts.clock.nowMs())
-  return await parts.database.transaction((sql) => settlePurchase(parts, sql, purchase.id, outcome))
+  const outcome = found ?? unheardOf(purchase, deps.clock.nowMs())
+  return await deps.database.transaction((sql) => settlePurchase(deps, sql, purchase.id, outcome))
 }
 
 function unheardOf(purchase: Purchase, nowMs: number): ChargeOutcome {

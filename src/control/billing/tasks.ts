@@ -7,7 +7,7 @@ import { listAccountsToRefill } from "../../store/purchases.ts"
 import type { PeriodicTask } from "../periodic.ts"
 import { provision } from "./accounts.ts"
 import { chargeInvoices, issueInvoices } from "./invoices.ts"
-import { type BillingParts, readAccount } from "./parts.ts"
+import { type BillingDeps, readAccount } from "./parts.ts"
 import { reconcileDue, buy } from "./purchases.ts"
 
 const secondMs = 1_000
@@ -18,31 +18,31 @@ const chargesKeptMs = 100 * 24 * hourMs
 const purgedMax = 10_000
 const provisionedMax = 100
 
-export function billingTasks(parts: BillingParts): PeriodicTask[] {
+export function billingTasks(deps: BillingDeps): PeriodicTask[] {
   return [
-    { name: "billing.refill", everyMs: 3 * secondMs, run: () => refillAccounts(parts) },
-    { name: "billing.reconcile", everyMs: 10 * secondMs, run: () => reconcileDue(parts) },
-    { name: "billing.provision", everyMs: minuteMs, run: () => provisionAll(parts) },
+    { name: "billing.refill", everyMs: 3 * secondMs, run: () => refillAccounts(deps) },
+    { name: "billing.reconcile", everyMs: 10 * secondMs, run: () => reconcileDue(deps) },
+    { name: "billing.provision", everyMs: minuteMs, run: () => provisionAll(deps) },
     {
       name: "billing.invoices",
       everyMs: 10 * minuteMs,
       run: async () => {
-        await issueInvoices(parts)
-        await chargeInvoices(parts)
+        await issueInvoices(deps)
+        await chargeInvoices(deps)
       },
     },
     {
       name: "billing.purge",
       everyMs: hourMs,
-      run: () => purgeCharges(parts.database, new Date(parts.clock.nowMs() - chargesKeptMs), purgedMax),
+      run: () => purgeCharges(deps.database, new Date(deps.clock.nowMs() - chargesKeptMs), purgedMax),
     },
   ]
 }
 
-async function provisionAll(parts: BillingParts): Promise<void> {
-  for (const account of await listUnprovisioned(parts.database, [...parts.providers.keys()], provisionedMax))
-    await provision(parts, account).catch((error: unknown) =>
-      parts.log.warn(
+async function provisionAll(deps: BillingDeps): Promise<void> {
+  for (const account of await listUnprovisioned(deps.database, [...deps.providers.keys()], provisionedMax))
+    await provision(deps, account).catch((error: unknown) =>
+      deps.log.warn(
         { err: error, billing_account: account.id },
         "an account could not be set up with its provider",
       ),
@@ -55,8 +55,8 @@ const retryFailedMs = 3_600_000
 const retryUndecidedMs = 24 * 3_600_000
 const accountsMax = 100
 
-export async function refillAccounts(parts: BillingParts): Promise<number> {
-  const { database, clock, log } = parts
+export async function refillAccounts(deps: BillingDeps): Promise<number> {
+  const { database, clock, log } = deps
   const nowMs = clock.nowMs()
   const wait = {
     undecidedSince: new Date(nowMs - retryUndecidedMs),
@@ -69,7 +69,7 @@ export async function refillAccounts(parts: BillingParts): Promise<number> {
       const account = await readAccount(database, id)
       // One purchase for one balance: a gateway that comes to the same conclusion at once makes the same purchase.
       const repeatKey = `auto-${id}-${balanceTicks}-${Math.floor(nowMs / retryFailedMs)}`
-      await buy(parts, { account, amountCents, purpose: "auto_refill", createdBy: null, repeatKey })
+      await buy(deps, { account, amountCents, purpose: "auto_refill", createdBy: null, repeatKey })
     } catch (error) {
       log.warn({ err: error, billing_account: id }, "an account could not be refilled")
     }

@@ -5,7 +5,7 @@ import { Fault } from "../../contract/errors.ts"
 import { type DaySpend, listDaySpend } from "../../store/ledger.ts"
 import { dayOf } from "../../base/clock.ts"
 import type { TagSpend } from "../../store/events/upkeep.ts"
-import type { BillingParts } from "./parts.ts"
+import type { BillingDeps } from "./parts.ts"
 
 const dayMs = 24 * 3_600_000
 /** Values of a tag, counted by day. */
@@ -21,7 +21,7 @@ interface SpendQuery {
 }
 
 export async function readUsageSpend(
-  { database, spendByTag }: Pick<BillingParts, "database" | "spendByTag">,
+  { database, spendByTag }: Pick<BillingDeps, "database" | "spendByTag">,
   billingAccountId: string,
   { range, tag, organizationIds }: SpendQuery,
   nowMs: number,

@@ -17,29 +17,29 @@ import {
 } from "../../store/content/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import { acting, change, notFound } from "../change.ts"
-import type { ContentControlParts } from "./parts.ts"
+import type { ContentControlDeps } from "./parts.ts"
 
 type Names = "getContent" | "deleteContent" | "deleteContents" | "exportContent"
 
-export function contentHandlers(parts: ContentControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function contentHandlers(deps: ContentControlDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
-    getContent: async (call) => await read(parts, call),
-    deleteContent: async (call) => await deleteOne(parts, call),
-    deleteContents: async (call) => await deleteMany(parts, call),
-    exportContent: async (call) => await exportRange(parts, call),
+    getContent: async (call) => await read(deps, call),
+    deleteContent: async (call) => await deleteOne(deps, call),
+    deleteContents: async (call) => await deleteMany(deps, call),
+    exportContent: async (call) => await exportRange(deps, call),
   }
 }
 
 async function read(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["getContent"]>,
 ): Promise<KeptContent> {
   const { organizationId } = acting(call).standing
-  await parts.content.settle(organizationId)
-  return await change(parts, call, async ({ sql, now, audit }) => {
+  await deps.content.settle(organizationId)
+  return await change(deps, call, async ({ sql, now, audit }) => {
     const stored = await findContent(sql, organizationId, call.params.seq_id, now)
     if (!stored) throw notFound("content")
-    const content = openContent(parts.content.cipher, stored)
+    const content = openContent(deps.content.cipher, stored)
     if (!content)
       throw new Fault(
         "conflict",
@@ -67,14 +67,14 @@ export function openContent(cipher: ContentCipher, stored: StoredContent): KeptC
 }
 
 async function deleteOne(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContent"]>,
 ): Promise<void> {
   const { organizationId } = acting(call).standing
   const { seq_id } = call.params
-  await parts.content.settle(organizationId)
+  await deps.content.settle(organizationId)
   // A repeated deletion answers 404 in any case.
-  const found = await change(parts, { ...call, idempotency: null }, async ({ sql, now, audit }) => {
+  const found = await change(deps, { ...call, idempotency: null }, async ({ sql, now, audit }) => {
     // A gateway that is storing it reads the deletion under the same lock.
     if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
     const state = await deleteContent(sql, organizationId, seq_id, now)
@@ -88,12 +88,12 @@ const deletedPerStep = 1000
 
 /** What is being stored by any gateway while this runs is deleted too: it reads the deletion under the same lock. */
 async function deleteMany(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["deleteContents"]>,
 ): Promise<{ deleted: number }> {
   const { organizationId } = acting(call).standing
   const { before, reference } = call.body
-  const { database, clock, content } = parts
+  const { database, clock, content } = deps
   const now = new Date(clock.nowMs())
   const deletion: ContentDeletion = {
     organizationId,
@@ -103,7 +103,7 @@ async function deleteMany(
       reference === undefined ? null : content.cipher.referenceHashes(organizationId, reference),
   }
   // In the log before anything is deleted: the caller may leave before the end.
-  await change(parts, { ...call, idempotency: null }, async ({ sql, audit }) => {
+  await change(deps, { ...call, idempotency: null }, async ({ sql, audit }) => {
     if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
     await insertDeletion(sql, deletion, now)
     // The reference may name a person, so the log does not have it.
@@ -120,13 +120,13 @@ async function deleteMany(
 }
 
 async function exportRange(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["exportContent"]>,
 ): Promise<DocumentStream> {
   const { organizationId } = acting(call).standing
   const { from, to } = call.query
-  await parts.content.settle(organizationId)
-  await change(parts, call, async ({ audit }) => {
+  await deps.content.settle(organizationId)
+  await change(deps, call, async ({ audit }) => {
     const range = { from: from ?? null, to: to ?? null }
     await audit(eventOf(organizationId, "content.export", null, range))
   })
@@ -134,7 +134,7 @@ async function exportRange(
     from: from === undefined ? null : new Date(from),
     to: to === undefined ? null : new Date(to),
   }
-  return new DocumentStream(linesOf(parts, organizationId, range, call.request.signal))
+  return new DocumentStream(linesOf(deps, organizationId, range, call.request.signal))
 }
 
 /** A record may have some mebibytes. */
@@ -142,7 +142,7 @@ const exportedPerStep = 16
 
 /** What cannot be decrypted is a line that says so: the others are not lost for it. */
 async function* linesOf(
-  { database, clock, content }: ContentControlParts,
+  { database, clock, content }: ContentControlDeps,
   organizationId: string,
   range: Omit<ContentRange, "after">,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 /** What the handlers of kept content need. */
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import type { DroppedContent } from "../../store/content/settings.ts"
-import type { ControlParts } from "../change.ts"
+import type { ControlDeps } from "../change.ts"
 
 export interface ContentAccess {
   readonly cipher: ContentCipher
@@ -11,6 +11,6 @@ export interface ContentAccess {
   settle(organizationId: string): Promise<void>
 }
 
-export interface ContentControlParts extends ControlParts {
+export interface ContentControlDeps extends ControlDeps {
   readonly content: ContentAccess
 }

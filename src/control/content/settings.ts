@@ -26,40 +26,40 @@ import { lockOrganization } from "../../store/organizations.ts"
 import { findSet, findVersion } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { acting, change, checkVersion, difference, etag, notFound } from "../change.ts"
-import type { ContentControlParts } from "./parts.ts"
+import type { ContentControlDeps } from "./parts.ts"
 
 type Names = "getContentSettings" | "putContentSettings" | "getKeyContentSettings" | "putKeyContentSettings"
 type GivenSettings = CallOf<PlatformTable["putContentSettings"]>["body"]
 
 const unsetVersion = 0n
 
-export function contentSettingsHandlers(parts: ContentControlParts): Pick<Handlers<PlatformTable>, Names> {
+export function contentSettingsHandlers(deps: ContentControlDeps): Pick<Handlers<PlatformTable>, Names> {
   return {
     async getContentSettings(call) {
       const { organizationId } = acting(call).standing
-      const stored = await findContentSettings(parts.database, organizationId)
+      const stored = await findContentSettings(deps.database, organizationId)
       call.header("etag", etag(stored?.version ?? unsetVersion))
-      return await viewOf(parts, organizationId, stored)
+      return await viewOf(deps, organizationId, stored)
     },
-    putContentSettings: async (call) => await replaceSettings(parts, call),
+    putContentSettings: async (call) => await replaceSettings(deps, call),
     async getKeyContentSettings(call) {
       const { organizationId } = acting(call).standing
-      await readKey(parts.database, organizationId, call.params.key_id)
-      return await keyViewOf(parts.database, organizationId, call.params.key_id)
+      await readKey(deps.database, organizationId, call.params.key_id)
+      return await keyViewOf(deps.database, organizationId, call.params.key_id)
     },
-    putKeyContentSettings: async (call) => await replaceKeySettings(parts, call),
+    putKeyContentSettings: async (call) => await replaceKeySettings(deps, call),
   }
 }
 
 async function replaceSettings(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["putContentSettings"]>,
 ): Promise<ContentSettings> {
   const { organizationId } = acting(call).standing
   const given = call.body
-  checkKeys(parts, given.keep)
+  checkKeys(deps, given.keep)
   checkPatterns(given)
-  await change(parts, call, async ({ sql, now, audit, touched }) => {
+  await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
     const before = await findContentSettings(sql, organizationId)
     checkVersion(call.request, before?.version ?? unsetVersion)
@@ -79,13 +79,13 @@ async function replaceSettings(
       resource: { type: "content_settings", id: organizationId },
       ...difference(settingsOf(before), { ...given }),
     })
-    touched({ table: "content_settings", id: organizationId })
+    invalidate({ table: "content_settings", id: organizationId })
     call.header("etag", etag(version))
   })
-  return await viewOf(parts, organizationId, await findContentSettings(parts.database, organizationId))
+  return await viewOf(deps, organizationId, await findContentSettings(deps.database, organizationId))
 }
 
-function checkKeys({ content }: ContentControlParts, keep: GivenSettings["keep"]): void {
+function checkKeys({ content }: ContentControlDeps, keep: GivenSettings["keep"]): void {
   if (keep === "nothing" || content.cipher.isAvailable) return
   throw new Fault(
     "conflict",
@@ -118,14 +118,14 @@ async function checkQuestionSet(sql: Sql, organizationId: string, reference: str
 }
 
 async function replaceKeySettings(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<PlatformTable["putKeyContentSettings"]>,
 ): Promise<KeyContentSettings> {
   const { organizationId } = acting(call).standing
   const { key_id } = call.params
   const { content } = call.body
-  if (content) checkKeys(parts, content.keep)
-  return await change(parts, call, async ({ sql, now, audit, touched }) => {
+  if (content) checkKeys(deps, content.keep)
+  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     if (!(await lockOrganization(sql, organizationId))) throw notFound("organization")
     await readKey(sql, organizationId, key_id)
     const before = await keyViewOf(sql, organizationId, key_id)
@@ -148,7 +148,7 @@ async function replaceKeySettings(
       before: before.content,
       after: after.content,
     })
-    touched({ table: "key_content_settings", id: organizationId })
+    invalidate({ table: "key_content_settings", id: organizationId })
     return after
   })
 }
@@ -186,7 +186,7 @@ function settingsOf(stored: StoredContentSettings | null): Settings {
 }
 
 async function viewOf(
-  { database, content }: ContentControlParts,
+  { database, content }: ContentControlDeps,
   organizationId: string,
   stored: StoredContentSettings | null,
 ): Promise<ContentSettings> {

@@ -144,7 +144,7 @@ export interface KnownProvider {
 
 export interface KnownProviders {
   find(id: string): Promise<KnownProvider | null>
-  forget(change: Change): void
+  invalidate(change: Change): void
 }
 
 /** Whether exchanges may use it: active, of an organization that exists. */
@@ -159,9 +159,9 @@ export function createKnownProviders(database: Database, clock: Clock): KnownPro
   )
   return {
     find: async (id) => (idForm.test(id) ? await cache.get(id) : null),
-    forget({ table, id }) {
-      if (table === "workload_identity_providers") cache.forget(id)
-      else if (table === "organizations") cache.forgetWhere(({ organization }) => organization.id === id)
+    invalidate({ table, id }) {
+      if (table === "workload_identity_providers") cache.invalidate(id)
+      else if (table === "organizations") cache.invalidateWhere(({ organization }) => organization.id === id)
     },
   }
 }

@@ -37,25 +37,25 @@ interface KnownSoFar {
   readonly matchedRule: number | null
 }
 
-export interface DecisionParts {
+export interface DecisionDeps {
   readonly clock: Clock
   readonly cel: CelPool
   readonly keySets: KeySets
 }
 
 export async function decide(
-  parts: DecisionParts,
+  deps: DecisionDeps,
   provider: IdentityProvider,
   evidence: Evidence,
 ): Promise<Decision> {
   let assertion: Assertion
   try {
-    assertion = await verify(parts, provider, evidence)
+    assertion = await verify(deps, provider, evidence)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     return refused("assertion", error.message, { assertion: null, attributes: null, matchedRule: null })
   }
-  const outcome = await runPolicy(parts, provider, assertion)
+  const outcome = await runPolicy(deps, provider, assertion)
   if ("refusedBy" in outcome)
     return refused(outcome.refusedBy, outcome.reason, {
       assertion,
@@ -78,7 +78,7 @@ const refused = (step: Step, reason: string, known: KnownSoFar): Decision => ({
 })
 
 async function verify(
-  { clock, keySets }: DecisionParts,
+  { clock, keySets }: DecisionDeps,
   { id, policyRevision, config }: IdentityProvider,
   evidence: Evidence,
 ): Promise<Assertion> {
@@ -95,7 +95,7 @@ async function verify(
 }
 
 async function runPolicy(
-  { cel }: DecisionParts,
+  { cel }: DecisionDeps,
   provider: IdentityProvider,
   assertion: Assertion,
 ): Promise<PolicyOutcome> {

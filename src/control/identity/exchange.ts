@@ -6,7 +6,7 @@ import { type Rate, RateLimiter } from "../../base/rate-limiter.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type IssuedToken, identityLimits, tokenExchangeGrant, tokenTypes } from "../../contract/identity.ts"
-import { type ControlParts, change } from "../change.ts"
+import { type ControlDeps, change } from "../change.ts"
 import {
   type AccessTokens,
   principalOf,
@@ -14,14 +14,14 @@ import {
   type KnownProviders,
   isUsable,
 } from "./access-tokens.ts"
-import { type Decision, type DecisionParts, type Evidence, decide } from "./decision.ts"
+import { type Decision, type DecisionDeps, type Evidence, decide } from "./decision.ts"
 import { Refusal } from "./refusal.ts"
 import type { Handshake } from "./x509.ts"
 
 /** The caller is not known yet, so there is no rate limit of its own: this bounds what all of them can cost. */
 const runningMax = 256
 
-export interface TokenExchangeParts extends ControlParts, DecisionParts {
+export interface TokenExchangeDeps extends ControlDeps, DecisionDeps {
   readonly providers: KnownProviders
   readonly tokens: AccessTokens
   readonly log: Log
@@ -47,9 +47,9 @@ export interface TokenExchange {
   ): Promise<IssuedToken>
 }
 
-export function createTokenExchange(parts: TokenExchangeParts): TokenExchange {
+export function createTokenExchange(deps: TokenExchangeDeps): TokenExchange {
   let running = 0
-  const limit = createRefusalLimit(parts.clock)
+  const limit = createRefusalLimit(deps.clock)
   return async (parameters, request, presented) => {
     if (running >= runningMax)
       throw new Fault("overloaded", "Cannot exchange the token: too many exchanges run; try again later", {
@@ -58,15 +58,15 @@ export function createTokenExchange(parts: TokenExchangeParts): TokenExchange {
     running += 1
     try {
       const { providerId, evidence } = readParameters(parameters, presented)
-      const known = providerId === null ? null : await parts.providers.find(providerId)
-      const issued = await exchange(parts, known, evidence).catch(async (error: unknown) => {
-        if (error instanceof Refused) await recordRefusal(parts, known, error, request, limit)
+      const known = providerId === null ? null : await deps.providers.find(providerId)
+      const issued = await exchange(deps, known, evidence).catch(async (error: unknown) => {
+        if (error instanceof Refused) await recordRefusal(deps, known, error, request, limit)
         throw error
       })
-      parts.onExchanged("issued")
+      deps.onExchanged("issued")
       return issued
     } catch (error) {
-      parts.onExchanged(error instanceof Fault ? error.code : "internal_error")
+      deps.onExchanged(error instanceof Fault ? error.code : "internal_error")
       throw error
     } finally {
       running -= 1
@@ -147,7 +147,7 @@ class Refused extends Fault {
 }
 
 async function exchange(
-  parts: TokenExchangeParts,
+  deps: TokenExchangeDeps,
   known: KnownProvider | null,
   evidence: Evidence,
 ): Promise<IssuedToken> {
@@ -159,12 +159,12 @@ async function exchange(
       `there is no active ${type === "oidc" ? "OIDC" : "X.509"} provider of this id`,
       { step: "provider" },
     )
-  const decision = await decide(parts, known.provider, evidence)
+  const decision = await decide(deps, known.provider, evidence)
   const subject = decision.assertion?.subject ?? null
   if (!decision.accepted)
     throw new Refused("invalid_grant", decision.reason, { step: decision.step, subject })
   try {
-    return await issue(parts, known, decision)
+    return await issue(deps, known, decision)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     throw new Refused("invalid_grant", error.message, { step: "token", subject })
@@ -172,7 +172,7 @@ async function exchange(
 }
 
 async function issue(
-  { tokens, clock, lifetimeSecondsMax }: TokenExchangeParts,
+  { tokens, clock, lifetimeSecondsMax }: TokenExchangeDeps,
   known: KnownProvider,
   { assertion, attributes, permissions }: Extract<Decision, { accepted: true }>,
 ): Promise<IssuedToken> {
@@ -199,7 +199,7 @@ const unknownProvider = "none"
 
 /** A refusal is returned even when it cannot be recorded: an unavailable store changes no decision about access. */
 async function recordRefusal(
-  parts: TokenExchangeParts,
+  deps: TokenExchangeDeps,
   known: KnownProvider | null,
   { record }: Refused,
   request: ExchangeRequest,
@@ -210,11 +210,11 @@ async function recordRefusal(
   const after = { ...record, ...(turn.suppressed > 0 ? { unrecorded_before: turn.suppressed } : {}) }
   const { id: request_id, ip } = request
   const provider = known?.provider.id ?? null
-  parts.log.info({ request_id, ip, provider, ...after }, "a token exchange was refused")
+  deps.log.info({ request_id, ip, provider, ...after }, "a token exchange was refused")
   if (!known) return
   const { id, organizationId } = known.provider
   const caller = { principal: principalOf(known, []), request, idempotency: null }
-  await change(parts, caller, async ({ audit }) => {
+  await change(deps, caller, async ({ audit }) => {
     await audit({
       organizationId,
       action: "workload_identity_provider.exchange_refused",
@@ -222,7 +222,7 @@ async function recordRefusal(
       before: null,
       after,
     })
-  }).catch((error: unknown) => parts.log.error({ err: error }, "a refused exchange could not be recorded"))
+  }).catch((error: unknown) => deps.log.error({ err: error }, "a refused exchange could not be recorded"))
 }
 
 const invalid = (found: string): Fault => new Fault("invalid_exchange", `Cannot exchange the token: ${found}`)

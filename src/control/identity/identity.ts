@@ -6,7 +6,7 @@ import type { Handlers } from "../../contract/endpoint.ts"
 import type { IssuedToken, identityEndpoints } from "../../contract/identity.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { hasActiveProviders, listActiveX509Ids } from "../../store/identity-providers.ts"
-import type { ControlParts } from "../change.ts"
+import type { ControlDeps } from "../change.ts"
 import { createAccessTokens, createKnownProviders, isUsable } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
 import {
@@ -22,7 +22,7 @@ import { providerHandlers } from "./providers.ts"
 import { rehearsalHandlers } from "./rehearsal.ts"
 import { createSigningKeys } from "./signing-keys.ts"
 
-interface IdentityParts extends ControlParts {
+interface IdentityDeps extends ControlDeps {
   readonly log: Log
   /** The address of this installation, as tokens name it. */
   readonly issuer: string
@@ -52,30 +52,30 @@ export interface Identity {
     request: ExchangeRequest,
     presented: Presented,
   ): Promise<IssuedToken>
-  forget(change: Change): void
+  invalidate(change: Change): void
   addMetrics(metrics: Metrics): void
   close(): Promise<void>
 }
 
 const jwksMaxAgeSeconds = 300
 
-export async function openIdentity(parts: IdentityParts): Promise<Identity> {
-  const { database, clock, log } = parts
+export async function openIdentity(deps: IdentityDeps): Promise<Identity> {
+  const { database, clock, log } = deps
   const cel = createCelPool()
   const fetcher = createJsonFetcher({
-    allowPrivate: parts.allowPrivate,
-    ca: parts.ca,
-    ...(parts.fetchTimeoutMs === undefined ? {} : { timeoutMs: parts.fetchTimeoutMs }),
+    allowPrivate: deps.allowPrivate,
+    ca: deps.ca,
+    ...(deps.fetchTimeoutMs === undefined ? {} : { timeoutMs: deps.fetchTimeoutMs }),
   })
   const keySets = createKeySets(fetcher, clock)
   const providers = createKnownProviders(database, clock)
   const keys = createSigningKeys(database, clock)
-  const tokens = createAccessTokens({ clock, keys, providers, issuer: parts.issuer })
-  const lifetimeSecondsMax = parts.lifetimeMinutes * 60
+  const tokens = createAccessTokens({ clock, keys, providers, issuer: deps.issuer })
+  const lifetimeSecondsMax = deps.lifetimeMinutes * 60
   const counted: { count?: (labels: Labels) => void } = {}
   const onExchanged = (outcome: string): void => counted.count?.({ outcome })
   const exchange = createTokenExchange({
-    ...parts,
+    ...deps,
     cel,
     keySets,
     providers,
@@ -84,17 +84,17 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     lifetimeSecondsMax,
     onExchanged,
   })
-  const forget = (change: Change): void => {
-    providers.forget(change)
-    keys.forget(change)
+  const invalidate = (change: Change): void => {
+    providers.invalidate(change)
+    keys.invalidate(change)
   }
-  const stopListening = await listenToChanges(database, forget)
+  const stopListening = await listenToChanges(database, invalidate)
   // An installation with providers expects exchanges: threads are started before the first one.
   if (await hasActiveProviders(database)) cel.warm()
   return {
     handlers: {
-      ...providerHandlers({ ...parts, cel }),
-      ...rehearsalHandlers({ ...parts, cel, keySets }),
+      ...providerHandlers({ ...deps, cel }),
+      ...rehearsalHandlers({ ...deps, cel, keySets }),
       ...openHandlers(exchange),
       async getJwks(call) {
         call.header("cache-control", `public, max-age=${jwksMaxAgeSeconds}`)
@@ -103,7 +103,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     },
     authenticate: async (token) => await tokens.authenticate(token),
     async trust(providerId) {
-      const id = providerId ?? (await onlyX509Id(parts))
+      const id = providerId ?? (await onlyX509Id(deps))
       const known = id === null ? null : await providers.find(id)
       if (!isUsable(known) || known.provider.config.type !== "x509") return null
       const { config, policyRevision } = known.provider
@@ -116,7 +116,7 @@ export async function openIdentity(parts: IdentityParts): Promise<Identity> {
     },
     exchangeCertificate: async ({ bytes, contentType }, request, presented) =>
       await exchange(parseParameters(bytes, contentType), request, presented),
-    forget,
+    invalidate,
     addMetrics(metrics) {
       counted.count = metrics.counter(
         "umpire_identity_exchanges_total",
@@ -138,7 +138,7 @@ function openHandlers(exchange: TokenExchange): Pick<Handlers<typeof identityEnd
 }
 
 /** Two are as good as none: without a name the connection could mean either. */
-async function onlyX509Id({ database }: ControlParts): Promise<string | null> {
+async function onlyX509Id({ database }: ControlDeps): Promise<string | null> {
   const [only, another] = await listActiveX509Ids(database, 2)
   return another === undefined ? (only ?? null) : null
 }

@@ -18,13 +18,13 @@ import {
   providerNameConstraint,
 } from "../../store/identity-providers.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ControlParts, acting, checkVersion } from "../change.ts"
+import { type ControlDeps, acting, checkVersion } from "../change.ts"
 import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"
 import { checkProvider } from "./validation.ts"
 
-interface ProviderParts extends ControlParts {
+interface ProviderDeps extends ControlDeps {
   readonly cel: CelPool
 }
 
@@ -48,20 +48,20 @@ type Names = Exclude<
   "testWorkloadIdentityProvider" | "exchangeToken" | "getJwks"
 >
 
-export function providerHandlers(parts: ProviderParts): Pick<Handlers<Table>, Names> {
-  const { find, get, create, update, remove } = handlersOf(parts, providers)
+export function providerHandlers(deps: ProviderDeps): Pick<Handlers<Table>, Names> {
+  const { find, get, create, update, remove } = handlersOf(deps, providers)
   return {
     async listWorkloadIdentityProviders(call) {
       const { organizationId } = acting(call).standing
-      return (await listIdentityProviders(parts.database, organizationId)).map(toView)
+      return (await listIdentityProviders(deps.database, organizationId)).map(toView)
     },
     async createWorkloadIdentityProvider(call) {
       const { standing } = acting(call)
       const fields = toFields(call.body)
       const provider = { organizationId: standing.organizationId, ...fields }
       checkHeld(standing, grantedBy(fields))
-      await checkProvider(provider, parts.cel)
-      await refuseOpenPolicy(provider, call.body.public_issuer_confirmation, parts.cel)
+      await checkProvider(provider, deps.cel)
+      await refuseOpenPolicy(provider, call.body.public_issuer_confirmation, deps.cel)
       return await refuseTakenName(create(call, async () => fields))
     },
     getWorkloadIdentityProvider: async (call) => await get(call, call.params.provider_id),
@@ -71,10 +71,10 @@ export function providerHandlers(parts: ProviderParts): Pick<Handlers<Table>, Na
       const read = await find(call, call.params.provider_id)
       const changed = { ...read, ...changes }
       // Outside the transaction: expressions are checked in a worker, and no lock may be held meanwhile.
-      await checkProvider(changed, parts.cel)
+      await checkProvider(changed, deps.cel)
       // A new name needs no confirmation of rules that were confirmed when they were saved.
       if (decidingFields.some((field) => field in changes))
-        await refuseOpenPolicy(changed, call.body.public_issuer_confirmation, parts.cel)
+        await refuseOpenPolicy(changed, call.body.public_issuer_confirmation, deps.cel)
       const updated = update(call, read.id, async (_, before) => {
         if (before.policyRevision !== read.policyRevision)
           throw new Fault(

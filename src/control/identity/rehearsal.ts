@@ -5,19 +5,19 @@ import { Fault } from "../../contract/errors.ts"
 import { type ProviderTestResult, testSteps } from "../../contract/identity.ts"
 import type { Table } from "../../contract/table.ts"
 import type { IdentityProvider } from "../../store/identity-providers.ts"
-import type { ControlParts } from "../change.ts"
+import type { ControlDeps } from "../change.ts"
 import { readCertificates } from "./certificates.ts"
-import { type Decision, type DecisionParts, type Evidence, decide } from "./decision.ts"
+import { type Decision, type DecisionDeps, type Evidence, decide } from "./decision.ts"
 import { handlersOf } from "../resource.ts"
 import { providers } from "./providers.ts"
 
 export function rehearsalHandlers(
-  parts: ControlParts & DecisionParts,
+  deps: ControlDeps & DecisionDeps,
 ): Pick<Handlers<Table>, "testWorkloadIdentityProvider"> {
   return {
     async testWorkloadIdentityProvider(call) {
-      const provider = await handlersOf(parts, providers).find(call, call.params.provider_id)
-      return await rehearse(parts, provider, call.body)
+      const provider = await handlersOf(deps, providers).find(call, call.params.provider_id)
+      return await rehearse(deps, provider, call.body)
     },
   }
 }
@@ -29,11 +29,11 @@ export interface RehearsalInput {
 }
 
 export async function rehearse(
-  parts: DecisionParts,
+  deps: DecisionDeps,
   provider: IdentityProvider,
   given: RehearsalInput,
 ): Promise<ProviderTestResult> {
-  const decision = await decide(parts, provider, readEvidence(given))
+  const decision = await decide(deps, provider, readEvidence(given))
   const steps = describeSteps(provider, decision)
   return {
     accepted: decision.accepted && provider.active,

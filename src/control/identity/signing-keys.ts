@@ -36,7 +36,7 @@ export interface SigningKeys {
   find(id: string): Promise<CryptoKey | null>
   /** What others check our tokens with. */
   published(): Promise<JWK[]>
-  forget(change: Change): void
+  invalidate(change: Change): void
 }
 
 interface Loaded {
@@ -95,7 +95,7 @@ export function createSigningKeys(database: Database, clock: Clock): SigningKeys
     async published() {
       return [...(await current()).values()].map(({ stored }) => ({ ...stored.publicJwk }))
     },
-    forget({ table }) {
+    invalidate({ table }) {
       if (table === "workload_signing_keys") loaded = { ...loaded, atMs: -Infinity }
     },
   }

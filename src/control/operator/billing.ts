@@ -19,9 +19,9 @@ import {
   type LedgerRow,
 } from "../../store/ledger.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlParts, change, found } from "../change.ts"
+import { type ChangeScope, type ControlDeps, change, found } from "../change.ts"
 
-interface BillingOperatorDeps extends ControlParts {
+interface BillingOperatorDeps extends ControlDeps {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */
   readonly journalState: () => Promise<JournalState>
 }
@@ -58,7 +58,7 @@ export function billingOperatorHandlers(deps: BillingOperatorDeps): Handlers<Tab
 }
 
 async function enter(
-  deps: ControlParts,
+  deps: ControlDeps,
   kind: "credit" | "adjustment",
   call: CallOf<Table["creditAccount"]>,
 ): Promise<OutputOf<Table["creditAccount"]>> {
@@ -129,12 +129,12 @@ const shown = ({ provider, mode }: BillingAccount): { provider: string; mode: st
 
 /** Another provider does not have the account yet: it is provisioned in the background, and a payment method is entered there. */
 async function set(
-  deps: ControlParts,
+  deps: ControlDeps,
   call: CallOf<Table["setAccount"]>,
 ): Promise<OutputOf<Table["setAccount"]>> {
   const { account, mode, provider } = call.body
   return await change(deps, call, async (scope) => {
-    const { sql, now, touched } = scope
+    const { sql, now, invalidate } = scope
     const id = await accountOf(sql, account)
     const before = found(await lockBillingAccount(sql, id), "billing account")
     const updated = await updateBillingAccount(
@@ -156,7 +156,7 @@ async function set(
     )
     const after = shown(found(updated, "billing account"))
     await auditAccount(scope, "billing.account_set", id, { before: shown(before), after })
-    touched({ table: "billing_accounts", id })
+    invalidate({ table: "billing_accounts", id })
     return { billing_account_id: id, ...after }
   })
 }
@@ -215,7 +215,7 @@ function problemsOf(check: LedgerCheck): string[] {
 
 /** Gives up the holds of a gateway that will not come back; what its journal still holds is lost with it. */
 async function release(
-  deps: ControlParts,
+  deps: ControlDeps,
   call: CallOf<Table["releaseGateway"]>,
 ): Promise<OutputOf<Table["releaseGateway"]>> {
   const { gateway } = call.body

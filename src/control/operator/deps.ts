@@ -1,9 +1,9 @@
 /** What the operator's endpoints about the store need. */
 import type { Catalog } from "../../base/catalog.ts"
 import type { RateLimit } from "../../contract/access.ts"
-import type { ControlParts } from "../change.ts"
+import type { ControlDeps } from "../change.ts"
 
-export interface OperatorDeps extends ControlParts {
+export interface OperatorDeps extends ControlDeps {
   /** Read when an endpoint needs it: without a running server that takes a moment. */
   catalog(): Promise<Catalog>
   /** Who moves money in for new billing accounts. */

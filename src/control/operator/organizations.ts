@@ -114,7 +114,7 @@ async function changeLimits(
 ): Promise<OutputOf<OperatorTable["limitOrganization"]>> {
   const { organizationId: id } = acting(call).standing
   const { requests_per_minute, burst, regions } = call.body
-  return await change(deps, call, async ({ sql, now, audit, touched }) => {
+  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const before = await lockLive(sql, id)
     const after = await updateOrganization(
       sql,
@@ -133,7 +133,7 @@ async function changeLimits(
       resource: { type: "organization", id },
       ...difference(limitsOf(before), limitsOf(after)),
     })
-    touched({ table: "organizations", id })
+    invalidate({ table: "organizations", id })
     return { id, ...limitsOf(after) }
   })
 }
@@ -144,7 +144,7 @@ async function changeSso(
 ): Promise<OutputOf<OperatorTable["changeSingleSignOn"]>> {
   const { organizationId: id } = acting(call).standing
   const { email_domains, groups, role, required } = call.body
-  return await change(deps, call, async ({ sql, now, audit, touched }) => {
+  return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const before = await lockLive(sql, id)
     const after = await updateOrganization(
       sql,
@@ -164,7 +164,7 @@ async function changeSso(
       resource: { type: "organization", id },
       ...difference(toPolicy(before), toPolicy(after)),
     })
-    touched({ table: "organizations", id })
+    invalidate({ table: "organizations", id })
     return { id, ...toPolicy(after) }
   })
 }
@@ -175,7 +175,7 @@ async function endOrganization(
   call: CallOf<OperatorTable["deleteOrganization"]>,
 ): Promise<void> {
   const { organizationId: id } = acting(call).standing
-  await change(deps, call, async ({ sql, now, audit, touched }) => {
+  await change(deps, call, async ({ sql, now, audit, invalidate }) => {
     const ended = await deleteOrganization(sql, id, now)
     if (!ended) throw notFound("organization")
     await deleteAlertsOf(sql, id)
@@ -189,7 +189,7 @@ async function endOrganization(
       before: { name: ended.name },
       after: null,
     })
-    touched({ table: "organizations", id })
+    invalidate({ table: "organizations", id })
   })
 }
 

@@ -48,12 +48,12 @@ async function resetPassword(
 ): Promise<OutputOf<OperatorTable["resetPassword"]>> {
   const { email } = call.body
   return await change(deps, call, async (scope) => {
-    const { sql, now, touched } = scope
+    const { sql, now, invalidate } = scope
     const user = await findUserByEmail(sql, email)
     if (!user) throw new Fault("not_found", `Cannot find a user with the address ${email}`)
     await updateUser(sql, user.id, { passwordHash: null }, now)
     const ended = await revokeSessionsOfUser(sql, user.id, now)
-    for (const { id } of ended) touched({ table: "sessions", id })
+    for (const { id } of ended) invalidate({ table: "sessions", id })
     const link = await linkFor(deps, scope, user)
     await tellOrganizations(scope, user.id, "user.reset_password", { type: "user", id: user.id })
     return { ...link, sessions_ended: ended.length }

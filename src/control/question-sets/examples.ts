@@ -30,13 +30,13 @@ import { type QuestionSet, countRows, measureRows } from "../../store/question-s
 import type { Sql } from "../../store/sql.ts"
 import { type ChangeScope, acting, change, notFound, toList } from "../change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
-import type { QuestionSetParts } from "./parts.ts"
+import type { QuestionSetDeps } from "./parts.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
-export function exampleHandlers(parts: QuestionSetParts): Handlers<typeof exampleTable> {
-  const { database } = parts
-  const { cipher } = parts.content
+export function exampleHandlers(deps: QuestionSetDeps): Handlers<typeof exampleTable> {
+  const { database } = deps
+  const { cipher } = deps.content
   return {
     async listQuestionSetExamples(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
@@ -45,17 +45,17 @@ export function exampleHandlers(parts: QuestionSetParts): Handlers<typeof exampl
     addQuestionSetExamples: async (call) => {
       const { rows, replace } = call.body
       return await addRows(
-        parts,
+        deps,
         call,
         rows.map((row, at) => ({ row: at + 1, ...row })),
         replace,
       )
     },
-    uploadQuestionSetExamples: async (call) => await upload(parts, call),
-    updateQuestionSetExample: async (call) => await relabel(parts, call),
+    uploadQuestionSetExamples: async (call) => await upload(deps, call),
+    updateQuestionSetExample: async (call) => await relabel(deps, call),
     async deleteQuestionSetExample(call) {
       const { standing } = acting(call)
-      await change(parts, call, async ({ sql, audit }) => {
+      await change(deps, call, async ({ sql, audit }) => {
         const set = await lockReadSet(sql, standing, call.params.set_id)
         if (!(await deleteExample(sql, set.id, call.params.example_id))) throw notFound("example")
         await audit(eventOf(set, "question_set.example.delete", { id: call.params.example_id }, null))
@@ -70,10 +70,10 @@ export function exampleHandlers(parts: QuestionSetParts): Handlers<typeof exampl
         created_at: one.createdAt.toISOString(),
       }))
     },
-    addQuestionSetCases: async (call) => await freeze(parts, call),
+    addQuestionSetCases: async (call) => await freeze(deps, call),
     async deleteQuestionSetCase(call) {
       const { standing } = acting(call)
-      await change(parts, call, async ({ sql, audit }) => {
+      await change(deps, call, async ({ sql, audit }) => {
         const set = await lockReadSet(sql, standing, call.params.set_id)
         if (!(await deleteCase(sql, set.id, call.params.case_id))) throw notFound("case")
         await audit(eventOf(set, "question_set.case.delete", { id: call.params.case_id }, null))
@@ -127,14 +127,14 @@ class Report {
 }
 
 async function addRows(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: SetCall,
   rows: readonly GivenRow[],
   isReplacing: boolean,
   report = new Report(),
 ): Promise<AddedRows> {
   const { standing } = acting(call)
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, audit } = scope
     // Two that add to sets of the same organization are measured one after the other.
     await lockOrganization(sql, standing.organizationId)
@@ -143,7 +143,7 @@ async function addRows(
     const known = await knownRows(sql, set.id, rows)
     const changed: Adding["changed"] = new Map()
     for (const row of rows) addRow(row, { questions, known, changed, isReplacing, report })
-    await store(parts, scope, set, changed)
+    await store(deps, scope, set, changed)
     const wire = report.toWire()
     await audit(
       eventOf(set, "question_set.examples.add", null, {
@@ -219,7 +219,7 @@ function conflictsOf({ labels }: KnownRow, now: Labels): [string, Label, Label][
 }
 
 async function store(
-  { ids, content }: QuestionSetParts,
+  { ids, content }: QuestionSetDeps,
   { sql, now }: ChangeScope,
   set: QuestionSet,
   changed: Adding["changed"],
@@ -254,13 +254,13 @@ async function store(
 }
 
 async function upload(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["uploadQuestionSetExamples"]>,
 ): Promise<AddedRows> {
   const { standing } = acting(call)
   // Before a thread works on it: whose set it is.
-  const set = await readSet(parts.database, standing, call.params.set_id)
-  const { questions } = decodeContent((await readVersion(parts.database, set, "latest")).content)
+  const set = await readSet(deps.database, standing, call.params.set_id)
+  const { questions } = decodeContent((await readVersion(deps.database, set, "latest")).content)
   const isCsv = /^text\/csv/i.test(call.request.header("content-type") ?? "")
   const format: UploadFormat = isCsv ? "csv" : "jsonl"
   const job = { format, bytes: call.body, questions: questions.map(({ name }) => name) }
@@ -271,15 +271,15 @@ async function upload(
     report.refuse(at + 1, row)
     return []
   })
-  return await addRows(parts, call, rows, call.query.replace === "true", report)
+  return await addRows(deps, call, rows, call.query.replace === "true", report)
 }
 
 async function relabel(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["updateQuestionSetExample"]>,
 ): Promise<WireExample> {
   const { standing } = acting(call)
-  return await change(parts, call, async ({ sql, now, audit }) => {
+  return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, standing.organizationId)
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const before = await findExample(sql, set.id, call.params.example_id)
@@ -297,26 +297,26 @@ async function relabel(
     await checkStorage(sql, set, "labels")
     const shown = (example: Example) => ({ id: example.id, labels: decodeLabels(example.labels) })
     await audit(eventOf(set, "question_set.example.update", shown(before), shown(after)))
-    return toExample(parts.content.cipher, after)
+    return toExample(deps.content.cipher, after)
   })
 }
 
 async function freeze(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof exampleTable)["addQuestionSetCases"]>,
 ): Promise<{ added: number; updated: number }> {
   const { standing } = acting(call)
-  return await change(parts, call, async ({ sql, now, audit }) => {
+  return await change(deps, call, async ({ sql, now, audit }) => {
     await lockOrganization(sql, standing.organizationId)
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const { questions } = decodeContent((await readVersion(sql, set, "latest")).content)
     let added = 0
     for (const { input, expected } of call.body.cases) {
       const labels = readOrRefuse(expected, questions)
-      const place = { id: parts.ids.next("case"), setId: set.id }
+      const place = { id: deps.ids.next("case"), setId: set.id }
       const isNew = await putCase(sql, {
         ...place,
-        ...sealInput(parts.content.cipher, place, input),
+        ...sealInput(deps.content.cipher, place, input),
         inputHash: rowHash(input),
         expected: JSON.stringify(labels),
         createdAt: now,

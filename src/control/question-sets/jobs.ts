@@ -21,15 +21,15 @@ import {
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlParts, acting, change, notFound, toList } from "../change.ts"
-import type { QuestionSetParts } from "./parts.ts"
+import { type ChangeScope, type ControlDeps, acting, change, notFound, toList } from "../change.ts"
+import type { QuestionSetDeps } from "./parts.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 
-export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> {
-  const { database } = parts
+export function jobHandlers(deps: QuestionSetDeps): Handlers<typeof jobTable> {
+  const { database } = deps
   return {
     teachQuestionSet: async (call) =>
-      await start(parts, call, "teach", async (set, { sql }) => {
+      await start(deps, call, "teach", async (set, { sql }) => {
         const { questions = null, target_accuracy = null, hold_out } = call.body
         const { number } = await readVersion(sql, set, call.body.version)
         if ((await countRows(sql, set.id)).examples === 0)
@@ -37,7 +37,7 @@ export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> 
         return { version: number, questions, target_accuracy, hold_out }
       }),
     checkQuestionSet: async (call) =>
-      await start(parts, call, "check", async (set, { sql }) => {
+      await start(deps, call, "check", async (set, { sql }) => {
         const { number } = await readVersion(sql, set, call.body.version)
         const against =
           call.body.against === undefined ? null : await readVersion(sql, set, call.body.against)
@@ -46,7 +46,7 @@ export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> 
         return { version: number, against: against?.number ?? null }
       }),
     runQuestionSetComparison: async (call) =>
-      await start(parts, call, "compare", async (set, { sql }) => {
+      await start(deps, call, "compare", async (set, { sql }) => {
         const from = await readVersion(sql, set, call.body.from)
         const to = await readVersion(sql, set, call.body.to)
         return { from: from.number, to: to.number }
@@ -63,11 +63,11 @@ export function jobHandlers(parts: QuestionSetParts): Handlers<typeof jobTable> 
     },
     async cancelQuestionSetJob(call) {
       const { standing } = acting(call)
-      return await change(parts, call, async ({ sql, now, touched }) => {
+      return await change(deps, call, async ({ sql, now, invalidate }) => {
         const set = await readSet(sql, standing, call.params.set_id)
         const job = await cancelJob(sql, set.id, call.params.job_id, now)
         if (!job) throw notFound("job")
-        touched({ table: "question_set_jobs", id: job.id })
+        invalidate({ table: "question_set_jobs", id: job.id })
         return toJob(job)
       })
     },
@@ -105,14 +105,14 @@ type StartCall = Pick<
 >
 
 async function start(
-  parts: ControlParts,
+  deps: ControlDeps,
   call: StartCall,
   kind: Job["kind"],
   read: (set: QuestionSet, scope: ChangeScope) => Promise<unknown>,
 ): Promise<SetJob> {
   const { principal, standing } = acting(call)
   checkMayInfer(standing)
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const set = await lockReadSet(scope.sql, standing, call.params.set_id)
     const input = await read(set, scope)
     if (!(await isRoomForJob(scope.sql, standing.organizationId)))
@@ -120,7 +120,7 @@ async function start(
         "conflict",
         `Cannot start the job: ${openJobsMax} of the organization are waiting or running`,
       )
-    const job = await addJob(parts, scope, set, { kind, input, principal })
+    const job = await addJob(deps, scope, set, { kind, input, principal })
     await scope.audit({
       organizationId: set.organizationId,
       action: `question_set.${kind}`,
@@ -208,8 +208,8 @@ export const isRoomForJob = async (sql: Sql, organizationId: string): Promise<bo
   (await countOpenJobs(sql, organizationId)) < openJobsMax
 
 export async function addJob(
-  { ids }: ControlParts,
-  { sql, now, touched }: ChangeScope,
+  { ids }: ControlDeps,
+  { sql, now, invalidate }: ChangeScope,
   set: QuestionSet,
   given: { readonly kind: Job["kind"]; readonly input: unknown; readonly principal: Principal },
 ): Promise<Job> {
@@ -222,6 +222,6 @@ export async function addJob(
     principal: JSON.stringify(given.principal),
     createdAt: now,
   })
-  touched({ table: "question_set_jobs", id: job.id })
+  invalidate({ table: "question_set_jobs", id: job.id })
   return job
 }

@@ -12,7 +12,7 @@ import {
   listAnsweringVersions,
   sumAnswers,
 } from "../../store/question-sets/answer-counts.ts"
-import { type ControlParts, acting } from "../change.ts"
+import { type ControlDeps, acting } from "../change.ts"
 import { monitorQuestion } from "./answer-figures.ts"
 import { readSet } from "./view.ts"
 
@@ -22,12 +22,12 @@ const rangeMsDefault = 7 * lengthsMs.day
 /** Of questions, answers and buckets together. */
 const sumsMax = 100_000
 
-export function monitoringHandlers(parts: ControlParts): Handlers<typeof monitoringTable> {
-  return { getQuestionSetMonitoring: async (call) => await monitor(parts, call) }
+export function monitoringHandlers(deps: ControlDeps): Handlers<typeof monitoringTable> {
+  return { getQuestionSetMonitoring: async (call) => await monitor(deps, call) }
 }
 
 async function monitor(
-  { database, clock }: ControlParts,
+  { database, clock }: ControlDeps,
   call: CallOf<(typeof monitoringTable)["getQuestionSetMonitoring"]>,
 ): Promise<QuestionSetMonitoring> {
   const { bucket, version } = call.query

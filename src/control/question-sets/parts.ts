@@ -1,9 +1,9 @@
 /** What the handlers of question sets are made of. */
 import type { Catalog } from "../../base/catalog.ts"
-import type { ControlParts } from "../change.ts"
+import type { ControlDeps } from "../change.ts"
 import type { ContentAccess } from "../content/parts.ts"
 
-export interface QuestionSetParts extends ControlParts {
+export interface QuestionSetDeps extends ControlDeps {
   /** Encrypts the texts of examples. */
   readonly content: Pick<ContentAccess, "cipher">
   readonly catalog: Catalog

@@ -17,18 +17,18 @@ import {
 import { type ChangeScope, acting, change, etag, notFound } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { addJob, isRoomForJob } from "./jobs.ts"
-import type { QuestionSetParts } from "./parts.ts"
+import type { QuestionSetDeps } from "./parts.ts"
 import { lockReadSet, readVersion, toView } from "./view.ts"
 
 export async function pointLabel(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<PlatformTable["putQuestionSetLabel"]>,
 ): Promise<WireSet> {
   const { principal, standing } = acting(call)
   const { label } = call.params
   if (label === "latest")
     throw new Fault("conflict", "Cannot move the label latest: it is always the newest version")
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, now } = scope
     const set = await lockReadSet(sql, standing, call.params.set_id)
     const version = await readVersion(sql, set, String(call.body.version))
@@ -40,7 +40,7 @@ export async function pointLabel(
     await putLabel(sql, { setId: set.id, label, number: version.number, updatedBy, updatedAt: now })
     const after = await labelsChanged(scope, set, label, { before, after: version.number })
     if (label === "production")
-      await checkCases(parts, scope, after, { version: version.number, against: before, principal, standing })
+      await checkCases(deps, scope, after, { version: version.number, against: before, principal, standing })
     call.header("etag", etag(after.revision))
     return await toView(sql, after)
   })
@@ -48,7 +48,7 @@ export async function pointLabel(
 
 /** Runs the frozen cases; not for a caller that may not infer, where nothing is frozen, or where too many jobs are open. */
 export async function checkCases(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   scope: ChangeScope,
   set: QuestionSet,
   given: {
@@ -61,15 +61,15 @@ export async function checkCases(
   const { version, against, principal, standing } = given
   if (!standing.permissions.includes("inference") || (await countRows(scope.sql, set.id)).cases === 0) return
   if (!(await isRoomForJob(scope.sql, set.organizationId))) return
-  await addJob(parts, scope, set, { kind: "check", input: { version, against }, principal })
+  await addJob(deps, scope, set, { kind: "check", input: { version, against }, principal })
 }
 
 export async function removeLabel(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<PlatformTable["deleteQuestionSetLabel"]>,
 ): Promise<void> {
   const { standing } = acting(call)
-  await change(parts, call, async (scope) => {
+  await change(deps, call, async (scope) => {
     const set = await lockReadSet(scope.sql, standing, call.params.set_id)
     const version = await findVersion(scope.sql, set, call.params.label)
     if (!version || !(await deleteLabel(scope.sql, set.id, call.params.label))) throw notFound("label")
@@ -79,7 +79,7 @@ export async function removeLabel(
 
 /** The set's own row changes with its labels: gateways hear of it, and If-Match sees it. */
 async function labelsChanged(
-  { sql, now, audit, touched }: ChangeScope,
+  { sql, now, audit, invalidate }: ChangeScope,
   set: QuestionSet,
   label: string,
   versions: { readonly before: number | null; readonly after: number | null },
@@ -94,6 +94,6 @@ async function labelsChanged(
     before: shown(versions.before),
     after: shown(versions.after),
   })
-  touched({ table: "question_sets", id: set.organizationId })
+  invalidate({ table: "question_sets", id: set.organizationId })
   return after
 }

@@ -26,7 +26,7 @@ import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList 
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"
-import type { QuestionSetParts } from "./parts.ts"
+import type { QuestionSetDeps } from "./parts.ts"
 import { checkCases, pointLabel, removeLabel } from "./publish.ts"
 import {
   lockReadSet,
@@ -39,8 +39,8 @@ import {
   toView,
 } from "./view.ts"
 
-export function setHandlers(parts: QuestionSetParts): Handlers<typeof setTable> {
-  const { database } = parts
+export function setHandlers(deps: QuestionSetDeps): Handlers<typeof setTable> {
+  const { database } = deps
   return {
     async listQuestionSets(call) {
       const { organizationId } = acting(call).standing
@@ -49,15 +49,15 @@ export function setHandlers(parts: QuestionSetParts): Handlers<typeof setTable> 
         examples: set.examples,
       }))
     },
-    createQuestionSet: async (call) => await create(parts, call),
-    importQuestionSet: async (call) => await importFile(parts, call),
+    createQuestionSet: async (call) => await create(deps, call),
+    importQuestionSet: async (call) => await importFile(deps, call),
     async getQuestionSet(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
       call.header("etag", etag(set.revision))
       return await toView(database, set)
     },
-    updateQuestionSet: async (call) => await update(parts, call),
-    deleteQuestionSet: async (call) => await remove(parts, call),
+    updateQuestionSet: async (call) => await update(deps, call),
+    deleteQuestionSet: async (call) => await remove(deps, call),
     async listQuestionSetVersions(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
       const [page, labels] = await Promise.all([
@@ -78,26 +78,26 @@ export function setHandlers(parts: QuestionSetParts): Handlers<typeof setTable> 
       const changes = differenceOf(decodeContent(from.content), decodeContent(to.content))
       return { from: from.number, to: to.number, changes }
     },
-    putQuestionSetLabel: async (call) => await pointLabel(parts, call),
-    deleteQuestionSetLabel: async (call) => await removeLabel(parts, call),
+    putQuestionSetLabel: async (call) => await pointLabel(deps, call),
+    deleteQuestionSetLabel: async (call) => await removeLabel(deps, call),
     async exportQuestionSet(call) {
       const set = await readSet(database, acting(call).standing, call.params.set_id)
       const { content } = await readVersion(database, set, call.query.version)
-      const schemaUrl = `${parts.publicUrl()}/schemas/question-set.json`
+      const schemaUrl = `${deps.publicUrl()}/schemas/question-set.json`
       return new Document(Buffer.from(writeFile(set, decodeContent(content), schemaUrl)))
     },
   }
 }
 
 async function create(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["createQuestionSet"]>,
 ): Promise<WireSet> {
   const { principal, standing } = acting(call)
   const { name, description, ...content } = call.body
-  const id = parts.ids.next("qs")
-  return await change(parts, call, async (scope) => {
-    const set = await insert(parts, scope, { id, name, description, content, principal, standing })
+  const id = deps.ids.next("qs")
+  return await change(deps, call, async (scope) => {
+    const set = await insert(deps, scope, { id, name, description, content, principal, standing })
     call.header("etag", etag(set.revision))
     return await toView(scope.sql, set)
   })
@@ -113,11 +113,11 @@ interface NewSet {
   readonly note?: string | undefined
 }
 
-async function insert(parts: QuestionSetParts, scope: ChangeScope, given: NewSet): Promise<QuestionSet> {
-  const { sql, now, audit, touched } = scope
+async function insert(deps: QuestionSetDeps, scope: ChangeScope, given: NewSet): Promise<QuestionSet> {
+  const { sql, now, audit, invalidate } = scope
   const { id, name, description, principal, standing } = given
   const { organizationId } = standing
-  await checkModel(parts.catalog, sql, organizationId, given.content.model)
+  await checkModel(deps.catalog, sql, organizationId, given.content.model)
   const content = keepArtefacts(given.content, null)
   refuseUnknownArtefacts(artefactsIn(content), [])
   // Two that create at once are counted one after the other.
@@ -147,38 +147,38 @@ async function insert(parts: QuestionSetParts, scope: ChangeScope, given: NewSet
     before: null,
     after: { name, description, version: 1, hash },
   })
-  touched({ table: "question_sets", id: organizationId })
+  invalidate({ table: "question_sets", id: organizationId })
   return set
 }
 
 async function importFile(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["importQuestionSet"]>,
 ): Promise<{ set: WireSet; result: "created" | "changed" | "unchanged" }> {
   const { principal, standing } = acting(call)
   const { yaml, note } = call.body
   const file = await threads.run(standing.organizationId, readFileTask, yaml, call.request.signal)
   const { name, description, ...content } = file
-  const id = parts.ids.next("qs")
-  return await change(parts, call, async (scope) => {
+  const id = deps.ids.next("qs")
+  return await change(deps, call, async (scope) => {
     const before = await lockSet(scope.sql, standing.organizationId, name)
     if (!before || before.name !== name) {
-      const set = await insert(parts, scope, { id, name, description, content, principal, standing, note })
+      const set = await insert(deps, scope, { id, name, description, content, principal, standing, note })
       return { set: await toView(scope.sql, set), result: "created" as const }
     }
-    const set = await revise(parts, scope, before, { description, content, note, principal })
+    const set = await revise(deps, scope, before, { description, content, note, principal })
     const result = set.revision === before.revision ? ("unchanged" as const) : ("changed" as const)
     return { set: await toView(scope.sql, set), result }
   })
 }
 
 async function update(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["updateQuestionSet"]>,
 ): Promise<WireSet> {
   const { principal, standing } = acting(call)
   const { name, description, note, shadow, model, questions, calibration } = call.body
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql } = scope
     const before = await lockReadSet(sql, standing, call.params.set_id)
     checkVersion(call.request, before.revision)
@@ -189,10 +189,10 @@ async function update(
       calibration: calibration === undefined ? current.calibration : calibration,
     }
     if (shadow) {
-      if (shadow.model !== null) await checkModel(parts.catalog, sql, before.organizationId, shadow.model)
+      if (shadow.model !== null) await checkModel(deps.catalog, sql, before.organizationId, shadow.model)
       if (shadow.version !== null) await readVersion(sql, before, String(shadow.version))
     }
-    const set = await revise(parts, scope, before, {
+    const set = await revise(deps, scope, before, {
       name,
       description,
       content,
@@ -201,7 +201,7 @@ async function update(
       ...(shadow === undefined ? {} : { shadow }),
     })
     if (content.model !== current.model)
-      await checkCases(parts, scope, set, {
+      await checkCases(deps, scope, set, {
         version: set.latest,
         against: before.latest,
         principal,
@@ -223,14 +223,14 @@ interface Revision {
 
 /** Makes a new version where the content differs; answers the set as it was where nothing does. */
 async function revise(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   scope: ChangeScope,
   before: QuestionSet,
   revision: Revision,
 ): Promise<QuestionSet> {
-  const { sql, now, audit, touched } = scope
+  const { sql, now, audit, invalidate } = scope
   const old = await readVersion(sql, before, "latest")
-  const added = await addVersion(parts, scope, before, old, revision)
+  const added = await addVersion(deps, scope, before, old, revision)
   const { shadow } = revision
   const settings = {
     ...(revision.name === undefined || revision.name === before.name ? {} : { name: revision.name }),
@@ -258,12 +258,12 @@ async function revise(
     before: { ...settingsOf(before), version: before.latest, hash: old.hash },
     after: { ...settingsOf(after), version: after.latest, hash: added?.hash ?? old.hash },
   })
-  touched({ table: "question_sets", id: before.organizationId })
+  invalidate({ table: "question_sets", id: before.organizationId })
   return after
 }
 
 async function addVersion(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   { sql, now }: ChangeScope,
   set: QuestionSet,
   old: SetVersion,
@@ -274,7 +274,7 @@ async function addVersion(
   const { text, hash } = encodeContent(content)
   if (hash === old.hash) return null
   // A model that is gone meanwhile does not keep thresholds from being changed.
-  if (content.model !== current.model) await checkModel(parts.catalog, sql, set.organizationId, content.model)
+  if (content.model !== current.model) await checkModel(deps.catalog, sql, set.organizationId, content.model)
   const named = artefactsIn(content)
   const known = await listArtefacts(sql, set.id, named)
   refuseUnknownArtefacts(
@@ -297,11 +297,11 @@ async function addVersion(
 }
 
 async function remove(
-  parts: QuestionSetParts,
+  deps: QuestionSetDeps,
   call: CallOf<(typeof setTable)["deleteQuestionSet"]>,
 ): Promise<void> {
   const { standing } = acting(call)
-  await change(parts, call, async ({ sql, audit, touched }) => {
+  await change(deps, call, async ({ sql, audit, invalidate }) => {
     const set = await lockReadSet(sql, standing, call.params.set_id)
     await deleteSet(sql, set.id)
     await audit({
@@ -311,7 +311,7 @@ async function remove(
       before: { ...settingsOf(set), version: set.latest },
       after: null,
     })
-    touched({ table: "question_sets", id: set.organizationId })
+    invalidate({ table: "question_sets", id: set.organizationId })
   })
 }
 

@@ -26,24 +26,24 @@ import { type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
 import { acting, change, notFound } from "../change.ts"
 import { openContent } from "../content/content.ts"
-import type { ContentControlParts } from "../content/parts.ts"
+import type { ContentControlDeps } from "../content/parts.ts"
 import { readOrRefuse } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"
 import { lockReadSet, readSet, readVersion } from "../question-sets/view.ts"
 import { giveLabel, takeBack } from "./label.ts"
 
-export function reviewHandlers(parts: ContentControlParts): Handlers<typeof reviewTable> {
-  const { database } = parts
+export function reviewHandlers(deps: ContentControlDeps): Handlers<typeof reviewTable> {
+  const { database } = deps
   return {
     async listReviewItems(call) {
       const { principal, standing } = acting(call)
       const set = await readSet(database, standing, call.params.set_id)
       const reviewer = reviewerOf(principal)
       const { items, nextCursor } = await pageReviewItems(database, set.id, reviewer, call.query)
-      const data = await viewsOf(parts, items, reviewer)
+      const data = await viewsOf(deps, items, reviewer)
       // They show evidence, and reading content is recorded.
       if (data.length > 0)
-        await change(parts, { ...call, idempotency: null }, async ({ audit }) => {
+        await change(deps, { ...call, idempotency: null }, async ({ audit }) => {
           const sequences = [...new Set(data.map(({ seq_id }) => seq_id))]
           await audit(eventOf(set, "review.read", null, { sequences }))
         })
@@ -52,18 +52,18 @@ export function reviewHandlers(parts: ContentControlParts): Handlers<typeof revi
     async getReviewSummary(call) {
       const { principal, standing } = acting(call)
       const set = await readSet(database, standing, call.params.set_id)
-      return await summarize(parts, set, reviewerOf(principal))
+      return await summarize(deps, set, reviewerOf(principal))
     },
-    decideReviewItem: async (call) => await decide(parts, call),
-    undoReviewItem: async (call) => await undo(parts, call),
+    decideReviewItem: async (call) => await decide(deps, call),
+    undoReviewItem: async (call) => await undo(deps, call),
     async updateReviewSettings(call) {
       const { standing } = acting(call)
       const { sample_rate } = call.body
-      return await change(parts, call, async ({ sql, now, audit, touched }) => {
+      return await change(deps, call, async ({ sql, now, audit, invalidate }) => {
         const set = await lockReadSet(sql, standing, call.params.set_id)
         await updateSet(sql, set.id, { reviewSampleRate: sample_rate }, now)
         await audit(eventOf(set, "review.settings", { sample_rate: set.reviewSampleRate }, { sample_rate }))
-        touched({ table: "question_sets", id: set.organizationId })
+        invalidate({ table: "question_sets", id: set.organizationId })
         return { sample_rate }
       })
     },
@@ -74,21 +74,21 @@ export function reviewHandlers(parts: ContentControlParts): Handlers<typeof revi
 const reviewerOf = ({ userId, id }: Principal): string => userId ?? id
 
 async function decide(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<(typeof reviewTable)["decideReviewItem"]>,
 ): Promise<ReviewItem> {
   const { principal, standing } = acting(call)
   const { decision, label: given } = call.body
   const reviewer = reviewerOf(principal)
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
     const { set, item } = await lockItem(sql, standing, call.params)
-    const content = await contentOf(parts, sql, item, now)
+    const content = await contentOf(deps, sql, item, now)
     const before = await listReviews(sql, [item.id])
     refuseDecided(item, before, reviewer)
     const label = given === undefined ? null : await readLabel(sql, set, item, given)
     const learned =
-      label === null ? null : await giveLabel(parts, scope, { set, item, content, label, before })
+      label === null ? null : await giveLabel(deps, scope, { set, item, content, label, before })
     await insertReview(sql, {
       itemId: item.id,
       reviewer,
@@ -108,15 +108,15 @@ async function decide(
 }
 
 async function undo(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   call: CallOf<(typeof reviewTable)["undoReviewItem"]>,
 ): Promise<ReviewItem> {
   const { principal, standing } = acting(call)
   const reviewer = reviewerOf(principal)
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const { sql, now, audit } = scope
     const { set, item } = await lockItem(sql, standing, call.params)
-    const content = await contentOf(parts, sql, item, now)
+    const content = await contentOf(deps, sql, item, now)
     const reviews = await listReviews(sql, [item.id])
     const own = reviews.find((review) => review.reviewer === reviewer)
     if (!own) throw notFound("decision")
@@ -142,7 +142,7 @@ async function lockItem(
 }
 
 async function contentOf(
-  { content }: ContentControlParts,
+  { content }: ContentControlDeps,
   sql: Sql,
   { organizationId, seqId }: StoredReviewItem,
   now: Date,
@@ -190,7 +190,7 @@ async function updateState(sql: Sql, item: StoredReviewItem): Promise<"open" | "
 
 /** Items whose content cannot be read, or has just expired, are left out. */
 async function viewsOf(
-  { database, clock, content }: ContentControlParts,
+  { database, clock, content }: ContentControlDeps,
   items: readonly StoredReviewItem[],
   reviewer: string,
 ): Promise<ReviewItem[]> {
@@ -282,17 +282,17 @@ function eventOf(set: QuestionSet, action: string, before: unknown, after: unkno
 }
 
 async function summarize(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   set: QuestionSet,
   reviewer: string,
 ): Promise<ReviewSummary> {
-  const { database } = parts
+  const { database } = deps
   const taughtAt = await findLastTaught(database, set.id)
   const counts = await countReviews(database, set.id, reviewer, taughtAt)
   return {
     open: counts.open,
     done: counts.done,
-    content: await contentStateOf(parts, set.organizationId),
+    content: await contentStateOf(deps, set.organizationId),
     sample_rate: set.reviewSampleRate,
     labelled_since_taught: counts.labelled,
     corrected_since_taught: counts.corrected,
@@ -302,7 +302,7 @@ async function summarize(
 }
 
 async function contentStateOf(
-  { database, content }: ContentControlParts,
+  { database, content }: ContentControlDeps,
   organizationId: string,
 ): Promise<ReviewSummary["content"]> {
   if (!content.cipher.isAvailable) return "unavailable"

@@ -16,7 +16,7 @@ import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
 import type { ChangeScope } from "../change.ts"
-import type { ContentControlParts } from "../content/parts.ts"
+import type { ContentControlDeps } from "../content/parts.ts"
 import { checkStorage, decodeLabels } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"
 
@@ -38,7 +38,7 @@ export interface LearnedExample {
 
 /** Two reviewers who disagree teach nothing: the example then has no label for the question. */
 export async function giveLabel(
-  parts: ContentControlParts,
+  deps: ContentControlDeps,
   { sql, now }: ChangeScope,
   { set, item, content, label, before }: GivenLabel,
 ): Promise<LearnedExample> {
@@ -61,11 +61,11 @@ export async function giveLabel(
       "conflict",
       `Cannot add the label: the set has ${examples} examples; at most ${questionSetLimits.examplesMax} are kept`,
     )
-  const place = { id: parts.ids.next("ex"), setId: set.id }
+  const place = { id: deps.ids.next("ex"), setId: set.id }
   await insertExamples(sql, [
     {
       ...place,
-      ...sealInput(parts.content.cipher, place, input),
+      ...sealInput(deps.content.cipher, place, input),
       inputHash: hash,
       split: splitOf(hash),
       labels: JSON.stringify(isDisputed ? {} : { [item.question]: label }),

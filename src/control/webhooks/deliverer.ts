@@ -22,7 +22,7 @@ import { WorkQueue } from "../../store/work-queue.ts"
 import type { MailSender } from "../alerts/email.ts"
 import { signatureOf, type Sent, type WebhookSender } from "./send.ts"
 
-export interface DelivererParts {
+export interface DelivererDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -38,7 +38,7 @@ export interface DelivererParts {
 
 export interface Deliverer {
   /** For changes made by this process: a new delivery begins at once. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -62,10 +62,10 @@ const retriesMax = parallelMax / 2
 const perOrganizationMax = 4
 const gone = 410
 
-export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> {
-  const { database } = parts
+export async function startDeliverer(deps: DelivererDeps): Promise<Deliverer> {
+  const { database } = deps
   let retries = 0
-  const queue = new WorkQueue<Delivery>(parts, {
+  const queue = new WorkQueue<Delivery>(deps, {
     name: "deliveries",
     table: "deliveries",
     parallelMax,
@@ -78,7 +78,7 @@ export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> 
       const isRetry = delivery.tries > 1
       if (isRetry) retries++
       try {
-        await attempt(parts, delivery, stop)
+        await attempt(deps, delivery, stop)
       } finally {
         if (isRetry) retries--
       }
@@ -88,15 +88,15 @@ export async function startDeliverer(parts: DelivererParts): Promise<Deliverer> 
   return await followChanges(database, queue)
 }
 
-async function attempt(parts: DelivererParts, delivery: Delivery, stop: AbortSignal): Promise<void> {
-  const { database, clock } = parts
+async function attempt(deps: DelivererDeps, delivery: Delivery, stop: AbortSignal): Promise<void> {
+  const { database, clock } = deps
   const startedMs = clock.monotonicMs()
   const sent: Attempted = await (delivery.webhookId === null
-    ? mailTo(parts, delivery)
-    : postTo(parts, delivery, delivery.webhookId, stop))
+    ? mailTo(deps, delivery)
+    : postTo(deps, delivery, delivery.webhookId, stop))
   const durationMs = Math.round(clock.monotonicMs() - startedMs)
   const end = endOf(delivery, sent, durationMs, clock.nowMs())
-  if (sent.status === gone && sent.webhook) await endGone(parts, sent.webhook, delivery, end)
+  if (sent.status === gone && sent.webhook) await endGone(deps, sent.webhook, delivery, end)
   else await endAttempt(database, delivery, end)
 }
 
@@ -107,7 +107,7 @@ interface Attempted extends Sent {
 }
 
 async function postTo(
-  { database, clock, webhooks, cipher }: DelivererParts,
+  { database, clock, webhooks, cipher }: DelivererDeps,
   delivery: Delivery,
   webhookId: string,
   stop: AbortSignal,
@@ -133,8 +133,8 @@ function secretsOf({ secret, previousSecret, previousSecretExpiresAt }: Webhook,
   return previousSecret !== null && isValid ? [secret, previousSecret] : [secret]
 }
 
-async function mailTo(parts: DelivererParts, delivery: Delivery): Promise<Attempted> {
-  const { database, mail, recipients } = parts
+async function mailTo(deps: DelivererDeps, delivery: Delivery): Promise<Attempted> {
+  const { database, mail, recipients } = deps
   const { id, organizationId, address, body } = delivery
   if (!mail) return { status: null, error: "no mail server is configured", isFinal: true }
   // Rules go on naming members who have left.
@@ -170,7 +170,7 @@ function spread(delayMs: number, id: string): number {
 
 /** A receiver that answers 410 wants no more events. One that the webhook no longer names has nothing to say about it. */
 async function endGone(
-  { database, clock, ids }: DelivererParts,
+  { database, clock, ids }: DelivererDeps,
   webhook: Webhook,
   delivery: Delivery,
   end: AttemptEnd,

@@ -26,14 +26,14 @@ import { type ListedWebhook, webhooks } from "../../store/alerts/webhooks.ts"
 import { sealText } from "../../store/content/cipher.ts"
 import type { ContentAccess } from "../content/parts.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ControlParts, acting, auditResource, change, found, toList } from "../change.ts"
+import { type ControlDeps, acting, auditResource, change, found, toList } from "../change.ts"
 import { creatorOf } from "../keys.ts"
 import { add, given, handlersOf, replace, resource, changeView } from "../resource.ts"
 import { eventBody, urlRefusal } from "./send.ts"
 
 type Table = typeof webhookTable
 
-interface WebhookParts extends ControlParts {
+interface WebhookDeps extends ControlDeps {
   /** Whether events may go to private addresses. */
   readonly allowPrivateWebhooks: boolean
   /** Encrypts their secrets. */
@@ -54,27 +54,27 @@ const resources = resource({
   audited: settingsOf,
 })
 
-export function webhookHandlers(parts: WebhookParts): Handlers<typeof webhookTable> {
-  const { database } = parts
-  const { list, get, find, update, remove } = handlersOf(parts, resources)
+export function webhookHandlers(deps: WebhookDeps): Handlers<typeof webhookTable> {
+  const { database } = deps
+  const { list, get, find, update, remove } = handlersOf(deps, resources)
   return {
     listWebhooks: list,
-    createWebhook: async (call) => await create(parts, call),
+    createWebhook: async (call) => await create(deps, call),
     getWebhook: async (call) => await get(call, call.params.webhook_id),
     async updateWebhook(call) {
       const { url, enabled } = call.body
-      if (url !== undefined) checkUrl(parts, url)
+      if (url !== undefined) checkUrl(deps, url)
       return await update(call, call.params.webhook_id, async ({ sql }, { id }) => {
         if (enabled === false) await cancelDeliveries(sql, id)
         return { ...given(call.body), ...(enabled === undefined ? {} : { disabledReason: null }) }
       })
     },
-    rotateWebhook: async (call) => await rotate(parts, call),
+    rotateWebhook: async (call) => await rotate(deps, call),
     deleteWebhook: async (call) =>
       await remove(call, call.params.webhook_id, async ({ sql }, { id, organizationId }) =>
         dropWebhookFromRules(sql, organizationId, id),
       ),
-    testWebhook: async (call) => await sendTest(parts, call),
+    testWebhook: async (call) => await sendTest(deps, call),
     async listWebhookDeliveries(call) {
       const { id } = await find(call, call.params.webhook_id)
       return toList(await pageDeliveries(database, id, call.query), toDeliveryItem)
@@ -83,39 +83,39 @@ export function webhookHandlers(parts: WebhookParts): Handlers<typeof webhookTab
       const { id } = await find(call, call.params.webhook_id)
       return toDelivery(found(await findDelivery(database, id, call.params.delivery_id), "delivery"))
     },
-    resendWebhookDelivery: async (call) => await resend(parts, call),
+    resendWebhookDelivery: async (call) => await resend(deps, call),
   }
 }
 
-async function create(parts: WebhookParts, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
+async function create(deps: WebhookDeps, call: CallOf<Table["createWebhook"]>): Promise<WebhookWithSecret> {
   const { principal, standing } = acting(call)
   const { organizationId } = standing
-  checkUrl(parts, call.body.url)
+  checkUrl(deps, call.body.url)
   const secret = newWebhookSecret()
-  return await change(parts, call, async (scope) => {
-    const id = parts.ids.next(resources.idPrefix)
+  return await change(deps, call, async (scope) => {
+    const id = deps.ids.next(resources.idPrefix)
     const webhook = await add(scope, resources, {
       id,
       organizationId,
       fields: async ({ sql }) => ({
         ...call.body,
-        secret: sealText(parts.content.cipher, { organizationId, seqId: id }, secret),
+        secret: sealText(deps.content.cipher, { organizationId, seqId: id }, secret),
         createdBy: await creatorOf(sql, principal),
       }),
     })
-    return { ...handlersOf(parts, resources).show(call, webhook), secret }
+    return { ...handlersOf(deps, resources).show(call, webhook), secret }
   })
 }
 
-async function rotate(parts: WebhookParts, call: CallOf<Table["rotateWebhook"]>): Promise<WebhookWithSecret> {
-  const { lock, show } = handlersOf(parts, resources)
+async function rotate(deps: WebhookDeps, call: CallOf<Table["rotateWebhook"]>): Promise<WebhookWithSecret> {
+  const { lock, show } = handlersOf(deps, resources)
   const secret = newWebhookSecret()
   const graceMs = call.body.grace_seconds * 1000
-  return await change(parts, call, async (scope) => {
+  return await change(deps, call, async (scope) => {
     const before = await lock(scope, call, call.params.webhook_id)
     const hasGrace = graceMs > 0
     const changes = {
-      secret: sealText(parts.content.cipher, { ...before, seqId: before.id }, secret),
+      secret: sealText(deps.content.cipher, { ...before, seqId: before.id }, secret),
       previousSecret: hasGrace ? before.secret : null,
       previousSecretExpiresAt: hasGrace ? new Date(scope.now.getTime() + graceMs) : null,
     }
@@ -123,17 +123,17 @@ async function rotate(parts: WebhookParts, call: CallOf<Table["rotateWebhook"]>)
   })
 }
 
-async function sendTest(parts: WebhookParts, call: CallOf<Table["testWebhook"]>): Promise<WebhookDelivery> {
-  return await change(parts, call, async (scope) => {
-    const { sql, now, touched } = scope
-    const { id, organizationId, enabled } = await handlersOf(parts, resources).lock(
+async function sendTest(deps: WebhookDeps, call: CallOf<Table["testWebhook"]>): Promise<WebhookDelivery> {
+  return await change(deps, call, async (scope) => {
+    const { sql, now, invalidate } = scope
+    const { id, organizationId, enabled } = await handlersOf(deps, resources).lock(
       scope,
       call,
       call.params.webhook_id,
     )
     if (!enabled) throw new Fault("conflict", "Cannot test the webhook: it is disabled")
     await refuseFullQueue(sql, organizationId)
-    const eventId = parts.ids.next("evt")
+    const eventId = deps.ids.next("evt")
     const body = eventBody({
       id: eventId,
       type: testEvent,
@@ -144,7 +144,7 @@ async function sendTest(parts: WebhookParts, call: CallOf<Table["testWebhook"]>)
     const delivery = await insertDelivery(
       sql,
       {
-        id: parts.ids.next("dlv"),
+        id: deps.ids.next("dlv"),
         organizationId,
         webhookId: id,
         address: null,
@@ -155,25 +155,25 @@ async function sendTest(parts: WebhookParts, call: CallOf<Table["testWebhook"]>)
       },
       alertLimits.pendingDeliveriesMax,
     )
-    touched({ table: "deliveries", id: delivery.id })
+    invalidate({ table: "deliveries", id: delivery.id })
     return toDelivery(delivery)
   })
 }
 
 async function resend(
-  parts: WebhookParts,
+  deps: WebhookDeps,
   call: CallOf<Table["resendWebhookDelivery"]>,
 ): Promise<WebhookDelivery> {
-  return await change(parts, call, async (scope) => {
-    const { sql, now, touched } = scope
-    const webhook = await handlersOf(parts, resources).lock(scope, call, call.params.webhook_id)
+  return await change(deps, call, async (scope) => {
+    const { sql, now, invalidate } = scope
+    const webhook = await handlersOf(deps, resources).lock(scope, call, call.params.webhook_id)
     if (!webhook.enabled) throw new Fault("conflict", "Cannot send the delivery: the webhook is disabled")
     await refuseFullQueue(sql, webhook.organizationId)
     const requeued = await requeueDelivery(sql, webhook.id, call.params.delivery_id, now)
     const delivery = found(requeued, "delivery")
     const sent = { delivery_id: delivery.id, event_id: delivery.eventId }
     await auditResource(scope, "webhook.resend", webhook, { before: null, after: sent })
-    touched({ table: "deliveries", id: delivery.id })
+    invalidate({ table: "deliveries", id: delivery.id })
     return toDelivery(delivery)
   })
 }
@@ -187,7 +187,7 @@ async function refuseFullQueue(sql: Sql, organizationId: string): Promise<void> 
     )
 }
 
-function checkUrl({ allowPrivateWebhooks }: WebhookParts, url: string): void {
+function checkUrl({ allowPrivateWebhooks }: WebhookDeps, url: string): void {
   const refusal = urlRefusal(url, allowPrivateWebhooks)
   if (refusal !== null)
     throw new Fault("invalid_body", `Cannot use the URL: ${refusal}`, {

@@ -170,7 +170,7 @@ export class Scheduler {
     for (const { jobs } of this.#organizations.values()) {
       for (const job of jobs) {
         if (!job.signal.aborted) continue
-        this.#forget(job)
+        this.#invalidate(job)
         job.settle.reject(job.signal.reason)
       }
     }
@@ -405,11 +405,11 @@ export class Scheduler {
   }
 
   #finish(job: Job, vector: Float32Array): void {
-    this.#forget(job)
+    this.#invalidate(job)
     job.settle.resolve(scoredOf(job, vector))
   }
 
-  #forget(job: Job): void {
+  #invalidate(job: Job): void {
     this.#endLongBranch(job)
     if (job.evidence !== null) this.#cache.release(job.evidence)
     if (!job.organization.jobs.delete(job)) return

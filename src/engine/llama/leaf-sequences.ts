@@ -90,7 +90,7 @@ export class LeafSequences {
   }
 
   /** After all cells were emptied. */
-  forgetAll(): void {
+  invalidateAll(): void {
     for (const leaf of this.#leaves) {
       leaf.holder = undefined
       leaf.lent = false

@@ -280,7 +280,7 @@ export class Scheduler {
     const sequences = ended.reduce((sum, task) => sum + 1 + this.#leaves.heldBy(task), 0)
     if (alone && sequences >= CLEARED_SEQUENCES_MIN) {
       this.#decoder.clear()
-      this.#leaves.forgetAll()
+      this.#leaves.invalidateAll()
       return
     }
     for (const task of ended) {

@@ -22,27 +22,27 @@ import type {
 } from "../../engine/engine.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import { callIdCharactersMax, checkOffered, noteDropped, openWork } from "../openai/chat-work.ts"
-import { Generating, type InferenceParts, countPromptTokens, runInference } from "../openai/inference.ts"
+import { Generating, type InferenceDeps, countPromptTokens, runInference } from "../openai/inference.ts"
 import { MessageWriter } from "./message-writer.ts"
 
 const versionHeader = "anthropic-version"
 const versions = ["2026-10-21", "2023-06-01", "2023-01-01"]
 
-export function anthropicHandlers(parts: InferenceParts): Handlers<typeof anthropicEndpoints> {
+export function anthropicHandlers(deps: InferenceDeps): Handlers<typeof anthropicEndpoints> {
   return {
     createMessage: async (asker) => {
       const start = { callSource: "messages", wire: "messages", asker, check: checkVersion } as const
-      return await runInference(parts, start, async (call, body) => {
+      return await runInference(deps, start, async (call, body) => {
         const { work, dropped } = messageWork(body, call.organizationId)
         noteDropped(call, dropped)
         const isStreamed = body.stream === true
-        const generating = await Generating.start(parts, call, {
+        const generating = await Generating.start(deps, call, {
           model: body.model,
           work,
           count: 1,
           isStreamed,
         })
-        const writer = new MessageWriter(parts.ids, generating.model.sku)
+        const writer = new MessageWriter(deps.ids, generating.model.sku)
         return isStreamed
           ? new EventStream(named(stream(writer, generating)), null)
           : await gather(writer, generating)
@@ -55,10 +55,10 @@ export function anthropicHandlers(parts: InferenceParts): Handlers<typeof anthro
         asker,
         check: checkVersion,
       } as const
-      return await runInference(parts, start, async (call, body) => {
+      return await runInference(deps, start, async (call, body) => {
         const { work, dropped } = promptWork(body, call.organizationId)
         noteDropped(call, dropped)
-        return { input_tokens: await countPromptTokens(parts, call, { model: body.model, work }) }
+        return { input_tokens: await countPromptTokens(deps, call, { model: body.model, work }) }
       })
     },
   }

@@ -22,7 +22,7 @@ import type { Database } from "../../store/sql.ts"
 import { listOf, organizationOf, toSeconds, visibleFile } from "./files.ts"
 import type { BatchCaller } from "./run-line.ts"
 
-export interface BatchParts {
+export interface BatchDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -32,8 +32,8 @@ export interface BatchParts {
   readonly changed: (change: Change) => void
 }
 
-export function batchHandlers(parts: BatchParts): Handlers<typeof batchEndpoints> {
-  const { database, clock, ids, openMax, changed } = parts
+export function batchHandlers(deps: BatchDeps): Handlers<typeof batchEndpoints> {
+  const { database, clock, ids, openMax, changed } = deps
   const now = (): Date => new Date(clock.nowMs())
   return {
     createBatch: async ({ body, principal, standing }) => {

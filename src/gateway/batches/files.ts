@@ -26,7 +26,7 @@ import {
 import type { FileStorage, StagedBlob } from "../../store/files/storage.ts"
 import type { Database } from "../../store/sql.ts"
 
-export interface FileParts {
+export interface FileDeps {
   readonly database: Database
   readonly storage: FileStorage
   readonly clock: Clock
@@ -40,8 +40,8 @@ export interface FileParts {
 /** Each may leave as much behind as a file may have until it is refused. */
 const uploadsAtOnceMax = 4
 
-export function fileHandlers(parts: FileParts): Handlers<typeof fileEndpoints> {
-  const { database, storage, clock } = parts
+export function fileHandlers(deps: FileDeps): Handlers<typeof fileEndpoints> {
+  const { database, storage, clock } = deps
   const uploads = new Map<string, number>()
   const now = (): Date => new Date(clock.nowMs())
   return {
@@ -54,7 +54,7 @@ export function fileHandlers(parts: FileParts): Handlers<typeof fileEndpoints> {
         })
       uploads.set(organizationId, running + 1)
       try {
-        return toFileObject(await storeUpload(parts, organizationId, body))
+        return toFileObject(await storeUpload(deps, organizationId, body))
       } finally {
         const left = (uploads.get(organizationId) ?? 1) - 1
         if (left > 0) uploads.set(organizationId, left)
@@ -82,8 +82,8 @@ export function fileHandlers(parts: FileParts): Handlers<typeof fileEndpoints> {
     deleteFile: async ({ params, standing }) => {
       if (!(await deleteFile(database, organizationOf(standing), params.file_id))) throw noFile()
       // Where it fails, the next sweep does it.
-      await removeOrphans(database, storage, new Date(parts.clock.nowMs())).catch((error: unknown) =>
-        parts.log.warn({ err: error }, "the bytes of a deleted file could not be removed"),
+      await removeOrphans(database, storage, new Date(deps.clock.nowMs())).catch((error: unknown) =>
+        deps.log.warn({ err: error }, "the bytes of a deleted file could not be removed"),
       )
       return { id: params.file_id, object: "file", deleted: true }
     },
@@ -119,20 +119,18 @@ const noFile = (): Fault =>
   new Fault("not_found", "Cannot find the file: no such id is visible to this principal")
 
 async function storeUpload(
-  parts: FileParts,
+  deps: FileDeps,
   organizationId: string,
   body: Parameters<typeof receiveUpload>[0],
 ): Promise<File> {
-  const { database, storage, clock, ids, fileBytesMax, organizationBytesMax } = parts
+  const { database, storage, clock, ids, fileBytesMax, organizationBytesMax } = deps
   const left = organizationBytesMax - Number(await sumBytes(database, organizationId))
   const bytesMax = Math.max(0, Math.min(fileBytesMax, left))
   const { fields, filename, blob } = await receiveUpload(body, storage, bytesMax)
   try {
     const createdAt = new Date(clock.nowMs())
     const seconds = fields["expires_after[seconds]"]
-    const expiresAt = new Date(
-      createdAt.getTime() + (seconds === undefined ? parts.expiryMs : seconds * 1000),
-    )
+    const expiresAt = new Date(createdAt.getTime() + (seconds === undefined ? deps.expiryMs : seconds * 1000))
     const { purpose } = fields
     const file = { id: ids.next("file"), organizationId, filename, purpose, createdAt, expiresAt }
     await placeBlob(database, storage, organizationId, blob, createdAt)
@@ -189,7 +187,7 @@ export class FileSweeper {
     return { name: `files.sweep.${this.#deps.storage.id}`, everyMs, run: () => this.#sweep() }
   }
 
-  forget({ table }: Change): void {
+  invalidate({ table }: Change): void {
     if (table === "organizations") void this.#sweep()
   }
 

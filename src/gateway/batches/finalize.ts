@@ -9,7 +9,7 @@ import type { Database } from "../../store/sql.ts"
 import type { BatchLine } from "./lines.ts"
 import { unrunLine, readPartLines, resultMark } from "./run-line.ts"
 
-interface FinalizeParts {
+interface FinalizeDeps {
   readonly database: Database
   readonly storage: FileStorage
   readonly ids: Ids
@@ -18,17 +18,17 @@ interface FinalizeParts {
 
 /** False when another gateway has taken the batch over. */
 export async function finalizeBatch(
-  parts: FinalizeParts,
+  deps: FinalizeDeps,
   batch: Batch,
   now: Date,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { database, storage } = parts
+  const { database, storage } = deps
   const all = await listParts(database, batch.id)
   const found: Found = { completed: 0, cut: 0, inputDamage: null }
-  const output = await storage.stage(select(parts, batch, all, signal, "output", found))
+  const output = await storage.stage(select(deps, batch, all, signal, "output", found))
   const errors = await storage
-    .stage(select(parts, batch, all, signal, "errors", found))
+    .stage(select(deps, batch, all, signal, "errors", found))
     .catch(async (error: unknown) => {
       await output.discard()
       throw error
@@ -40,12 +40,12 @@ export async function finalizeBatch(
       const keep = async (blob: StagedBlob, name: string): Promise<File | null> => {
         if (blob.bytes === 0) return null
         const file = {
-          id: parts.ids.next("file"),
+          id: deps.ids.next("file"),
           organizationId: batch.organizationId,
           filename: `${batch.id}_${name}.jsonl`,
           purpose: "batch_output" as const,
           createdAt: now,
-          expiresAt: new Date(now.getTime() + parts.fileExpiryMs),
+          expiresAt: new Date(now.getTime() + deps.fileExpiryMs),
         }
         return await insertFile(sql, storage, file, blob)
       }
@@ -102,7 +102,7 @@ export function damagedInput({ message }: BlobDamaged): string {
 }
 
 async function* select(
-  parts: FinalizeParts,
+  deps: FinalizeDeps,
   batch: Batch,
   all: readonly BatchPart[],
   signal: AbortSignal,
@@ -115,7 +115,7 @@ async function* select(
   for (const part of all) {
     signal.throwIfAborted()
     const startedMs = (part.startedAt ?? batch.createdAt).getTime()
-    const { lines, why } = await resultsOf(parts, batch, part, signal).catch((error: unknown) => {
+    const { lines, why } = await resultsOf(deps, batch, part, signal).catch((error: unknown) => {
       if (!(error instanceof BlobDamaged)) throw error
       found.inputDamage = error
       return { lines: [], why: notRun }
@@ -129,7 +129,7 @@ async function* select(
       } else if (isOutput) {
         const answer = Buffer.from(`${text}\n`)
         bytes += answer.length
-        if (bytes > parts.storage.blobBytesMax) found.cut++
+        if (bytes > deps.storage.blobBytesMax) found.cut++
         else {
           found.completed++
           yield answer
@@ -164,13 +164,13 @@ interface PartResults {
  * Throws BlobDamaged when the input is damaged too.
  */
 async function resultsOf(
-  parts: FinalizeParts,
+  deps: FinalizeDeps,
   batch: Batch,
   part: BatchPart,
   signal: AbortSignal,
 ): Promise<PartResults> {
   const unrun = async (why: Reason): Promise<PartResults> => ({
-    lines: (await readPartLines(parts, batch, part, signal)).map(({ line, customId }) => ({
+    lines: (await readPartLines(deps, batch, part, signal)).map(({ line, customId }) => ({
       kind: "unrun",
       text: JSON.stringify({ line, customId, body: "" }),
     })),
@@ -180,7 +180,7 @@ async function resultsOf(
   const name = { organizationId: batch.organizationId, sha256: part.resultSha256 }
   const lines: PartResults["lines"][number][] = []
   try {
-    for await (const line of readLines(parts.storage.read(name)))
+    for await (const line of readLines(deps.storage.read(name)))
       lines.push({
         kind: kinds.find((kind) => line.startsWith(resultMark[kind])) ?? "error",
         text: line.slice(1),

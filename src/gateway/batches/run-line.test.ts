@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
-import { type LineParts, type LineRequest, type LineResult, runLine } from "./run-line.ts"
+import { type LineDeps, type LineRequest, type LineResult, runLine } from "./run-line.ts"
 
 /** Runs a line that fails so often before it is answered. */
 async function run(code: FaultCode, failures: number): Promise<LineResult | null> {
@@ -12,9 +12,9 @@ async function run(code: FaultCode, failures: number): Promise<LineResult | null
       return {}
     },
   } as const
-  const parts: LineParts = {
+  const deps: LineDeps = {
     callerNow: async (caller) => caller,
-    endpoints: { "/v1/decisions": endpoint } as unknown as LineParts["endpoints"],
+    endpoints: { "/v1/decisions": endpoint } as unknown as LineDeps["endpoints"],
     errorBody: (_, fault) => ({ code: fault.code }),
     timeoutMs: 60_000,
     liveTraffic: { enterLine: async () => () => undefined },
@@ -27,7 +27,7 @@ async function run(code: FaultCode, failures: number): Promise<LineResult | null
     startedMs: 0,
   } as unknown as LineRequest
   const { signal } = new AbortController()
-  return await runLine(parts, request, { stop: signal, halt: signal })
+  return await runLine(deps, request, { stop: signal, halt: signal })
 }
 
 test("a failure is tried six times, and a limit or a full worker for as long as the batch has time", async () => {

@@ -24,7 +24,7 @@ export interface LineEndpoint {
   readonly handler: (call: Call<{}, {}, Uint8Array>) => Promise<unknown>
 }
 
-export interface LineParts {
+export interface LineDeps {
   /** The caller as it is now; null when it may no longer run inference there. */
   readonly callerNow: (caller: BatchCaller) => Promise<BatchCaller | null>
   readonly endpoints: Readonly<Record<BatchPath, LineEndpoint>>
@@ -93,16 +93,16 @@ export interface LineSignals {
  * tried again; a line that finds every worker full, or a limit a minute used up, waits for as long as its batch has time.
  */
 export async function runLine(
-  parts: LineParts,
+  deps: LineDeps,
   request: LineRequest,
   { stop, halt }: LineSignals,
 ): Promise<LineResult | null> {
   for (let attempt = 1; ;) {
-    const leave = await parts.liveTraffic.enterLine(halt).catch(() => null)
+    const leave = await deps.liveTraffic.enterLine(halt).catch(() => null)
     stop.throwIfAborted()
     if (!leave) return null
     try {
-      const { body, ...told } = await callEndpoint(parts, request, stop)
+      const { body, ...told } = await callEndpoint(deps, request, stop)
       return { isSuccess: true, text: resultLine(request, 200, body, told) }
     } catch (error) {
       stop.throwIfAborted()
@@ -110,7 +110,7 @@ export async function runLine(
       if (fault.status === paymentRequired || fault instanceof CallerGone) throw new BatchRefused(fault)
       const isPassing = (fault.status === 429 || fault.status >= 500) && !(fault instanceof LateLine)
       const isCounted = !waitedFor.includes(fault.code)
-      if (!isPassing || (isCounted && attempt === attemptsMax)) return failed(parts, request, fault)
+      if (!isPassing || (isCounted && attempt === attemptsMax)) return failed(deps, request, fault)
       if (isCounted) attempt++
       leave()
       const pauseMs = fault.retryAfterMs ?? pauseMsMin * 2 ** attempt
@@ -130,11 +130,11 @@ interface Answered {
   readonly ms: number
 }
 
-async function callEndpoint(parts: LineParts, request: LineRequest, signal: AbortSignal): Promise<Answered> {
+async function callEndpoint(deps: LineDeps, request: LineRequest, signal: AbortSignal): Promise<Answered> {
   const deadline = new AbortController()
-  const timer = setTimeout(() => deadline.abort(new LateLine()), parts.timeoutMs)
+  const timer = setTimeout(() => deadline.abort(new LateLine()), deps.timeoutMs)
   try {
-    const caller = await parts.callerNow(request.caller)
+    const caller = await deps.callerNow(request.caller)
     if (!caller) throw new CallerGone()
     const headers: Record<string, string> = {}
     const call = {
@@ -144,7 +144,7 @@ async function callEndpoint(parts: LineParts, request: LineRequest, signal: Abor
       },
     }
     const startedMs = performance.now()
-    const output = await parts.endpoints[request.endpoint].handler(call)
+    const output = await deps.endpoints[request.endpoint].handler(call)
     const body = output instanceof EncodedJson ? output.text : JSON.stringify(output)
     return { body, headers, ms: performance.now() - startedMs }
   } finally {
@@ -180,8 +180,8 @@ const idOf = (prefix: string, { batchId, line, startedMs }: LineRequest): string
 const unexpected = (cause: unknown): Fault =>
   new Fault("internal", "Cannot answer the request: an unexpected failure", { cause })
 
-function failed(parts: LineParts, request: LineRequest, fault: Fault): LineResult {
-  const error = parts.errorBody(parts.endpoints[request.endpoint].surface, fault)
+function failed(deps: LineDeps, request: LineRequest, fault: Fault): LineResult {
+  const error = deps.errorBody(deps.endpoints[request.endpoint].surface, fault)
   return { isSuccess: false, text: resultLine(request, fault.status, JSON.stringify({ error })) }
 }
 
@@ -212,7 +212,7 @@ export function unrunLine(
   return JSON.stringify({ id, custom_id: request.line.customId, response: null, error })
 }
 
-export interface PartParts extends LineParts {
+export interface PartDeps extends LineDeps {
   readonly storage: FileStorage
 }
 
@@ -225,7 +225,7 @@ export interface RanPart {
 }
 
 export async function readPartLines(
-  { storage }: Pick<PartParts, "storage">,
+  { storage }: Pick<PartDeps, "storage">,
   batch: Batch,
   part: Pick<BatchPart, "firstLine" | "start" | "length">,
   signal: AbortSignal,
@@ -239,13 +239,13 @@ export async function readPartLines(
 }
 
 export async function runPart(
-  parts: PartParts,
+  deps: PartDeps,
   { batch, part }: { readonly batch: Batch; readonly part: BatchPart },
   concurrency: number,
   signals: LineSignals,
 ): Promise<RanPart> {
   const { stop, halt } = signals
-  const lines = await readPartLines(parts, batch, part, stop)
+  const lines = await readPartLines(deps, batch, part, stop)
   const caller = JSON.parse(batch.principal) as BatchCaller
   const startedMs = part.startedAt?.getTime() ?? 0
   const results: (LineResult | null)[] = lines.map(() => null)
@@ -253,7 +253,7 @@ export async function runPart(
   const run = async (line: BatchLine, index: number): Promise<void> => {
     const { endpoint, id: batchId } = batch
     try {
-      results[index] = await runLine(parts, { batchId, endpoint, caller, line, startedMs }, signals)
+      results[index] = await runLine(deps, { batchId, endpoint, caller, line, startedMs }, signals)
     } catch (error) {
       if (!(error instanceof BatchRefused)) throw error
       refused.of ??= { error, line: line.line }

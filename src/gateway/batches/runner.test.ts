@@ -17,7 +17,7 @@ import { readLines } from "../../store/lines.ts"
 import type { Database } from "../../store/sql.ts"
 import { LiveTraffic } from "../routing/queue.ts"
 import type { BatchCaller, LineEndpoint } from "./run-line.ts"
-import { type BatchRunner, type RunnerParts, startBatchRunner } from "./runner.ts"
+import { type BatchRunner, type RunnerDeps, startBatchRunner } from "./runner.ts"
 
 let database: Database
 let directory: string
@@ -46,7 +46,7 @@ const lineNumber = ({ body }: LineCall): number =>
   (JSON.parse(Buffer.from(body).toString()) as { n: number }).n
 
 /** Four lines at once: loops with one and two of them, and one that is spare. */
-async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerParts> = {}): Promise<void> {
+async function start(answer: LineEndpoint["handler"], changes: Partial<RunnerDeps> = {}): Promise<void> {
   const endpoint = { surface: "classification", handler: answer } as const
   runner = await startBatchRunner({
     database,
@@ -109,7 +109,7 @@ async function givenBatch(organizationId: string, lines: number, windowMs = hour
     })
   })
   await blob.discard()
-  runner?.forget({ table: "batches", id })
+  runner?.invalidate({ table: "batches", id })
   return id
 }
 
@@ -241,7 +241,7 @@ test("a batch whose input cannot be read until its window ends expires, with no 
   expect(await status(open)).toBe("validating")
   // Without the wait for the next attempt.
   await database.query("UPDATE batches SET leased_until = NULL WHERE id = $1", [ended])
-  runner?.forget({ table: "batches", id: ended })
+  runner?.invalidate({ table: "batches", id: ended })
   expect(await until(id, ended, "expired")).toMatchObject({ total: 0, errorFileId: null })
 })
 
@@ -264,7 +264,7 @@ test("storage that fails for a while takes no attempts and no results away", asy
   await database.query("UPDATE batches SET attempts = 9 WHERE id = $1", [batchId])
   await database.query("UPDATE batch_parts SET leased_until = $1 WHERE batch_id = $2", [new Date(0), batchId])
   isBroken = false
-  runner?.forget({ table: "batches", id: batchId })
+  runner?.invalidate({ table: "batches", id: batchId })
   expect(await until(id, batchId, "completed")).toMatchObject({ completed: 5, failed: 0, errors: null })
 })
 

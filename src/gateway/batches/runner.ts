@@ -31,9 +31,9 @@ import type { Database } from "../../store/sql.ts"
 import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
 import { damagedInput, finalizeBatch } from "./finalize.ts"
 import { checkInput } from "./input.ts"
-import { type PartParts, type RanPart, encodeResults, runPart } from "./run-line.ts"
+import { type PartDeps, type RanPart, encodeResults, runPart } from "./run-line.ts"
 
-export interface RunnerParts extends PartParts {
+export interface RunnerDeps extends PartDeps {
   readonly database: Database
   readonly clock: Clock
   readonly ids: Ids
@@ -46,7 +46,7 @@ export interface RunnerParts extends PartParts {
 
 export interface BatchRunner {
   /** For changes made by this process: a new batch begins, a cancelled one ends. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -60,13 +60,13 @@ const batchesPerOrganization = 2
 /** Parts of one organization: while the last lines of one run, another one begins. */
 const partsAtOnce = 2
 
-export async function startBatchRunner(parts: RunnerParts): Promise<BatchRunner> {
-  const queues = [new WorkQueue(parts, batchKind(parts)), new WorkQueue(parts, partKind(parts))]
-  return await followChanges(parts.database, ...queues)
+export async function startBatchRunner(deps: RunnerDeps): Promise<BatchRunner> {
+  const queues = [new WorkQueue(deps, batchKind(deps)), new WorkQueue(deps, partKind(deps))]
+  return await followChanges(deps.database, ...queues)
 }
 
-function batchKind(parts: RunnerParts): WorkKind<Batch> {
-  const { database, storage, clock, log } = parts
+function batchKind(deps: RunnerDeps): WorkKind<Batch> {
+  const { database, storage, clock, log } = deps
   const nowDate = (): Date => new Date(clock.nowMs())
   return {
     name: "batches to validate or finalize",
@@ -81,9 +81,9 @@ function batchKind(parts: RunnerParts): WorkKind<Batch> {
     renew: (batch, until) => renewBatch(database, batch, until),
     run: async (batch, { stop, halt }) => {
       try {
-        if (batch.status !== "validating") await finalizeBatch(parts, batch, nowDate(), halt)
-        else if (batch.attempts > attemptsMax) await failBatch(parts, batch, [interrupted])
-        else await validate(parts, batch, halt)
+        if (batch.status !== "validating") await finalizeBatch(deps, batch, nowDate(), halt)
+        else if (batch.attempts > attemptsMax) await failBatch(deps, batch, [interrupted])
+        else await validate(deps, batch, halt)
       } catch (error) {
         stop.throwIfAborted()
         log.error({ err: error, batch: batch.id }, "a batch could not be worked on")
@@ -95,10 +95,10 @@ function batchKind(parts: RunnerParts): WorkKind<Batch> {
   }
 }
 
-async function validate(parts: RunnerParts, batch: Batch, signal: AbortSignal): Promise<void> {
-  const { database, clock } = parts
-  const checked = await checkInput(parts, batch, signal)
-  if (checked.errors.length > 0) return await failBatch(parts, batch, checked.errors)
+async function validate(deps: RunnerDeps, batch: Batch, signal: AbortSignal): Promise<void> {
+  const { database, clock } = deps
+  const checked = await checkInput(deps, batch, signal)
+  if (checked.errors.length > 0) return await failBatch(deps, batch, checked.errors)
   const now = new Date(clock.nowMs())
   const isBegun = await database.transaction((sql) => beginBatch(sql, batch, checked, now))
   // It was stopped meanwhile, and can be finalized.
@@ -106,7 +106,7 @@ async function validate(parts: RunnerParts, batch: Batch, signal: AbortSignal): 
 }
 
 async function failBatch(
-  { database, clock }: RunnerParts,
+  { database, clock }: RunnerDeps,
   batch: Batch,
   errors: readonly BatchError[],
 ): Promise<void> {
@@ -134,9 +134,9 @@ function sharesOf(concurrency: number): number[] {
 
 type ClaimedPart = NonNullable<Awaited<ReturnType<typeof claimPart>>>
 
-function partKind(parts: RunnerParts): WorkKind<ClaimedPart> {
-  const { database, storage } = parts
-  const shares = sharesOf(parts.concurrency)
+function partKind(deps: RunnerDeps): WorkKind<ClaimedPart> {
+  const { database, storage } = deps
+  const shares = sharesOf(deps.concurrency)
   /** The organizations of the parts that run here, by their share. */
   const running = shares.map((): string | null => null)
   /** No organization can take all: the last share is for one that has no other. */
@@ -157,7 +157,7 @@ function partKind(parts: RunnerParts): WorkKind<ClaimedPart> {
       const at = running.indexOf(null)
       running[at] = claimed.part.organizationId
       try {
-        await workOnPart(parts, claimed, { lines: shares[at] ?? 1, ...signals })
+        await workOnPart(deps, claimed, { lines: shares[at] ?? 1, ...signals })
       } finally {
         running[at] = null
       }
@@ -167,35 +167,35 @@ function partKind(parts: RunnerParts): WorkKind<ClaimedPart> {
 }
 
 async function workOnPart(
-  parts: RunnerParts,
+  deps: RunnerDeps,
   { batch, part }: ClaimedPart,
   { lines, stop, halt }: WorkSignals & { readonly lines: number },
 ): Promise<void> {
   try {
-    const ran = await runPart(parts, { batch, part }, part.attempts > attemptsMax ? 0 : lines, { stop, halt })
-    if (ran.refused) await stopBatchNow(parts, batch, refusalOf(ran.refused))
+    const ran = await runPart(deps, { batch, part }, part.attempts > attemptsMax ? 0 : lines, { stop, halt })
+    if (ran.refused) await stopBatchNow(deps, batch, refusalOf(ran.refused))
     stop.throwIfAborted()
-    await storeResults(parts, part, ran)
+    await storeResults(deps, part, ran)
   } catch (error) {
     stop.throwIfAborted()
-    await putOff(parts, { batch, part }, error)
+    await putOff(deps, { batch, part }, error)
   }
 }
 
-async function stopBatchNow({ database, clock }: RunnerParts, batch: Batch, errors: string): Promise<void> {
+async function stopBatchNow({ database, clock }: RunnerDeps, batch: Batch, errors: string): Promise<void> {
   await stopBatch(database, batch.id, { ending: "failed", errors }, new Date(clock.nowMs()))
 }
 
 /** What fails is run again after a while: its lines may have been charged. An input that stays away ends the batch. */
-async function putOff(parts: RunnerParts, { batch, part }: ClaimedPart, error: unknown): Promise<void> {
-  const { database, clock, log } = parts
+async function putOff(deps: RunnerDeps, { batch, part }: ClaimedPart, error: unknown): Promise<void> {
+  const { database, clock, log } = deps
   log.error({ err: error, batch: batch.id, part: part.number }, "a part of a batch failed")
   if (!(error instanceof BlobDamaged)) await returnPart(database, part, new Date(clock.nowMs() + putOffMs))
-  else if (part.attempts > attemptsMax) await stopBatchNow(parts, batch, damagedInput(error))
+  else if (part.attempts > attemptsMax) await stopBatchNow(deps, batch, damagedInput(error))
 }
 
 async function storeResults(
-  { database, storage, clock }: RunnerParts,
+  { database, storage, clock }: RunnerDeps,
   part: BatchPart,
   ran: RanPart,
 ): Promise<void> {

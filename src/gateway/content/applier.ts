@@ -15,7 +15,7 @@ import { isSampled } from "./keeper.ts"
 export const contentConsumer = "content"
 export const contentLineMax = contentLineBytesMax(contentLimits.recordBytesMax)
 
-interface ApplierParts {
+interface ApplierDeps {
   readonly database: Database
   readonly journal: Journal<ContentRecord>
   readonly dropped: DroppedCounts
@@ -33,29 +33,29 @@ const isSecondLook = (id: string): boolean => isSampled("second look", id, secon
 
 export class ContentApplier extends JournalApplier {
   override readonly consumer = contentConsumer
-  readonly #parts: ApplierParts
+  readonly #deps: ApplierDeps
   #rolledMs: number
 
-  private constructor(parts: ApplierParts, position: JournalPosition) {
-    super(parts, position)
-    this.#parts = parts
-    this.#rolledMs = parts.clock.monotonicMs()
+  private constructor(deps: ApplierDeps, position: JournalPosition) {
+    super(deps, position)
+    this.#deps = deps
+    this.#rolledMs = deps.clock.monotonicMs()
   }
 
-  static async open(parts: ApplierParts): Promise<ContentApplier> {
-    const position = await findContentPosition(parts.database, parts.journal.gatewayId)
-    await parts.journal.startAfter(position)
-    return new ContentApplier(parts, position)
+  static async open(deps: ApplierDeps): Promise<ContentApplier> {
+    const position = await findContentPosition(deps.database, deps.journal.gatewayId)
+    await deps.journal.startAfter(position)
+    return new ContentApplier(deps, position)
   }
 
   protected override async afterRound(): Promise<void> {
-    const { database, dropped } = this.#parts
+    const { database, dropped } = this.#deps
     await dropped.flush(database)
     await this.#roll()
   }
 
   async #roll(): Promise<void> {
-    const { journal, clock } = this.#parts
+    const { journal, clock } = this.#deps
     if (clock.monotonicMs() - this.#rolledMs < rollAfterMs) return
     this.#rolledMs = clock.monotonicMs()
     await journal.roll()
@@ -63,7 +63,7 @@ export class ContentApplier extends JournalApplier {
   }
 
   protected override async applyNext(): Promise<JournalPosition | null> {
-    const { journal, database, dropped, clock, ids } = this.#parts
+    const { journal, database, dropped, clock, ids } = this.#deps
     const batch = await readJournal<ContentRecord>(journal.directory, this.position, {
       until: journal.end,
       lineBytesMax: contentLineMax,
@@ -77,7 +77,7 @@ export class ContentApplier extends JournalApplier {
       storeContents(sql, { gatewayId, records, next, now, ids, isSecondLook }),
     )
     for (const { organization_id } of overflow) dropped.add(organization_id, "redaction")
-    if (records.some(({ redact_with }) => redact_with !== null)) this.#parts.onRedacting()
+    if (records.some(({ redact_with }) => redact_with !== null)) this.#deps.onRedacting()
     return batch.next
   }
 }

@@ -6,7 +6,7 @@ import { type ContentInput, type ContentMessage, contentLimits } from "../../con
 import { createContentCipher } from "../../store/content/cipher.ts"
 import type { ContentRecord } from "../../store/content/record.ts"
 import { DroppedCounts } from "./dropped.ts"
-import { type ContentPlan, type KeeperParts, createContentKeeper, isSampled } from "./keeper.ts"
+import { type ContentPlan, type KeeperDeps, createContentKeeper, isSampled } from "./keeper.ts"
 
 const plan: ContentPlan = {
   keep: "evidence_and_answers",
@@ -29,7 +29,7 @@ const start = {
 }
 const end = { model: "m", questionSet: null, answers: [], review: null, output: null }
 
-function scene(changes: Partial<KeeperParts> = {}, plans: Partial<ContentPlan> = {}) {
+function scene(changes: Partial<KeeperDeps> = {}, plans: Partial<ContentPlan> = {}) {
   const records: ContentRecord[] = []
   const dropped = new DroppedCounts(systemClock)
   const keeper = createContentKeeper({

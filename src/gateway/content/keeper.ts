@@ -70,7 +70,7 @@ export interface ContentKeeper {
   begin(start: ContentStart): PendingContent
 }
 
-export interface KeeperParts {
+export interface KeeperDeps {
   readonly plans: Pick<ContentPlans, "of">
   readonly cipher: ContentCipher
   readonly journal: Pick<Journal<ContentRecord>, "append" | "checkRoom">
@@ -93,11 +93,11 @@ class Dropped extends Error {
   }
 }
 
-export function createContentKeeper(parts: KeeperParts): ContentKeeper {
+export function createContentKeeper(deps: KeeperDeps): ContentKeeper {
   const inFlight = { bytes: 0 }
   return {
     begin(start) {
-      const prepared = prepare(parts, start)
+      const prepared = prepare(deps, start)
       // Awaited in `finish`; a request that fails before it is not kept, and nobody hears of this.
       prepared.catch(() => undefined)
       return {
@@ -109,11 +109,11 @@ export function createContentKeeper(parts: KeeperParts): ContentKeeper {
             const keepsEvidence = content.plan.keep === "evidence_and_answers"
             // The answer of an embedding has no text.
             if (!keepsEvidence && ended.answers.length === 0 && ended.output === null) return false
-            await redactTexts(parts, content, textsIn(null, ended.output))
-            await write(parts, inFlight, recordOf(parts.cipher, content, ended))
+            await redactTexts(deps, content, textsIn(null, ended.output))
+            await write(deps, inFlight, recordOf(deps.cipher, content, ended))
             return keepsEvidence
           } catch (error) {
-            parts.dropped.add(start.organizationId, error instanceof Dropped ? error.reason : "journal")
+            deps.dropped.add(start.organizationId, error instanceof Dropped ? error.reason : "journal")
             return false
           }
         },
@@ -135,8 +135,8 @@ interface PreparedContent {
 }
 
 /** Null when nothing is to be kept. */
-async function prepare(parts: KeeperParts, start: ContentStart): Promise<PreparedContent | null> {
-  const { plans, cipher } = parts
+async function prepare(deps: KeeperDeps, start: ContentStart): Promise<PreparedContent | null> {
+  const { plans, cipher } = deps
   const { organizationId, principal, seqId } = start
   if (!cipher.isAvailable) return null
   const plan = await plans
@@ -147,7 +147,7 @@ async function prepare(parts: KeeperParts, start: ContentStart): Promise<Prepare
   if (plan.keep === "nothing" || !isSampled("content", seqId, plan.sampleRate)) return null
   const asked = start.asked()
   const content: PreparedContent = { plan, start, asked, redacted: new Map(), redactions: 0 }
-  await redactTexts(parts, content, textsOf(asked, plan))
+  await redactTexts(deps, content, textsOf(asked, plan))
   return content
 }
 
@@ -168,7 +168,7 @@ function textsOf({ evidence, questions, input }: AskedContent, plan: ContentPlan
 }
 
 async function redactTexts(
-  { redaction }: KeeperParts,
+  { redaction }: KeeperDeps,
   content: PreparedContent,
   texts: readonly string[],
 ): Promise<void> {
@@ -243,7 +243,7 @@ function recordOf(cipher: ContentCipher, content: PreparedContent, end: ContentE
 }
 
 async function write(
-  { journal, hasDiskSpace }: KeeperParts,
+  { journal, hasDiskSpace }: KeeperDeps,
   inFlight: { bytes: number },
   record: ContentRecord,
 ): Promise<void> {

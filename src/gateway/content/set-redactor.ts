@@ -18,7 +18,7 @@ import { WorkQueue } from "../../store/work-queue.ts"
 import type { DropReason, DroppedCounts } from "./dropped.ts"
 import { changeInput, changeMessage, textsIn } from "./redactor.ts"
 
-interface RedactorParts {
+interface RedactorDeps {
   readonly database: Database
   readonly cipher: ContentCipher
   readonly dropped: DroppedCounts
@@ -53,18 +53,18 @@ export const redactionRetryMs: readonly number[] = [
 const settlePollMs = 20
 
 export class SetRedactor {
-  readonly #parts: RedactorParts
+  readonly #deps: RedactorDeps
   #queue: WorkQueue<RedactingContent> | null = null
 
-  constructor(parts: RedactorParts) {
-    this.#parts = parts
+  constructor(deps: RedactorDeps) {
+    this.#deps = deps
   }
 
   start(): void {
-    const { database, clock, cipher } = this.#parts
+    const { database, clock, cipher } = this.#deps
     // Without a key it could only fail what another gateway can do.
     if (!cipher.isAvailable) return
-    this.#queue = new WorkQueue<RedactingContent>(this.#parts, {
+    this.#queue = new WorkQueue<RedactingContent>(this.#deps, {
       name: "content to redact",
       parallelMax,
       perOwnerMax: 1,
@@ -87,7 +87,7 @@ export class SetRedactor {
 
   /** Resolves when nothing of the organization is due or under way, or at the signal. */
   async settle(organizationId: string, signal: AbortSignal): Promise<void> {
-    const { database, clock } = this.#parts
+    const { database, clock } = this.#deps
     while (!signal.aborted && this.#queue) {
       const isDue = await isRedactionDue(database, organizationId, new Date(clock.nowMs()))
       if (!isDue && !this.#queue.isWorkingFor(organizationId)) return
@@ -104,7 +104,7 @@ export class SetRedactor {
   }
 
   async #redact(content: RedactingContent, stop: AbortSignal): Promise<void> {
-    const { database, cipher } = this.#parts
+    const { database, cipher } = this.#deps
     const { seqId } = content
     const opened = cipher.open(content, content.sealed)
     // Another gateway may have the key already.
@@ -116,7 +116,7 @@ export class SetRedactor {
       redacted = await this.#redactBody(content, JSON.parse(opened) as ContentBody, signal)
     } catch (error) {
       stop.throwIfAborted()
-      this.#parts.log.warn({ err: error, seq_id: seqId }, "content could not be redacted by its question set")
+      this.#deps.log.warn({ err: error, seq_id: seqId }, "content could not be redacted by its question set")
       return await this.#failed(content, "redaction")
     }
     await storeRedacted(database, seqId, cipher.seal(content, JSON.stringify(redacted)))
@@ -127,7 +127,7 @@ export class SetRedactor {
     const texts = [
       ...new Set([...(evidence === null ? [] : [evidence]), ...textsIn(input, output, (isProse) => isProse)]),
     ]
-    const done = await this.#parts.redact(content, texts, signal)
+    const done = await this.#deps.redact(content, texts, signal)
     const byText = new Map(texts.map((text, at) => [text, done.texts[at] ?? ""]))
     const change = (text: string, isProse: boolean): string => (isProse ? (byText.get(text) ?? "") : text)
     return {
@@ -143,7 +143,7 @@ export class SetRedactor {
     { seqId, organizationId, redactAttempts }: RedactingContent,
     reason: DropReason,
   ): Promise<void> {
-    const { database, clock, dropped } = this.#parts
+    const { database, clock, dropped } = this.#deps
     const delayMs = redactionRetryMs[redactAttempts - 1]
     if (delayMs !== undefined) {
       const after = new Date(clock.nowMs() + delayMs)

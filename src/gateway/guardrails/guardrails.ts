@@ -13,14 +13,14 @@ import type { Organizations } from "../../store/organization-snapshot.ts"
 import { parseSetReference } from "../classification/classification.ts"
 import type { Sequence } from "../meter.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerParts, scoreText, textsAtOnce } from "../question-sets/score-texts.ts"
+import { type TextScorerDeps, scoreText, textsAtOnce } from "../question-sets/score-texts.ts"
 import type { Sets } from "../question-sets/sets.ts"
 import { answerSet, selectQuestions } from "../question-sets/version.ts"
 import { type Check, guardOutput, sentences, windowsOf } from "./guard-output.ts"
 import { redaction } from "./held-text.ts"
 import { type Span, blank, recognizeAll, replaceSpans } from "./recognizers.ts"
 
-export interface GuardrailParts extends TextScorerParts {
+export interface GuardrailDeps extends TextScorerDeps {
   readonly organizations: Pick<Organizations, "of">
   readonly catalog: Catalog
   readonly models: Pick<ModelResolver, "first">
@@ -70,11 +70,11 @@ const lookupsPerTurn = 256
 /** A longer message is redacted as a whole: finding its sentences would keep everybody waiting. */
 const sentenceCharactersMax = 100_000
 
-export function createGuardrails(parts: GuardrailParts): Guardrails {
+export function createGuardrails(deps: GuardrailDeps): Guardrails {
   const verdicts = new Map<string, boolean>()
   return {
     begin: async (call, asked) => {
-      const found = await parts.organizations.of(
+      const found = await deps.organizations.of(
         call.organizationId,
         (cause) =>
           new Fault("guardrail_failed", "Cannot run the request: its guardrails are not known now", {
@@ -84,7 +84,7 @@ export function createGuardrails(parts: GuardrailParts): Guardrails {
       const all = found?.guardrails ?? []
       const own = all.filter(({ apiKeyId }) => apiKeyId === null || apiKeyId === call.principal.id)
       if (own.length === 0) return { model: asked.model, work: asked.work, output: (events) => events }
-      return await new GuardedRequest(parts, call, own, verdicts).begin(asked)
+      return await new GuardedRequest(deps, call, own, verdicts).begin(asked)
     },
   }
 }
@@ -97,7 +97,7 @@ export const noGuardrails: Guardrails = {
 type Stage = "input" | "output"
 
 class GuardedRequest {
-  readonly #parts: GuardrailParts
+  readonly #deps: GuardrailDeps
   readonly #call: GuardedCall
   readonly #rules: readonly Guardrail[]
   readonly #verdicts: Map<string, boolean>
@@ -106,12 +106,12 @@ class GuardedRequest {
   #checkedMs = 0
 
   constructor(
-    parts: GuardrailParts,
+    deps: GuardrailDeps,
     call: GuardedCall,
     rules: readonly Guardrail[],
     verdicts: Map<string, boolean>,
   ) {
-    this.#parts = parts
+    this.#deps = deps
     this.#call = call
     this.#rules = rules
     this.#verdicts = verdicts
@@ -143,12 +143,12 @@ class GuardedRequest {
 
   async #firstModel(name: string, wanted: "decisions" | "generation"): Promise<Model> {
     const { organizationId } = this.#call
-    return await this.#parts.models.first({ organizationId, name, wanted })
+    return await this.#deps.models.first({ organizationId, name, wanted })
   }
 
   /** `models` are SKUs and names of virtual models; a rule may name an alias. */
   #rulesOf(stage: Stage, models: readonly string[]): Guardrail[] {
-    const { catalog } = this.#parts
+    const { catalog } = this.#deps
     return this.#rules.filter(
       ({ stage: own, model }) =>
         (own === stage || own === "both") &&
@@ -238,9 +238,9 @@ class GuardedRequest {
   }
 
   async #recognize(rule: Guardrail, stage: Stage, text: string, context = ""): Promise<Span[]> {
-    const startedMs = this.#parts.clock.monotonicMs()
+    const startedMs = this.#deps.clock.monotonicMs()
     const spans = await recognizeAll(text, context, rule.recognizers)
-    this.#checkedMs += this.#parts.clock.monotonicMs() - startedMs
+    this.#checkedMs += this.#deps.clock.monotonicMs() - startedMs
     if (spans.length > 0) this.#tellFound(rule, stage)
     return spans
   }
@@ -262,7 +262,7 @@ class GuardedRequest {
     }
     return async (text, isSuspect = false) => {
       if (text.trim() === "") return false
-      const startedMs = this.#parts.clock.monotonicMs()
+      const startedMs = this.#deps.clock.monotonicMs()
       try {
         if (++looked % lookupsPerTurn === 0) await nextTurn()
         const isFound = await this.#ask(rule, text, countAsked)
@@ -271,7 +271,7 @@ class GuardedRequest {
       } catch (error) {
         return this.#failed(rule, stage, error) || isSuspect
       } finally {
-        this.#checkedMs += this.#parts.clock.monotonicMs() - startedMs
+        this.#checkedMs += this.#deps.clock.monotonicMs() - startedMs
       }
     }
   }
@@ -283,7 +283,7 @@ class GuardedRequest {
     const what = `error_${rule.onError};stage=${stage}`
     // Once, however many windows there are.
     if (this.#done.get(rule.name) !== what)
-      this.#parts.log.warn({ guardrail: rule.id, err: error }, "a guardrail could not check a text")
+      this.#deps.log.warn({ guardrail: rule.id, err: error }, "a guardrail could not check a text")
     this.#done.set(rule.name, what)
     if (rule.onError === "open") return false
     // The caller can act on these.
@@ -303,7 +303,7 @@ class GuardedRequest {
    */
   async #ask(rule: Guardrail, text: string, countAsked: () => void): Promise<boolean> {
     const { organizationId, principal, requestId, signal, isBatch } = this.#call
-    const { version } = await this.#parts.sets.find(
+    const { version } = await this.#deps.sets.find(
       organizationId,
       parseSetReference(`set:${rule.questionSet}`),
     )
@@ -336,7 +336,7 @@ class GuardedRequest {
       isWaitedFor: !isBatch,
     } as const
     const work = { evidence: text, branches: classification.branches, ...(reading ? { reading } : {}) }
-    const scored = await scoreText(this.#parts, caller, model, work, signal)
+    const scored = await scoreText(this.#deps, caller, model, work, signal)
     const { verdicts } = answerSet(questions, scored.margins, { text, reading: scored.reading })
     const isFound = verdicts.some(
       ({ isPredicate, isAbstention, value }) =>

@@ -8,7 +8,7 @@ import { Fault } from "../../contract/errors.ts"
 import { McpMessage, type mcpTable, mcpVersionHeader, mcpVersions } from "../../contract/mcp.ts"
 import {
   type McpCaller,
-  type McpParts,
+  type McpDeps,
   RpcError,
   rpcCodes,
   listResources,
@@ -17,10 +17,10 @@ import {
 } from "./resources.ts"
 import { callTool, listTools } from "./tools.ts"
 
-export function mcpHandlers(parts: McpParts): Handlers<typeof mcpTable> {
+export function mcpHandlers(deps: McpDeps): Handlers<typeof mcpTable> {
   return {
     callMcp: async ({ body, principal, standing, request }) => {
-      checkOrigin(parts, request.header("origin"))
+      checkOrigin(deps, request.header("origin"))
       checkVersion(request.header(mcpVersionHeader))
       if (!principal || !standing)
         throw new Error("Cannot answer: the endpoint lets in callers without a standing")
@@ -29,14 +29,14 @@ export function mcpHandlers(parts: McpParts): Handlers<typeof mcpTable> {
         : threads.run(standing.organizationId, readMessageTask, body, request.signal))
       // A notification asks for nothing, and a response answers nothing that was asked here.
       if (message.id === undefined || message.method === undefined) return new Accepted()
-      return await answer(parts, message, { principal, standing, request })
+      return await answer(deps, message, { principal, standing, request })
     },
   }
 }
 
 /** A page of another site that learned the address by DNS rebinding says its own origin. */
-function checkOrigin(parts: McpParts, origin: string | null): void {
-  if (origin === null || parts.isAllowedOrigin(origin)) return
+function checkOrigin(deps: McpDeps, origin: string | null): void {
+  if (origin === null || deps.isAllowedOrigin(origin)) return
   throw new Fault(
     "origin_refused",
     "Cannot answer: pages of this origin may not call; server.mcp_origins lists those that may",
@@ -70,10 +70,10 @@ export function readMessage(bytes: Uint8Array): McpMessage {
   throw new Fault("malformed_json", "Cannot read the message: the body is not one JSON-RPC 2.0 message")
 }
 
-async function answer(parts: McpParts, message: McpMessage, caller: McpCaller): Promise<McpMessage> {
+async function answer(deps: McpDeps, message: McpMessage, caller: McpCaller): Promise<McpMessage> {
   const reply = { jsonrpc: "2.0" as const, id: message.id }
   try {
-    return { ...reply, result: await dispatch(parts, message, caller) }
+    return { ...reply, result: await dispatch(deps, message, caller) }
   } catch (error) {
     if (!(error instanceof RpcError)) throw error
     const { code, message: sentence, details } = error
@@ -85,31 +85,31 @@ async function answer(parts: McpParts, message: McpMessage, caller: McpCaller): 
 }
 
 async function dispatch(
-  parts: McpParts,
+  deps: McpDeps,
   { method = "", params = {} }: McpMessage,
   caller: McpCaller,
 ): Promise<unknown> {
   switch (method) {
     case "initialize":
-      return initialize(parts, params)
+      return initialize(deps, params)
     case "ping":
       return {}
     case "tools/list":
-      return await listTools(parts, caller, params)
+      return await listTools(deps, caller, params)
     case "tools/call":
-      return await callTool(parts, caller, params)
+      return await callTool(deps, caller, params)
     case "resources/list":
-      return await listResources(parts, caller, params)
+      return await listResources(deps, caller, params)
     case "resources/templates/list":
       return listTemplates()
     case "resources/read":
-      return await readResource(parts, caller, params)
+      return await readResource(deps, caller, params)
     default:
       throw new RpcError(rpcCodes.methodNotFound, `Method not found: ${method}`)
   }
 }
 
-function initialize({ version }: McpParts, { protocolVersion }: Record<string, unknown>): unknown {
+function initialize({ version }: McpDeps, { protocolVersion }: Record<string, unknown>): unknown {
   return {
     protocolVersion: mcpVersions.find((one) => one === protocolVersion) ?? mcpVersions[0],
     capabilities: { tools: {}, resources: {} },

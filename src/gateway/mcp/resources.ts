@@ -13,12 +13,12 @@ const setPrefix = "umpire://sets/"
 const docPrefix = "umpire://docs/"
 
 export async function listResources(
-  parts: McpParts,
+  deps: McpDeps,
   { standing }: McpCaller,
   { cursor }: Record<string, unknown>,
 ): Promise<unknown> {
-  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
-  const docs = cursor === undefined ? [...parts.docs.keys()] : []
+  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
+  const docs = cursor === undefined ? [...deps.docs.keys()] : []
   return {
     resources: [
       ...docs.map((name) => ({ uri: docPrefix + name, name, mimeType: "text/markdown" })),
@@ -46,28 +46,28 @@ export const listTemplates = (): unknown => ({
 })
 
 export async function readResource(
-  parts: McpParts,
+  deps: McpDeps,
   { standing }: McpCaller,
   { uri }: Record<string, unknown>,
 ): Promise<unknown> {
   if (typeof uri !== "string")
     throw new RpcError(rpcCodes.invalidParams, "Invalid params: uri must be a string")
   const found = uri.startsWith(docPrefix)
-    ? docOf(parts, uri.slice(docPrefix.length))
+    ? docOf(deps, uri.slice(docPrefix.length))
     : uri.startsWith(setPrefix)
-      ? await setOf(parts, standing.organizationId, uri.slice(setPrefix.length))
+      ? await setOf(deps, standing.organizationId, uri.slice(setPrefix.length))
       : null
   if (!found) throw new RpcError(rpcCodes.resourceNotFound, "Resource not found", { uri: uri.slice(0, 256) })
   return { contents: [{ uri, ...found }] }
 }
 
-function docOf({ docs }: McpParts, name: string): { mimeType: string; text: string } | null {
+function docOf({ docs }: McpDeps, name: string): { mimeType: string; text: string } | null {
   const text = docs.get(name)
   return text === undefined ? null : { mimeType: "text/markdown", text }
 }
 
 async function setOf(
-  { database }: McpParts,
+  { database }: McpDeps,
   organizationId: string,
   name: string,
 ): Promise<{ mimeType: string; text: string } | null> {
@@ -77,7 +77,7 @@ async function setOf(
 
 /** A cursor is the name that the page before ended with. */
 export async function pageOfSets(
-  { database }: McpParts,
+  { database }: McpDeps,
   organizationId: string,
   cursor: unknown,
 ): Promise<{ sets: PublishedSet[]; nextCursor: { nextCursor?: string } }> {
@@ -109,7 +109,7 @@ function describeQuestion(question: StoredQuestion) {
   return { name, type, instructions, answers }
 }
 
-export interface McpParts {
+export interface McpDeps {
   readonly database: Database
   /** The handlers of the endpoints that its tools are: what they check, record and charge is the same here. */
   readonly handlers: Pick<Handlers<Table>, "createDecision" | "decideQuestionSet">

@@ -10,7 +10,7 @@ import { labelledRowsMax } from "../../contract/mcp.ts"
 import { type QuestionSetDecision, decideQuestionSet } from "../../contract/question-sets/sets.ts"
 import { listPublishedNames } from "../../store/question-sets/sets.ts"
 import { textsAtOnce } from "../question-sets/score-texts.ts"
-import { type McpCaller, type McpParts, RpcError, rpcCodes, describeSet, pageOfSets } from "./resources.ts"
+import { type McpCaller, type McpDeps, RpcError, rpcCodes, describeSet, pageOfSets } from "./resources.ts"
 
 type Arguments = Readonly<Record<string, unknown>>
 
@@ -20,11 +20,11 @@ const descriptionCharactersMax = 4000
 const askPrefix = "ask_"
 
 export async function listTools(
-  parts: McpParts,
+  deps: McpDeps,
   { standing }: McpCaller,
   { cursor }: Record<string, unknown>,
 ): Promise<unknown> {
-  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
+  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
   return {
     tools: [
       ...(cursor === undefined ? [decideTool, labelFileTool, listSetsTool] : []),
@@ -57,11 +57,11 @@ export function toolName(set: string): string {
 }
 
 export async function callTool(
-  parts: McpParts,
+  deps: McpDeps,
   caller: McpCaller,
   { name, arguments: given = {} }: Record<string, unknown>,
 ): Promise<unknown> {
-  const run = typeof name === "string" ? await findTool(parts, caller, name) : null
+  const run = typeof name === "string" ? await findTool(deps, caller, name) : null
   if (!run) throw new RpcError(rpcCodes.invalidParams, `Unknown tool: ${String(name).slice(0, 128)}`)
   if (typeof given !== "object" || given === null || Array.isArray(given))
     throw new RpcError(rpcCodes.invalidParams, "Invalid params: arguments must be an object")
@@ -82,32 +82,32 @@ const textOf = (text: string) => ({ type: "text", text })
 
 type RunTool = (given: Arguments) => Promise<unknown>
 
-async function findTool(parts: McpParts, caller: McpCaller, name: string): Promise<RunTool | null> {
+async function findTool(deps: McpDeps, caller: McpCaller, name: string): Promise<RunTool | null> {
   switch (name) {
     case "decide":
-      return async (given) => await decide(parts, caller, given)
+      return async (given) => await decide(deps, caller, given)
     case "label_file":
-      return async (given) => await labelFile(parts, caller, given)
+      return async (given) => await labelFile(deps, caller, given)
     case "list_sets":
-      return async (given) => await listSets(parts, caller, given)
+      return async (given) => await listSets(deps, caller, given)
     default: {
       if (!name.startsWith(askPrefix)) return null
-      const names = await listPublishedNames(parts.database, caller.standing.organizationId)
+      const names = await listPublishedNames(deps.database, caller.standing.organizationId)
       const set = names.find((one) => toolName(one) === name)
-      return set === undefined ? null : async (given) => await ask(parts, caller, set, given)
+      return set === undefined ? null : async (given) => await ask(deps, caller, set, given)
     }
   }
 }
 
-async function decide(parts: McpParts, caller: McpCaller, given: Arguments): Promise<unknown> {
-  const { model = parts.model, input, questions } = only(given, ["model", "input", "questions"])
+async function decide(deps: McpDeps, caller: McpCaller, given: Arguments): Promise<unknown> {
+  const { model = deps.model, input, questions } = only(given, ["model", "input", "questions"])
   const body = Buffer.from(JSON.stringify({ model, input, questions }))
-  return await parts.handlers.createDecision({ ...callOf(caller), params: {}, body })
+  return await deps.handlers.createDecision({ ...callOf(caller), params: {}, body })
 }
 
-async function ask(parts: McpParts, caller: McpCaller, set: string, given: Arguments): Promise<unknown> {
+async function ask(deps: McpDeps, caller: McpCaller, set: string, given: Arguments): Promise<unknown> {
   const { input, questions = [] } = only(given, ["input", "questions"])
-  return await askOne(parts, caller, set, askBody(textArgument(input, "input"), questions))
+  return await askOne(deps, caller, set, askBody(textArgument(input, "input"), questions))
 }
 
 /** What the endpoint of the set would take: its limit of bytes, its schema, and no half of a surrogate pair. */
@@ -122,7 +122,7 @@ function askBody(input: string, questions: unknown) {
 }
 
 async function askOne(
-  { handlers }: McpParts,
+  { handlers }: McpDeps,
   caller: McpCaller,
   set: string,
   body: ReturnType<typeof askBody>,
@@ -147,7 +147,7 @@ async function askOne(
   }
 }
 
-async function labelFile(parts: McpParts, caller: McpCaller, given: Arguments): Promise<unknown> {
+async function labelFile(deps: McpDeps, caller: McpCaller, given: Arguments): Promise<unknown> {
   const { set, content, format = "lines", field } = only(given, ["set", "content", "format", "field"])
   const name = textArgument(set, "set")
   const isFormat = rowFormats.find((one) => one === format)
@@ -158,7 +158,7 @@ async function labelFile(parts: McpParts, caller: McpCaller, given: Arguments): 
   })
   const bodies = texts.map((text) => askBody(text, []))
   const rows = await mapConcurrent(bodies, { concurrency: textsAtOnce }, async (body, row) => {
-    const { answers, usage, version } = await askOne(parts, caller, name, body)
+    const { answers, usage, version } = await askOne(deps, caller, name, body)
     return { row, version, answers, usage }
   })
   return {
@@ -169,9 +169,9 @@ async function labelFile(parts: McpParts, caller: McpCaller, given: Arguments): 
   }
 }
 
-async function listSets(parts: McpParts, { standing }: McpCaller, given: Arguments): Promise<unknown> {
+async function listSets(deps: McpDeps, { standing }: McpCaller, given: Arguments): Promise<unknown> {
   const { cursor } = only(given, ["cursor"])
-  const { sets, nextCursor } = await pageOfSets(parts, standing.organizationId, cursor)
+  const { sets, nextCursor } = await pageOfSets(deps, standing.organizationId, cursor)
   return {
     sets: sets.map((set) => {
       const { name, description, version, questions } = describeSet(set)

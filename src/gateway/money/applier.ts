@@ -22,7 +22,7 @@ import {
 
 export const ledgerConsumer = "ledger"
 
-interface ApplierParts {
+interface ApplierDeps {
   readonly database: Database
   readonly journal: Journal
   readonly clock: Clock
@@ -31,26 +31,26 @@ interface ApplierParts {
 
 export class Applier extends JournalApplier {
   override readonly consumer = ledgerConsumer
-  readonly #parts: ApplierParts
+  readonly #deps: ApplierDeps
   readonly #digester = new Digester()
   /** Tried, and perhaps applied although its answer was lost: it is tried again as it was. */
   #tried: DigestedStretch | null = null
   /** Told what the ledger took of accounts and of budgets, after each batch. */
   onApplied: (sums: readonly AccountSum[]) => void = () => undefined
 
-  private constructor(parts: ApplierParts, position: JournalPosition) {
-    super(parts, position)
-    this.#parts = parts
+  private constructor(deps: ApplierDeps, position: JournalPosition) {
+    super(deps, position)
+    this.#deps = deps
   }
 
-  static async open(parts: ApplierParts): Promise<Applier> {
-    const position = await findJournalPosition(parts.database, parts.journal.gatewayId)
-    await parts.journal.startAfter(position)
-    return new Applier(parts, position)
+  static async open(deps: ApplierDeps): Promise<Applier> {
+    const position = await findJournalPosition(deps.database, deps.journal.gatewayId)
+    await deps.journal.startAfter(position)
+    return new Applier(deps, position)
   }
 
   #read(): Promise<DigestedStretch> {
-    const { directory, end } = this.#parts.journal
+    const { directory, end } = this.#deps.journal
     return this.#digester.read({ directory, from: this.position, until: end }, never)
   }
 
@@ -72,7 +72,7 @@ export class Applier extends JournalApplier {
   }
 
   async #enter({ next, usage }: DigestedStretch): Promise<AppliedUsage> {
-    const { database, journal, clock } = this.#parts
+    const { database, journal, clock } = this.#deps
     const { gatewayId } = journal
     const [from, now] = [this.position, new Date(clock.nowMs())]
     return await database.transaction((sql) => applyUsage(sql, { gatewayId, from, next, usage, now }))
@@ -80,7 +80,7 @@ export class Applier extends JournalApplier {
 
   /** The ledger has some of it from elsewhere, as from a copy of this journal. */
   async #withoutCharged({ next, damages }: DigestedStretch): Promise<DigestedStretch> {
-    const { database, journal } = this.#parts
+    const { database, journal } = this.#deps
     const { records } = await readJournal(journal.directory, this.position, {
       until: next,
       bytesMax: stretchBytesMax,

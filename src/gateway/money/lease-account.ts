@@ -28,7 +28,7 @@ import type { LeaseSource } from "./lease-book.ts"
 
 type BillingMode = BillingAccount["mode"]
 
-export interface LeaseParts {
+export interface LeaseDeps {
   readonly database: Database
   readonly gatewayId: string
   readonly clock: Clock
@@ -70,7 +70,7 @@ interface Waiter {
 }
 
 /** A lease lives for the grace time after its last renewal, and a margin in which nothing is admitted any more. */
-export const expiry = ({ clock, graceMs }: LeaseParts): Date => new Date(clock.nowMs() + graceMs + marginMs)
+export const expiry = ({ clock, graceMs }: LeaseDeps): Date => new Date(clock.nowMs() + graceMs + marginMs)
 
 export class LeaseAccount {
   readonly id: string
@@ -78,7 +78,7 @@ export class LeaseAccount {
   readonly month: string
   readonly #endsOn: string
   readonly credit: HeldCredit
-  readonly #parts: LeaseParts
+  readonly #deps: LeaseDeps
   #waiting: Waiter[] = []
   #asking: Promise<void> | null = null
   #wakeUp: (() => void) | null = null
@@ -93,17 +93,17 @@ export class LeaseAccount {
   #mode: BillingMode = "prepaid"
   #usedMs: number
 
-  constructor(parts: LeaseParts, id: string, { startsOn, endsOn }: Period) {
-    this.#parts = parts
+  constructor(deps: LeaseDeps, id: string, { startsOn, endsOn }: Period) {
+    this.#deps = deps
     this.id = id
     this.month = startsOn
     this.#endsOn = endsOn
-    this.credit = new HeldCredit(parts.clock, parts.graceMs)
-    this.#usedMs = parts.clock.monotonicMs()
+    this.credit = new HeldCredit(deps.clock, deps.graceMs)
+    this.#usedMs = deps.clock.monotonicMs()
   }
 
   async reserve(ticks: Ticks): Promise<Reservation> {
-    const nowMs = this.#parts.clock.monotonicMs()
+    const nowMs = this.#deps.clock.monotonicMs()
     this.#usedMs = nowMs
     if (this.#waiting.length === 0 && nowMs < this.#validUntilMs && this.credit.take(ticks)) {
       if (this.#asking === null && nowMs >= this.#spareAfterMs && this.credit.wantsMore()) this.#ask()
@@ -129,7 +129,7 @@ export class LeaseAccount {
   }
 
   recall(): void {
-    this.#recalledUntilMs = this.#parts.clock.monotonicMs() + this.#recallWaitMs
+    this.#recalledUntilMs = this.#deps.clock.monotonicMs() + this.#recallWaitMs
     void this.giveBack()
   }
 
@@ -144,12 +144,12 @@ export class LeaseAccount {
   }
 
   async #return(free: Ticks): Promise<void> {
-    const { database, gatewayId } = this.#parts
+    const { database, gatewayId } = this.#deps
     try {
       await returnLease(database, { gatewayId, billingAccountId: this.id, month: this.month }, free)
     } catch (error) {
       // It may or may not have arrived: the next renewal tells what the store holds.
-      this.#parts.log.debug({ err: error }, "a lease could not be given back")
+      this.#deps.log.debug({ err: error }, "a lease could not be given back")
     } finally {
       this.credit.returned()
     }
@@ -162,12 +162,12 @@ export class LeaseAccount {
       return
     }
     this.credit.reconcile(heldTicks, stamp)
-    if (this.#validUntilMs > -Infinity) this.#validUntilMs = askedMs + this.#parts.graceMs
+    if (this.#validUntilMs > -Infinity) this.#validUntilMs = askedMs + this.#deps.graceMs
   }
 
   /** Gives back what recent spend does not need. Returns true when it can be forgotten. */
   async returnIdle(today: string): Promise<boolean> {
-    const idle = this.#parts.clock.monotonicMs() - this.#usedMs > idleMsMax
+    const idle = this.#deps.clock.monotonicMs() - this.#usedMs > idleMsMax
     const over = idle || this.#endsOn <= today
     const excess = over ? undefined : this.credit.excess()
     if (excess !== 0n) await this.giveBack(excess)
@@ -175,7 +175,7 @@ export class LeaseAccount {
   }
 
   get #recallWaitMs(): number {
-    return this.#parts.recallWaitMs ?? recallWaitMsDefault
+    return this.#deps.recallWaitMs ?? recallWaitMsDefault
   }
 
   /** Told by a reservation what was used of it. */
@@ -183,7 +183,7 @@ export class LeaseAccount {
     const unused = this.credit.settle(ticks, costTicks, epoch)
     if (unused > 0n) void this.#return(unused)
     if (this.#waiting.length > 0) this.#ask()
-    else if (this.#parts.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
+    else if (this.#deps.clock.monotonicMs() < this.#recalledUntilMs) void this.giveBack()
   }
 
   /** One exchange with the store at a time: everyone who waits is served by it. */
@@ -210,7 +210,7 @@ export class LeaseAccount {
   }
 
   async #take(): Promise<LeaseAnswer> {
-    const { database, gatewayId, clock, source } = this.#parts
+    const { database, gatewayId, clock, source } = this.#deps
     const askedMs = clock.monotonicMs()
     const wish = this.credit.wish(this.#waiting.map(({ ticks }) => ticks))
     const mark = this.credit.beginGrant()
@@ -222,14 +222,14 @@ export class LeaseAccount {
           billingAccountId: this.id,
           month: this.month,
           ...wish,
-          expiresAt: expiry(this.#parts),
+          expiresAt: expiry(this.#deps),
         }),
       )
     } finally {
       if (answer?.kind === "granted" && answer.mode !== this.#mode) this.#changeMode(answer.mode)
       this.credit.endGrant(mark, answer?.kind === "granted" ? answer.grantedTicks : 0n)
     }
-    this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#parts.graceMs : -Infinity
+    this.#validUntilMs = answer.kind === "granted" ? askedMs + this.#deps.graceMs : -Infinity
     // Who got what he wished for and wants more has seen demand grow meanwhile, and may ask again at once.
     const isShort = answer.kind !== "granted" || answer.grantedTicks < wish.neededTicks + wish.spareTicks
     if (isShort && this.credit.wantsMore()) this.#spareAfterMs = clock.monotonicMs() + spareEveryMs
@@ -245,7 +245,7 @@ export class LeaseAccount {
 
   /** Serves, in order, everyone for whom there is enough. */
   #serve(): void {
-    if (this.#parts.clock.monotonicMs() >= this.#validUntilMs) return
+    if (this.#deps.clock.monotonicMs() >= this.#validUntilMs) return
     const left: Waiter[] = []
     for (const waiter of this.#waiting)
       if (this.credit.take(waiter.ticks)) waiter.resolve(new HeldReservation(this, waiter.ticks, this.#mode))
@@ -255,7 +255,7 @@ export class LeaseAccount {
 
   /** Asks other gateways for what they do not need, and tries again whenever some of it comes back. */
   async #recall(round: ReadonlySet<Waiter>): Promise<LeaseAnswer | null> {
-    const { database, gatewayId } = this.#parts
+    const { database, gatewayId } = this.#deps
     const returns = new TimedCondition(this.#recallWaitMs)
     this.#wakeUp = () => returns.notify()
     let answer: LeaseAnswer | null = null
@@ -284,10 +284,10 @@ export class LeaseAccount {
   async #refuse(refused: readonly Waiter[], answer: LeaseAnswer): Promise<void> {
     this.#waiting = this.#waiting.filter((waiter) => !refused.includes(waiter))
     const fault = faultOf(answer)
-    if (this.#parts.source.cutoffCodes.includes(fault.code) && this.#isBlocked(answer)) {
+    if (this.#deps.source.cutoffCodes.includes(fault.code) && this.#isBlocked(answer)) {
       this.#cutOff = true
       await this.#noteCutoff(true).catch((error: unknown) =>
-        this.#parts.log.warn({ err: error }, "a refusal by the spend cutoff could not be noted"),
+        this.#deps.log.warn({ err: error }, "a refusal by the spend cutoff could not be noted"),
       )
     }
     for (const waiter of refused) waiter.reject(fault)
@@ -296,23 +296,23 @@ export class LeaseAccount {
   /** Whether even the cheapest request would be refused: one that is too dear says nothing about others. */
   #isBlocked(answer: LeaseAnswer): boolean {
     if (answer.kind === "refused" || answer.leftTicks === null) return false
-    return this.credit.freeTicks + answer.leftTicks < (this.#parts.cheapestTicks?.() ?? 1n)
+    return this.credit.freeTicks + answer.leftTicks < (this.#deps.cheapestTicks?.() ?? 1n)
   }
 
   #clearCutOff(): void {
     this.#cutOff = false
     this.#noteCutoff(false).catch((error: unknown) =>
-      this.#parts.log.warn({ err: error }, "an admission under the spend cutoff could not be noted"),
+      this.#deps.log.warn({ err: error }, "an admission under the spend cutoff could not be noted"),
     )
   }
 
   async #noteCutoff(refused: boolean): Promise<void> {
-    const { source, database } = this.#parts
+    const { source, database } = this.#deps
     await source.noteCutoff(database, this.id, this.month, refused)
   }
 
   #fail(cause: unknown): void {
-    this.#spareAfterMs = this.#parts.clock.monotonicMs() + spareEveryMs
+    this.#spareAfterMs = this.#deps.clock.monotonicMs() + spareEveryMs
     const fault = new Fault(
       "metering_unavailable",
       "Cannot admit the request: the store of credit does not answer and what is held here is used up or expired; try again later",

@@ -20,7 +20,7 @@ import {
 } from "../../store/leases.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import { type Database, type Transaction, StoreUnavailable } from "../../store/sql.ts"
-import { type LeaseParts, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
+import { type LeaseDeps, type Reservation, LeaseAccount, expiry } from "./lease-account.ts"
 
 export interface LeaseReport {
   readonly accountId: string
@@ -44,14 +44,14 @@ export interface LeaseBook {
 
 const renewEveryMs = 5_000
 
-export async function openLeaseBook(parts: LeaseParts): Promise<LeaseBook> {
-  const book = new Book(parts)
+export async function openLeaseBook(deps: LeaseDeps): Promise<LeaseBook> {
+  const book = new Book(deps)
   await book.listen()
   return book
 }
 
 class Book implements LeaseBook {
-  readonly #parts: LeaseParts
+  readonly #deps: LeaseDeps
   /** By account and month, or budget and period. */
   readonly #accounts = new Map<string, LeaseAccount>()
   readonly #stop = new AbortController()
@@ -59,28 +59,28 @@ class Book implements LeaseBook {
   #renewing: Promise<void>
   #renewedMs: number
 
-  constructor(parts: LeaseParts) {
-    this.#parts = parts
-    this.#renewedMs = parts.clock.monotonicMs()
+  constructor(deps: LeaseDeps) {
+    this.#deps = deps
+    this.#renewedMs = deps.clock.monotonicMs()
     this.#renewing = this.#keepRenewing()
   }
 
   async listen(): Promise<void> {
-    const { database } = this.#parts
+    const { database } = this.#deps
     this.#closers = await Promise.all([
       listenToLeases(database, (message) => this.#receive(message)),
       listenToChanges(database, (change) => {
         for (const account of this.#accounts.values())
-          if (this.#parts.source.isAffected(account.id, change)) account.invalidate()
+          if (this.#deps.source.isAffected(account.id, change)) account.invalidate()
       }),
     ])
   }
 
   reserve(accountId: string, atMs: number, ticks: Ticks): Promise<Reservation> {
-    const period = this.#parts.source.periodOf(accountId, atMs)
+    const period = this.#deps.source.periodOf(accountId, atMs)
     const key = `${accountId} ${period.startsOn}`
     let account = this.#accounts.get(key)
-    if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#parts, accountId, period)))
+    if (!account) this.#accounts.set(key, (account = new LeaseAccount(this.#deps, accountId, period)))
     return account.reserve(ticks)
   }
 
@@ -97,7 +97,7 @@ class Book implements LeaseBook {
   }
 
   get renewalAgeMs(): number {
-    return this.#parts.clock.monotonicMs() - this.#renewedMs
+    return this.#deps.clock.monotonicMs() - this.#renewedMs
   }
 
   async close(): Promise<void> {
@@ -107,7 +107,7 @@ class Book implements LeaseBook {
   }
 
   #receive({ kind, billingAccountId, gatewayId }: LeaseMessage): void {
-    const own = gatewayId === this.#parts.gatewayId
+    const own = gatewayId === this.#deps.gatewayId
     for (const account of this.#of(billingAccountId))
       if (kind === "returned") account.wake()
       // Our own recall is for what we hold of another month.
@@ -123,22 +123,22 @@ class Book implements LeaseBook {
     while (!signal.aborted) {
       await this.renew().catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable))
-          this.#parts.log.error({ err: error }, "the leases could not be renewed")
+          this.#deps.log.error({ err: error }, "the leases could not be renewed")
       })
       await wait(renewEveryMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
   async renew(): Promise<void> {
-    const askedMs = this.#parts.clock.monotonicMs()
+    const askedMs = this.#deps.clock.monotonicMs()
     if (this.#accounts.size > 0) await this.#renewHeld(askedMs)
     this.#renewedMs = askedMs
   }
 
   async #renewHeld(askedMs: number): Promise<void> {
-    const { database, gatewayId, clock } = this.#parts
+    const { database, gatewayId, clock } = this.#deps
     const watched = [...this.#accounts.values()].map((account) => ({ account, stamp: account.credit.stamp }))
-    const rows = await renewLeases(database, gatewayId, expiry(this.#parts))
+    const rows = await renewLeases(database, gatewayId, expiry(this.#deps))
     const known = new Map(rows.map((row) => [`${row.billingAccountId} ${dayText(row.month)}`, row.heldTicks]))
     for (const { account, stamp } of watched)
       account.renewed(known.get(`${account.id} ${account.month}`) ?? null, stamp, askedMs)

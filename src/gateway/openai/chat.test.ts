@@ -10,7 +10,7 @@ import type { Usage } from "../sequence-record.ts"
 import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
 import { catalogResolver } from "../organization-access.ts"
-import type { InferenceParts } from "./inference.ts"
+import type { InferenceDeps } from "./inference.ts"
 
 const model = { sku: "m", kind: "generation", enabled: true, file: "m.gguf" }
 const body = { model: "m", stream: true, messages: [{ role: "user", content: "hello" }] }
@@ -20,7 +20,7 @@ function partsOf(
   generate: Routed["generate"],
   happened: string[],
   reserve: (model: unknown, most: Usage) => Promise<void> = async () => undefined,
-): InferenceParts {
+): InferenceDeps {
   const sequence = {
     id: "seq_1",
     tag: () => undefined,
@@ -40,7 +40,7 @@ function partsOf(
     readBody: async () => body,
     guardrails: noGuardrails,
     content: { begin: () => null },
-  } as unknown as InferenceParts
+  } as unknown as InferenceDeps
 }
 
 const call = {
@@ -107,11 +107,11 @@ test("several answers are begun one after the other, reserved together, and stop
         happened.push(`${name} ends`)
       }
     }
-    const parts = {
+    const deps = {
       ...partsOf(generate, [], reserve),
       readBody: async () => ({ ...body, stream: false, n: 2 }),
     }
-    return await chatHandler(parts as unknown as InferenceParts)(call)
+    return await chatHandler(deps as unknown as InferenceDeps)(call)
   }
   await answers(false)
   expect(happened).toEqual([

@@ -4,24 +4,24 @@ import type { ChatChunk, ChatCompletion, ChatRequest, ChatUsage } from "../../co
 import type { createChatCompletion } from "../../contract/openai/endpoints.ts"
 import type { GenerationEvent, GenerationUsage, StopReason, TokenLogprob } from "../../engine/engine.ts"
 import { chatWork } from "./chat-work.ts"
-import { Generating, type InferenceParts, runInference } from "./inference.ts"
+import { Generating, type InferenceDeps, runInference } from "./inference.ts"
 
-export function chatHandler(parts: InferenceParts): Handler<typeof createChatCompletion> {
+export function chatHandler(deps: InferenceDeps): Handler<typeof createChatCompletion> {
   const start = { callSource: "chat_completions", wire: "chat_completions" } as const
   return async (asker) =>
-    await runInference(parts, { ...start, asker }, async (call, body) => {
-      const generating = await Generating.start(parts, call, {
+    await runInference(deps, { ...start, asker }, async (call, body) => {
+      const generating = await Generating.start(deps, call, {
         model: body.model,
         work: chatWork(body, call.organizationId),
         count: body.n ?? 1,
         isStreamed: body.stream === true,
       })
       const facts = {
-        id: parts.ids.next("chatcmpl"),
-        created: Math.floor(parts.clock.nowMs() / 1000),
+        id: deps.ids.next("chatcmpl"),
+        created: Math.floor(deps.clock.nowMs() / 1000),
         model: generating.model.sku,
       }
-      const writer = new ChatWriter(parts, generating, facts)
+      const writer = new ChatWriter(deps, generating, facts)
       return body.stream === true
         ? new EventStream(stream(writer, generating, body), "[DONE]")
         : await gather(writer, generating)
@@ -39,15 +39,15 @@ type ChatLogprobs = NonNullable<Choice["logprobs"]>
 
 /** What was written so far of each answer, and the deltas that say so. */
 class ChatWriter {
-  readonly #parts: InferenceParts
+  readonly #deps: InferenceDeps
   readonly #facts: ChatFacts
   readonly #generating: Generating
   readonly #calls = new Map<number, number>()
   readonly toolNames: string[] = []
   stopReason: StopReason = "stop"
 
-  constructor(parts: InferenceParts, generating: Generating, facts: ChatFacts) {
-    this.#parts = parts
+  constructor(deps: InferenceDeps, generating: Generating, facts: ChatFacts) {
+    this.#deps = deps
     this.#generating = generating
     this.#facts = facts
   }
@@ -105,7 +105,7 @@ class ChatWriter {
     const index = this.#calls.get(choice) ?? 0
     this.#calls.set(choice, index + 1)
     this.toolNames.push(name)
-    return { index, id: this.#parts.ids.next("call"), type: "function", function: { name, arguments: "" } }
+    return { index, id: this.#deps.ids.next("call"), type: "function", function: { name, arguments: "" } }
   }
 }
 

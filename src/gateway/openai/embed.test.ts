@@ -7,7 +7,7 @@ import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
 import { catalogResolver } from "../organization-access.ts"
 import { embeddingHandler } from "./embed.ts"
-import type { InferenceParts } from "./inference.ts"
+import type { InferenceDeps } from "./inference.ts"
 
 test("embeddings that are not paid for are not made", async () => {
   let made = 0
@@ -16,7 +16,7 @@ test("embeddings that are not paid for are not made", async () => {
     made++
     return { vectors: [], inputTokens: 1 }
   }
-  const parts = {
+  const deps = {
     models: catalogResolver({
       find: () => ({ sku: "m", kind: "embedding", enabled: true, file: "m.gguf" }),
     } as unknown as Catalog),
@@ -34,7 +34,7 @@ test("embeddings that are not paid for are not made", async () => {
     },
     content: { begin: () => null },
     readBody: async () => ({ model: "m", input: "text" }),
-  } as unknown as InferenceParts
+  } as unknown as InferenceDeps
   const call = {
     body: new Uint8Array(),
     principal: { kind: "key", id: "key_1" },
@@ -42,6 +42,6 @@ test("embeddings that are not paid for are not made", async () => {
     request: { signal: new AbortController().signal, header: () => null },
     header: () => undefined,
   } as unknown as Call<Record<string, never>, Record<string, never>, Uint8Array>
-  await expect(embeddingHandler(parts)(call)).rejects.toMatchObject({ code: "insufficient_credits" })
+  await expect(embeddingHandler(deps)(call)).rejects.toMatchObject({ code: "insufficient_credits" })
   expect(made).toBe(0)
 })

@@ -7,7 +7,7 @@ import type { EmbedInput, EmbedWork } from "../../engine/engine.ts"
 import { type Usage, noUsage } from "../sequence-record.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import {
-  type InferenceParts,
+  type InferenceDeps,
   inputContent,
   outputContent,
   resolveModel,
@@ -15,17 +15,17 @@ import {
   serve,
 } from "./inference.ts"
 
-export function embeddingHandler(parts: InferenceParts): Handler<typeof createEmbedding> {
+export function embeddingHandler(deps: InferenceDeps): Handler<typeof createEmbedding> {
   const start = { callSource: "embeddings", wire: "embeddings" } as const
   return async (asker) =>
-    await runInference(parts, { ...start, asker }, async (call, body) => {
+    await runInference(deps, { ...start, asker }, async (call, body) => {
       const work = { inputs: inputsOf(body.input), dimensions: body.dimensions ?? null }
       const named = { name: body.model, wanted: "embedding", about: "" } as const
-      const resolved = await resolveModel(parts, call, named)
+      const resolved = await resolveModel(deps, call, named)
       call.keep(() => inputContent({ messages: [], texts: work.inputs.map(textOrNull) }))
       const { model, vectors, usage } = await serve(call, resolved, async (turn) => ({
         model: turn.model,
-        ...(await embedMetered(parts, call, { model: turn.model, work })),
+        ...(await embedMetered(deps, call, { model: turn.model, work })),
       }))
       await call.succeed(usage, () => outputContent(model.sku))
       return {
@@ -48,7 +48,7 @@ interface MeteredEmbedding {
 
 /** Finds a worker, reserves what the work costs once its size is known there, and runs it. */
 export async function embedMetered(
-  { router, clock, timeoutMs }: InferenceParts,
+  { router, clock, timeoutMs }: InferenceDeps,
   call: MeteredCall,
   { model, work }: MeteredEmbedding,
 ): Promise<{ readonly vectors: readonly Float32Array[]; readonly usage: Usage }> {

@@ -9,17 +9,17 @@ import { embeddingHandler } from "./embed.ts"
 import { moderationHandler } from "./moderate.ts"
 import { rerankHandler } from "./rerank.ts"
 import { compactHandler } from "./response-compact.ts"
-import { type ResponseParts, responseHandlers } from "./responses.ts"
+import { type ResponseDeps, responseHandlers } from "./responses.ts"
 
-export function openaiHandlers(parts: ResponseParts): Handlers<typeof inferenceEndpoints> {
+export function openaiHandlers(deps: ResponseDeps): Handlers<typeof inferenceEndpoints> {
   return {
-    createChatCompletion: chatHandler(parts),
-    createEmbedding: embeddingHandler(parts),
-    createRerank: rerankHandler(parts),
-    createModeration: moderationHandler(parts),
-    ...responseHandlers(parts),
-    compactResponse: compactHandler(parts),
-    ...modelHandlers(parts.catalog, parts.models),
+    createChatCompletion: chatHandler(deps),
+    createEmbedding: embeddingHandler(deps),
+    createRerank: rerankHandler(deps),
+    createModeration: moderationHandler(deps),
+    ...responseHandlers(deps),
+    compactResponse: compactHandler(deps),
+    ...modelHandlers(deps.catalog, deps.models),
   }
 }
 

@@ -28,7 +28,7 @@ import type { ModelResolver, Resolved } from "../organization-access.ts"
 import { type Turn, firstThatServes } from "../stages.ts"
 import { tellStages } from "../decision-stages.ts"
 
-export interface InferenceParts {
+export interface InferenceDeps {
   readonly catalog: Catalog
   readonly models: ModelResolver
   readonly router: Pick<Router, "open">
@@ -46,16 +46,16 @@ type GenerationEnd = Pick<Outcome, "stopReason" | "toolCalls">
 
 /** Runs an inference request: its body is read, tagged and checked first. */
 export async function runInference<W extends Wire, Result>(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   { callSource, wire, asker, check }: InferenceStart<W>,
   work: (call: MeteredCall, body: RequestOf<W>) => Promise<Result>,
 ): Promise<Result> {
-  return await runMetered(parts, { callSource, asker }, async (call) => {
+  return await runMetered(deps, { callSource, asker }, async (call) => {
     const { organizationId, sequence, request } = call
     check?.(call)
     const body = await call.read(asker.body, async (bytes) => {
       const asked = { organizationId, signal: request.signal, sequence }
-      return await parts.readBody(wire, bytes, asked)
+      return await deps.readBody(wire, bytes, asked)
     })
     call.tag(bodyTags(body))
     return await work(call, body)
@@ -72,7 +72,7 @@ interface InferenceStart<W extends Wire> {
 
 /** What the name of a model comes to; `about` is what splits are sticky by, where no header says it. */
 export async function resolveModel(
-  { models }: InferenceParts,
+  { models }: InferenceDeps,
   call: MeteredCall,
   { name, wanted, about }: { readonly name: string; readonly wanted: ModelUse; readonly about: string },
 ): Promise<Resolved> {
@@ -158,21 +158,21 @@ export class Generating {
   #runs: AsyncIterable<GenerationEvent>[] = []
 
   static async start(
-    parts: InferenceParts,
+    deps: InferenceDeps,
     call: MeteredCall,
     asked: AskedGeneration & { readonly model: string },
   ): Promise<Generating> {
     const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
-    const resolved = await resolveModel(parts, call, named)
+    const resolved = await resolveModel(deps, call, named)
     return await serve(call, resolved, async ({ model, isLast }) => {
       call.used = () => noUsage
       const own = { ...asked, model, resolved }
-      const guard = await guarded(parts, call, own)
-      const generating = new Generating(await guardedModel(parts, call, own, guard), call, guard)
+      const guard = await guarded(deps, call, own)
+      const generating = new Generating(await guardedModel(deps, call, own, guard), call, guard)
       // A request that is left before its end, or fails for good, is charged what the model used until then.
       call.used = () => meterUsage(generating.usage())
       try {
-        await generating.#begin(parts, own)
+        await generating.#begin(deps, own)
         // What fails before its first event is the next model's to answer.
         if (!isLast) await generating.#firstEvents()
         return generating
@@ -190,15 +190,15 @@ export class Generating {
     this.#signal = AbortSignal.any([call.request.signal, this.#stop.signal])
   }
 
-  async #begin(parts: InferenceParts, asked: ResolvedGeneration): Promise<void> {
+  async #begin(deps: InferenceDeps, asked: ResolvedGeneration): Promise<void> {
     const { call, model } = this
     if (asked.resolved.virtual !== null && model !== asked.model) call.sequence.beginStage(model)
-    const routed = await call.route(parts.router, model)
+    const routed = await call.route(deps.router, model)
     // One after the other: further answers share the slot of the first.
     for (let index = 0; index < asked.count; index++) await this.#beginAnswer(routed, index)
     const sizes = this.#answers.map((answer) => answer.sizes)
     const isOpen = asked.work.outputTokensMax === null
-    const most = await reserve(call.sequence, model, { sizes, isOpen, timeoutMs: parts.timeoutMs })
+    const most = await reserve(call.sequence, model, { sizes, isOpen, timeoutMs: deps.timeoutMs })
     // The credit may have been long in coming.
     this.#signal.throwIfAborted()
     const notEnforced = sizes[0] && notEnforcedValue(sizes[0])
@@ -278,16 +278,16 @@ export class Generating {
 
 /** How long the prompt of a request would be; nothing is evaluated, and nothing charged. */
 export async function countPromptTokens(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   call: MeteredCall,
   asked: { readonly model: string; readonly work: GenerateWork },
 ): Promise<number> {
   const named = { name: asked.model, wanted: "generation", about: beginning(asked.work) } as const
-  const resolved = await resolveModel(parts, call, named)
+  const resolved = await resolveModel(deps, call, named)
   checkSchemas(asked.work)
   const tokens = await serve(call, resolved, async ({ model }) => {
     await call.sequence.reserve(model, noUsage)
-    const routed = await call.route(parts.router, model)
+    const routed = await call.route(deps.router, model)
     const { signal } = call.request
     const sizes = await measure<GenerationSizes>(
       async (admit) => await routed.generate(asked.work, { signal, admit, onUsage: () => undefined }).next(),
@@ -300,7 +300,7 @@ export async function countPromptTokens(
 
 /** What the organization's guardrails let the model read; everything else that can be refused is refused before. */
 async function guarded(
-  { guardrails }: InferenceParts,
+  { guardrails }: InferenceDeps,
   call: MeteredCall,
   { model: { sku: model }, resolved: { virtual }, work, isStreamed }: ResolvedGeneration,
 ): Promise<Guard> {
@@ -314,7 +314,7 @@ async function guarded(
 
 /** A guardrail may have sent the request to another model. */
 async function guardedModel(
-  { models }: InferenceParts,
+  { models }: InferenceDeps,
   { organizationId }: MeteredCall,
   { model }: ResolvedGeneration,
   guard: Guard,

@@ -9,7 +9,7 @@ import {
 } from "../../contract/openai/moderations.ts"
 import type { Branch } from "../../engine/branch.ts"
 import { readPredicate } from "../../scoring/answers.ts"
-import { type InferenceParts, inputContent, outputContent, runInference, serve } from "./inference.ts"
+import { type InferenceDeps, inputContent, outputContent, runInference, serve } from "./inference.ts"
 import { decisionModels, scoreEach } from "./rerank.ts"
 
 interface ModerationQuestion {
@@ -52,24 +52,24 @@ const branches: readonly Branch[] = moderationCategories.map((category) => ({
 /** Clients name OpenAI's models without being told to. */
 const openaiModels = /^(?:omni|text)-moderation(?:-|$)/
 
-export function moderationHandler(parts: InferenceParts): Handler<typeof createModeration> {
+export function moderationHandler(deps: InferenceDeps): Handler<typeof createModeration> {
   const start = { callSource: "moderations", wire: "moderations" } as const
   return async (asker) =>
-    await runInference(parts, { ...start, asker }, async (metered, body) => {
+    await runInference(deps, { ...start, asker }, async (metered, body) => {
       const sku = body.model ?? null
-      const named = sku === null || openaiModels.test(sku) ? parts.catalog.fallback.sku : sku
+      const named = sku === null || openaiModels.test(sku) ? deps.catalog.fallback.sku : sku
       const texts = textsOf(body.input)
-      const resolved = await decisionModels(parts, metered, { name: named, about: texts[0] ?? "" })
+      const resolved = await decisionModels(deps, metered, { name: named, about: texts[0] ?? "" })
       metered.sequence.describe({ questions: texts.length * branches.length })
       metered.keep(() => inputContent({ messages: [], texts: [...texts] }))
       const work = texts.map((evidence) => ({ evidence, branches }))
       const { model, margins, usage } = await serve(metered, resolved, async (turn) => ({
         model: turn.model,
-        ...(await scoreEach(parts, metered, turn.model, work)),
+        ...(await scoreEach(deps, metered, turn.model, work)),
       }))
       await metered.succeed(usage, () => outputContent(model.sku))
       return {
-        id: parts.ids.next("modr"),
+        id: deps.ids.next("modr"),
         model: model.sku,
         results: margins.map(resultOf),
         usage: { prompt_tokens: usage.inputTokens, total_tokens: usage.inputTokens },

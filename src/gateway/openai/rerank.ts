@@ -16,7 +16,7 @@ import { type Usage, noUsage } from "../sequence-record.ts"
 import { tokensMost } from "../stages.ts"
 import { embedMetered } from "./embed.ts"
 import {
-  type InferenceParts,
+  type InferenceDeps,
   inputContent,
   outputContent,
   resolveModel,
@@ -30,20 +30,20 @@ interface Relevance {
   readonly usage: Usage
 }
 
-export function rerankHandler(parts: InferenceParts): Handler<typeof createRerank> {
+export function rerankHandler(deps: InferenceDeps): Handler<typeof createRerank> {
   return async (asker) =>
-    await runInference(parts, { callSource: "rerank", wire: "rerank", asker }, async (metered, body) => {
+    await runInference(deps, { callSource: "rerank", wire: "rerank", asker }, async (metered, body) => {
       const texts = body.documents.map((one, at) => nonblank(typeof one === "string" ? one : one.text, at))
-      const resolved = await rankers(parts, metered, body)
+      const resolved = await rankers(deps, metered, body)
       metered.sequence.describe({ questions: texts.length })
       metered.keep(() => inputContent({ messages: [], texts: [body.query, ...texts] }))
       const { model, scores, usage } = await serve(metered, resolved, async (turn) => {
         const relevance = turn.model.kind === "embedding" ? byEmbedding : byDecision
-        const found = await relevance(parts, metered, turn.model, body.query, texts)
+        const found = await relevance(deps, metered, turn.model, body.query, texts)
         return { model: turn.model, ...found }
       })
       await metered.succeed(usage, () => outputContent(model.sku))
-      return reranking(parts.ids.next("rerank"), model.sku, body, texts, { scores, usage })
+      return reranking(deps.ids.next("rerank"), model.sku, body, texts, { scores, usage })
     })
 }
 
@@ -54,18 +54,18 @@ function nonblank(text: string, at: number): string {
 
 /** Models for decisions, or one for embeddings, which a virtual model can name too. */
 async function rankers(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   metered: MeteredCall,
   { model, query }: RerankRequest,
 ): Promise<Resolved> {
-  const known = parts.catalog.find(model, "generation")
+  const known = deps.catalog.find(model, "generation")
   const embedding = { name: model, wanted: "embedding", about: query } as const
-  if (known?.kind === "embedding") return await resolveModel(parts, metered, embedding)
+  if (known?.kind === "embedding") return await resolveModel(deps, metered, embedding)
   try {
-    return await decisionModels(parts, metered, { name: model, about: query })
+    return await decisionModels(deps, metered, { name: model, about: query })
   } catch (error) {
     if (known || !(error instanceof Fault) || error.code !== "model_not_found") throw error
-    return await resolveModel(parts, metered, embedding).catch(() => {
+    return await resolveModel(deps, metered, embedding).catch(() => {
       throw error
     })
   }
@@ -80,7 +80,7 @@ export const relevanceBranch = (query: string): Branch => ({
 })
 
 async function byDecision(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   metered: MeteredCall,
   model: Model,
   query: string,
@@ -88,19 +88,19 @@ async function byDecision(
 ): Promise<Relevance> {
   const branches = [relevanceBranch(query)]
   const work = texts.map((evidence) => ({ evidence, branches }))
-  const { margins, usage } = await scoreEach(parts, metered, model, work)
+  const { margins, usage } = await scoreEach(deps, metered, model, work)
   return { scores: margins.map(([margin]) => readPredicate(margin ?? Number.NaN)), usage }
 }
 
 async function byEmbedding(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   metered: MeteredCall,
   model: Model,
   query: string,
   texts: readonly string[],
 ): Promise<Relevance> {
   const work = { inputs: [query, ...texts], dimensions: null }
-  const { vectors, usage } = await embedMetered(parts, metered, { model, work })
+  const { vectors, usage } = await embedMetered(deps, metered, { model, work })
   const [asked, ...documents] = vectors
   return { scores: documents.map((vector) => cosine(asked ?? vector, vector)), usage }
 }
@@ -147,7 +147,7 @@ export interface ScoredEach {
 }
 
 export async function scoreEach(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   metered: MeteredCall,
   model: Model,
   texts: readonly TextWork[],
@@ -155,29 +155,29 @@ export async function scoreEach(
   const { organizationId, sequence } = metered
   const { signal } = metered.request
   for (const { branches } of texts) checkBranches(branches)
-  const routed = await metered.route(parts.router, model)
+  const routed = await metered.route(deps.router, model)
   // The exact count is known only at a worker, whose places a request must not hold all at once.
   const inputTokens = texts.reduce((sum, text) => sum + tokensMost(text), 0)
-  await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: parts.timeoutMs })
+  await sequence.reserve(model, { ...noUsage, inputTokens, executionMs: deps.timeoutMs })
   const margins: Float64Array[] = []
   const used = { ...noUsage, inputTokens: 0 }
-  const startedMs = parts.clock.monotonicMs()
+  const startedMs = deps.clock.monotonicMs()
   await mapConcurrent(texts, { concurrency: concurrencyMax, signal }, async (text, at, either) => {
     const scored = await routed.score({ ...text, organizationId }, { signal: either, admit: admitAny })
     margins[at] = scored.margins
     used.inputTokens += scored.inputTokens
   })
-  return { margins, usage: { ...used, executionMs: parts.clock.monotonicMs() - startedMs } }
+  return { margins, usage: { ...used, executionMs: deps.clock.monotonicMs() - startedMs } }
 }
 
 /** Models for decisions; the errors are those of this surface. */
 export async function decisionModels(
-  parts: InferenceParts,
+  deps: InferenceDeps,
   call: MeteredCall,
   named: { readonly name: string; readonly about: string },
 ): Promise<Resolved> {
   try {
-    return await resolveModel(parts, call, { ...named, wanted: "decisions" })
+    return await resolveModel(deps, call, { ...named, wanted: "decisions" })
   } catch (error) {
     if (!(error instanceof Fault) || error.code !== "unknown_model") throw error
     throw new Fault("model_not_found", error.message, { param: "model", cause: error })

@@ -9,7 +9,7 @@ import { packSummary, promptWork } from "./response-work.ts"
 import { Generating, runInference } from "./inference.ts"
 import { toWireItem } from "./response-store.ts"
 import { toUsage } from "./response-writer.ts"
-import { type ResponseParts, conversation } from "./responses.ts"
+import { type ResponseDeps, conversation } from "./responses.ts"
 
 const instructions =
   "Summarise the conversation so far for the one who continues it: what was asked, what was found and decided, what was changed, " +
@@ -17,16 +17,14 @@ const instructions =
 /** A summary longer than this would not save much. */
 const summaryTokensMax = 2048
 
-export function compactHandler(
-  parts: ResponseParts,
-): Handler<(typeof inferenceEndpoints)["compactResponse"]> {
+export function compactHandler(deps: ResponseDeps): Handler<(typeof inferenceEndpoints)["compactResponse"]> {
   return async (asker) =>
-    await runInference(parts, { callSource: "compact", wire: "compact", asker }, async (call, body) => {
+    await runInference(deps, { callSource: "compact", wire: "compact", asker }, async (call, body) => {
       const { organizationId } = call
-      const { items } = await conversation(parts, organizationId, body, null)
+      const { items } = await conversation(deps, organizationId, body, null)
       const work = summaryWork(body, items, organizationId)
       const given = { model: body.model, work, count: 1, isStreamed: false }
-      const generating = await Generating.start(parts, call, given)
+      const generating = await Generating.start(deps, call, given)
       let summary = ""
       let stopReason: Outcome["stopReason"] = null
       for (const run of generating.runs())
@@ -41,12 +39,12 @@ export function compactHandler(
         return message.success && message.data.role === "user"
       })
       return {
-        id: parts.ids.next("resp"),
+        id: deps.ids.next("resp"),
         object: "response.compaction",
-        created_at: Math.floor(parts.clock.nowMs() / 1000),
+        created_at: Math.floor(deps.clock.nowMs() / 1000),
         output: [
           ...asked.map(toWireItem),
-          { type: "compaction", id: parts.ids.next("cmp"), encrypted_content: packSummary(summary) },
+          { type: "compaction", id: deps.ids.next("cmp"), encrypted_content: packSummary(summary) },
         ],
         usage: toUsage(used),
       }

@@ -4,7 +4,7 @@ import type { RequestFacts } from "../../contract/endpoint.ts"
 import type { ResponseEvent } from "../../contract/openai/responses.ts"
 import { runInference } from "./inference.ts"
 import type { KnownItem } from "./response-store.ts"
-import { type Memory, type ResponseParts, startTurn, warmUp } from "./responses.ts"
+import { type Memory, type ResponseDeps, startTurn, warmUp } from "./responses.ts"
 
 /** Responses that a connection remembers; older ones can only be continued from the store. */
 const rememberedMax = 64
@@ -18,24 +18,24 @@ interface Talker {
 }
 
 export class ResponseConversation {
-  readonly #parts: ResponseParts
+  readonly #deps: ResponseDeps
   readonly #memory = new ConnectionMemory()
 
-  constructor(parts: ResponseParts) {
-    this.#parts = parts
+  constructor(deps: ResponseDeps) {
+    this.#deps = deps
   }
 
   async *answer(message: Uint8Array, asker: Talker): AsyncGenerator<ResponseEvent> {
-    const parts = this.#parts
+    const deps = this.#deps
     const start = {
       callSource: "responses_ws",
       wire: "responses_ws",
       asker: { ...asker, body: message },
     } as const
-    yield* await runInference(parts, start, async (call, body) => {
+    yield* await runInference(deps, start, async (call, body) => {
       const { generate, type: _, stream: _stream, ...request } = body
-      if (generate === false) return await warmUp(parts, call, request, this.#memory)
-      const turn = await startTurn(parts, call, request, this.#memory)
+      if (generate === false) return await warmUp(deps, call, request, this.#memory)
+      const turn = await startTurn(deps, call, request, this.#memory)
       return call.through(turn.events())
     })
   }
@@ -67,7 +67,7 @@ export class ConnectionMemory implements Memory {
     }
   }
 
-  forget(responseId: string): void {
+  invalidate(responseId: string): void {
     const known = this.#responses.get(responseId)
     if (!known) return
     this.#responses.delete(responseId)

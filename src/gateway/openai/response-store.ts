@@ -50,7 +50,7 @@ interface Running {
   response(): ResponseObject
 }
 
-interface ResponseStoreParts {
+interface ResponseStoreDeps {
   readonly organizations: Pick<Organizations, "of">
   readonly database: Database
   readonly clock: Clock
@@ -69,17 +69,17 @@ interface Kept {
 }
 
 export class ResponseStore {
-  readonly #parts: ResponseStoreParts
+  readonly #deps: ResponseStoreDeps
   readonly #running = new Map<string, Running>()
   #elsewhere: RemoteCancel | null = null
 
-  constructor(parts: ResponseStoreParts) {
-    this.#parts = parts
+  constructor(deps: ResponseStoreDeps) {
+    this.#deps = deps
   }
 
   /** Whether the organization stores responses at all. */
   async stores(organizationId: string): Promise<boolean> {
-    const found = await this.#parts.organizations.of(organizationId)
+    const found = await this.#deps.organizations.of(organizationId)
     return (found?.organization.storedResponsesDays ?? storedDaysDefault) > 0
   }
 
@@ -91,7 +91,7 @@ export class ResponseStore {
 
   /** Returns whether it was stored: an answer that cannot be kept is still an answer. */
   async keep(organizationId: string, { response, previousId, input, pieces }: Kept): Promise<boolean> {
-    const { database, clock, log, cipher } = this.#parts
+    const { database, clock, log, cipher } = this.#deps
     const seal = (id: string, value: unknown): string =>
       sealText(cipher, { organizationId, seqId: id }, JSON.stringify(value))
     const items = [...input, ...response.output.map((item) => ({ id: item.id, item }))]
@@ -139,14 +139,14 @@ export class ResponseStore {
   }
 
   async remove(organizationId: string, id: string): Promise<void> {
-    if (!(await deleteStoredResponse(this.#parts.database, organizationId, id))) throw notStored()
+    if (!(await deleteStoredResponse(this.#deps.database, organizationId, id))) throw notStored()
   }
 
   async cancel(organizationId: string, id: string): Promise<ResponseObject> {
     const here = this.cancelHere(organizationId, id)
     if (here) return here
-    const now = new Date(this.#parts.clock.nowMs())
-    const stored = await findStoredResponse(this.#parts.database, organizationId, id, now)
+    const now = new Date(this.#deps.clock.nowMs())
+    const stored = await findStoredResponse(this.#deps.database, organizationId, id, now)
     if (stored) throw new Fault("response_not_running", "Cannot cancel the response: it has already ended")
     const elsewhere = await this.#elsewhere?.cancel(organizationId, id)
     if (elsewhere) return elsewhere
@@ -163,7 +163,7 @@ export class ResponseStore {
 
   /** Where there are several gateways: responses are cancelled whichever writes them. */
   async joinGateways(attemptsMax?: number): Promise<RemoteCancel> {
-    const { database, log } = this.#parts
+    const { database, log } = this.#deps
     this.#elsewhere = await openRemoteCancel({
       database,
       log,
@@ -194,8 +194,8 @@ export class ResponseStore {
 
   /** Everything said in a stored response and before it. */
   async conversation(organizationId: string, id: string): Promise<KnownItem[]> {
-    const now = new Date(this.#parts.clock.nowMs())
-    const stored = await findConversation(this.#parts.database, organizationId, id, now)
+    const now = new Date(this.#deps.clock.nowMs())
+    const stored = await findConversation(this.#deps.database, organizationId, id, now)
     const chain = stored?.map((one) => this.#opened(one)) ?? [null]
     if (!chain.every((one) => one !== null))
       throw new Fault(
@@ -214,7 +214,7 @@ export class ResponseStore {
 
   /** Gives each item its id, and puts stored items in the place of references to them. */
   async resolve(organizationId: string, items: readonly InputItem[]): Promise<KnownItem[]> {
-    const { database, clock, ids, cipher } = this.#parts
+    const { database, clock, ids, cipher } = this.#deps
     const references = items.filter(isReference).map(({ id }) => id)
     const found = new Map<string, InputItem>()
     if (references.length > 0) {
@@ -231,8 +231,8 @@ export class ResponseStore {
   }
 
   async #stored(organizationId: string, id: string) {
-    const now = new Date(this.#parts.clock.nowMs())
-    const stored = await findStoredResponse(this.#parts.database, organizationId, id, now)
+    const now = new Date(this.#deps.clock.nowMs())
+    const stored = await findStoredResponse(this.#deps.database, organizationId, id, now)
     const opened = stored && this.#opened(stored)
     if (!opened) throw notStored()
     return opened
@@ -242,7 +242,7 @@ export class ResponseStore {
   #opened(stored: StoredResponse): Pick<StoredResponse, "body" | "input" | "pieces"> | null {
     const { id, organizationId } = stored
     const open = (column: "body" | "input" | "pieces"): string | null =>
-      openText(this.#parts.cipher, { organizationId, seqId: `${id} ${column}` }, stored[column] ?? "null")
+      openText(this.#deps.cipher, { organizationId, seqId: `${id} ${column}` }, stored[column] ?? "null")
     const [body, input, pieces] = [open("body"), open("input"), open("pieces")]
     if (body === null || input === null || pieces === null) return null
     return { body, input, pieces: stored.pieces === null ? null : pieces }
@@ -307,7 +307,7 @@ export interface RemoteCancel {
   close(): Promise<void>
 }
 
-interface RemoteCancelParts {
+interface RemoteCancelDeps {
   readonly database: Database
   readonly log: Log
   /** How often it is asked for before nobody writes it. */
@@ -323,13 +323,13 @@ const attemptsMaxDefault = 8
 /** What is notified is split at colons, so nothing else may be an id. */
 const responseIdForm = /^resp_[0-9a-z]{26}$/
 
-export async function openRemoteCancel(parts: RemoteCancelParts): Promise<RemoteCancel> {
-  const { database, log, attemptsMax = attemptsMaxDefault } = parts
+export async function openRemoteCancel(deps: RemoteCancelDeps): Promise<RemoteCancel> {
+  const { database, log, attemptsMax = attemptsMaxDefault } = deps
   const answers = new EventEmitter()
   answers.setMaxListeners(0)
   const receive = ({ kind, responseId: id, organizationId }: CancellationMessage): void => {
     if (kind === "cancelled") return void answers.emit(id)
-    const response = parts.cancelHere(organizationId, id)
+    const response = deps.cancelHere(organizationId, id)
     if (response)
       answerCancellation(database, id, organizationId, JSON.stringify(response)).catch((error: unknown) =>
         log.warn({ err: error }, "a cancelled response could not be told to its gateway"),

@@ -13,7 +13,7 @@ import { noUsage } from "../sequence-record.ts"
 import type { Asker, MeteredCall } from "../metered-call.ts"
 import {
   Generating,
-  type InferenceParts,
+  type InferenceDeps,
   countPromptTokens,
   outputContent,
   runInference,
@@ -25,7 +25,7 @@ import { promptWork, responseWork } from "./response-work.ts"
 import { ResponseWriter } from "./response-writer.ts"
 import { noteDropped } from "./chat-work.ts"
 
-export interface ResponseParts extends InferenceParts {
+export interface ResponseDeps extends InferenceDeps {
   readonly responseStore: ResponseStore
 }
 
@@ -40,12 +40,12 @@ type ResponseHandlers = Pick<
   | "countInputTokens"
 >
 
-export function responseHandlers(parts: ResponseParts): ResponseHandlers {
-  const { responseStore } = parts
+export function responseHandlers(deps: ResponseDeps): ResponseHandlers {
+  const { responseStore } = deps
   return {
     createResponse: async (asker) =>
-      await runInference(parts, { callSource: "responses", wire: "responses", asker }, async (call, body) => {
-        const turn = await startTurn(parts, call, body)
+      await runInference(deps, { callSource: "responses", wire: "responses", asker }, async (call, body) => {
+        const turn = await startTurn(deps, call, body)
         if (body.stream === true) return new EventStream(named(turn.events()), null)
         return await turn.whole()
       }),
@@ -66,14 +66,14 @@ export function responseHandlers(parts: ResponseParts): ResponseHandlers {
     },
     countInputTokens: async (asker) => {
       const start = { callSource: "count_tokens", wire: "input_tokens", asker } as const
-      return await runInference(parts, start, async (call, body) => {
+      return await runInference(deps, start, async (call, body) => {
         const { organizationId } = call
-        const { items } = await conversation(parts, organizationId, body, null)
+        const { items } = await conversation(deps, organizationId, body, null)
         const tools = responseTools(body)
         const said = items.map(({ item }) => item)
         const work = promptWork(body, said, organizationId, tools)
         noteDropped(call, tools.dropped)
-        const input_tokens = await countPromptTokens(parts, call, { model: body.model, work })
+        const input_tokens = await countPromptTokens(deps, call, { model: body.model, work })
         return { object: "response.input_tokens" as const, input_tokens }
       })
     },
@@ -100,67 +100,67 @@ export interface Memory {
   recall(responseId: string): readonly KnownItem[] | null
   remember(responseId: string, items: readonly KnownItem[]): void
   /** A turn that failed cannot be continued from where it began (OpenAI's rule for its sockets). */
-  forget(responseId: string): void
+  invalidate(responseId: string): void
 }
 
 /** Everything that can be refused is refused here; the turn that comes back can be run. */
 export async function startTurn(
-  parts: ResponseParts,
+  deps: ResponseDeps,
   call: MeteredCall,
   request: ResponseRequest,
   memory: Memory | null = null,
 ): Promise<Turn> {
   const previous = request.previous_response_id ?? null
   try {
-    return await openTurn(parts, call, request, memory)
+    return await openTurn(deps, call, request, memory)
   } catch (error) {
-    if (previous !== null) memory?.forget(previous)
+    if (previous !== null) memory?.invalidate(previous)
     throw error
   }
 }
 
 async function openTurn(
-  parts: ResponseParts,
+  deps: ResponseDeps,
   call: MeteredCall,
   request: ResponseRequest,
   memory: Memory | null,
 ): Promise<Turn> {
   const { organizationId } = call
-  const { items, own } = await conversation(parts, organizationId, request, memory)
+  const { items, own } = await conversation(deps, organizationId, request, memory)
   const tools = responseTools(request)
   const said = items.map(({ item }) => item)
   const work = responseWork(request, said, organizationId, tools)
   noteDropped(call, tools.dropped)
   const isStreamed = request.stream === true || memory !== null
   const asked = { model: request.model, work, count: 1, isStreamed }
-  const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
-  const generating = await Generating.start(parts, call, asked)
+  const store = (request.store ?? true) && (await deps.responseStore.stores(organizationId))
+  const generating = await Generating.start(deps, call, asked)
   const { identities } = tools
-  return new Turn(parts, { generating, request, items, own, store, memory, identities })
+  return new Turn(deps, { generating, request, items, own, store, memory, identities })
 }
 
 /** Answers a completed response without output: what it was asked is remembered, and nothing is generated. */
 export async function warmUp(
-  parts: ResponseParts,
+  deps: ResponseDeps,
   call: MeteredCall,
   request: ResponseRequest,
   memory: Memory,
 ): Promise<ResponseEvent[]> {
   const { organizationId, sequence } = call
   const named = { organizationId, name: request.model, wanted: "generation" } as const
-  const model = await parts.models.first(named)
+  const model = await deps.models.first(named)
   const previous = request.previous_response_id ?? null
-  const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
-  const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
+  const before = previous === null ? [] : await earlier(deps, organizationId, previous, memory)
+  const own = await deps.responseStore.resolve(organizationId, inputOf(request.input))
   await sequence.reserve(model, noUsage)
-  const store = (request.store ?? true) && (await parts.responseStore.stores(organizationId))
-  const writer = new ResponseWriter(parts, { request, model: model.sku, store })
+  const store = (request.store ?? true) && (await deps.responseStore.stores(organizationId))
+  const writer = new ResponseWriter(deps, { request, model: model.sku, store })
   const events = writer.start(noGenerationUsage)
   writer.end(noGenerationUsage, store)
   // Nothing was asked yet: what is remembered is kept with the turn that asks.
   await call.succeed(noUsage, () => outputContent(model.sku))
   if (store)
-    await parts.responseStore.keep(organizationId, {
+    await deps.responseStore.keep(organizationId, {
       response: writer.response,
       previousId: previous,
       input: own,
@@ -171,7 +171,7 @@ export async function warmUp(
 }
 
 async function earlier(
-  { responseStore }: ResponseParts,
+  { responseStore }: ResponseDeps,
   organizationId: string,
   previousId: string,
   memory: Memory | null,
@@ -181,14 +181,14 @@ async function earlier(
 
 /** All that was said before and with a request. */
 export async function conversation(
-  parts: ResponseParts,
+  deps: ResponseDeps,
   organizationId: string,
   request: Pick<ResponseRequest, "input" | "previous_response_id">,
   memory: Memory | null,
 ): Promise<{ items: KnownItem[]; own: KnownItem[] }> {
   const previous = request.previous_response_id ?? null
-  const before = previous === null ? [] : await earlier(parts, organizationId, previous, memory)
-  const own = await parts.responseStore.resolve(organizationId, inputOf(request.input))
+  const before = previous === null ? [] : await earlier(deps, organizationId, previous, memory)
+  const own = await deps.responseStore.resolve(organizationId, inputOf(request.input))
   if (before.length + own.length === 0)
     throw new Fault("invalid_request", "Cannot answer: there is no input; send text or items", {
       param: "input",
@@ -214,16 +214,16 @@ interface TurnFacts {
 
 /** One response being written. */
 class Turn {
-  readonly #parts: ResponseParts
+  readonly #deps: ResponseDeps
   readonly #facts: TurnFacts
   readonly #writer: ResponseWriter
   #isCancelled = false
   readonly #log = new EventLog<ResponseEvent>()
 
-  constructor(parts: ResponseParts, facts: TurnFacts) {
-    this.#parts = parts
+  constructor(deps: ResponseDeps, facts: TurnFacts) {
+    this.#deps = deps
     this.#facts = facts
-    this.#writer = new ResponseWriter(parts, {
+    this.#writer = new ResponseWriter(deps, {
       request: facts.request,
       model: facts.generating.model.sku,
       store: facts.store,
@@ -259,7 +259,7 @@ class Turn {
   async *#events(): AsyncGenerator<ResponseEvent> {
     const { generating } = this.#facts
     const { organizationId } = generating.call
-    const { responseStore } = this.#parts
+    const { responseStore } = this.#deps
     const writer = this.#writer
     const leave = responseStore.enter(organizationId, writer.id, {
       cancel: () => {
@@ -308,7 +308,7 @@ class Turn {
 
   async #store(): Promise<boolean> {
     const { generating, request, own } = this.#facts
-    return await this.#parts.responseStore.keep(generating.call.organizationId, {
+    return await this.#deps.responseStore.keep(generating.call.organizationId, {
       response: this.#writer.response,
       previousId: request.previous_response_id ?? null,
       input: own,
@@ -320,7 +320,7 @@ class Turn {
     const { generating, request, memory } = this.#facts
     const { signal } = generating.call.request
     const used = generating.usage()
-    if (typeof request.previous_response_id === "string") memory?.forget(request.previous_response_id)
+    if (typeof request.previous_response_id === "string") memory?.invalidate(request.previous_response_id)
     await generating.call.fail(error)
     this.#failure = error
     // The client is gone: there is no one to send it to.

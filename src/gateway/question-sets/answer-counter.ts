@@ -30,7 +30,7 @@ export interface AnswerCounter {
   close(): Promise<void>
 }
 
-interface CounterParts {
+interface CounterDeps {
   readonly database: Database
   readonly clock: Clock
   readonly log: Log
@@ -46,8 +46,8 @@ const answerCharactersMax = 200
 
 type Counts = { -readonly [Field in keyof AnswerCounts]: AnswerCounts[Field] } & { bins: number[] }
 
-export function startAnswerCounter(parts: CounterParts): AnswerCounter {
-  const counter = new MemoryCounter(parts)
+export function startAnswerCounter(deps: CounterDeps): AnswerCounter {
+  const counter = new MemoryCounter(deps)
   const timer = setInterval(() => void counter.flush(), flushEveryMs).unref()
   return {
     count: (answered) => counter.count(answered),
@@ -61,19 +61,19 @@ export function startAnswerCounter(parts: CounterParts): AnswerCounter {
 }
 
 class MemoryCounter {
-  readonly #parts: CounterParts
+  readonly #deps: CounterDeps
   #entries = new Map<string, Counts>()
   #flushing: Promise<void> = Promise.resolve()
   dropped = 0
 
-  constructor(parts: CounterParts) {
-    this.#parts = parts
+  constructor(deps: CounterDeps) {
+    this.#deps = deps
   }
 
   count({ version, verdicts, startedMs, costTicks }: CountedRequest): void {
     // Names of questions that requests bring themselves have no bound.
     if (version.questions.length === 0) return
-    const nowMs = this.#parts.clock.nowMs()
+    const nowMs = this.#deps.clock.nowMs()
     const hour = Math.floor(nowMs / hourMs) * hourMs
     const latencyMs = Math.max(0, nowMs - startedMs)
     const shares = divide(costTicks, verdicts.length)
@@ -127,9 +127,9 @@ class MemoryCounter {
     for (let start = 0; start < counts.length; start += rowsPerStatement) {
       const some = counts.slice(start, start + rowsPerStatement)
       try {
-        await addAnswerCounts(this.#parts.database, some)
+        await addAnswerCounts(this.#deps.database, some)
       } catch (error) {
-        this.#parts.log.warn({ err: error }, "counts of answers could not be written; they are kept")
+        this.#deps.log.warn({ err: error }, "counts of answers could not be written; they are kept")
         for (const one of counts.slice(start)) this.#putBack(one)
         return
       }
@@ -165,9 +165,9 @@ function bounded(answer: string): string {
 }
 
 /** Shares that add up to the whole. */
-function divide(ticks: Ticks, parts: number): Ticks[] {
-  const count = BigInt(Math.max(1, parts))
+function divide(ticks: Ticks, deps: number): Ticks[] {
+  const count = BigInt(Math.max(1, deps))
   const share = ticks / count
   const rest = ticks - share * count
-  return Array.from({ length: parts }, (_, at) => (BigInt(at) < rest ? share + 1n : share))
+  return Array.from({ length: deps }, (_, at) => (BigInt(at) < rest ? share + 1n : share))
 }

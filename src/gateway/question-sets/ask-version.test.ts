@@ -5,7 +5,7 @@ import { systemClock } from "../../base/clock.ts"
 import { Fault, type FaultCode } from "../../contract/errors.ts"
 import type { Routed } from "../routing/router.ts"
 import { RequestTrace } from "../telemetry.ts"
-import { type AskVersionParts, askVersion, type TextCaller } from "./score-texts.ts"
+import { type AskVersionDeps, askVersion, type TextCaller } from "./score-texts.ts"
 import { compileVersion } from "./version.ts"
 
 const question = {
@@ -47,7 +47,7 @@ async function ask(failure: FaultCode): Promise<unknown> {
     }
     return { score, close: () => undefined } as unknown as Routed
   }
-  const parts: AskVersionParts = {
+  const deps: AskVersionDeps = {
     models: {
       resolve: async () => ({
         stages: [[{ sku: "first", prices } as Model], [{ sku: "next", prices } as Model]],
@@ -82,7 +82,7 @@ async function ask(failure: FaultCode): Promise<unknown> {
     timeoutMs: 60_000,
   }
   const asked = { evidence: "text", questionNames: [], key: "" }
-  const verdicts = await askVersion(parts, caller, version, asked, new AbortController().signal)
+  const verdicts = await askVersion(deps, caller, version, asked, new AbortController().signal)
   return verdicts.map(({ value }) => value)
 }
 

@@ -27,7 +27,7 @@ interface Text {
 }
 
 export async function runCompare(context: JobContext, { from, to }: CompareInput): Promise<CompareResult> {
-  const { database, cipher } = context.parts
+  const { database, cipher } = context.deps
   const frozen = await readCases(context)
   const examples = await listExamples(database, context.job.setId, "", examplesMax)
   const known = new Set(frozen.map(({ input }) => input))
@@ -73,12 +73,12 @@ export async function runCheck(context: JobContext, { version, against }: CheckI
   }
 }
 
-async function readCases({ parts, job }: JobContext): Promise<Text[]> {
-  const cases = await listCases(parts.database, job.setId)
+async function readCases({ deps, job }: JobContext): Promise<Text[]> {
+  const cases = await listCases(deps.database, job.setId)
   // Written by `control`.
   return cases.map((one) => ({
     id: one.id,
-    input: openInput(parts.cipher, one),
+    input: openInput(deps.cipher, one),
     labels: JSON.parse(one.expected) as Text["labels"],
   }))
 }
@@ -106,11 +106,11 @@ async function askBoth(
 }
 
 const ask = async (
-  { parts, caller, signal }: JobContext,
+  { deps, caller, signal }: JobContext,
   version: AskedVersion,
   evidence: string,
 ): Promise<readonly Verdict[]> =>
-  await askVersion(parts, caller, version, { evidence, questionNames: [], key: evidence }, signal)
+  await askVersion(deps, caller, version, { evidence, questionNames: [], key: evidence }, signal)
 
 function differenceOf({ from, to }: CompareInput, pairs: readonly Pair[]): CompareResult {
   const compared = pairs.flatMap(({ text, before, after }) =>

@@ -19,7 +19,7 @@ import { findSet, insertSet, insertVersion } from "../../store/question-sets/set
 import type { Database } from "../../store/sql.ts"
 import type { Sequence } from "../meter.ts"
 import type { Routed } from "../routing/router.ts"
-import { type JobParts, startJobs } from "./jobs.ts"
+import { type JobDeps, startJobs } from "./jobs.ts"
 import { RequestTrace } from "../telemetry.ts"
 
 const ids = createIds(systemClock)
@@ -116,7 +116,7 @@ const sequence: Sequence = {
   finish: async () => undefined,
 }
 
-function partsOf(changes: Partial<JobParts> & { readonly scorer?: typeof scorer }): JobParts {
+function partsOf(changes: Partial<JobDeps> & { readonly scorer?: typeof scorer }): JobDeps {
   const prices = {
     inputTokenTicks: 1n,
     cachedInputTokenTicks: 0n,

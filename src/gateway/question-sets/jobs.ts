@@ -22,12 +22,12 @@ import type { Database } from "../../store/sql.ts"
 import { type WorkKind, WorkQueue, type WorkSignals } from "../../store/work-queue.ts"
 import { type CheckInput, type CompareInput, runCheck, runCompare } from "./compare-job.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import type { TextCaller, TextScorerParts } from "./score-texts.ts"
+import type { TextCaller, TextScorerDeps } from "./score-texts.ts"
 import { loadVersion } from "./sets.ts"
 import { type TeachInput, runTeach } from "./teach-job.ts"
 import type { AskedVersion } from "./version.ts"
 
-export interface JobParts extends TextScorerParts {
+export interface JobDeps extends TextScorerDeps {
   readonly database: Database
   readonly models: Pick<ModelResolver, "resolve">
   readonly ids: Ids
@@ -40,7 +40,7 @@ export interface JobParts extends TextScorerParts {
 
 /** What a job works with. */
 export interface JobContext {
-  readonly parts: JobParts
+  readonly deps: JobDeps
   readonly job: Job
   readonly caller: TextCaller
   readonly principal: Principal
@@ -56,7 +56,7 @@ export interface JobContext {
 
 interface Jobs {
   /** For changes made by this process: a new job begins, a cancelled one ends. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -78,13 +78,13 @@ interface RunningJob {
   progress: number
 }
 
-export async function startJobs(parts: JobParts): Promise<Jobs> {
-  const queues = lanes.map((lane) => new WorkQueue(parts, jobKind(parts, lane)))
-  return await followChanges(parts.database, ...queues)
+export async function startJobs(deps: JobDeps): Promise<Jobs> {
+  const queues = lanes.map((lane) => new WorkQueue(deps, jobKind(deps, lane)))
+  return await followChanges(deps.database, ...queues)
 }
 
-function jobKind(parts: JobParts, { kinds, parallelMax }: Lane): WorkKind<RunningJob> {
-  const { database, clock, changed } = parts
+function jobKind(deps: JobDeps, { kinds, parallelMax }: Lane): WorkKind<RunningJob> {
+  const { database, clock, changed } = deps
   return {
     name: `question-set jobs (${kinds.join(", ")})`,
     table: "question_set_jobs",
@@ -101,7 +101,7 @@ function jobKind(parts: JobParts, { kinds, parallelMax }: Lane): WorkKind<Runnin
     },
     run: async (running, signals) => {
       const { job } = running
-      const end = await outcomeOf(parts, running, signals)
+      const end = await outcomeOf(deps, running, signals)
       await endJob(database, job, end, new Date(clock.nowMs()))
       changed({ table: "question_sets", id: job.organizationId })
     },
@@ -111,7 +111,7 @@ function jobKind(parts: JobParts, { kinds, parallelMax }: Lane): WorkKind<Runnin
 
 /** Throws when this gateway stops: the job goes back. */
 async function outcomeOf(
-  parts: JobParts,
+  deps: JobDeps,
   running: RunningJob,
   { stop, lost, halt }: WorkSignals,
 ): Promise<JobEnd> {
@@ -123,12 +123,12 @@ async function outcomeOf(
     running.progress = Math.min(1, Math.max(running.progress, done))
   }
   try {
-    return succeeded(await runJob(contextOf(parts, job, halt, progress)))
+    return succeeded(await runJob(contextOf(deps, job, halt, progress)))
   } catch (error) {
     if (lost.aborted) return cancelledEnd
     stop.throwIfAborted()
     const isOurs = !(error instanceof Fault) || error.status >= 500
-    if (isOurs) parts.log.error({ err: error, job: job.id }, "a job of a question set failed")
+    if (isOurs) deps.log.error({ err: error, job: job.id }, "a job of a question set failed")
     const sentence = error instanceof Fault ? error.message : "An unexpected failure"
     return { state: "failed", result: null, error: sentence }
   }
@@ -137,7 +137,7 @@ async function outcomeOf(
 const cancelledEnd: JobEnd = { state: "cancelled", result: null, error: null }
 
 function contextOf(
-  parts: JobParts,
+  deps: JobDeps,
   job: Job,
   signal: AbortSignal,
   progress: (done: number) => void,
@@ -147,17 +147,17 @@ function contextOf(
   const { organizationId } = job
   const callSource = job.kind === "teach" ? "teach" : "check"
   return {
-    parts,
+    deps,
     job,
     principal,
     caller: { callSource, principal, organizationId, requestId: job.id, isCharged: true },
     signal,
     progress,
     readVersion: async (number) => {
-      const set = await findSet(parts.database, organizationId, job.setId)
-      const version = set && (await findVersion(parts.database, set, String(number)))
+      const set = await findSet(deps.database, organizationId, job.setId)
+      const version = set && (await findVersion(deps.database, set, String(number)))
       if (!set || !version) throw new Fault("conflict", `Cannot run the job: version ${number} is gone`)
-      const asked = await loadVersion(parts.database, set, version)
+      const asked = await loadVersion(deps.database, set, version)
       return { set, content: decodeContent(version.content), asked }
     },
   }

@@ -2,11 +2,11 @@
 import type { Principal } from "../../contract/access.ts"
 import type { RedactedContent } from "../content/set-redactor.ts"
 import type { ModelResolver } from "../organization-access.ts"
-import { type TextScorerParts, scoreText } from "./score-texts.ts"
+import { type TextScorerDeps, scoreText } from "./score-texts.ts"
 import type { Sets } from "./sets.ts"
 import { answerSet, selectQuestions } from "./version.ts"
 
-export interface SetRedactionParts extends TextScorerParts {
+export interface SetRedactionDeps extends TextScorerDeps {
   readonly models: Pick<ModelResolver, "first">
   readonly sets: Pick<Sets, "find">
 }
@@ -17,7 +17,7 @@ const sentencesMax = 200
 
 /** Throws when the set cannot answer: then nothing of the texts may be stored. */
 export async function redactBySet(
-  parts: SetRedactionParts,
+  deps: SetRedactionDeps,
   content: RedactedContent,
   texts: readonly string[],
   signal: AbortSignal,
@@ -30,7 +30,7 @@ export async function redactBySet(
   for (const sentences of split) {
     const pieces: string[] = []
     for (const sentence of sentences) {
-      const isPrivate = sentence.trim() !== "" && (await isRedacted(parts, content, sentence, signal))
+      const isPrivate = sentence.trim() !== "" && (await isRedacted(deps, content, sentence, signal))
       if (!isPrivate) pieces.push(sentence)
       else if (pieces.at(-1) !== replacement) {
         pieces.push(replacement)
@@ -48,13 +48,13 @@ const splitSentences = (text: string): string[] =>
   Array.from(segmenter.segment(text), ({ segment }) => segment)
 
 async function isRedacted(
-  parts: SetRedactionParts,
+  deps: SetRedactionDeps,
   { organizationId, apiKeyId, seqId, redactWith }: RedactedContent,
   sentence: string,
   signal: AbortSignal,
 ): Promise<boolean> {
   const [name = "", label = null] = redactWith.split("@")
-  const { version } = await parts.sets.find(organizationId, { name, version: label })
+  const { version } = await deps.sets.find(organizationId, { name, version: label })
   const { questions, classification, reading } = selectQuestions(version, {
     wire: "decisions",
     model: version.model,
@@ -80,8 +80,8 @@ async function isRedacted(
     isCharged: false,
   } as const
   const work = { evidence: sentence, branches: classification.branches, ...(reading ? { reading } : {}) }
-  const model = await parts.models.first({ organizationId, name: version.model, wanted: "decisions" })
-  const scored = await scoreText(parts, caller, model, work, signal)
+  const model = await deps.models.first({ organizationId, name: version.model, wanted: "decisions" })
+  const scored = await scoreText(deps, caller, model, work, signal)
   const { verdicts } = answerSet(questions, scored.margins, { text: sentence, reading: scored.reading })
   const asked = verdicts.filter(({ isPredicate }) => isPredicate)
   // A set without such questions says of nothing that it may be stored.

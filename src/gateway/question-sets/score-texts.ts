@@ -12,11 +12,11 @@ import type { Meter } from "../meter.ts"
 import { type MeteredCall, runMetered } from "../metered-call.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import type { Usage } from "../sequence-record.ts"
-import { type ScoreParts, type Scored, score } from "../stages.ts"
+import { type ScoreDeps, type Scored, score } from "../stages.ts"
 import { setReader } from "./policy.ts"
 import { type AskedVersion, selectQuestions } from "./version.ts"
 
-export interface TextScorerParts extends ScoreParts {
+export interface TextScorerDeps extends ScoreDeps {
   readonly meter: Meter
 }
 
@@ -44,7 +44,7 @@ const attemptsMax = 5
 const retryMsDefault = 1000
 
 export async function scoreText(
-  parts: TextScorerParts,
+  deps: TextScorerDeps,
   caller: TextCaller,
   model: Model,
   work: Omit<ScoreWork, "organizationId">,
@@ -52,16 +52,16 @@ export async function scoreText(
 ): Promise<Scored> {
   const { isCharged } = caller
   return await recordText(
-    parts,
+    deps,
     caller,
     signal,
-    async (call) => await score(parts, { ...work, call, model, isCharged }, signal),
+    async (call) => await score(deps, { ...work, call, model, isCharged }, signal),
   )
 }
 
 /** One text as a request of its own, recorded however it ends. Live traffic goes first: a job waits where a request would be refused. */
 export async function recordText<Result extends { readonly usage: Usage }>(
-  parts: TextScorerParts,
+  deps: TextScorerDeps,
   caller: TextCaller,
   signal: AbortSignal,
   work: (call: MeteredCall) => Promise<Result>,
@@ -73,14 +73,14 @@ export async function recordText<Result extends { readonly usage: Usage }>(
       id: requestId,
       ip: "",
       userAgent: null,
-      startedMs: parts.clock.nowMs(),
+      startedMs: deps.clock.nowMs(),
       header: () => null,
       signal,
       ...(isBatch ? { isBatch } : {}),
     }
     const asker = { principal, standing: { organizationId }, request }
     try {
-      return await runMetered({ meter: parts.meter }, { callSource, asker }, async (call) => {
+      return await runMetered({ meter: deps.meter }, { callSource, asker }, async (call) => {
         const result = await work(call)
         await call.succeed(result.usage)
         return result
@@ -95,7 +95,7 @@ export async function recordText<Result extends { readonly usage: Usage }>(
   }
 }
 
-export interface AskVersionParts extends TextScorerParts {
+export interface AskVersionDeps extends TextScorerDeps {
   readonly models: Pick<ModelResolver, "resolve">
 }
 
@@ -108,7 +108,7 @@ export interface AskedText {
 }
 
 export async function askVersion(
-  parts: AskVersionParts,
+  deps: AskVersionDeps,
   caller: TextCaller,
   version: AskedVersion,
   { evidence, questionNames, key }: AskedText,
@@ -124,13 +124,13 @@ export async function askVersion(
   })
   const { organizationId, isCharged } = caller
   const named = { organizationId, name: version.model, wanted: "decisions", key } as const
-  const found = await parts.models.resolve(named)
+  const found = await deps.models.resolve(named)
   // Answers are compared: that of an earlier stage must not stand for one that failed.
   const resolved = { ...found, cascade: found.cascade && { ...found.cascade, on_failure: "error" as const } }
-  const scored = await recordText(parts, caller, signal, async (call) => {
+  const scored = await recordText(deps, caller, signal, async (call) => {
     const { questions: plain, branches } = classification
     const request = { call, resolved, evidence, questions: plain, branches, reading, isCharged }
-    return await scoreStages(parts, request, setReader(questions, resolved, { ...version, evidence }))
+    return await scoreStages(deps, request, setReader(questions, resolved, { ...version, evidence }))
   })
   return scored.answers.map(({ verdict }) => verdict)
 }

@@ -35,7 +35,7 @@ export interface Sets {
   /** Throws Fault `unknown_model`, or `routing_failed` while the store is away. */
   find(organizationId: string, reference: SetReference): Promise<FoundSet>
   /** For changes made by this process: the next request sees them. */
-  forget(change: Change): void
+  invalidate(change: Change): void
   close(): Promise<void>
 }
 
@@ -68,11 +68,12 @@ export async function openSets(
     async (key) => await readPointer(database, key),
   )
   const versions = new VersionCache(database, charactersMax)
-  const forget = ({ table, id }: Change): void => {
-    if (table === "question_sets") pointers.forgetWhere(({ organizationId }) => organizationId === id)
-    else if (table === "organizations") pointers.forgetWhere(({ organizationId }) => organizationId === id)
+  const invalidate = ({ table, id }: Change): void => {
+    if (table === "question_sets") pointers.invalidateWhere(({ organizationId }) => organizationId === id)
+    else if (table === "organizations")
+      pointers.invalidateWhere(({ organizationId }) => organizationId === id)
   }
-  const close = await listenToChanges(database, forget)
+  const close = await listenToChanges(database, invalidate)
   return {
     async find(organizationId, { name, version }) {
       try {
@@ -88,7 +89,7 @@ export async function openSets(
         throw new Fault("routing_failed", "Cannot classify: the question set cannot be read now", { cause })
       }
     },
-    forget,
+    invalidate,
     close,
   }
 }

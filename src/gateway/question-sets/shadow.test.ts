@@ -8,7 +8,7 @@ import { silentLog } from "../../base/log.ts"
 import type { Principal } from "../../contract/access.ts"
 import type { Database } from "../../store/sql.ts"
 import type { Routed } from "../routing/router.ts"
-import { type ShadowParts, createShadows } from "./shadow.ts"
+import { type ShadowDeps, createShadows } from "./shadow.ts"
 import { type AskedVersion, compileVersion } from "./version.ts"
 import { RequestTrace } from "../telemetry.ts"
 
@@ -28,7 +28,7 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
     seen.push(what)
     return Promise.resolve()
   }
-  const parts = {
+  const deps = {
     database: {} as Database,
     models: catalogResolver({
       find: () => ({ sku: "m", kind: "generation", enabled: true, file: "m.onnx" }),
@@ -60,8 +60,8 @@ function scene(shadowQuestion: string, open: () => Promise<Routed>) {
     },
     clock: systemClock,
     timeoutMs: 60_000,
-  } satisfies ShadowParts
-  const shadows = createShadows(parts)
+  } satisfies ShadowDeps
+  const shadows = createShadows(deps)
   const observe = (): void =>
     shadows.observe({
       found: {

@@ -8,12 +8,12 @@ import { type ShadowResult, insertShadowResults } from "../../store/question-set
 import type { Database } from "../../store/sql.ts"
 import { isExample } from "./policy.ts"
 import { isSampled } from "../content/keeper.ts"
-import { type AskVersionParts, askVersion } from "./score-texts.ts"
+import { type AskVersionDeps, askVersion } from "./score-texts.ts"
 import type { FoundSet, Sets } from "./sets.ts"
 import type { Verdict } from "../classification/verdict.ts"
 import type { AskedVersion } from "./version.ts"
 
-export interface ShadowParts extends AskVersionParts {
+export interface ShadowDeps extends AskVersionDeps {
   readonly database: Database
   readonly sets: Pick<Sets, "find">
   readonly ids: Ids
@@ -44,7 +44,7 @@ export interface Shadows {
 /** What is more than this is left out: a shadow must not stand in the way of requests. */
 const runningMax = 4
 
-export function createShadows(parts: ShadowParts): Shadows {
+export function createShadows(deps: ShadowDeps): Shadows {
   const running = new Set<Promise<void>>()
   const stop = new AbortController()
   return {
@@ -52,9 +52,9 @@ export function createShadows(parts: ShadowParts): Shadows {
       const { shadow } = answered.found
       if (!shadow || running.size >= runningMax || !isSampled("shadow", answered.sequenceId, shadow.share))
         return
-      const work = run(parts, answered, stop.signal)
+      const work = run(deps, answered, stop.signal)
         .catch((error: unknown) => {
-          if (!stop.signal.aborted) parts.log.warn({ err: error }, "a shadow of a question set failed")
+          if (!stop.signal.aborted) deps.log.warn({ err: error }, "a shadow of a question set failed")
         })
         .finally(() => running.delete(work))
       running.add(work)
@@ -66,12 +66,12 @@ export function createShadows(parts: ShadowParts): Shadows {
   }
 }
 
-async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: AbortSignal): Promise<void> {
+async function run(deps: ShadowDeps, answered: AnsweredRequest, stopping: AbortSignal): Promise<void> {
   const { found, organizationId, principal, sequenceId, evidence, key, verdicts } = answered
   const { version: published, shadow } = found
   if (!shadow) return
-  const signal = AbortSignal.any([stopping, AbortSignal.timeout(parts.timeoutMs)])
-  const other = await shadowOf(parts, organizationId, published, shadow)
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(deps.timeoutMs)])
+  const other = await shadowOf(deps, organizationId, published, shadow)
   const questionNames = other.questions
     .map(({ question }) => question.name ?? "")
     .filter((name) => verdicts.some((verdict) => verdict.name === name))
@@ -84,7 +84,7 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
     requestId: sequenceId,
     isCharged: false,
   } as const
-  const shadowed = await askVersion(parts, caller, other, { evidence, questionNames, key }, signal)
+  const shadowed = await askVersion(deps, caller, other, { evidence, questionNames, key }, signal)
   const results = shadowed.flatMap((verdict): ShadowResult[] => {
     const own = verdicts.find(({ name }) => name === verdict.name)
     if (!own) return []
@@ -101,14 +101,14 @@ async function run(parts: ShadowParts, answered: AnsweredRequest, stopping: Abor
       },
     ]
   })
-  const at = new Date(parts.clock.nowMs())
+  const at = new Date(deps.clock.nowMs())
   const keptMax = questionSetLimits.shadowResultsMax
-  await insertShadowResults(parts.database, published.setId, results, { at, keptMax })
-  if (answered.isKept && isExample(evidence)) await askReviewers(parts, answered, results, at)
+  await insertShadowResults(deps.database, published.setId, results, { at, keptMax })
+  if (answered.isKept && isExample(evidence)) await askReviewers(deps, answered, results, at)
 }
 
 async function askReviewers(
-  { database, ids }: ShadowParts,
+  { database, ids }: ShadowDeps,
   { found, organizationId, sequenceId }: AnsweredRequest,
   results: readonly ShadowResult[],
   createdAt: Date,
@@ -131,7 +131,7 @@ async function askReviewers(
 }
 
 async function shadowOf(
-  { sets }: ShadowParts,
+  { sets }: ShadowDeps,
   organizationId: string,
   published: AskedVersion,
   shadow: { readonly version: number | null; readonly model: string | null },

@@ -79,10 +79,10 @@ export async function runTeach(context: JobContext, input: TeachInput): Promise<
 
 /** The models that live requests ask: the first of each stage, for the others of a fallback stand in for it. */
 async function stagesOf(
-  { parts, caller: { organizationId } }: JobContext,
+  { deps, caller: { organizationId } }: JobContext,
   name: string,
 ): Promise<{ readonly models: readonly [Model, ...Model[]]; readonly cascade: CascadeRule | null }> {
-  const { stages, cascade, isSplit } = await parts.models.resolve({
+  const { stages, cascade, isSplit } = await deps.models.resolve({
     organizationId,
     name,
     wanted: "decisions",
@@ -103,14 +103,14 @@ const openExample = (cipher: ContentCipher, example: Example): Example => ({
   sealed: false,
 })
 
-async function readExamples({ parts, job }: JobContext): Promise<ReadExample[]> {
+async function readExamples({ deps, job }: JobContext): Promise<ReadExample[]> {
   const all: ReadExample[] = []
   for (;;) {
-    const page = await listExamples(parts.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
+    const page = await listExamples(deps.database, job.setId, all.at(-1)?.example.id ?? "", examplesPerPage)
     // Written by `control`.
     for (const example of page)
       all.push({
-        example: openExample(parts.cipher, example),
+        example: openExample(deps.cipher, example),
         labels: JSON.parse(example.labels) as ReadExample["labels"],
       })
     if (page.length < examplesPerPage) return all
@@ -223,7 +223,7 @@ interface Ended {
 
 /** In one transaction with the end of the job: a gateway that dies after it leaves nothing to be done, and saved, again. */
 async function save(
-  { parts, job, principal, signal }: JobContext,
+  { deps, job, principal, signal }: JobContext,
   taughtSet: QuestionSet,
   content: QuestionSetContent,
   { from, outcomes, fitted }: Ended,
@@ -244,9 +244,9 @@ async function save(
     return { ...question, artefact: outcome.artefact.hash, threshold: outcome.threshold }
   })
   const { text, hash } = encodeContent({ ...content, questions })
-  const now = new Date(parts.clock.nowMs())
+  const now = new Date(deps.clock.nowMs())
   const { organizationId } = job
-  return await parts.database.transaction(async (sql) => {
+  return await deps.database.transaction(async (sql) => {
     const set = await lockSet(sql, organizationId, taughtSet.id)
     if (!set) throw new Fault("conflict", "Cannot save what was taught: the set was deleted meanwhile")
     // A gateway that was suspended may come back after its lease ended: then the other one saves.
@@ -280,7 +280,7 @@ async function save(
     await insertVersion(sql, version)
     await updateSet(sql, set.id, { latest: number }, now)
     await appendAudit(sql, {
-      id: parts.ids.next("aud"),
+      id: deps.ids.next("aud"),
       organizationId,
       actorKind: principal.kind,
       actorId: principal.kind === "session" ? principal.userId : principal.id,

@@ -137,7 +137,7 @@ class StageReader {
   }
 
   async read(evidence: string, questions: readonly Question[]): Promise<ReadRow> {
-    const { parts, caller, signal } = this.#context
+    const { deps, caller, signal } = this.#context
     const model = this.#model
     const { branches } = composeClassification({
       wire: "decisions",
@@ -147,9 +147,9 @@ class StageReader {
       questionNames: null,
     })
     const work = { evidence, branches, reading: { vector: this.#wantsVectors } }
-    const startedMs = parts.clock.monotonicMs()
-    const { margins, reading, usage } = await scoreText(parts, caller, model, work, signal)
-    const ms = parts.clock.monotonicMs() - startedMs
+    const startedMs = deps.clock.monotonicMs()
+    const { margins, reading, usage } = await scoreText(deps, caller, model, work, signal)
+    const ms = deps.clock.monotonicMs() - startedMs
     noteVersion(this.#versions, reading)
     // Time differs from run to run, and what is taught must not.
     const tokensCost = Number(costOf(model.prices, { ...usage, executionMs: 0 }))

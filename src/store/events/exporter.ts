@@ -51,7 +51,7 @@ export interface ExportState {
   readonly failing: boolean
 }
 
-const lookEveryMs = 1_000
+const pollIntervalMs = 1_000
 const retryMs = 1_000
 const retryMsMax = 30_000
 /** Half of what is kept free for the journal, unless that is set otherwise. */
@@ -116,7 +116,7 @@ export class Exporter {
     while (!signal.aborted) {
       await this.#run().catch((error: unknown) => this.#failed(error))
       const pauseMs =
-        this.#failures === 0 ? lookEveryMs : Math.min(retryMs * 2 ** (this.#failures - 1), retryMsMax)
+        this.#failures === 0 ? pollIntervalMs : Math.min(retryMs * 2 ** (this.#failures - 1), retryMsMax)
       await wait(pauseMs, undefined, { signal }).catch(() => undefined)
     }
   }
