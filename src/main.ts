@@ -159,7 +159,7 @@ const commands: Commands = {
     summary: "check this machine and say what to fix",
     load: async () =>
       (await import("./cli/doctor.ts")).doctor(async (context) => {
-        const { examine } = await import("./main/checks.ts")
+        const { examine } = await import("./main/doctor-checks.ts")
         return await examine(context)
       }),
   },

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { bodyText, recordOf } from "./check.ts"
 import { Document } from "./endpoint.ts"
 import { anyone, apiAdmin, endpointGroup } from "./endpoint-group.ts"
-import { Datetime } from "./platform/values.ts"
+import { Datetime } from "./platform/field-schemas.ts"
 import { tagKeyForm } from "./tags.ts"
 
 const everyone = ["session", "key", "workload"] as const

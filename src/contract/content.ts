@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { Document } from "./endpoint.ts"
 import { apiAdmin, endpointGroup } from "./endpoint-group.ts"
-import { IdWith, Datetime, GivenTime, Text } from "./platform/values.ts"
+import { IdWith, Datetime, GivenTime, Text } from "./platform/field-schemas.ts"
 
 export const contentLevels = ["nothing", "answers", "evidence_and_answers"] as const
 export type ContentLevel = (typeof contentLevels)[number]

@@ -1,7 +1,7 @@
 /** Endpoints below one path that share their area, their surface and who may call them. */
 import { z } from "zod"
 import { type Endpoint, endpoint } from "./endpoint.ts"
-import { PathId, idForm, pageOf, pageQuery } from "./platform/values.ts"
+import { PathId, idForm, pageOf, pageQuery } from "./platform/field-schemas.ts"
 
 type Access = Endpoint["access"]
 

@@ -4,7 +4,7 @@ import { bodyText, recordOf } from "./check.ts"
 import { permissions } from "./access.ts"
 import { endpoint } from "./endpoint.ts"
 import { endpointGroup, ownersAdmin } from "./endpoint-group.ts"
-import { Datetime, Text } from "./platform/values.ts"
+import { Datetime, Text } from "./platform/field-schemas.ts"
 
 const kibibyte = 1024
 

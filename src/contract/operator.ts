@@ -15,7 +15,7 @@ import {
   virtualModelLimits,
   virtualNameForm,
 } from "./platform/virtual-models.ts"
-import { EmailAddress, GivenTime, Text, nameCharactersMax } from "./platform/values.ts"
+import { EmailAddress, GivenTime, Text, nameCharactersMax } from "./platform/field-schemas.ts"
 
 const callers = { principals: ["operator"] } as const
 const operator = endpointGroup("/v1/operator", { area: "Operator", read: callers, write: callers })

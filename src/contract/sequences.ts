@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { Filter, Instant, Sequence, WholeNumber, access } from "./analytics.ts"
 import { endpointGroup } from "./endpoint-group.ts"
-import { pageOf, pageQuery } from "./platform/values.ts"
+import { pageOf, pageQuery } from "./platform/field-schemas.ts"
 import { TagFilter } from "./tags.ts"
 
 export const attemptsMax = 8

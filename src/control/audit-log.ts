@@ -9,7 +9,7 @@ import {
 } from "../contract/platform/audit-log.ts"
 import { type AuditEntry, type AuditFilter, listAuditValues, pageAudit } from "../store/audit.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ControlDeps, acting } from "./change.ts"
+import { type ControlDeps, acting } from "./audited-change.ts"
 
 /** Kinds of resource have no underscore and digits after it, as ids do: `api_key` against `key_01...`. */
 const idForm = /_[0-9a-z]{20,}$/

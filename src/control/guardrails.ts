@@ -12,7 +12,7 @@ import { type Guardrail, guardrails } from "../store/guardrails.ts"
 import { findKey } from "../store/keys.ts"
 import { findSet } from "../store/question-sets/sets.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ControlDeps, acting } from "./change.ts"
+import { type ControlDeps, acting } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { given, handlersOf, resource, changeView } from "./resource.ts"
 

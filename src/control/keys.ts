@@ -18,7 +18,7 @@ import {
   etag,
   notFound,
   toList,
-} from "./change.ts"
+} from "./audited-change.ts"
 import { rateLimitOf, readOrganization } from "./organizations.ts"
 
 interface KeyDeps extends ControlDeps {

@@ -15,7 +15,7 @@ import {
 } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
 import { findUser } from "../store/users.ts"
-import { type ControlDeps, acting, change, notFound, toList } from "./change.ts"
+import { type ControlDeps, acting, change, notFound, toList } from "./audited-change.ts"
 
 export function memberHandlers(deps: ControlDeps): Handlers<typeof memberTable> {
   return {

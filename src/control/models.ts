@@ -22,7 +22,7 @@ import {
 } from "../store/model-access.ts"
 import type { Sql } from "../store/sql.ts"
 import { listVirtualModels, type VirtualModelRecord } from "../store/virtual-models.ts"
-import { type ChangeScope, type ControlDeps, acting, change, toList } from "./change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, toList } from "./audited-change.ts"
 import { creatorOf } from "./keys.ts"
 import { type BillingStatus, modelStatus } from "./model-status.ts"
 import { findAmong, rulesOf } from "./virtual-models.ts"

@@ -35,7 +35,7 @@ import {
   difference,
   etag,
   notFound,
-} from "./change.ts"
+} from "./audited-change.ts"
 import { openAccount } from "./first-start.ts"
 
 /** What a region is to this gateway. */

@@ -18,7 +18,7 @@ import {
   found,
   notFound,
   toList,
-} from "./change.ts"
+} from "./audited-change.ts"
 
 export interface Resource<Item extends ResourceRow, View, Defaulted extends keyof Item = never> {
   /** In the audit log; its actions are `type.create`, `type.update` and `type.delete`. */

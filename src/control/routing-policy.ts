@@ -13,7 +13,15 @@ import {
   findRoutingPolicy,
   putRoutingPolicy,
 } from "../store/routing-policies.ts"
-import { type ControlDeps, acting, change, checkVersion, difference, etag, notFound } from "./change.ts"
+import {
+  type ControlDeps,
+  acting,
+  change,
+  checkVersion,
+  difference,
+  etag,
+  notFound,
+} from "./audited-change.ts"
 
 interface RoutingPolicyDeps extends ControlDeps {
   readonly regions: readonly Region[]

@@ -5,7 +5,7 @@ import type { OwnSession, SingleSignOnPolicy } from "../contract/platform/sessio
 import type { PlatformTable } from "../contract/platform/table.ts"
 import { type Organization, lockOrganization, updateOrganization } from "../store/organizations.ts"
 import { type Session, listMemberSessions, listSessionsOfUser, revokeSession } from "../store/sessions.ts"
-import { acting, change, difference, notFound } from "./change.ts"
+import { acting, change, difference, notFound } from "./audited-change.ts"
 import { checkRank, roleNow } from "./members.ts"
 import { readOrganization } from "./organizations.ts"
 import { sessionIdleMs } from "./principals.ts"

@@ -20,7 +20,7 @@ import {
 import type { Sql } from "../store/sql.ts"
 import { hasSsoIdentity, type User, findUser, findUserByEmail, lockUser, updateUser } from "../store/users.ts"
 import { hashSecret, sessionMaxMs } from "./principals.ts"
-import { type Caller, type ChangeScope, type ControlDeps, change, difference } from "./change.ts"
+import { type Caller, type ChangeScope, type ControlDeps, change, difference } from "./audited-change.ts"
 import { hashPassword, passwordMatches } from "./passwords.ts"
 import type { SignInLimits } from "./sign-in-limits.ts"
 

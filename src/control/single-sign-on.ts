@@ -18,7 +18,7 @@ import {
   insertUser,
   updateUser,
 } from "../store/users.ts"
-import { change } from "./change.ts"
+import { change } from "./audited-change.ts"
 import { seal, sealKeyBytes, unseal } from "./sealed.ts"
 import { type SessionDeps, signIn, becoming, tellOrganizations } from "./sessions.ts"
 import type { SsoIdentity, SsoProvider } from "./sso-provider.ts"

@@ -14,7 +14,7 @@ import {
 } from "../store/budgets.ts"
 import { lockOrganization } from "../store/organizations.ts"
 import type { Sql } from "../store/sql.ts"
-import { type ChangeScope, type ControlDeps, acting, change, notFound } from "./change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, notFound } from "./audited-change.ts"
 import { showBudget, toBudget } from "./key-limits.ts"
 
 export function tagBudgetHandlers(deps: ControlDeps): Handlers<typeof tagBudgetTable> {

@@ -17,7 +17,7 @@ import type { ContentEnd } from "./content/keeper.ts"
 import { type MeteredCall, type MeteredDeps, modelNamedIn, runMetered } from "./metered-call.ts"
 import type { ModelResolver, Resolved } from "./organization-access.ts"
 import type { SequenceDescription } from "./sequence-record.ts"
-import type { ScoreDeps } from "./stages.ts"
+import type { ScoreDeps } from "./cascade-stages.ts"
 import {
   type PlainAnswer,
   type StageReader,

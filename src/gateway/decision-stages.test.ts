@@ -18,7 +18,7 @@ import { noUsage } from "./sequence-record.ts"
 import type { Resolved } from "./organization-access.ts"
 import { setReader } from "./question-sets/policy.ts"
 import { type StagedRequest, type StageReader, plainReader, scoreStages } from "./decision-stages.ts"
-import { tokensMost } from "./stages.ts"
+import { tokensMost } from "./cascade-stages.ts"
 
 const model = (sku: string, inputTokenTicks: bigint): Model =>
   ({

@@ -23,7 +23,7 @@ import {
   firstThatServes,
   scoreAt,
   tokensMost,
-} from "./stages.ts"
+} from "./cascade-stages.ts"
 
 /** What is made of the margins of a question, and whether another model should be asked. */
 export interface StageReader<Answer> {

@@ -4,7 +4,7 @@ import { ConfigError } from "../base/config.ts"
 import type { Config } from "../base/config-schema.ts"
 import type { Ids } from "../base/ids.ts"
 import type { Log } from "../base/log.ts"
-import type { ControlDeps } from "../control/change.ts"
+import type { ControlDeps } from "../control/audited-change.ts"
 import { type Identity, openIdentity } from "../control/identity/identity.ts"
 import { type MtlsPort, openMtls } from "../server/mtls.ts"
 

@@ -1,7 +1,7 @@
 /** Alert rules of an organization, and the alerts that they raised. */
 import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, EmailAddress, PathId, Text, changeFields } from "../platform/values.ts"
+import { Datetime, EmailAddress, PathId, Text, changeFields } from "../platform/field-schemas.ts"
 import { DeliveryStateName, alertLimits } from "./webhooks.ts"
 
 export const alertKinds = [

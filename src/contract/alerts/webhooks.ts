@@ -1,7 +1,7 @@
 /** Webhooks of an organization: signed events to a receiver, and the log of their deliveries. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, Text, changeFields } from "../platform/values.ts"
+import { Datetime, Text, changeFields } from "../platform/field-schemas.ts"
 
 /** Of an organization, unless said otherwise. */
 export const alertLimits = {

@@ -1,7 +1,7 @@
 /** Guardrails of an organization: question sets that check what generating models read and write. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { PathId, Text, changeFields } from "../platform/values.ts"
+import { PathId, Text, changeFields } from "../platform/field-schemas.ts"
 import { QuestionSetFile } from "../question-sets/content.ts"
 
 export const guardrailLimits = {

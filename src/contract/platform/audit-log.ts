@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { Document } from "../endpoint.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./values.ts"
+import { Datetime, GivenTime, OrganizationPath, idForm, pageOf, pageQuery } from "./field-schemas.ts"
 
 const filter = z
   .string()

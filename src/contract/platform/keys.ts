@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { budgetPeriods } from "../access.ts"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax } from "./values.ts"
+import { Datetime, GivenTime, PermissionName, Text, nameCharactersMax } from "./field-schemas.ts"
 
 /** Members change the keys that are their own; the handlers check whose key it is. */
 const administer = { ...apiAdmin, anyMember: true } as const

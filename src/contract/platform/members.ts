@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { anyone, endpointGroup, ownersAdmin } from "../endpoint-group.ts"
 import { StartedSession } from "./sessions.ts"
-import { Datetime, EmailAddress, Person, RoleName, Text, nameCharactersMax } from "./values.ts"
+import { Datetime, EmailAddress, Person, RoleName, Text, nameCharactersMax } from "./field-schemas.ts"
 import { Password } from "./sessions.ts"
 
 export const Member = z

@@ -2,7 +2,7 @@
 import { z } from "zod"
 import { apiWrite, endpointGroup } from "../endpoint-group.ts"
 import { ruleFields } from "./virtual-models.ts"
-import { Datetime } from "./values.ts"
+import { Datetime } from "./field-schemas.ts"
 
 /** First that applies, in this order (`active` when none does). */
 const modelStatuses = [

@@ -1,7 +1,7 @@
 /** Organizations: what they are, what they may use, and their settings. */
 import { z } from "zod"
 import { endpointGroup, ownersAdmin, sessionOnly } from "../endpoint-group.ts"
-import { Datetime, RoleName, Text, nameCharactersMax } from "./values.ts"
+import { Datetime, RoleName, Text, nameCharactersMax } from "./field-schemas.ts"
 
 /** Ten years: longer than anyone keeps a stored response, and far from what a date can hold. */
 const storedResponsesDaysMax = 3650

@@ -1,7 +1,7 @@
 /** Console sessions: signing in, who one is, signing out. */
 import { z } from "zod"
 import { anyone, endpointGroup, sessionOnly, ownersAdmin } from "../endpoint-group.ts"
-import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./values.ts"
+import { Datetime, EmailAddress, Person, Text, nameCharactersMax, RoleName } from "./field-schemas.ts"
 
 export const passwordCharactersMin = 8
 const passwordCharactersMax = 256

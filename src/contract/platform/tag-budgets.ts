@@ -3,7 +3,7 @@ import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
 import { tagKeyForm, tagLimits } from "../tags.ts"
 import { GivenBudgets, KeyBudget, keyLimits, KeyRateLimit } from "./keys.ts"
-import { Text } from "./values.ts"
+import { Text } from "./field-schemas.ts"
 
 /** Tags of one organization that may have budgets or limits. */
 export const tagBudgetsMax = 200

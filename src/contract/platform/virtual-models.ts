@@ -1,7 +1,7 @@
 /** Virtual models on the wire: a name of an organization that stands for models of the catalog, and the rule that chooses between them. */
 import { z } from "zod"
 import { apiAdmin, endpointGroup } from "../endpoint-group.ts"
-import { Text, changeFields } from "./values.ts"
+import { Text, changeFields } from "./field-schemas.ts"
 
 export const virtualModelLimits = {
   /** Of an organization. */

@@ -3,7 +3,7 @@ import { z } from "zod"
 import { set } from "./sets.ts"
 import { bodyText, recordOf } from "../check.ts"
 import { fitsUtf8, isBlank } from "../decisions.ts"
-import { IdWith, Datetime } from "../platform/values.ts"
+import { IdWith, Datetime } from "../platform/field-schemas.ts"
 import { questionSetLimits } from "./content.ts"
 
 const listedMax = 100

@@ -1,6 +1,6 @@
 /** Work on a question set that takes long: teaching, checking frozen cases, comparing versions. And the report of a shadow. */
 import { z } from "zod"
-import { IdWith, Datetime } from "../platform/values.ts"
+import { IdWith, Datetime } from "../platform/field-schemas.ts"
 import { VersionReference, set } from "./sets.ts"
 
 const Value = z.union([z.string(), z.boolean(), z.int()])

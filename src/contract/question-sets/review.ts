@@ -1,7 +1,7 @@
 /** The review queue of a question set: doubtful answers that people label, and what the labels say. */
 import { z } from "zod"
 import { set } from "./sets.ts"
-import { IdWith, Datetime, Person } from "../platform/values.ts"
+import { IdWith, Datetime, Person } from "../platform/field-schemas.ts"
 import { Label } from "./examples.ts"
 
 export const reviewReasons = ["abstained", "low_confidence", "shadow_differs", "audit"] as const

@@ -4,7 +4,7 @@ import { classificationErrors } from "../classification.ts"
 import { DecisionAnswer, DecisionInput, DecisionUsage } from "../decisions.ts"
 import { apiWrite, endpointGroup, inference } from "../endpoint-group.ts"
 import { Document, endpoint } from "../endpoint.ts"
-import { Datetime, Text } from "../platform/values.ts"
+import { Datetime, Text } from "../platform/field-schemas.ts"
 import {
   Description,
   QuestionSetFile,

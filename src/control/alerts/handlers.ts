@@ -20,7 +20,7 @@ import { findKey } from "../../store/keys.ts"
 import { findFirstOrganization, listMembersByEmail } from "../../store/organizations.ts"
 import { findSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlDeps, acting, toList } from "../change.ts"
+import { type ChangeScope, type ControlDeps, acting, toList } from "../audited-change.ts"
 import { creatorOf } from "../keys.ts"
 import { given, handlersOf, resource, changeView } from "../resource.ts"
 

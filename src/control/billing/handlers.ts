@@ -21,7 +21,7 @@ import {
 } from "../../store/purchases.ts"
 import { noteCutoff } from "../../store/spend.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, notFound } from "../change.ts"
+import { type ChangeScope, acting, change, notFound } from "../audited-change.ts"
 import type { PaymentEvent, PaymentProvider } from "../payments/provider.ts"
 import {
   type AccountSections,

@@ -6,7 +6,7 @@ import { type BillingAccount, findBillingAccount } from "../../store/billing-acc
 import { listOrganizationsOfBillingAccount } from "../../store/organizations.ts"
 import type { TagSpend, TagSpendQuestion } from "../../store/events/upkeep.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ControlDeps, notFound } from "../change.ts"
+import { type ControlDeps, notFound } from "../audited-change.ts"
 import type { PaymentProvider } from "../payments/provider.ts"
 
 export interface BillingDeps extends ControlDeps {

@@ -5,7 +5,7 @@ import {
   lockBillingAccount,
   updateBillingAccount,
 } from "../../store/billing-accounts.ts"
-import { acting, change, notFound } from "../change.ts"
+import { acting, change, notFound } from "../audited-change.ts"
 import type { PaymentMethod } from "../payments/provider.ts"
 import { provision } from "./accounts.ts"
 import { type BillingDeps, providerOf, readAccount } from "./parts.ts"

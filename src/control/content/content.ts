@@ -16,7 +16,7 @@ import {
   listContentRange,
 } from "../../store/content/content.ts"
 import { lockOrganization } from "../../store/organizations.ts"
-import { acting, change, notFound } from "../change.ts"
+import { acting, change, notFound } from "../audited-change.ts"
 import type { ContentControlDeps } from "./parts.ts"
 
 type Names = "getContent" | "deleteContent" | "deleteContents" | "exportContent"

@@ -1,7 +1,7 @@
 /** What the handlers of kept content need. */
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import type { DroppedContent } from "../../store/content/settings.ts"
-import type { ControlDeps } from "../change.ts"
+import type { ControlDeps } from "../audited-change.ts"
 
 export interface ContentAccess {
   readonly cipher: ContentCipher

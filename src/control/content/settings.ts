@@ -25,7 +25,7 @@ import { findKey } from "../../store/keys.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import { findSet, findVersion } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { acting, change, checkVersion, difference, etag, notFound } from "../change.ts"
+import { acting, change, checkVersion, difference, etag, notFound } from "../audited-change.ts"
 import type { ContentControlDeps } from "./parts.ts"
 
 type Names = "getContentSettings" | "putContentSettings" | "getKeyContentSettings" | "putKeyContentSettings"

@@ -6,7 +6,7 @@ import { type Rate, RateLimiter } from "../../base/rate-limiter.ts"
 import type { RequestFacts } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import { type IssuedToken, identityLimits, tokenExchangeGrant, tokenTypes } from "../../contract/identity.ts"
-import { type ControlDeps, change } from "../change.ts"
+import { type ControlDeps, change } from "../audited-change.ts"
 import {
   type AccessTokens,
   principalOf,

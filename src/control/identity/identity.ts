@@ -6,7 +6,7 @@ import type { Handlers } from "../../contract/endpoint.ts"
 import type { IssuedToken, identityEndpoints } from "../../contract/identity.ts"
 import { type Change, listenToChanges } from "../../store/changes.ts"
 import { hasActiveProviders, listActiveX509Ids } from "../../store/identity-providers.ts"
-import type { ControlDeps } from "../change.ts"
+import type { ControlDeps } from "../audited-change.ts"
 import { createAccessTokens, createKnownProviders, isUsable } from "./access-tokens.ts"
 import { createCelPool } from "./cel-pool.ts"
 import {

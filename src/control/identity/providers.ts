@@ -18,7 +18,7 @@ import {
   providerNameConstraint,
 } from "../../store/identity-providers.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ControlDeps, acting, checkVersion } from "../change.ts"
+import { type ControlDeps, acting, checkVersion } from "../audited-change.ts"
 import { given, handlersOf, resource } from "../resource.ts"
 import type { CelPool } from "./cel-pool.ts"
 import { refuseOpenPolicy } from "./public-issuers.ts"

@@ -19,7 +19,7 @@ import {
   type LedgerRow,
 } from "../../store/ledger.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlDeps, change, found } from "../change.ts"
+import { type ChangeScope, type ControlDeps, change, found } from "../audited-change.ts"
 
 interface BillingOperatorDeps extends ControlDeps {
   /** Puts into the ledger what this gateway's journal still holds, where it runs, and says what is left. */

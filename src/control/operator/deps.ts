@@ -1,7 +1,7 @@
 /** What the operator's endpoints about the store need. */
 import type { Catalog } from "../../base/catalog.ts"
 import type { RateLimit } from "../../contract/access.ts"
-import type { ControlDeps } from "../change.ts"
+import type { ControlDeps } from "../audited-change.ts"
 
 export interface OperatorDeps extends ControlDeps {
   /** Read when an endpoint needs it: without a running server that takes a moment. */

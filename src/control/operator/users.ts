@@ -4,7 +4,7 @@ import { Fault } from "../../contract/errors.ts"
 import type { OperatorTable } from "../../contract/operator.ts"
 import { revokeSessionsOfUser } from "../../store/sessions.ts"
 import { type User, findFirstUser, findUserByEmail, updateUser } from "../../store/users.ts"
-import { type ChangeScope, change } from "../change.ts"
+import { type ChangeScope, change } from "../audited-change.ts"
 import { createOneTimeLink, tellOrganizations } from "../sessions.ts"
 import { type OperatorDeps, signInAddress } from "./deps.ts"
 

@@ -3,7 +3,7 @@ import type { Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
 import type { OperatorTable } from "../../contract/operator.ts"
 import { listVirtualModels } from "../../store/virtual-models.ts"
-import { acting, change } from "../change.ts"
+import { acting, change } from "../audited-change.ts"
 import { lockAll, removeVirtualModel, requireRule, saveVirtualModel, toView } from "../virtual-models.ts"
 import type { OperatorDeps } from "./deps.ts"
 

@@ -28,7 +28,7 @@ import {
 import type { ContentCipher } from "../../store/content/cipher.ts"
 import { type QuestionSet, countRows, measureRows } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, notFound, toList } from "../change.ts"
+import { type ChangeScope, acting, change, notFound, toList } from "../audited-change.ts"
 import { BadLabel, type Label, type Labels, readLabels } from "./labels.ts"
 import type { QuestionSetDeps } from "./parts.ts"
 import { type UploadFormat, readUpload } from "./upload.ts"

@@ -21,7 +21,7 @@ import {
   listArtefacts,
 } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { type ChangeScope, type ControlDeps, acting, change, notFound, toList } from "../change.ts"
+import { type ChangeScope, type ControlDeps, acting, change, notFound, toList } from "../audited-change.ts"
 import type { QuestionSetDeps } from "./parts.ts"
 import { lockReadSet, readSet, readVersion } from "./view.ts"
 

@@ -1,7 +1,7 @@
 /** Monitoring of a set's answers: what was counted in a range, against a reference window. */
 import type { CallOf, Handlers } from "../../contract/endpoint.ts"
 import { Fault } from "../../contract/errors.ts"
-import { isStorable } from "../../contract/platform/values.ts"
+import { isStorable } from "../../contract/platform/field-schemas.ts"
 import {
   type QuestionSetMonitoring,
   monitoringLimits,
@@ -12,7 +12,7 @@ import {
   listAnsweringVersions,
   sumAnswers,
 } from "../../store/question-sets/answer-counts.ts"
-import { type ControlDeps, acting } from "../change.ts"
+import { type ControlDeps, acting } from "../audited-change.ts"
 import { monitorQuestion } from "./answer-figures.ts"
 import { readSet } from "./view.ts"
 

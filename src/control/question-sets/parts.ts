@@ -1,6 +1,6 @@
 /** What the handlers of question sets are made of. */
 import type { Catalog } from "../../base/catalog.ts"
-import type { ControlDeps } from "../change.ts"
+import type { ControlDeps } from "../audited-change.ts"
 import type { ContentAccess } from "../content/parts.ts"
 
 export interface QuestionSetDeps extends ControlDeps {

@@ -22,7 +22,7 @@ import {
   updateSet,
 } from "../../store/question-sets/sets.ts"
 import { isUniqueViolation } from "../../store/sql.ts"
-import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../change.ts"
+import { type ChangeScope, acting, change, checkVersion, etag, notFound, toList } from "../audited-change.ts"
 import { creatorOf } from "../keys.ts"
 import { artefactsIn, checkModel, differenceOf, keepArtefacts } from "./content.ts"
 import { readFileTask, writeFile } from "./file.ts"

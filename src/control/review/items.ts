@@ -24,7 +24,7 @@ import { findContentSettings, listKeyContent } from "../../store/content/setting
 import { decodeContent } from "../../store/question-sets/content.ts"
 import { type QuestionSet, updateSet } from "../../store/question-sets/sets.ts"
 import type { Sql } from "../../store/sql.ts"
-import { acting, change, notFound } from "../change.ts"
+import { acting, change, notFound } from "../audited-change.ts"
 import { openContent } from "../content/content.ts"
 import type { ContentControlDeps } from "../content/parts.ts"
 import { readOrRefuse } from "../question-sets/examples.ts"

@@ -15,7 +15,7 @@ import {
 import { type QuestionSet, countRows } from "../../store/question-sets/sets.ts"
 import { lockOrganization } from "../../store/organizations.ts"
 import type { Sql } from "../../store/sql.ts"
-import type { ChangeScope } from "../change.ts"
+import type { ChangeScope } from "../audited-change.ts"
 import type { ContentControlDeps } from "../content/parts.ts"
 import { checkStorage, decodeLabels } from "../question-sets/examples.ts"
 import type { Label } from "../question-sets/labels.ts"

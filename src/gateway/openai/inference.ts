@@ -25,7 +25,7 @@ import type { BodyReader, RequestOf, Wire } from "./body.ts"
 import { isShortOfCredit } from "../reservations.ts"
 import type { Routed, Router } from "../routing/router.ts"
 import type { ModelResolver, Resolved } from "../organization-access.ts"
-import { type Turn, firstThatServes } from "../stages.ts"
+import { type Turn, firstThatServes } from "../cascade-stages.ts"
 import { tellStages } from "../decision-stages.ts"
 
 export interface InferenceDeps {

@@ -13,7 +13,7 @@ import { readPredicate } from "../../scoring/answers.ts"
 import type { MeteredCall } from "../metered-call.ts"
 import type { Resolved } from "../organization-access.ts"
 import { type Usage, noUsage } from "../sequence-record.ts"
-import { tokensMost } from "../stages.ts"
+import { tokensMost } from "../cascade-stages.ts"
 import { embedMetered } from "./embed.ts"
 import {
   type InferenceDeps,

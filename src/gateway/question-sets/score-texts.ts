@@ -12,7 +12,7 @@ import type { Meter } from "../meter.ts"
 import { type MeteredCall, runMetered } from "../metered-call.ts"
 import type { ModelResolver } from "../organization-access.ts"
 import type { Usage } from "../sequence-record.ts"
-import { type ScoreDeps, type Scored, score } from "../stages.ts"
+import { type ScoreDeps, type Scored, score } from "../cascade-stages.ts"
 import { setReader } from "./policy.ts"
 import { type AskedVersion, selectQuestions } from "./version.ts"
 

@@ -45,7 +45,7 @@ import {
   hashExamples,
 } from "./question.ts"
 import { type Random, seededRandom } from "./random.ts"
-import { type StageLogs, type StagedRow, laterLogs, stagedRows } from "./stages.ts"
+import { type StageLogs, type StagedRow, laterLogs, stagedRows } from "./cascade-rows.ts"
 
 export interface TeachOptions {
   /** Of the engine that gave margins and vectors. */
