@@ -8,6 +8,7 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 const longest = [
   "console-running",
   "chaos",
+  "abuse",
   "package",
   "console-asking",
   "console-pages",
