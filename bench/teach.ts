@@ -13,6 +13,7 @@ import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { drawTable } from "../src/cli/table.ts"
 import { type Outcomes, calibrationError, outcomesOf } from "../src/scoring/teach/figures.ts"
+import { featuresLater } from "../src/scoring/teach/features.ts"
 import { type Taught, loadArtefact } from "../src/scoring/teach/apply.ts"
 import { choosePromise } from "../src/scoring/teach/promise.ts"
 import type { TaughtRow } from "../src/scoring/teach/question.ts"
@@ -130,7 +131,12 @@ function answer(
   const logProbabilities = new Float64Array(rows.length * options.length)
   for (const [at, { margins, text, vector }] of rows.entries()) {
     const own = logProbabilities.subarray(at * options.length, (at + 1) * options.length)
-    writeLogits(kind, taught ? taught.apply(margins, { text, vector }) : margins, uncalibrated, own)
+    writeLogits(
+      kind,
+      taught ? taught.apply(margins, { features: featuresLater(text), vector }) : margins,
+      uncalibrated,
+      own,
+    )
   }
   const labels = Int32Array.from(rows, ({ label }) => label)
   return outcomesOf({ optionCount: options.length, labels, logProbabilities })

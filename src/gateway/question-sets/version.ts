@@ -5,6 +5,7 @@ import type { EvidenceReading, ScoreWork } from "../../engine/engine.ts"
 import { type Calibration, calibrateMargins } from "../../scoring/calibration.ts"
 import { type Taught, loadArtefact } from "../../scoring/teach/apply.ts"
 import type { TaughtArtefact, TaughtCascade } from "../../scoring/teach/artefact.ts"
+import { featuresLater } from "../../scoring/teach/features.ts"
 import { taughtVector } from "../../scoring/teach/question.ts"
 import {
   type Classification,
@@ -176,25 +177,25 @@ export interface ReadEvidence {
 export function answerSet(
   asked: readonly AskedQuestion[],
   margins: Float64Array,
-  evidence: ReadEvidence,
+  { text, reading }: ReadEvidence,
 ): SetAnswer {
   const calibrated = new Float64Array(margins.length)
+  const features = featuresLater(text)
+  const apply = (taught: Taught, own: Float64Array): Float64Array => {
+    const vector = reading?.vector ? taughtVector(taught.kind, reading.vector) : null
+    return taught.apply(own, { features, vector })
+  }
   let start = 0
   const verdicts = asked.map((one) => {
     const end = start + branchCount(one.question)
     const own = margins.subarray(start, end)
-    const taught = usable(one, evidence.reading)
-    const read = taught ? applyTaught(taught, own, evidence) : calibrateOwn(own, one.calibration)
+    const taught = usable(one, reading)
+    const read = taught ? apply(taught, own) : calibrateOwn(own, one.calibration)
     calibrated.set(read, start)
     start = end
     return verdictOf(one, read, taught !== null)
   })
   return { margins: calibrated, verdicts }
-}
-
-function applyTaught(taught: Taught, margins: Float64Array, { text, reading }: ReadEvidence): Float64Array {
-  const vector = reading?.vector ? taughtVector(taught.kind, reading.vector) : null
-  return taught.apply(margins, { text, vector })
 }
 
 /** What was fitted to one version of a model says nothing about another. */

@@ -1,6 +1,6 @@
 /** Applies what was taught: the engine's margins become margins that are read like the engine's own. */
 import { type TaughtArtefact, type TaughtWords, decodeFloats, decodeHashes } from "./artefact.ts"
-import { type FeatureKind, featuresOf } from "./features.ts"
+import type { FeatureCounts, FeatureKind } from "./features.ts"
 import { type Lexicon, sparseRow } from "./lexicon.ts"
 import type { QuestionKind } from "./question.ts"
 import { writeLogits } from "./logits.ts"
@@ -14,7 +14,8 @@ export interface Taught {
 }
 
 export interface TaughtEvidence {
-  readonly text: string
+  /** Of the text; one function for all questions about it. */
+  readonly features: () => FeatureCounts
   /** As `taughtVector` gives it; null where the engine has none. */
   readonly vector: Float32Array | null
 }
@@ -29,7 +30,7 @@ export function loadArtefact({ kind, options, parameters, vectorSize }: TaughtAr
   return {
     kind,
     needsVector,
-    apply(margins, { text, vector }) {
+    apply(margins, { features, vector }) {
       if (margins.length !== marginCount)
         throw new RangeError(`the question has ${marginCount} margins, not ${margins.length}`)
       if (needsVector && vector?.length !== vectorSize)
@@ -41,7 +42,7 @@ export function loadArtefact({ kind, options, parameters, vectorSize }: TaughtAr
       for (let option = 0; option < logits.length; option++)
         logits[option] = priorWeight * (logits[option] ?? 0) + (optionBiases[option] ?? 0)
       if (needsVector && vector) addProduct(weights, vector, logits)
-      if (words) addWords(words, text, logits)
+      if (words) addWords(words, features(), logits)
       return kind === "predicate" ? Float64Array.of((logits[0] ?? 0) - (logits[1] ?? 0)) : logOdds(logits)
     },
   }
@@ -73,8 +74,8 @@ function loadWords({ features, rarities, weights }: TaughtWords): LoadedWords {
   }
 }
 
-function addWords({ lexicon, weights }: LoadedWords, text: string, into: Float64Array): void {
-  const { columns, values } = sparseRow(lexicon, featuresOf(text))
+function addWords({ lexicon, weights }: LoadedWords, counts: FeatureCounts, into: Float64Array): void {
+  const { columns, values } = sparseRow(lexicon, counts)
   const width = lexicon.rarities.length
   for (let option = 0; option < into.length; option++) {
     let sum = 0

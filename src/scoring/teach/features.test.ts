@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { featureKinds, featuresOf } from "./features.ts"
+import { featureKinds, featuresLater, featuresOf } from "./features.ts"
 import { expandWeights, lexicalSpaceOf, projectTexts, sparseRow } from "./lexicon.ts"
 
 /** How many features two texts share. */
@@ -43,6 +43,18 @@ describe("features of a text", () => {
     expect(featuresOf("[".repeat(1_000_000)).field.size).toBe(0)
     expect(featuresOf("x ".repeat(1_000_000)).word.size).toBe(2)
   })
+})
+
+test("a text is read when its features are first asked for, and once", () => {
+  const later = featuresLater("gold tier")
+  expect(later()).toEqual(featuresOf("gold tier"))
+  expect(later()).toBe(later())
+})
+
+test("a text counts up to its 8,000th character and no further", () => {
+  const start = "x ".repeat(3_999)
+  expect(shared(`${start}ab`, "ab", "word")).toBe(1)
+  expect(shared(`${start}x ab`, "ab", "word")).toBe(0)
 })
 
 test("weights of directions are weights of features: the products of a text with both are the same", () => {

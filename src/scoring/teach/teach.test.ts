@@ -2,6 +2,7 @@ import { expect, test } from "vitest"
 import { readChoice, readPredicate } from "../answers.ts"
 import { answerConfidence, loadArtefact } from "./apply.ts"
 import type { TaughtArtefact } from "./artefact.ts"
+import { featuresLater } from "./features.ts"
 import {
   type QuestionKind,
   type TaughtQuestion,
@@ -63,7 +64,9 @@ const choice = { kind: "choice", optionCount: 4, rows: 150, marginSignal: 1, vec
 function accuracyOf(artefact: TaughtArtefact | null, rows: readonly TaughtRow[]): number {
   const taught = artefact && loadArtefact(artefact)
   const right = rows.filter(({ margins, text, vector, label }) => {
-    const moved = taught ? taught.apply(margins, { text, vector }) : Float64Array.from(margins)
+    const moved = taught
+      ? taught.apply(margins, { features: featuresLater(text), vector })
+      : Float64Array.from(margins)
     if (moved.length === 1) return readPredicate(moved[0] ?? 0) >= 0.5 === (label === 0)
     return readChoice(moved).winner === label
   })
@@ -125,7 +128,7 @@ test("options without an example keep the odds that the model gives them", async
     ({ label }) => label === 3,
   )
   const isAnswered = ({ margins, text, vector }: TaughtRow): boolean =>
-    readChoice(taught.apply(margins, { text, vector })).winner === 3
+    readChoice(taught.apply(margins, { features: featuresLater(text), vector })).winner === 3
   expect(unseen.filter(isAnswered).length / unseen.length).toBeGreaterThan(0.5)
 })
 
@@ -151,7 +154,7 @@ test("a head that knows its training rows by heart is not surer than it is right
   const rows = makeRows({ ...world, rows: 1000, seed: 8 })
   const taught = loadArtefact(artefact)
   const sure = rows.map(({ margins, text, vector }) =>
-    answerConfidence("choice", taught.apply(margins, { text, vector })),
+    answerConfidence("choice", taught.apply(margins, { features: featuresLater(text), vector })),
   )
   const meanSure = sure.reduce((sum, confidence) => sum + confidence, 0) / sure.length
   expect(Math.abs(meanSure - accuracyOf(artefact, rows))).toBeLessThan(0.06)
@@ -184,7 +187,9 @@ test("an artefact that went through JSON gives the held-out answers that it tell
   const taught = loadArtefact(stored)
   const confidences = rows
     .filter(({ split }) => split === "held_out")
-    .map(({ margins, text, vector }) => answerConfidence("choice", taught.apply(margins, { text, vector })))
+    .map(({ margins, text, vector }) =>
+      answerConfidence("choice", taught.apply(margins, { features: featuresLater(text), vector })),
+    )
     .toSorted((a, b) => b - a)
   expect(confidences.length).toBe(artefact.rows.heldOut)
   for (const [at, { confidence }] of artefact.heldOutAnswers.entries())
