@@ -23,7 +23,7 @@ const flags = [
 ]
 
 /** How long a thing may take to appear on a busy machine. */
-const patienceMs = 600_000
+const patienceMs = 120_000
 const installMs = 900_000
 
 export interface Browser {

@@ -88,6 +88,7 @@ async function openScene(): Promise<Scene> {
       await page.goto(`${server.url}/o/${orgId}/${path}`)
       const heading = consolePages.find(([one]) => one === path)?.[1] ?? ""
       await page.getByRole("heading", { name: heading, level: 1 }).waitFor()
+      await page.locator("[aria-busy=true]").first().waitFor({ state: "detached" })
     },
     click,
     pick: async (menu, item) => {

@@ -80,6 +80,24 @@ export function tryingTests(scene: Scene): void {
         .toBe(3)
     })
 
+    test("the questions stand still when the first steps have loaded", async () => {
+      const held = Promise.withResolvers<void>()
+      await scene.page.route("**/resources", async (route) => {
+        await held.promise
+        await route.continue()
+      })
+      await scene.page.goto(`${scene.server.url}/o/${scene.orgId}/playground`)
+      const steps = scene.page.getByRole("region", { name: "Getting started" })
+      const add = scene.page.getByRole("button", { name: "Add question" })
+      await steps.waitFor()
+      await expect.poll(async () => await steps.getAttribute("aria-busy")).toBe("true")
+      const before = await add.boundingBox()
+      held.resolve()
+      await expect.poll(async () => await steps.getAttribute("aria-busy")).toBe("false")
+      expect(await add.boundingBox()).toEqual(before)
+      await scene.page.unrouteAll({ behavior: "wait" })
+    })
+
     test("System One, and a second model beside the first, answer the same questions", async () => {
       await scene.open("playground")
       await scene.pick("Examples", "Support ticket")

@@ -1,7 +1,7 @@
 /** The first steps of a new user, each ticked when it is done; gone when all are, or when hidden. */
 import { useQuery } from "@tanstack/react-query"
 import { Link } from "@tanstack/react-router"
-import { type ReactNode, useSyncExternalStore } from "react"
+import { type ReactNode, useEffect, useSyncExternalStore } from "react"
 import { recentSequences } from "../analytics/recent.ts"
 import { api } from "../api.ts"
 import { Button } from "../parts/button.tsx"
@@ -23,19 +23,24 @@ interface Step {
 export function Onboarding({ onCode }: { onCode: () => void }): ReactNode {
   const storage = useBrowserStorage()
   const hidden = useSyncExternalStore(watchBrowserStorage, () => storage.read(hiddenEntry) === true)
-  const steps = useSteps(onCode, !hidden)
-  if (hidden || !steps || steps.every(({ done }) => done)) return null
+  const { steps, known } = useSteps(onCode, !hidden)
+  const finished = steps.every(({ done }) => done)
+  useEffect(() => {
+    if (finished && !hidden) storage.write(hiddenEntry, true)
+  }, [finished, hidden, storage])
+  if (hidden || finished) return null
   const done = steps.filter((step) => step.done).length
   const next = steps.findIndex((step) => !step.done)
   return (
     <section
       aria-label="Getting started"
+      aria-busy={!known}
       className="panel relative flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-2 pr-12 text-sm"
     >
       <h2 className="font-semibold whitespace-nowrap">
         Getting started{" "}
         <span className="text-soft number ml-1 text-xs font-normal">
-          {done} of {steps.length}
+          {known ? `${done} of ${steps.length}` : null}
         </span>
       </h2>
       <ol className="flex flex-wrap items-center gap-x-4 gap-y-1.5 max-sm:w-full max-sm:flex-col max-sm:items-start">
@@ -94,8 +99,8 @@ function StepView({ step, next }: { step: Step; next: boolean }): ReactNode {
   )
 }
 
-/** Undefined until it is known what has been done. */
-function useSteps(onCode: () => void, wanted: boolean): readonly Step[] | undefined {
+/** Until it is known what has been done, all stand there as to do: the page below must not move under a pressed button. */
+function useSteps(onCode: () => void, wanted: boolean): { steps: readonly Step[]; known: boolean } {
   const { id: org_id, created_at } = useOrganization()
   const session = useSession()
   const owner = useIsOwner()
@@ -112,20 +117,19 @@ function useSteps(onCode: () => void, wanted: boolean): readonly Step[] | undefi
     enabled: wanted,
     queryFn: async () => await api.getOrganizationResources({ params: { org_id } }),
   })
-  if (!session || !keys.data || !resources.data) return undefined
-  const { members, pending_invitations } = resources.data.counts
-  const used = keys.data.some(({ last_used_at }) => last_used_at !== null)
-  return [
+  const { members = 1, pending_invitations = 0 } = resources.data?.counts ?? {}
+  const used = keys.data?.some(({ last_used_at }) => last_used_at !== null) ?? false
+  const steps: readonly Step[] = [
     {
       name: "Set a password",
-      done: session.has_password || !session.setup_required,
+      done: session !== null && (session.has_password || !session.setup_required),
       to: "/o/$orgId/settings",
     },
     { name: "Make a first decision", done: decided || used, to: null },
     {
       // The key that a first start makes is as old as the organization.
       name: "Create a key",
-      done: keys.data.some((key) => key.created_at !== created_at),
+      done: keys.data?.some((key) => key.created_at !== created_at) ?? false,
       to: "/o/$orgId/keys",
     },
     { name: "Run the snippet", done: used, to: null, act: onCode },
@@ -139,4 +143,5 @@ function useSteps(onCode: () => void, wanted: boolean): readonly Step[] | undefi
         ]
       : []),
   ]
+  return { steps, known: session !== null && keys.data !== undefined && resources.data !== undefined }
 }
